@@ -1,0 +1,85 @@
+// One table of options a program (or subcommand): it is the parser, --help,
+// the completions and what the manual pages are checked against.
+//
+// A command fills a struct with defaults, builds the rows on its stack with
+// pointers into that struct, and calls cli_parse. There is no global state.
+#ifndef ADAM_CLI_OPTION_H
+#define ADAM_CLI_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+enum option_kind {
+    OPTION_HEADING, // a line of --help; `help` is its text
+    OPTION_FLAG,    // bool
+    OPTION_INT,     // int64_t within [low, high]
+    OPTION_REAL,    // double within [low, high]
+    OPTION_BYTES,   // uint64_t: 4096, 64K, 16M, 2G
+    OPTION_TEXT,    // const char *
+    OPTION_LIST,    // struct option_list: may be given again and again
+    OPTION_CHOICE,  // const char *, one of choices
+};
+
+struct option_list {
+    const char **items; // freed with free()
+    size_t count;
+};
+
+struct option_row {
+    enum option_kind kind;
+    char letter;       // 0: none
+    const char *name;  // without the dashes
+    const char *value; // metavariable; FILE and DIR complete to file names
+    void *target;
+    double low, high;
+    const char *const *choices; // NULL-terminated
+    const char *standard; // default as --help shows it; NULL: none shown
+    const char *help;     // one line, lower case, no full stop
+};
+
+// clang-format off
+#define HEADING(text) {.kind = OPTION_HEADING, .help = text}
+#define FLAG(letter, name, target, help) {OPTION_FLAG, letter, name, NULL, target, 0, 0, NULL, NULL, help}
+#define INT(letter, name, value, target, low, high, standard, help) {OPTION_INT, letter, name, value, target, low, high, NULL, standard, help}
+#define REAL(letter, name, value, target, low, high, standard, help) {OPTION_REAL, letter, name, value, target, low, high, NULL, standard, help}
+#define BYTES(letter, name, value, target, standard, help) {OPTION_BYTES, letter, name, value, target, 0, 0, NULL, standard, help}
+#define TEXT(letter, name, value, target, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help}
+#define LIST(letter, name, value, target, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help}
+#define CHOICE(letter, name, value, target, choices, standard, help) {OPTION_CHOICE, letter, name, value, target, 0, 0, choices, standard, help}
+// clang-format on
+
+// A program, or one subcommand of it ("adam-prep stat").
+struct command {
+    const char *name;     // "adam-prep" or "adam-prep stat"
+    const char *synopsis; // one or more lines, without the name
+    const char *about;    // one line
+    const char *more;     // text behind the options in --help; NULL: none
+    const struct option_row *rows;
+    size_t row_count;
+    const char *operand; // metavariable of the operands for completion: FILE, DIR, or NULL
+    const char *const *subcommands; // names, NULL-terminated; NULL: none
+};
+
+enum cli_next {
+    CLI_RUN,  // go on
+    CLI_DONE, // --help, --version or --completion was answered: exit with *status
+    CLI_FAIL, // usage: err has the sentence; exit with STATUS_USAGE
+};
+
+// Parses argv[1..] into the targets. Options and operands may be mixed; "--"
+// ends options; a long name may be shortened while it is unique. Operands are
+// moved to the end of argv, *operands is the index of the first.
+// Every command has, beside its rows: -h --help (stdout), -V --version, and
+// --completion bash|zsh|fish, which prints the completion script.
+enum cli_next cli_parse(const struct command *command, int argc, char **argv, int *operands,
+                        struct error *err);
+
+// For a program whose first word is a subcommand: the others, so that --help
+// and the completion script show them all. `commands` are the subcommands.
+enum cli_next cli_parse_program(const struct command *program, const struct command *commands,
+                                size_t command_count, int argc, char **argv, struct error *err);
+
+#endif

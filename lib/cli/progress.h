@@ -1,0 +1,26 @@
+// One status line on stderr: redrawn in place on a terminal (ten times a second
+// at most), else printed as plain lines at doubling intervals (1, 2, 4, 8... s).
+// NO_COLOR and TERM=dumb are honoured; quiet prints nothing.
+#ifndef ADAM_CLI_PROGRESS_H
+#define ADAM_CLI_PROGRESS_H
+
+#include <stdbool.h>
+
+struct progress {
+    bool quiet, terminal;
+    double started, last, interval; // seconds of clock_seconds()
+    bool drawn;                     // a line stands on the terminal
+};
+
+void progress_start(struct progress *progress, bool quiet);
+// Whether a line is due now: ask before formatting one.
+bool progress_due(struct progress *progress);
+void progress_line(struct progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Clears the line from a terminal, so that other talk starts at the left.
+void progress_clear(struct progress *progress);
+
+// "3m20s", "1h05m", "12s" into text (16 bytes).
+void progress_duration(char text[16], double seconds);
+
+#endif

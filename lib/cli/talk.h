@@ -1,0 +1,30 @@
+// What all programs say on stderr, and how they end. Used by cmd/ only.
+#ifndef ADAM_CLI_TALK_H
+#define ADAM_CLI_TALK_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+// "adam-prep: error: TEXT"; a text that starts with "file:line:" goes out as it is.
+// Returns err->status, so that main can `return talk_error(...)`.
+int talk_error(const char *program, const struct error *err);
+void talk_note(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Flushes and closes stdout; a failure (full disk) becomes STATUS_IO with a
+// message, else returns `status`. Called last by every main.
+int talk_finish(const char *program, int status);
+
+// "refusing to write binary data to a terminal" when path is "-" and stdout is one.
+int talk_refuse_terminal(const char *path, struct error *err);
+
+bool talk_is_terminal(void); // stderr is one, and TERM is not dumb
+bool talk_colour(void);      // that, and NO_COLOR is not set
+
+// SIGTERM and SIGINT: the first sets the flag that stop_requested() reads, a
+// second one ends the process at once. Long-running programs ignore SIGPIPE,
+// filters die of it quietly.
+void stop_on_signals(bool ignore_sigpipe);
+bool stop_requested(void);
+
+#endif

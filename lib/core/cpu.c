@@ -1,0 +1,52 @@
+#include "core/cpu.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const level_names[] = {"ref", "avx2", "avx512"};
+
+static enum cpu_level detected(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return CPU_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return CPU_AVX2;
+#endif
+    return CPU_REF;
+}
+
+enum cpu_level cpu_level(void) {
+    enum cpu_level level = detected();
+    const char *wanted = getenv("ADAM_CPU");
+    for (enum cpu_level l = CPU_REF; wanted && l < level; l++)
+        if (!strcmp(wanted, level_names[l]))
+            return l;
+    return level;
+}
+
+const char *cpu_level_name(enum cpu_level level) {
+    return level_names[level];
+}
+
+// Whole processors that the cgroup grants (cgroup v2 cpu.max: "quota period").
+static int cgroup_limit(void) {
+    long quota, period;
+    int limit = 0;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0)
+        limit = (int)((quota + period - 1) / period);
+    fclose(f);
+    return limit;
+}
+
+int cpu_count(void) {
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int limit = cgroup_limit();
+    return limit > 0 && limit < n ? limit : n;
+}

@@ -1,0 +1,17 @@
+// JSON is jansson's: the one place that names its header, and what we add.
+#ifndef ADAM_CORE_JSON_H
+#define ADAM_CORE_JSON_H
+
+#include <jansson.h>
+
+#include "core/error.h"
+
+// Parses one strict document (duplicate keys refused, nesting bounded by
+// jansson's 2048). *out is a new reference. STATUS_DATA with line and column.
+int json_read(json_t **out, const char *text, size_t size, struct error *err);
+
+// One compact line, keys in insertion order, reals with 9 significant digits,
+// to be freed with free(); NULL when out of memory.
+char *json_line(const json_t *value);
+
+#endif

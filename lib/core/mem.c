@@ -1,0 +1,78 @@
+#include "core/mem.h"
+
+#include <numa.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *mem_array(size_t n, size_t size) {
+    return mem_resize(NULL, n, size);
+}
+
+void *mem_zeroed(size_t n, size_t size) {
+    return calloc(n ? n : 1, size ? size : 1);
+}
+
+void *mem_resize(void *p, size_t n, size_t size) {
+    return reallocarray(p, n ? n : 1, size ? size : 1);
+}
+
+// Rounds up to a whole number of cache lines; false on overflow.
+static bool whole_lines(size_t n, size_t size, size_t *bytes) {
+    size_t wanted;
+    if (__builtin_mul_overflow(n, size, &wanted) ||
+        __builtin_add_overflow(wanted, (size_t)MEM_ALIGN - 1, &wanted))
+        return false;
+    *bytes = wanted & ~((size_t)MEM_ALIGN - 1);
+    return true;
+}
+
+float *mem_floats(size_t n) {
+    size_t bytes;
+    if (!whole_lines(n ? n : 1, sizeof(float), &bytes))
+        return NULL;
+    float *p = aligned_alloc(MEM_ALIGN, bytes);
+    if (p)
+        memset(p, 0, bytes);
+    return p;
+}
+
+char *mem_string(const char *text) {
+    return strdup(text);
+}
+
+void *arena_take(struct arena *arena, size_t n, size_t size) {
+    size_t bytes, end;
+    if (!whole_lines(n, size, &bytes) || __builtin_add_overflow(arena->used, bytes, &end)) {
+        arena->overflow = true;
+        return NULL;
+    }
+    char *piece = arena->base && end <= arena->size ? arena->base + arena->used : NULL;
+    arena->used = end;
+    return piece;
+}
+
+static bool several_nodes(void) {
+    return numa_available() >= 0 && numa_max_node() > 0;
+}
+
+bool arena_open(struct arena *arena) {
+    if (arena->overflow)
+        return false;
+    size_t size = arena->used ? arena->used : MEM_ALIGN;
+    // numa_alloc_local is page-aligned and zeroed, and places pages on this node.
+    void *base = several_nodes() ? numa_alloc_local(size) : aligned_alloc(MEM_ALIGN, size);
+    if (!base)
+        return false;
+    memset(base, 0, size); // touches every page now, by the thread that will use it
+    *arena = (struct arena){.base = base, .size = size};
+    return true;
+}
+
+void arena_close(struct arena *arena) {
+    if (arena->base && several_nodes())
+        numa_free(arena->base, arena->size);
+    else
+        free(arena->base);
+    *arena = (struct arena){0};
+}

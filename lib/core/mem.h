@@ -1,0 +1,46 @@
+// Memory that can fail, sizes that cannot overflow, and one arena per context.
+#ifndef ADAM_CORE_MEM_H
+#define ADAM_CORE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// A cache line, and the width of an AVX-512 register.
+#define MEM_ALIGN 64
+
+// NULL when out of memory or when n * size overflows. Freed with free().
+void *mem_array(size_t n, size_t size);
+void *mem_zeroed(size_t n, size_t size);
+
+// Like realloc(p, n * size); `p` stays valid when NULL comes back.
+void *mem_resize(void *p, size_t n, size_t size);
+
+// n zeroed floats aligned to MEM_ALIGN. Freed with free().
+float *mem_floats(size_t n);
+
+// A copy of a string; NULL when out of memory.
+char *mem_string(const char *text);
+
+// An arena hands out MEM_ALIGN-aligned pieces of one block and frees them all
+// at once. It runs twice over the same calls: first measuring (base is NULL,
+// every piece comes back NULL, `used` grows), then, after arena_open, for real.
+// Thus a context is allocated once, in one piece, and its size is known before
+// (Adam 3.2.1: "The context is pre-allocated to avoid heap locks while training").
+struct arena {
+    char *base;
+    size_t size; // bytes behind base
+    size_t used; // bytes handed out or, while measuring, wanted
+    bool overflow; // some size did not fit in size_t
+};
+
+// Zeroed bytes for n elements, or NULL while measuring.
+void *arena_take(struct arena *arena, size_t n, size_t size);
+
+// Allocates what was measured and starts over. On a machine with several NUMA
+// nodes the pages are placed on the node of the thread that calls ("Both the
+// context and per-thread scratch buffer for intermediate results use NUMA-aware
+// allocations", Adam 3.2.1). False when out of memory.
+bool arena_open(struct arena *arena);
+void arena_close(struct arena *arena);
+
+#endif

@@ -1,0 +1,93 @@
+#include "core/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_NUMBER = 63, LONGEST_WORD = 63 };
+
+// Whether every character is one of `set`; `text` need not end in a NUL.
+static bool only(const char *text, size_t length, const char *set) {
+    for (size_t i = 0; i < length; i++)
+        if (!text[i] || !strchr(set, text[i]))
+            return false;
+    return true;
+}
+
+bool text_integer(const char *text, size_t length, int64_t *value) {
+    char copy[LONGEST_NUMBER + 1], *end;
+    if (length == 0 || length > LONGEST_NUMBER || !only(text, length, "+-0123456789"))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    errno = 0;
+    long long v = strtoll(copy, &end, 10);
+    if (errno || end == copy || *end)
+        return false;
+    *value = v;
+    return true;
+}
+
+static bool decimal(const char *text, size_t length, double *value) {
+    char copy[LONGEST_NUMBER + 1], *end;
+    if (length == 0 || length > LONGEST_NUMBER || !only(text, length, "+-.eE0123456789"))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    double v = strtod(copy, &end);
+    if (end == copy || *end || !isfinite(v))
+        return false;
+    *value = v;
+    return true;
+}
+
+bool text_real(const char *text, size_t length, double *value) {
+    const char *slash = memchr(text, '/', length);
+    if (!slash)
+        return decimal(text, length, value);
+    double above, below;
+    size_t n = (size_t)(slash - text);
+    if (!decimal(text, n, &above) || !decimal(slash + 1, length - n - 1, &below) || below == 0)
+        return false;
+    *value = above / below;
+    return true;
+}
+
+static size_t smallest(size_t a, size_t b, size_t c) {
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+// Levenshtein's distance, one row at a time.
+static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
+    size_t row[LONGEST_WORD + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t above = row[j];
+            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[nb];
+}
+
+const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n) {
+    const char *best = NULL;
+    size_t best_distance = length / 3 > 1 ? length / 3 : 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t m = strlen(candidates[i]);
+        if (m > LONGEST_WORD)
+            continue;
+        size_t d = distance(word, length, candidates[i], m);
+        if (d < best_distance + !best) {
+            best = candidates[i];
+            best_distance = d;
+        }
+    }
+    return best;
+}

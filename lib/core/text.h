@@ -1,0 +1,19 @@
+// Small things about text that every parser needs: strict numbers, near misses.
+#ifndef ADAM_CORE_TEXT_H
+#define ADAM_CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Strict: the whole of text[0..length) is the number, or false ("1hello" is no
+// number, neither are "", " 1", "0x10", "nan" and "inf"). A real may be a
+// fraction of two decimals, as in 1/255.
+bool text_integer(const char *text, size_t length, int64_t *value);
+bool text_real(const char *text, size_t length, double *value);
+
+// The candidate nearest to `word` by edit distance, for "did you mean 'x'?";
+// NULL when none is near enough (a third of its length, at least one).
+const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n);
+
+#endif

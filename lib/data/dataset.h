@@ -1,0 +1,34 @@
+// A data set for training and evaluation: random access to every sample.
+#ifndef ADAM_DATA_DATASET_H
+#define ADAM_DATA_DATASET_H
+
+#include "data/source.h"
+
+struct dataset; // immutable after opening: shared by threads
+
+// Reads any kind that source_open knows. Pictures are kept as they are stored
+// (a JPEG stays encoded, its file mapped, until it is asked for; raw samples of
+// one size lie in one block). Every sample must have a label when `labelled`.
+// When `names` is given (the class names of a model), labels are mapped to it by
+// name; a name that it lacks is STATUS_DATA.
+int dataset_open(struct dataset **out, const char *path, const struct source_options *options,
+                 bool labelled, const struct classes *names, struct error *err);
+// The same from a source that is open already (standard input); keeps it not.
+int dataset_read(struct dataset **out, struct source *source, struct classes *classes,
+                 bool labelled, const struct classes *names, struct error *err);
+void dataset_close(struct dataset *dataset);
+
+uint32_t dataset_count(const struct dataset *dataset);
+const struct classes *dataset_classes(const struct dataset *dataset);
+int32_t dataset_label(const struct dataset *dataset, uint32_t index);
+const char *dataset_key(const struct dataset *dataset, uint32_t index);
+uint64_t dataset_key_hash(const struct dataset *dataset, uint32_t index);
+// CRC-32 over keys and labels: tells one data set from another, for the run record.
+uint32_t dataset_digest(const struct dataset *dataset);
+
+// Decodes sample `index` into `image` (copied when it is raw). Threads may call
+// it at once, each with its own image.
+int dataset_image(const struct dataset *dataset, uint32_t index,
+                  const struct decode_options *options, struct image *image, struct error *err);
+
+#endif

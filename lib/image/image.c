@@ -1,0 +1,51 @@
+#include "image/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+size_t image_values(const struct image *image) {
+    return (size_t)image->width * (size_t)image->height * (size_t)image->channels;
+}
+
+size_t image_bytes(const struct image *image) {
+    return image_values(image) * (image->type == PIXEL_F32 ? sizeof(float) : 1);
+}
+
+int image_shape(struct image *image, int width, int height, int channels, enum pixel type,
+                struct error *err) {
+    if (width < 1 || width > IMAGE_MAX_SIDE || height < 1 || height > IMAGE_MAX_SIDE ||
+        channels < 1 || channels > IMAGE_MAX_CHANNELS)
+        return error_set(err, STATUS_DATA, "a picture of %dx%dx%d (channels x height x width) is "
+                         "out of bounds", channels, height, width);
+    struct image shaped = {.width = width, .height = height, .channels = channels, .type = type};
+    size_t bytes = image_bytes(&shaped);
+    if (bytes > image->capacity) {
+        void *data = mem_array(bytes, 1);
+        if (!data)
+            return error_nomem(err);
+        free(image->data);
+        image->data = data;
+        image->capacity = bytes;
+    }
+    image->width = width, image->height = height, image->channels = channels, image->type = type;
+    return STATUS_OK;
+}
+
+int image_copy(struct image *to, const struct image *from, struct error *err) {
+    int status = image_shape(to, from->width, from->height, from->channels, from->type, err);
+    if (!status)
+        memcpy(to->data, from->data, image_bytes(from));
+    return status;
+}
+
+void image_swap(struct image *a, struct image *b) {
+    struct image t = *a;
+    *a = *b, *b = t;
+}
+
+void image_free(struct image *image) {
+    free(image->data);
+    *image = (struct image){0};
+}

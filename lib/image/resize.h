@@ -1,0 +1,19 @@
+// Resampling to another size.
+#ifndef ADAM_IMAGE_RESIZE_H
+#define ADAM_IMAGE_RESIZE_H
+
+#include "image/image.h"
+
+enum filter {
+    FILTER_AREA,     // box, antialiased: each result is the mean of what it covers
+    FILTER_BILINEAR, // triangle, widened by the scale when shrinking
+    FILTER_LANCZOS,  // 3 lobes, widened by the scale when shrinking
+};
+
+// Any number of channels, u8 or f32. `to` and `from` differ. Only the part of
+// the result from (left, top), width x height, of a whole result of full_width x
+// full_height is computed: resize and crop in one pass.
+int image_resize(struct image *to, const struct image *from, enum filter filter, int full_width,
+                 int full_height, int left, int top, int width, int height, struct error *err);
+
+#endif

@@ -1,0 +1,100 @@
+// The arithmetic: floats in, floats out. One table of functions, filled once at
+// start: the reference in plain C first, then each faster family overwrites what
+// it has. Nothing outside lib/kernels and lib/model knows a memory layout.
+//
+// Shapes: n samples, c channels (maps), h x w pixels, one sample behind the
+// other, each c x h x w. Matrices are row-major. No kernel allocates.
+#ifndef ADAM_KERNELS_KERNELS_H
+#define ADAM_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/cpu.h"
+
+// A window that slides over a picture: kernel, stride and padding of
+// convolutions and pools. Output pixel (y, x) sees input rows
+// y * stride_h - pad_h ... + kernel_h - 1, clipped to the picture.
+struct window {
+    int c, h, w;            // input
+    int out_h, out_w;       // output
+    int kernel_h, kernel_w;
+    int stride_h, stride_w;
+    int pad_h, pad_w;
+};
+
+struct kernels {
+    const char *name; // "ref", "avx2+openblas", ... for --version
+
+    // C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k, op(B) k x n,
+    // and op transposes when asked to. ld*: floats from row to row as stored.
+    void (*gemm)(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
+                 const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+
+    // column (c*kernel_h*kernel_w x out_h*out_w) from one picture, zeros for
+    // padding; and the adjoint, which adds into `picture`.
+    void (*im2col)(float *column, const float *picture, const struct window *window);
+    void (*col2im)(float *picture, const float *column, const struct window *window);
+
+    // y[i][j] += bias[j] over n rows of m; bias[j] = sum of rows. For maps, each
+    // bias stands for `pixels` values in a row.
+    void (*bias_add)(float *y, const float *bias, int n, int m, int pixels);
+    void (*bias_sum)(float *gradient, const float *dy, int n, int m, int pixels);
+
+    // Activations in place, and their errors in place from the outputs y:
+    // "delta * F'(a)" of Adam 2.2.
+    void (*relu)(float *y, size_t n);
+    void (*relu_back)(float *dy, const float *y, size_t n);
+    void (*tanh)(float *y, size_t n);
+    void (*tanh_back)(float *dy, const float *y, size_t n);
+    void (*sigmoid)(float *y, size_t n);
+    void (*sigmoid_back)(float *dy, const float *y, size_t n);
+
+    // Pools over n samples. maxpool keeps in `winner` the place of each maximum
+    // within its map; the adjoints write all of dx.
+    void (*maxpool)(float *y, int32_t *winner, const float *x, int n, const struct window *window);
+    void (*maxpool_back)(float *dx, const float *dy, const int32_t *winner, int n,
+                         const struct window *window);
+    // The mean over the pixels of the window that exist.
+    void (*avgpool)(float *y, const float *x, int n, const struct window *window);
+    void (*avgpool_back)(float *dx, const float *dy, int n, const struct window *window);
+    // The root of the sum of squares (DistBelief's L2 pooling).
+    void (*l2pool)(float *y, const float *x, int n, const struct window *window);
+    void (*l2pool_back)(float *dx, const float *dy, const float *y, const float *x, int n,
+                        const struct window *window);
+
+    // Local response normalisation across maps (Krizhevsky 2012, 3.3, with alpha
+    // divided by size as in Caffe and PyTorch): scale = k + alpha/size * sum of x^2
+    // over `size` neighbouring maps, y = x * scale^-beta. `scale` is kept.
+    void (*lrn)(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
+                float alpha, float beta, float k);
+    void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale,
+                     const float *x, int n, int c, int pixels, int size, float alpha, float beta);
+
+    // Rows of m: probabilities; the maximum is taken off first.
+    void (*softmax)(float *y, int n, int m);
+
+    // The update rules, on shared weights (HOGWILD). g is the gradient.
+    //   sgd       w -= rate (g + decay w)
+    //   momentum  v = momentum v + g + decay w; w -= rate v
+    //   adagrad   s += (g + decay w)^2; w -= rate (g + decay w) / (sqrt(s) + epsilon)
+    void (*sgd)(float *w, const float *g, size_t n, float rate, float decay);
+    void (*momentum)(float *w, float *v, const float *g, size_t n, float rate, float momentum,
+                     float decay);
+    void (*adagrad)(float *w, float *s, const float *g, size_t n, float rate, float decay,
+                    float epsilon);
+
+    // y += a x; the sum of x^2; whether all n are finite.
+    void (*axpy)(float *y, const float *x, size_t n, float a);
+    double (*sum_squares)(const float *x, size_t n);
+    bool (*finite)(const float *x, size_t n);
+};
+
+// The best table for this machine (cpu_level(), ADAM_CPU), the same one for the
+// life of the process.
+const struct kernels *kernels_best(void);
+// The table of one level, for tests; NULL when this machine lacks it.
+const struct kernels *kernels_of(enum cpu_level level);
+
+#endif

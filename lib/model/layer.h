@@ -1,0 +1,69 @@
+// What a type of layer is: its keys, its shape rule, and its computation.
+// One file a type, lib/model/layer_*.c, each defining one layer_type; the table
+// of all is layer_types(). Inside lib/model only.
+#ifndef ADAM_MODEL_LAYER_H
+#define ADAM_MODEL_LAYER_H
+
+#include "core/mem.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+enum key_kind {
+    KEY_INT,    // int, between low and high
+    KEY_PAIR,   // struct pair: "5" or "5x3" (height x width), each between low and high
+    KEY_REAL,   // float, between low and high
+    KEY_CHOICE, // enum, index into choices
+    KEY_TEXT,   // char *
+    KEY_INIT,   // init and init_value: he, glorot, normal:0.01, uniform:0.1, zero
+};
+
+// One key of a layer's line. The table serves the parser, the messages and the
+// check of adam-model(5).
+struct layer_key {
+    const char *name;
+    enum key_kind kind;
+    size_t offset;       // of the member in struct layer
+    double low, high;
+    const char *standard; // text of the default; NULL: the key is required
+    const char *const *choices; // NULL-terminated
+    const char *what;    // one line for the manual
+};
+
+// Why a shape does not fit: "KEY=... needs NEED, but INPUT gives CxHxW".
+struct misfit {
+    const char *key; // whose value is at fault, or NULL for the layer itself
+    int input;       // which of the layer's inputs
+    char need[160];  // "an input of at least 5x5"
+};
+
+struct pass; // one layer's view of a context: see net.h
+
+struct layer_type {
+    const char *name; // "conv"
+    const char *what; // one line
+    const struct layer_key *keys;
+    size_t key_count;
+    bool trains;  // has parameters: also takes init, bias, rate, decay
+    bool output;  // ends a model: softmax, logistic
+    int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
+
+    // From in[] (layer->from_count shapes) and the keys: out, weights and biases
+    // (dims, count, fans; not offset), connections. False with *misfit filled.
+    bool (*shape)(struct layer *layer, const struct shape *in, struct misfit *misfit);
+
+    // Floats of scratch one pass of at most n samples needs, kept from forward to
+    // backward (`kept`) or only within a call (`brief`, shared by all layers).
+    void (*scratch)(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
+
+    void (*forward)(const struct pass *pass);
+    // Adds nothing: writes the gradients of inputs and parameters.
+    void (*backward)(const struct pass *pass);
+};
+
+const struct layer_type *const *layer_types(size_t *count);
+// Keys that every type with parameters has, and `from`, which every type has.
+const struct layer_key *layer_common_keys(size_t *count);
+
+size_t shape_size(struct shape shape); // c * h * w
+
+#endif

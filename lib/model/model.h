@@ -1,0 +1,95 @@
+// A model: layers, their shapes, and where their parameters lie. Written as one
+// layer a line (adam-model(5)); immutable once read, so threads share it.
+#ifndef ADAM_MODEL_MODEL_H
+#define ADAM_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+// The activations of one sample between two layers: channels x height x width.
+// A flat vector is units x 1 x 1.
+struct shape {
+    int c, h, w;
+};
+
+enum act { ACT_LINEAR, ACT_RELU, ACT_TANH, ACT_SIGMOID };
+enum init { INIT_DEFAULT, INIT_HE, INIT_GLOROT, INIT_NORMAL, INIT_UNIFORM, INIT_ZERO };
+enum rounding { ROUND_DOWN, ROUND_UP };
+
+struct pair { // height x width, of kernels, strides and paddings
+    int h, w;
+};
+
+struct layer_type;
+
+#define LAYER_INPUTS_MAX 32
+
+// A block of parameters in the flat space of the model ("Parameters are one
+// flat space in layer order"). Its dimensions are those of PyTorch's tensors.
+struct parameter {
+    size_t offset, count;
+    int dims[6], rank;
+    size_t fan_in, fan_out; // for He and Glorot
+};
+
+struct layer {
+    const struct layer_type *type;
+    char *name;  // unique; "c1", or the type and its number in the file ("conv2")
+    int line;    // in the model's text
+    int index;   // in model.layers
+    int from[LAYER_INPUTS_MAX], from_count; // indices of the layers it reads
+    struct shape in, out;                   // in: of from[0]
+
+    // Keys, as given or by default; which of them a type has is in its table.
+    int maps, groups, units, size, classes;
+    struct pair kernel, stride, pad;
+    enum rounding round;
+    enum act act;
+    float alpha, beta, bias_k; // lrn
+    float dropout;             // share of outputs dropped in training
+    enum init init;
+    float init_value; // deviation of normal, half-width of uniform
+    float bias;       // initial value of biases
+    float rate;       // multiplier of the learning rate
+    float decay;      // weight decay of this layer; below 0: that of the command line
+    char *ops;        // input: operations on each picture
+
+    struct parameter weights, biases; // count 0: none
+    uint64_t connections; // multiplies of one forward pass of one sample
+};
+
+struct model {
+    char *name; // for messages: the path it was read from
+    char *text; // as read, overrides applied: what a checkpoint stores
+    struct layer *layers;
+    int layer_count;
+    size_t parameter_count;
+    uint64_t connections;
+};
+
+// Reads text (NUL-terminated; CRLF and a byte-order mark are accepted).
+// `name` is for messages. Each of `sets` is "layer.key=value", applied over the
+// text before it is checked. STATUS_DATA, with
+//   mnist.net:7:14: error: conv: unknown key 'kernal'; did you mean 'kernel'?
+//       7 | conv c1 maps=10 kernal=5
+//         |                 ^~~~~~
+// STATUS_USAGE for a mistake in `sets`. The last layer must be an output layer.
+int model_parse(struct model **out, const char *name, const char *text, const char *const *sets,
+                size_t set_count, struct error *err);
+int model_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
+               struct error *err);
+void model_free(struct model *model);
+
+const struct layer *model_input(const struct model *model);
+const struct layer *model_output(const struct model *model);
+int model_classes(const struct model *model); // units of the output layer
+const struct layer *model_find(const struct model *model, const char *name);
+
+// Fills parameter_count floats with initial values, each layer from its own
+// stream of `seed`: He for relu, Glorot for the rest, unless the layer says.
+void model_init(const struct model *model, float *parameters, uint64_t seed);
+
+#endif

@@ -1,0 +1,49 @@
+// A training context: everything one thread needs to pass samples through a
+// model, allocated once.
+//
+// "Each thread allocates a training context for feed-forward evaluation and back
+//  propagation. This training context stores the activations and weight update
+//  values computed during back-propagation for each layer. The context is
+//  pre-allocated to avoid heap locks while training." (Adam 3.2.1)
+#ifndef ADAM_MODEL_NET_H
+#define ADAM_MODEL_NET_H
+
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+struct net; // belongs to one thread
+
+enum net_mode { NET_PREDICT, NET_TRAIN };
+
+// For at most `most` samples a pass. The model and the kernels must outlive it.
+int net_open(struct net **out, const struct model *model, const struct kernels *kernels, int most,
+             enum net_mode mode, struct error *err);
+void net_close(struct net *net);
+// Bytes that net_open would allocate; SIZE_MAX when that does not fit.
+size_t net_bytes(const struct model *model, int most, enum net_mode mode);
+
+// The forward pass of n samples. `input` is n x channels x height x width.
+// `parameters` (model->parameter_count floats) may be written by other threads
+// meanwhile (core/hogwild.h). `draw` (n numbers) and `seed` decide what dropout
+// drops; NULL: nothing is dropped, as in evaluation.
+void net_forward(struct net *net, const float *parameters, const float *input, int n,
+                 const uint64_t *draw, uint64_t seed);
+
+// After net_forward: n x classes, probabilities (softmax) or one-vs-all (logistic).
+// Valid until the next call.
+const float *net_scores(const struct net *net);
+
+// Sum over the n samples of the cross-entropy against labels[0..n).
+double net_loss(const struct net *net, const int32_t *labels);
+
+// Told as soon as the gradient of one layer's parameters is complete, last layer
+// first, so that updates and sending overlap the rest of the backward pass.
+typedef void net_ready(void *self, const struct layer *layer, const float *gradient);
+
+// The backward pass of the last net_forward (NET_TRAIN only): writes into
+// `gradient` (parameter_count floats) the gradient of scale * loss. `ready` may
+// be NULL; it may change the parameters of the layer it is told about.
+void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
+                  float *gradient, net_ready *ready, void *self);
+
+#endif

@@ -1,0 +1,34 @@
+// Where the parameters live. One training loop, several homes, one interface
+// (get weights, add update, clock): local memory now; shared memory and
+// parameter servers are homes of their own.
+#ifndef ADAM_TRAIN_HOME_H
+#define ADAM_TRAIN_HOME_H
+
+#include "train/optimizer.h"
+
+struct home;
+
+struct home_ops {
+    // The weights that the next pass should use. Valid and, for local homes,
+    // changing under the caller's eyes, until the next call by this thread.
+    const float *(*weights)(struct home *home, int thread);
+    // Adds one layer's gradient at the learning rate of the moment.
+    void (*add)(struct home *home, int thread, const struct layer *layer, const float *gradient,
+                float rate);
+    // Mini-batches applied so far. add_clock is called once a mini-batch.
+    uint64_t (*clock)(const struct home *home);
+    void (*add_clock)(struct home *home);
+    void (*close)(struct home *home);
+};
+
+struct home { // a home's own struct begins with this
+    const struct home_ops *ops;
+};
+
+// Parameters in this process's memory, shared by its threads without locks
+// (Adam 3.2.2). `parameters` and `state` are the caller's.
+int home_local(struct home **out, const struct model *model, const struct optimizer *optimizer,
+               const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
+               struct error *err);
+
+#endif

@@ -1,0 +1,104 @@
+// Random streams, hashes, strict numbers, near misses, arenas, errors.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/error.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "core/text.h"
+
+static void test_random(struct tap *tap) {
+    TEST(tap, "Philox4x32-10 gives the published words for the zero key and counter", {
+        struct random r = {.used = 4};
+        uint32_t wanted[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+        for (int i = 0; i < 4; i++)
+            CHECK_INT(tap, random_u32(&r), wanted[i]);
+    });
+    TEST(tap, "a shuffle keeps every index once", {
+        uint32_t index[1000];
+        bool seen[1000] = {0};
+        for (uint32_t i = 0; i < 1000; i++)
+            index[i] = i;
+        struct random r = random_stream(7, 1, 2);
+        random_shuffle(&r, index, 1000);
+        int moved = 0;
+        for (uint32_t i = 0; i < 1000; i++)
+            seen[index[i]] = true, moved += index[i] != i;
+        for (int i = 0; i < 1000; i++)
+            CHECK(tap, seen[i]);
+        CHECK(tap, moved > 900);
+    });
+    TEST(tap, "normal numbers have mean 0 and deviation 1", {
+        struct random r = random_stream(1, 0, 0);
+        double sum = 0;
+        double squares = 0;
+        for (int i = 0; i < 100000; i++) {
+            double x = (double)random_normal(&r);
+            sum += x, squares += x * x;
+        }
+        CHECK_NEAR(tap, sum / 1e5, 0, 0.02);
+        CHECK_NEAR(tap, squares / 1e5, 1, 0.03);
+    });
+}
+
+static void test_text(struct tap *tap) {
+    TEST(tap, "numbers are read whole or not at all", {
+        int64_t i;
+        double d;
+        CHECK(tap, text_integer("42", 2, &i) && i == 42);
+        CHECK(tap, !text_integer("1hello", 6, &i));
+        CHECK(tap, !text_integer("", 0, &i));
+        CHECK(tap, !text_integer("99999999999999999999", 20, &i));
+        CHECK(tap, text_real("1/255", 5, &d) && fabs(d - 1 / 255.0) < 1e-12);
+        CHECK(tap, text_real("-1.5e-3", 7, &d) && d == -1.5e-3);
+        CHECK(tap, !text_real("nan", 3, &d));
+        CHECK(tap, !text_real("1/0", 3, &d));
+        CHECK(tap, !text_real("0x10", 4, &d));
+    });
+    TEST(tap, "the nearest word is found, a far one is not", {
+        static const char *const words[] = {"kernel", "stride", "pad"};
+        CHECK_TEXT(tap, text_nearest("kernal", 6, words, 3), "kernel");
+        CHECK_TEXT(tap, text_nearest("stirde", 6, words, 3), "stride");
+        CHECK(tap, text_nearest("momentum", 8, words, 3) == NULL);
+    });
+}
+
+static void test_mem(struct tap *tap) {
+    TEST(tap, "an arena measures, then hands out aligned zeroed pieces", {
+        struct arena arena = {0};
+        CHECK(tap, arena_take(&arena, 3, 4) == NULL);
+        CHECK(tap, arena_take(&arena, 100, 4) == NULL);
+        CHECK(tap, arena_open(&arena));
+        char *a = arena_take(&arena, 3, 4);
+        float *b = arena_take(&arena, 100, 4);
+        CHECK(tap, a && b && (char *)b == a + MEM_ALIGN);
+        CHECK(tap, (size_t)b % MEM_ALIGN == 0 && b[99] == 0);
+        CHECK(tap, arena_take(&arena, 1, 1) == NULL);
+        arena_close(&arena);
+    });
+    TEST(tap, "sizes that overflow are refused", {
+        struct arena arena = {0};
+        arena_take(&arena, (size_t)-1, 8);
+        CHECK(tap, !arena_open(&arena));
+        CHECK(tap, mem_array((size_t)-1, 8) == NULL);
+        CHECK(tap, mem_floats((size_t)-1 / 2) == NULL);
+    });
+}
+
+static void test_error(struct tap *tap) {
+    TEST(tap, "context goes in front of an error", {
+        struct error err = {0};
+        CHECK_INT(tap, error_set(&err, STATUS_DATA, "row %d is short", 3), STATUS_DATA);
+        CHECK_INT(tap, error_context(&err, "reading %s", "x.arec"), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "reading x.arec: row 3 is short");
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_random(&tap);
+    test_text(&tap);
+    test_mem(&tap);
+    test_error(&tap);
+    return tap_done(&tap);
+}
