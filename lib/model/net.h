@@ -33,7 +33,8 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
 // Valid until the next call.
 const float *net_scores(const struct net *net);
 
-// Sum over the n samples of the cross-entropy against labels[0..n).
+// Sum over the n samples of the cross-entropy against labels[0..n); a sample whose
+// label is below 0 (it has none) adds nothing.
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Told as soon as the gradient of one layer's parameters is complete, last layer
