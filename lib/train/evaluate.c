@@ -1,0 +1,103 @@
+#include "train/evaluate.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/mem.h"
+#include "core/turn.h"
+
+struct evaluation {
+    struct tally *tally;
+    const struct model *model;
+    const struct kernels *kernels;
+    const float *parameters;
+    struct loader *loader;
+    int batch;
+    evaluate_sample *each;
+    void *self;
+    struct turn turn; // the order of the batches; its holder owns tally and err
+    pthread_mutex_t failing;
+    struct error *err;
+    int status;
+};
+
+// The first failure counts; everybody else comes home.
+static void fail(struct evaluation *e, int status, const struct error *why) {
+    pthread_mutex_lock(&e->failing);
+    if (e->status == STATUS_OK) {
+        e->status = status;
+        if (e->err)
+            *e->err = *why;
+    }
+    pthread_mutex_unlock(&e->failing);
+    turn_break(&e->turn);
+    loader_cancel(e->loader);
+}
+
+// Adds one batch to the sums: in its turn, so that they are made in one order.
+static int add_batch(struct evaluation *e, const struct net *net, const struct batch *batch,
+                     struct error *err) {
+    const float *scores = net_scores(net);
+    int status = STATUS_OK;
+    e->tally->loss += net_loss(net, batch->label);
+    for (int i = 0; i < batch->n && status == STATUS_OK; i++) {
+        const float *row = scores + (size_t)i * (size_t)e->tally->classes;
+        tally_add(e->tally, row, batch->label[i]);
+        if (e->each)
+            status = e->each(e->self, batch, i, row, err);
+    }
+    return status;
+}
+
+static int run_batches(struct evaluation *e, struct net *net, struct error *err) {
+    struct batch *batch;
+    int status = STATUS_OK;
+    while (status == STATUS_OK && (batch = loader_take(e->loader, NULL))) {
+        net_forward(net, e->parameters, batch->input, batch->n, NULL, 0);
+        bool mine = turn_begin(&e->turn, batch->number);
+        if (mine)
+            status = add_batch(e, net, batch, err);
+        loader_give_back(e->loader, batch);
+        if (mine && status == STATUS_OK)
+            turn_end(&e->turn);
+    }
+    return status;
+}
+
+static void *evaluate_thread(void *argument) {
+    struct evaluation *e = argument;
+    struct error err = {0};
+    struct net *net = NULL;
+    int status = net_open(&net, e->model, e->kernels, e->batch, NET_PREDICT, &err);
+    if (status == STATUS_OK)
+        status = run_batches(e, net, &err);
+    if (status != STATUS_OK)
+        fail(e, status, &err);
+    net_close(net);
+    return NULL;
+}
+
+int evaluate(struct tally *tally, const struct model *model, const struct kernels *kernels,
+             const float *parameters, struct loader *loader, int batch, int threads,
+             evaluate_sample *each, void *self, struct error *err) {
+    struct evaluation e = {tally, model, kernels, parameters, loader,
+                           batch, each,  self,    .err = err};
+    pthread_t *thread = mem_array((size_t)threads, sizeof *thread);
+    if (!thread)
+        return error_nomem(err);
+    turn_init(&e.turn);
+    pthread_mutex_init(&e.failing, NULL);
+    int running = 0;
+    while (running < threads && !pthread_create(&thread[running], NULL, evaluate_thread, &e))
+        running++;
+    if (running == 0) {
+        struct error why = {0};
+        fail(&e, error_set(&why, STATUS_IO, "cannot start a thread"), &why);
+    }
+    for (int i = 0; i < running; i++)
+        pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&e.failing);
+    turn_free(&e.turn);
+    free(thread);
+    return e.status;
+}
