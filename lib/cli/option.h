@@ -28,16 +28,18 @@ struct option_list {
     size_t count;
 };
 
+// --help adds by itself what the row knows: the choices, the default, that a
+// LIST may be repeated.
 struct option_row {
     enum option_kind kind;
     char letter;       // 0: none
     const char *name;  // without the dashes
-    const char *value; // metavariable; FILE and DIR complete to file names
+    const char *value; // metavariable; one with FILE or DIR in it completes to file names
     void *target;
-    double low, high;
+    double low, high;           // -INFINITY and INFINITY where there is no bound
     const char *const *choices; // NULL-terminated
-    const char *standard; // default as --help shows it; NULL: none shown
-    const char *help;     // one line, lower case, no full stop
+    const char *standard;       // default as --help shows it; NULL: none shown
+    const char *help;           // one line, lower case, no full stop
 };
 
 // clang-format off
@@ -60,26 +62,29 @@ struct command {
     const struct option_row *rows;
     size_t row_count;
     const char *operand; // metavariable of the operands for completion: FILE, DIR, or NULL
-    const char *const *subcommands; // names, NULL-terminated; NULL: none
 };
 
 enum cli_next {
     CLI_RUN,  // go on
-    CLI_DONE, // --help, --version or --completion was answered: exit with *status
+    CLI_DONE, // --help, --version or --completion was answered: exit with STATUS_OK
     CLI_FAIL, // usage: err has the sentence; exit with STATUS_USAGE
 };
 
 // Parses argv[1..] into the targets. Options and operands may be mixed; "--"
-// ends options; a long name may be shortened while it is unique. Operands are
-// moved to the end of argv, *operands is the index of the first.
-// Every command has, beside its rows: -h --help (stdout), -V --version, and
-// --completion bash|zsh|fish, which prints the completion script.
+// ends options; a long name may be shortened while it is unique; a value may
+// stand behind '=' or in the next word. Operands are moved to the end of argv,
+// *operands is the index of the first.
+// Every command has, beside its rows: -h --help (on stdout) and -V --version;
+// every program also has --completion bash|zsh|fish, which prints the script.
 enum cli_next cli_parse(const struct command *command, int argc, char **argv, int *operands,
                         struct error *err);
 
-// For a program whose first word is a subcommand: the others, so that --help
-// and the completion script show them all. `commands` are the subcommands.
+// The same for a program with subcommands, whose names are "adam-prep stat" and
+// so on. *chosen is the one that argv[1] names, or else `program` itself, which
+// is an error when it has no rows of its own (adam-ctl). `commands` also feed
+// --help and --completion of the program. *operands is an index into argv.
 enum cli_next cli_parse_program(const struct command *program, const struct command *commands,
-                                size_t command_count, int argc, char **argv, struct error *err);
+                                size_t command_count, int argc, char **argv,
+                                const struct command **chosen, int *operands, struct error *err);
 
 #endif

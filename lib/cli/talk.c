@@ -1,0 +1,104 @@
+#include "cli/talk.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Whether the text is a message about a place, "mnist.net:7:14: error: ...":
+// the first word, or the words before "error:", end in ":NUMBER:".
+static bool names_a_place(const char *text) {
+    for (const char *p = strchr(text, ':'); p && p[1] != '\n'; p = strchr(p + 1, ':')) {
+        size_t digits = strspn(p + 1, "0123456789");
+        const char *end = p + 1 + digits;
+        if (digits == 0 || strncmp(end, ": ", 2) != 0)
+            continue;
+        return strcspn(text, " \n") == (size_t)(end + 1 - text) || !strncmp(end + 2, "error:", 6);
+    }
+    return false;
+}
+
+int talk_error(const char *program, const struct error *err) {
+    bool colour = talk_colour();
+    if (names_a_place(err->text))
+        fprintf(stderr, "%s\n", err->text);
+    else
+        fprintf(stderr, "%s: %serror:%s %s\n", program, colour ? "\033[1;31m" : "",
+                colour ? "\033[0m" : "", err->text);
+    return err->status;
+}
+
+void talk_note(const char *program, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int talk_finish(const char *program, int status) {
+    errno = 0;
+    bool failed = ferror(stdout) || fflush(stdout) != 0;
+    // A stdout that was closed from the start and never written to is no failure.
+    if (fclose(stdout) != 0 && errno != EBADF)
+        failed = true;
+    if (!failed)
+        return status;
+    struct error err = {0};
+    if (errno)
+        error_errno(&err, STATUS_IO, "cannot write to standard output");
+    else
+        error_set(&err, STATUS_IO, "cannot write to standard output");
+    talk_error(program, &err);
+    // A status that already says what went wrong is worth more to a script.
+    return status > STATUS_SKIPPED ? status : STATUS_IO;
+}
+
+int talk_refuse_terminal(const char *path, struct error *err) {
+    if (strcmp(path, "-") != 0 || !isatty(STDOUT_FILENO))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "refusing to write binary data to a terminal; redirect it or name a file");
+}
+
+bool talk_is_terminal(void) {
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+bool talk_colour(void) {
+    const char *no = getenv("NO_COLOR");
+    return talk_is_terminal() && !(no && *no);
+}
+
+// A signal handler has no argument but the signal's number, so what it tells
+// the program must be static. Nothing but the handler writes it.
+static volatile sig_atomic_t stop_flag;
+
+static void stop_handler(int number) {
+    if (stop_flag) {
+        // Delivered as soon as this handler returns: status 128+number.
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    stop_flag = 1;
+}
+
+void stop_on_signals(bool ignore_sigpipe) {
+    struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART}, old;
+    sigemptyset(&action.sa_mask);
+    static const int numbers[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        // A shell script starts its background jobs with SIGINT ignored: leave it so.
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    signal(SIGPIPE, ignore_sigpipe ? SIG_IGN : SIG_DFL);
+}
+
+bool stop_requested(void) {
+    return stop_flag != 0;
+}
