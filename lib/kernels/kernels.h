@@ -17,8 +17,8 @@
 // convolutions and pools. Output pixel (y, x) sees input rows
 // y * stride_h - pad_h ... + kernel_h - 1, clipped to the picture.
 struct window {
-    int c, h, w;            // input
-    int out_h, out_w;       // output
+    int c, h, w;      // input
+    int out_h, out_w; // output
     int kernel_h, kernel_w;
     int stride_h, stride_w;
     int pad_h, pad_w;
@@ -37,8 +37,15 @@ struct kernels {
     void (*im2col)(float *column, const float *picture, const struct window *window);
     void (*col2im)(float *picture, const float *column, const struct window *window);
 
-    // y[i][j] += bias[j] over n rows of m; bias[j] = sum of rows. For maps, each
-    // bias stands for `pixels` values in a row.
+    // What one output pixel (out_y, out_x) sees of n pictures: n rows of
+    // c*kernel_h*kernel_w; and the adjoint, which adds into the pictures.
+    void (*patch)(float *rows, const float *pictures, int n, const struct window *window, int out_y,
+                  int out_x);
+    void (*patch_add)(float *pictures, const float *rows, int n, const struct window *window,
+                      int out_y, int out_x);
+
+    // y[i][j] += bias[j] over n rows of m; gradient[j] = sum of rows. For maps,
+    // each bias stands for `pixels` values in a row.
     void (*bias_add)(float *y, const float *bias, int n, int m, int pixels);
     void (*bias_sum)(float *gradient, const float *dy, int n, int m, int pixels);
 
@@ -69,8 +76,18 @@ struct kernels {
     // over `size` neighbouring maps, y = x * scale^-beta. `scale` is kept.
     void (*lrn)(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
                 float alpha, float beta, float k);
-    void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale,
-                     const float *x, int n, int c, int pixels, int size, float alpha, float beta);
+    void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale, const float *x,
+                     int n, int c, int pixels, int size, float alpha, float beta);
+
+    // Local contrast normalisation (Jarrett 2009, Le 2012; DistBelief's third
+    // stage): with Gaussian weights G over size x size pixels that exist and all
+    // maps, summing to 1,
+    //   v = x - sum G x,   s = sqrt(sum G v^2),   y = v / max(s, least).
+    // v (as x) and s (n x h*w) are kept; `plane` is scratch of 2 * h*w floats.
+    void (*lcn)(float *y, float *v, float *s, const float *x, int n, int c, int h, int w, int size,
+                float least);
+    void (*lcn_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,
+                     int n, int c, int h, int w, int size, float least);
 
     // Rows of m: probabilities; the maximum is taken off first.
     void (*softmax)(float *y, int n, int m);
@@ -85,16 +102,18 @@ struct kernels {
     void (*adagrad)(float *w, float *s, const float *g, size_t n, float rate, float decay,
                     float epsilon);
 
-    // y += a x; the sum of x^2; whether all n are finite.
+    // y *= x; y += a x; the sum of x^2; whether all n are finite.
+    void (*multiply)(float *y, const float *x, size_t n);
     void (*axpy)(float *y, const float *x, size_t n, float a);
     double (*sum_squares)(const float *x, size_t n);
     bool (*finite)(const float *x, size_t n);
 };
 
-// The best table for this machine (cpu_level(), ADAM_CPU), the same one for the
-// life of the process.
+// The best table for this machine (cpu_level(), ADAM_CPU). Sets OpenBLAS to one
+// thread a call: our threads work on different samples. Call it before they start.
 const struct kernels *kernels_best(void);
-// The table of one level, for tests; NULL when this machine lacks it.
+// The table of one level, for tests; NULL when this machine lacks it. That of
+// CPU_REF is plain C throughout, matrix products included.
 const struct kernels *kernels_of(enum cpu_level level);
 
 #endif

@@ -60,6 +60,8 @@ struct layer_type {
     void (*backward)(const struct pass *pass);
 };
 
+extern const struct layer_type layer_logistic; // its loss is one-vs-all
+
 const struct layer_type *const *layer_types(size_t *count);
 // Keys that every type with parameters has, and `from`, which every type has.
 const struct layer_key *layer_common_keys(size_t *count);

@@ -1,0 +1,8 @@
+// The portable kernels compiled for AVX2 and FMA.
+#include "kernels/blas/gemm.h"
+#include "kernels/tables.h"
+
+#define FAMILY_TABLE kernels_avx2
+#define FAMILY_NAME "AVX2, OpenBLAS"
+#define FAMILY_GEMM blas_gemm
+#include "kernels/portable/all.h"

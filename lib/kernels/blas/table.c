@@ -1,0 +1,8 @@
+// Plain C for any machine, with the products of OpenBLAS.
+#include "kernels/blas/gemm.h"
+#include "kernels/tables.h"
+
+#define FAMILY_TABLE kernels_blas
+#define FAMILY_NAME "portable C, OpenBLAS"
+#define FAMILY_GEMM blas_gemm
+#include "kernels/portable/all.h"

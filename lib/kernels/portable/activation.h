@@ -1,0 +1,81 @@
+// Activations and softmax.
+#ifndef ADAM_KERNELS_PORTABLE_ACTIVATION_H
+#define ADAM_KERNELS_PORTABLE_ACTIVATION_H
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+// e^x to about 2 units in the last place, without branches so that it
+// vectorises (libm's is a call a value): x = n ln2 + r, |r| <= ln2/2, a
+// polynomial of degree 6 in r (its Taylor series, error < 1e-8 there), and n
+// added to the exponent.
+static inline float exponential(float x) {
+    x = x > 88.0f ? 88.0f : x < -87.0f ? -87.0f : x;
+    float shifted = x * 1.44269504f + 12582912.0f; // 1.5 * 2^23: rounds to a whole number
+    float n = shifted - 12582912.0f;
+    float r = x - n * 0.693145752f - n * 1.42860677e-6f; // ln2 in two parts
+    float p = 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    int32_t bits = ((int32_t)n + 127) * (1 << 23);
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+static void relu(float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] > 0 ? y[i] : 0;
+}
+
+static void relu_back(float *dy, const float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        dy[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static void sigmoid(float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = 1.0f / (1.0f + exponential(-y[i]));
+}
+
+static void sigmoid_back(float *dy, const float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        dy[i] *= y[i] * (1.0f - y[i]);
+}
+
+// tanh x = 1 - 2 / (e^2x + 1) loses digits near 0, where the series takes over.
+static void hyperbolic_tangent(float *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float x = y[i], square = x * x;
+        float series = x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 - square * 17 / 315)));
+        float exact = 1.0f - 2.0f / (exponential(2.0f * x) + 1.0f);
+        y[i] = square < 0.01f ? series : exact;
+    }
+}
+
+static void tanh_back(float *dy, const float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        dy[i] *= 1.0f - y[i] * y[i];
+}
+
+static void softmax(float *y, int n, int m) {
+    for (int i = 0; i < n; i++, y += m) {
+        float most = y[0], sum = 0;
+        for (int j = 1; j < m; j++)
+            most = y[j] > most ? y[j] : most;
+        for (int j = 0; j < m; j++)
+            y[j] = exponential(y[j] - most);
+        for (int j = 0; j < m; j++)
+            sum += y[j];
+        float share = 1.0f / sum;
+        for (int j = 0; j < m; j++)
+            y[j] *= share;
+    }
+}
+
+#endif

@@ -1,0 +1,47 @@
+// The portable kernels and the table that holds them. Included once by each
+// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME and FAMILY_GEMM.
+// All functions are static: every family has its own copy, compiled with its
+// own flags. The loops are written so that a compiler vectorises them.
+#include "kernels/portable/activation.h"
+#include "kernels/portable/bias.h"
+#include "kernels/portable/lcn.h"
+#include "kernels/portable/lrn.h"
+#include "kernels/portable/pool.h"
+#include "kernels/portable/update.h"
+#include "kernels/portable/vector.h"
+#include "kernels/portable/window.h"
+
+const struct kernels FAMILY_TABLE = {
+    .name = FAMILY_NAME,
+    .gemm = FAMILY_GEMM,
+    .im2col = im2col,
+    .col2im = col2im,
+    .patch = patch,
+    .patch_add = patch_add,
+    .bias_add = bias_add,
+    .bias_sum = bias_sum,
+    .relu = relu,
+    .relu_back = relu_back,
+    .tanh = hyperbolic_tangent,
+    .tanh_back = tanh_back,
+    .sigmoid = sigmoid,
+    .sigmoid_back = sigmoid_back,
+    .maxpool = maxpool,
+    .maxpool_back = maxpool_back,
+    .avgpool = avgpool,
+    .avgpool_back = avgpool_back,
+    .l2pool = l2pool,
+    .l2pool_back = l2pool_back,
+    .lrn = lrn,
+    .lrn_back = lrn_back,
+    .lcn = lcn,
+    .lcn_back = lcn_back,
+    .softmax = softmax,
+    .sgd = sgd,
+    .momentum = momentum_step,
+    .adagrad = adagrad,
+    .multiply = multiply,
+    .axpy = axpy,
+    .sum_squares = sum_squares,
+    .finite = all_finite,
+};

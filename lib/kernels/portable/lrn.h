@@ -1,0 +1,68 @@
+// Local response normalisation across maps, one map's plane of pixels at a time.
+#ifndef ADAM_KERNELS_PORTABLE_LRN_H
+#define ADAM_KERNELS_PORTABLE_LRN_H
+
+#include <math.h>
+#include <stddef.h>
+
+// x^-beta; 3/4, which every published net uses, by two roots that vectorise.
+static inline float power_negative(float x, float beta) {
+    if (beta == 0.75f)
+        return 1.0f / (sqrtf(x) * sqrtf(sqrtf(x)));
+    return powf(x, -beta);
+}
+
+// Maps [first, last) that stand in the window around map m.
+static inline void lrn_window(int m, int size, int c, int *first, int *last) {
+    *first = m - size / 2 > 0 ? m - size / 2 : 0;
+    *last = m - size / 2 + size < c ? m - size / 2 + size : c;
+}
+
+static void lrn(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
+                float alpha, float beta, float k) {
+    size_t sample = (size_t)c * (size_t)pixels;
+    for (int i = 0; i < n; i++, x += sample, y += sample, scale += sample)
+        for (int m = 0; m < c; m++) {
+            int first, last;
+            size_t at = (size_t)m * (size_t)pixels;
+            lrn_window(m, size, c, &first, &last);
+            for (int p = 0; p < pixels; p++)
+                scale[at + (size_t)p] = 0;
+            for (int j = first; j < last; j++)
+                for (int p = 0; p < pixels; p++) {
+                    float v = x[(size_t)j * (size_t)pixels + (size_t)p];
+                    scale[at + (size_t)p] += v * v;
+                }
+            for (size_t q = at; q < at + (size_t)pixels; q++) {
+                scale[q] = k + alpha / (float)size * scale[q];
+                y[q] = x[q] * power_negative(scale[q], beta);
+            }
+        }
+}
+
+// dx_m = dy_m scale_m^-beta - 2 alpha beta / size x_m sum_j dy_j y_j / scale_j,
+// over the maps j in whose windows m stands: the mirrored window.
+static void lrn_back(float *dx, const float *dy, const float *y, const float *scale, const float *x,
+                     int n, int c, int pixels, int size, float alpha, float beta) {
+    size_t sample = (size_t)c * (size_t)pixels;
+    float factor = 2.0f * alpha * beta / (float)size;
+    for (int i = 0; i < n;
+         i++, x += sample, y += sample, scale += sample, dx += sample, dy += sample)
+        for (int m = 0; m < c; m++) {
+            int first = m + size / 2 - size + 1, last = m + size / 2 + 1;
+            size_t at = (size_t)m * (size_t)pixels;
+            first = first > 0 ? first : 0;
+            last = last < c ? last : c;
+            for (int p = 0; p < pixels; p++)
+                dx[at + (size_t)p] = 0;
+            for (int j = first; j < last; j++)
+                for (int p = 0; p < pixels; p++) {
+                    size_t q = (size_t)j * (size_t)pixels + (size_t)p;
+                    dx[at + (size_t)p] += dy[q] * y[q] / scale[q];
+                }
+            for (size_t q = at; q < at + (size_t)pixels; q++)
+                dx[q] = dy[q] * power_negative(scale[q], beta) - factor * x[q] * dx[q];
+        }
+}
+
+#endif

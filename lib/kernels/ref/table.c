@@ -1,0 +1,8 @@
+// Plain C throughout: what every other family is held against.
+#include "kernels/ref/gemm.h"
+#include "kernels/tables.h"
+
+#define FAMILY_TABLE kernels_ref
+#define FAMILY_NAME "ref"
+#define FAMILY_GEMM ref_gemm
+#include "kernels/portable/all.h"

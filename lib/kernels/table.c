@@ -1,0 +1,30 @@
+// Which table this machine gets.
+#include <stdlib.h>
+
+#include "kernels/blas/gemm.h"
+#include "kernels/kernels.h"
+#include "kernels/tables.h"
+
+const struct kernels *kernels_of(enum cpu_level level) {
+    if (level > cpu_level())
+        return NULL;
+    switch (level) {
+#if defined(__x86_64__)
+    case CPU_AVX512:
+        return &kernels_avx512;
+    case CPU_AVX2:
+        return &kernels_avx2;
+#endif
+    default:
+        return &kernels_ref;
+    }
+}
+
+const struct kernels *kernels_best(void) {
+    blas_single_thread();
+    // A machine without AVX still has an OpenBLAS made for it; plain C products
+    // are for those who ask for them.
+    if (cpu_level() == CPU_REF && !getenv("ADAM_CPU"))
+        return &kernels_blas;
+    return kernels_of(cpu_level());
+}

@@ -1,0 +1,12 @@
+// y = W x + b on flat vectors: what dense, softmax and logistic share.
+#ifndef ADAM_MODEL_AFFINE_H
+#define ADAM_MODEL_AFFINE_H
+
+#include "model/pass.h"
+
+// out = units x 1 x 1, weights (units x inputs) and biases.
+bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
+void affine_forward(const struct pass *pass);
+void affine_backward(const struct pass *pass);
+
+#endif

@@ -1,0 +1,52 @@
+#include "model/keys.h"
+
+#include <stdio.h>
+
+const char *const act_names[] = {"linear", "relu", "tanh", "sigmoid", NULL};
+const char *const rounding_names[] = {"down", "up", NULL};
+
+struct window layer_window(const struct layer *layer) {
+    return (struct window){
+        .c = layer->in.c,
+        .h = layer->in.h,
+        .w = layer->in.w,
+        .out_h = layer->out.h,
+        .out_w = layer->out.w,
+        .kernel_h = layer->kernel.h,
+        .kernel_w = layer->kernel.w,
+        .stride_h = layer->stride.h,
+        .stride_w = layer->stride.w,
+        .pad_h = layer->pad.h,
+        .pad_w = layer->pad.w,
+    };
+}
+
+int window_out(int size, int kernel, int stride, int pad, enum rounding round) {
+    int room = size + 2 * pad - kernel;
+    if (room < 0)
+        return 0;
+    if (round == ROUND_DOWN)
+        return room / stride + 1;
+    int out = (room + stride - 1) / stride + 1;
+    // A window that would begin behind the picture sees nothing.
+    return (out - 1) * stride >= size + pad ? out - 1 : out;
+}
+
+bool window_shape(struct layer *layer, const char *key, struct misfit *misfit) {
+    const struct pair *kernel = &layer->kernel, *pad = &layer->pad;
+    layer->out.h = window_out(layer->in.h, kernel->h, layer->stride.h, pad->h, layer->round);
+    layer->out.w = window_out(layer->in.w, kernel->w, layer->stride.w, pad->w, layer->round);
+    *misfit = (struct misfit){.key = key};
+    if (pad->h >= kernel->h || pad->w >= kernel->w) {
+        misfit->key = "pad";
+        snprintf(misfit->need, sizeof misfit->need, "a %s larger than %dx%d", key, pad->h, pad->w);
+        return false;
+    }
+    if (layer->out.h < 1 || layer->out.w < 1) {
+        int h = kernel->h - 2 * pad->h, w = kernel->w - 2 * pad->w;
+        snprintf(misfit->need, sizeof misfit->need, "an input of at least %dx%d", h > 1 ? h : 1,
+                 w > 1 ? w : 1);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,55 @@
+// concat: the maps of several layers, one behind the other.
+#include <stdio.h>
+#include <string.h>
+
+#include "model/keys.h"
+#include "model/pass.h"
+
+static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    *misfit = (struct misfit){.key = "from"};
+    layer->out = in[0];
+    for (int i = 1; i < layer->from_count; i++) {
+        if (in[i].h != in[0].h || in[i].w != in[0].w) {
+            misfit->input = i;
+            snprintf(misfit->need, sizeof misfit->need, "inputs of one size, here %dx%d", in[0].h,
+                     in[0].w);
+            return false;
+        }
+        if (__builtin_add_overflow(layer->out.c, in[i].c, &layer->out.c)) {
+            misfit->input = i;
+            snprintf(misfit->need, sizeof misfit->need, "fewer maps");
+            return false;
+        }
+    }
+    return true;
+}
+
+static void forward(const struct pass *pass) {
+    float *y = pass->y;
+    for (int s = 0; s < pass->n; s++)
+        for (int i = 0; i < pass->layer->from_count; i++) {
+            size_t size = shape_size(pass->in[i]);
+            memcpy(y, pass->x[i] + (size_t)s * size, size * sizeof *y);
+            y += size;
+        }
+}
+
+static void backward(const struct pass *pass) {
+    const float *dy = pass->dy;
+    for (int s = 0; s < pass->n; s++)
+        for (int i = 0; i < pass->layer->from_count; i++) {
+            size_t size = shape_size(pass->in[i]);
+            if (pass->dx[i])
+                memcpy(pass->dx[i] + (size_t)s * size, dy, size * sizeof *dy);
+            dy += size;
+        }
+}
+
+const struct layer_type layer_concat = {
+    .name = "concat",
+    .what = "the maps of several layers (from=A,B), one behind the other",
+    .inputs_most = LAYER_INPUTS_MAX,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,37 @@
+// dense: every output is connected to every input.
+#include "model/affine.h"
+#include "model/keys.h"
+
+static const struct layer_key keys[] = {
+    {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "outputs"},
+    KEY_ACT,
+    KEY_DROPOUT("0"),
+};
+
+static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    (void)brief;
+    *kept = pass_mask_size(layer, n, train);
+}
+
+static void forward(const struct pass *pass) {
+    affine_forward(pass);
+    pass_activate(pass, pass->kept);
+}
+
+static void backward(const struct pass *pass) {
+    pass_activate_back(pass, pass->kept);
+    affine_backward(pass);
+}
+
+const struct layer_type layer_dense = {
+    .name = "dense",
+    .what = "fully connected",
+    .keys = keys,
+    .key_count = KEY_COUNT_OF(keys),
+    .trains = true,
+    .inputs_most = 1,
+    .shape = affine_shape,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,110 @@
+// local: like conv, but each place has kernels of its own ("locally connected
+// [...] filters are not shared", DistBelief's image model). For each output pixel
+// the patches of all samples form a matrix, so its weights are read once a batch.
+#include <string.h>
+
+#include "model/keys.h"
+#include "model/pass.h"
+
+static const struct layer_key keys[] = {
+    KEY_MAPS, KEY_KERNEL, KEY_STRIDE, KEY_PAD, KEY_ROUND, KEY_ACT, KEY_DROPOUT("0"),
+};
+
+static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    if (!window_shape(layer, "kernel", misfit))
+        return false;
+    layer->out.c = layer->maps;
+    size_t taps = (size_t)layer->kernel.h * (size_t)layer->kernel.w;
+    size_t fan_in = (size_t)in[0].c * taps, pixels = (size_t)layer->out.h * (size_t)layer->out.w;
+    layer->weights = (struct parameter){
+        .count = pixels * (size_t)layer->maps * fan_in,
+        .dims = {(int)pixels, layer->maps, in[0].c, layer->kernel.h, layer->kernel.w},
+        .rank = 5,
+        .fan_in = fan_in,
+        .fan_out = (size_t)layer->maps * taps,
+    };
+    layer->biases = (struct parameter){
+        .count = shape_size(layer->out),
+        .dims = {layer->maps, layer->out.h, layer->out.w},
+        .rank = 3,
+    };
+    layer->connections = (uint64_t)layer->weights.count;
+    return true;
+}
+
+// Brief: patches (n x taps), then one pixel's outputs or errors (n x maps).
+static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    *kept = pass_mask_size(layer, n, train);
+    *brief = (size_t)n * (layer->weights.fan_in + (size_t)layer->maps);
+}
+
+static float *pixel_values(const struct pass *pass) {
+    return pass->brief + (size_t)pass->n * pass->layer->weights.fan_in;
+}
+
+// Between n x maps rows and pixel p of n pictures of maps x pixels.
+static void scatter(float *y, const float *rows, int n, int maps, int pixels, int p) {
+    for (int i = 0; i < n * maps; i++)
+        y[(size_t)i * (size_t)pixels + (size_t)p] = rows[i];
+}
+
+static void gather(float *rows, const float *y, int n, int maps, int pixels, int p) {
+    for (int i = 0; i < n * maps; i++)
+        rows[i] = y[(size_t)i * (size_t)pixels + (size_t)p];
+}
+
+static void forward(const struct pass *pass) {
+    const struct layer *layer = pass->layer;
+    struct window window = layer_window(layer);
+    int maps = layer->maps, taps = (int)layer->weights.fan_in;
+    int pixels = layer->out.h * layer->out.w;
+    const float *weights = pass->weights;
+    for (int p = 0; p < pixels; p++, weights += maps * taps) {
+        pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
+                             p % layer->out.w);
+        pass->kernels->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights, taps,
+                            0, pixel_values(pass), maps);
+        scatter(pass->y, pixel_values(pass), pass->n, maps, pixels, p);
+    }
+    pass->kernels->bias_add(pass->y, pass->biases, pass->n, (int)layer->biases.count, 1);
+    pass_activate(pass, pass->kept);
+}
+
+static void backward(const struct pass *pass) {
+    const struct layer *layer = pass->layer;
+    struct window window = layer_window(layer);
+    int maps = layer->maps, taps = (int)layer->weights.fan_in;
+    int pixels = layer->out.h * layer->out.w;
+    size_t place = (size_t)maps * (size_t)taps;
+    pass_activate_back(pass, pass->kept);
+    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, (int)layer->biases.count, 1);
+    if (pass->dx[0])
+        memset(pass->dx[0], 0, (size_t)pass->n * shape_size(layer->in) * sizeof(float));
+    for (int p = 0; p < pixels; p++) {
+        float *dy = pixel_values(pass);
+        gather(dy, pass->dy, pass->n, maps, pixels, p);
+        pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
+                             p % layer->out.w);
+        pass->kernels->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps, 0,
+                            pass->dweights + (size_t)p * place, taps);
+        if (!pass->dx[0])
+            continue;
+        pass->kernels->gemm(false, false, pass->n, taps, maps, 1, dy, maps,
+                            pass->weights + (size_t)p * place, taps, 0, pass->brief, taps);
+        pass->kernels->patch_add(pass->dx[0], pass->brief, pass->n, &window, p / layer->out.w,
+                                 p % layer->out.w);
+    }
+}
+
+const struct layer_type layer_local = {
+    .name = "local",
+    .what = "locally connected: each map has a kernel of its own for every place",
+    .keys = keys,
+    .key_count = KEY_COUNT_OF(keys),
+    .trains = true,
+    .inputs_most = 1,
+    .shape = shape,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+};

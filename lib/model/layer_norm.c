@@ -1,0 +1,94 @@
+// lrn, across maps, and lcn, across space and maps.
+#include "model/keys.h"
+#include "model/pass.h"
+
+static const struct layer_key lrn_keys[] = {
+    {"size", KEY_INT, MEMBER(size), 1, 1e4, "5", NULL, "neighbouring maps summed over, odd"},
+    {"alpha", KEY_REAL, MEMBER(alpha), 0, 1e6, "0.0001", NULL, "weight of the mean of the squares"},
+    {"beta", KEY_REAL, MEMBER(beta), 0, 1e3, "0.75", NULL, "power"},
+    {"k", KEY_REAL, MEMBER(bias_k), 1e-6, 1e6, "1", NULL, "constant added"},
+};
+
+static const struct layer_key lcn_keys[] = {
+    {"size", KEY_INT, MEMBER(size), 1, 63, "9", NULL,
+     "height and width of the Gaussian window, odd"},
+    {"alpha", KEY_REAL, MEMBER(alpha), 1e-6, 1e6, "0.01", NULL, "least deviation divided by"},
+};
+
+static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    *misfit = (struct misfit){.key = "size"};
+    layer->out = in[0];
+    if (layer->size % 2 == 1)
+        return true;
+    __builtin_strcpy(misfit->need, "an odd number");
+    return false;
+}
+
+static int pixels(const struct layer *layer) {
+    return layer->in.h * layer->in.w;
+}
+
+static void scratch_lrn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    (void)train, (void)brief;
+    *kept = (size_t)n * shape_size(layer->out); // the scales
+}
+
+static void forward_lrn(const struct pass *pass) {
+    const struct layer *l = pass->layer;
+    pass->kernels->lrn(pass->y, pass->kept, pass->x[0], pass->n, l->in.c, pixels(l), l->size,
+                       l->alpha, l->beta, l->bias_k);
+}
+
+static void backward_lrn(const struct pass *pass) {
+    const struct layer *l = pass->layer;
+    if (pass->dx[0])
+        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0], pass->n,
+                                l->in.c, pixels(l), l->size, l->alpha, l->beta);
+}
+
+// Kept: the centred values, then the deviations.
+static void scratch_lcn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    *kept = (size_t)n * (shape_size(layer->out) + (size_t)pixels(layer));
+    *brief = train ? 2 * (size_t)pixels(layer) : 0;
+}
+
+static float *deviations(const struct pass *pass) {
+    return pass->kept + (size_t)pass->n * shape_size(pass->layer->out);
+}
+
+static void forward_lcn(const struct pass *pass) {
+    const struct layer *l = pass->layer;
+    pass->kernels->lcn(pass->y, pass->kept, deviations(pass), pass->x[0], pass->n, l->in.c, l->in.h,
+                       l->in.w, l->size, l->alpha);
+}
+
+static void backward_lcn(const struct pass *pass) {
+    const struct layer *l = pass->layer;
+    if (pass->dx[0])
+        pass->kernels->lcn_back(pass->dx[0], pass->dy, pass->kept, deviations(pass), pass->brief,
+                                pass->n, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
+}
+
+const struct layer_type layer_lrn = {
+    .name = "lrn",
+    .what = "local response normalisation across maps: x / (k + alpha * mean of squares)^beta",
+    .keys = lrn_keys,
+    .key_count = KEY_COUNT_OF(lrn_keys),
+    .inputs_most = 1,
+    .shape = shape,
+    .scratch = scratch_lrn,
+    .forward = forward_lrn,
+    .backward = backward_lrn,
+};
+
+const struct layer_type layer_lcn = {
+    .name = "lcn",
+    .what = "local contrast normalisation: less the local mean, by the local deviation",
+    .keys = lcn_keys,
+    .key_count = KEY_COUNT_OF(lcn_keys),
+    .inputs_most = 1,
+    .shape = shape,
+    .scratch = scratch_lcn,
+    .forward = forward_lcn,
+    .backward = backward_lcn,
+};

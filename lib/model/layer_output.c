@@ -1,0 +1,46 @@
+// softmax and logistic: a dense layer that ends the model, and its scores. The
+// error of its sums is score - target for both, with the cross-entropy that
+// belongs to each; net_backward puts it there, so backward is that of a dense
+// layer without activation.
+#include "model/affine.h"
+#include "model/keys.h"
+
+static const struct layer_key keys[] = {
+    {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "classes"},
+};
+
+static void forward_softmax(const struct pass *pass) {
+    affine_forward(pass);
+    pass->kernels->softmax(pass->y, pass->n, pass->layer->units);
+}
+
+static void forward_logistic(const struct pass *pass) {
+    affine_forward(pass);
+    pass->kernels->sigmoid(pass->y, (size_t)pass->n * (size_t)pass->layer->units);
+}
+
+const struct layer_type layer_softmax = {
+    .name = "softmax",
+    .what = "output: one class of several, probabilities that sum to 1",
+    .keys = keys,
+    .key_count = KEY_COUNT_OF(keys),
+    .trains = true,
+    .output = true,
+    .inputs_most = 1,
+    .shape = affine_shape,
+    .forward = forward_softmax,
+    .backward = affine_backward,
+};
+
+const struct layer_type layer_logistic = {
+    .name = "logistic",
+    .what = "output: one against all, a probability for each class on its own",
+    .keys = keys,
+    .key_count = KEY_COUNT_OF(keys),
+    .trains = true,
+    .output = true,
+    .inputs_most = 1,
+    .shape = affine_shape,
+    .forward = forward_logistic,
+    .backward = affine_backward,
+};

@@ -1,0 +1,76 @@
+// maxpool, avgpool and l2pool.
+#include "model/keys.h"
+#include "model/pass.h"
+
+static const struct layer_key keys[] = {
+    KEY_SIZE_PAIR,
+    {"stride", KEY_PAIR, MEMBER(stride), 0, 1e4, "0", NULL,
+     "pixels from one window to the next; 0: the size, so that windows do not overlap"},
+    KEY_PAD,
+    KEY_ROUND,
+};
+
+static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    layer->out.c = in[0].c;
+    if (layer->stride.h == 0)
+        layer->stride.h = layer->kernel.h;
+    if (layer->stride.w == 0)
+        layer->stride.w = layer->kernel.w;
+    return window_shape(layer, "size", misfit);
+}
+
+static void scratch_winners(const struct layer *layer, int n, bool train, size_t *kept,
+                            size_t *brief) {
+    (void)brief, (void)train;
+    *kept = (size_t)n * shape_size(layer->out); // an int32_t each
+}
+
+static void forward_max(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    pass->kernels->maxpool(pass->y, (int32_t *)(void *)pass->kept, pass->x[0], pass->n, &window);
+}
+
+static void backward_max(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    if (pass->dx[0])
+        pass->kernels->maxpool_back(pass->dx[0], pass->dy, (const int32_t *)(void *)pass->kept,
+                                    pass->n, &window);
+}
+
+static void forward_avg(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    pass->kernels->avgpool(pass->y, pass->x[0], pass->n, &window);
+}
+
+static void backward_avg(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    if (pass->dx[0])
+        pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, &window);
+}
+
+static void forward_l2(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    pass->kernels->l2pool(pass->y, pass->x[0], pass->n, &window);
+}
+
+static void backward_l2(const struct pass *pass) {
+    struct window window = layer_window(pass->layer);
+    if (pass->dx[0])
+        pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, &window);
+}
+
+#define POOL(variable, type_name, text, ...)                                                       \
+    const struct layer_type variable = {.name = type_name,                                         \
+                                        .what = text,                                              \
+                                        .keys = keys,                                              \
+                                        .key_count = KEY_COUNT_OF(keys),                           \
+                                        .inputs_most = 1,                                          \
+                                        .shape = shape,                                            \
+                                        __VA_ARGS__}
+
+POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_winners,
+     .forward = forward_max, .backward = backward_max);
+POOL(layer_avgpool, "avgpool", "the mean of each window, over the pixels that exist",
+     .forward = forward_avg, .backward = backward_avg);
+POOL(layer_l2pool, "l2pool", "the root of the sum of squares of each window", .forward = forward_l2,
+     .backward = backward_l2);

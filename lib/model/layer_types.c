@@ -1,0 +1,37 @@
+// The table of all types of layers.
+#include "model/layer.h"
+
+extern const struct layer_type layer_input, layer_conv, layer_local, layer_maxpool, layer_avgpool,
+    layer_l2pool, layer_lrn, layer_lcn, layer_dense, layer_dropout, layer_relu, layer_tanh,
+    layer_sigmoid, layer_linear, layer_concat, layer_softmax;
+
+const struct layer_type *const *layer_types(size_t *count) {
+    static const struct layer_type *const types[] = {
+        &layer_input,   &layer_conv,     &layer_local,   &layer_maxpool, &layer_avgpool,
+        &layer_l2pool,  &layer_lrn,      &layer_lcn,     &layer_dense,   &layer_dropout,
+        &layer_relu,    &layer_tanh,     &layer_sigmoid, &layer_linear,  &layer_concat,
+        &layer_softmax, &layer_logistic,
+    };
+    *count = sizeof types / sizeof *types;
+    return types;
+}
+
+const struct layer_key *layer_common_keys(size_t *count) {
+    static const struct layer_key keys[] = {
+        {"init", KEY_INIT, 0, 0, 0, "", NULL,
+         "initial weights: he, glorot, normal:DEVIATION, uniform:HALFWIDTH or zero; "
+         "by default he before relu, else glorot"},
+        {"bias", KEY_REAL, offsetof(struct layer, bias), -1e6, 1e6, "0", NULL,
+         "initial value of the biases"},
+        {"rate", KEY_REAL, offsetof(struct layer, rate), 0, 1e6, "1", NULL,
+         "multiplier of the learning rate"},
+        {"decay", KEY_REAL, offsetof(struct layer, decay), 0, 1e6, "-1", NULL,
+         "weight decay of this layer; by default that of the command line"},
+    };
+    *count = sizeof keys / sizeof *keys;
+    return keys;
+}
+
+size_t shape_size(struct shape shape) {
+    return (size_t)shape.c * (size_t)shape.h * (size_t)shape.w;
+}

@@ -1,0 +1,234 @@
+// Ownership: a net belongs to one thread; nothing here is shared but the model,
+// the kernels and, as core/hogwild.h says, the parameters.
+#include "model/net.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/pass.h"
+
+// What a layer has in this context: its part of the pass, and whether its errors
+// are wanted (some layer at or below it has parameters).
+struct node {
+    struct pass pass;
+    bool wanted;
+    int readers; // layers that read its output
+};
+
+struct net {
+    const struct model *model;
+    struct node *nodes;
+    struct arena arena;
+    int most, n;
+};
+
+// Whether anything at or below each layer trains, and who reads it.
+static void mark(const struct model *model, struct node *nodes) {
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        nodes[i].wanted = layer->type->trains;
+        for (int j = 0; j < layer->from_count; j++) {
+            nodes[i].wanted |= nodes[layer->from[j]].wanted;
+            nodes[layer->from[j]].readers++;
+        }
+    }
+}
+
+// The errors that a layer writes for its inputs go straight to where the input
+// layer reads them, unless several layers write there: then each has a buffer of
+// its own, and the input layer adds them up.
+static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
+    for (int j = 0; j < layer->from_count; j++) {
+        const struct node *from = &net->nodes[layer->from[j]];
+        size_t size = (size_t)net->most * shape_size(net->model->layers[layer->from[j]].out);
+        if (from->wanted && from->readers > 1)
+            node->pass.dx[j] = arena_take(&net->arena, size, sizeof(float));
+    }
+}
+
+// Takes every buffer from the arena: once measuring, once for real.
+static void take(struct net *net, enum net_mode mode) {
+    bool train = mode == NET_TRAIN;
+    size_t brief_most = 0;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        const struct layer *layer = &net->model->layers[i];
+        struct node *node = &net->nodes[i];
+        size_t kept = 0, brief = 0, outputs = (size_t)net->most * shape_size(layer->out);
+        if (layer->type->scratch)
+            layer->type->scratch(layer, net->most, train, &kept, &brief);
+        brief_most = brief > brief_most ? brief : brief_most;
+        if (layer->type->forward)
+            node->pass.y = arena_take(&net->arena, outputs, sizeof(float));
+        node->pass.kept = arena_take(&net->arena, kept, sizeof(float));
+        if (!train || !node->wanted)
+            continue;
+        node->pass.dy = arena_take(&net->arena, outputs, sizeof(float));
+        take_branch_errors(net, node, layer);
+    }
+    float *brief = arena_take(&net->arena, brief_most, sizeof(float));
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].pass.brief = brief;
+}
+
+// What stays the same from pass to pass.
+static void connect(struct net *net, const struct kernels *kernels) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        struct pass *pass = &net->nodes[i].pass;
+        pass->layer = &net->model->layers[i];
+        pass->kernels = kernels;
+        for (int j = 0; j < pass->layer->from_count; j++) {
+            const struct node *from = &net->nodes[pass->layer->from[j]];
+            pass->in[j] = net->model->layers[pass->layer->from[j]].out;
+            pass->x[j] = from->pass.y;
+            if (from->readers == 1)
+                pass->dx[j] = from->wanted ? from->pass.dy : NULL;
+        }
+    }
+}
+
+static bool measure(struct net *net, const struct model *model, int most, enum net_mode mode) {
+    *net = (struct net){.model = model, .most = most};
+    net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
+    if (!net->nodes)
+        return false;
+    mark(model, net->nodes);
+    take(net, mode);
+    return true;
+}
+
+size_t net_bytes(const struct model *model, int most, enum net_mode mode) {
+    struct net net;
+    if (!measure(&net, model, most, mode))
+        return SIZE_MAX;
+    free(net.nodes);
+    return net.arena.overflow ? SIZE_MAX : net.arena.used;
+}
+
+int net_open(struct net **out, const struct model *model, const struct kernels *kernels, int most,
+             enum net_mode mode, struct error *err) {
+    struct net *net = mem_zeroed(1, sizeof *net);
+    if (!net)
+        return error_nomem(err);
+    if (!measure(net, model, most, mode) || !arena_open(&net->arena)) {
+        size_t bytes = net->arena.overflow ? SIZE_MAX : net->arena.used;
+        net_close(net);
+        return error_set(err, STATUS_IO,
+                         "out of memory: a context for %d samples of %s needs %zu bytes", most,
+                         model->name, bytes);
+    }
+    take(net, mode);
+    connect(net, kernels);
+    *out = net;
+    return STATUS_OK;
+}
+
+void net_close(struct net *net) {
+    if (!net)
+        return;
+    arena_close(&net->arena);
+    free(net->nodes);
+    free(net);
+}
+
+static void set_parameters(struct pass *pass, const float *parameters, float *gradient) {
+    const struct layer *layer = pass->layer;
+    pass->weights = parameters + layer->weights.offset;
+    pass->biases = parameters + layer->biases.offset;
+    pass->dweights = gradient ? gradient + layer->weights.offset : NULL;
+    pass->dbiases = gradient ? gradient + layer->biases.offset : NULL;
+}
+
+void net_forward(struct net *net, const float *parameters, const float *input, int n,
+                 const uint64_t *draw, uint64_t seed) {
+    net->n = n;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        struct pass *pass = &net->nodes[i].pass;
+        pass->n = n;
+        pass->draw = draw;
+        pass->seed = seed;
+        for (int j = 0; j < pass->layer->from_count; j++)
+            if (pass->layer->from[j] == 0)
+                pass->x[j] = input;
+        set_parameters(pass, parameters, NULL);
+        if (pass->layer->type->forward)
+            pass->layer->type->forward(pass);
+    }
+}
+
+static const struct node *output_node(const struct net *net) {
+    return &net->nodes[net->model->layer_count - 1];
+}
+
+const float *net_scores(const struct net *net) {
+    return output_node(net)->pass.y;
+}
+
+// No probability is believed to be less than the smallest float.
+static double surprise(float probability) {
+    return -log(probability > 1.17549435e-38f ? (double)probability : 1.17549435e-38);
+}
+
+static bool one_vs_all(const struct net *net) {
+    return model_output(net->model)->type == &layer_logistic;
+}
+
+double net_loss(const struct net *net, const int32_t *labels) {
+    const float *scores = net_scores(net);
+    int classes = model_classes(net->model);
+    double loss = 0;
+    for (int i = 0; i < net->n; i++, scores += classes) {
+        if (labels[i] < 0 || labels[i] >= classes)
+            continue;
+        loss += surprise(scores[labels[i]]);
+        for (int c = 0; one_vs_all(net) && c < classes; c++)
+            if (c != labels[i])
+                loss += surprise(1.0f - scores[c]);
+    }
+    return loss;
+}
+
+// The error of the output's sums: scale * (score - target), "(t - a) * F'(a)" of
+// Adam 2.2 with the cross-entropy's slope, in which F' cancels.
+static void output_error(struct net *net, const int32_t *labels, float scale) {
+    const struct pass *pass = &output_node(net)->pass;
+    int classes = model_classes(net->model);
+    for (int i = 0; i < net->n; i++) {
+        const float *score = pass->y + (size_t)i * (size_t)classes;
+        float *error = pass->dy + (size_t)i * (size_t)classes;
+        bool counts = labels[i] >= 0 && labels[i] < classes;
+        for (int c = 0; c < classes; c++)
+            error[c] = counts ? scale * (score[c] - (c == labels[i] ? 1.0f : 0.0f)) : 0.0f;
+    }
+}
+
+// Adds up what the readers of layer `index` have written for it.
+static void gather_errors(struct net *net, int index) {
+    struct pass *pass = &net->nodes[index].pass;
+    size_t size = (size_t)net->n * shape_size(pass->layer->out);
+    memset(pass->dy, 0, size * sizeof *pass->dy);
+    for (int i = index + 1; i < net->model->layer_count; i++) {
+        const struct pass *reader = &net->nodes[i].pass;
+        for (int j = 0; j < reader->layer->from_count; j++)
+            if (reader->layer->from[j] == index)
+                pass->kernels->axpy(pass->dy, reader->dx[j], size, 1);
+    }
+}
+
+void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
+                  float *gradient, net_ready *ready, void *self) {
+    output_error(net, labels, scale);
+    for (int i = net->model->layer_count - 1; i > 0; i--) {
+        struct node *node = &net->nodes[i];
+        struct pass *pass = &node->pass;
+        if (!node->wanted)
+            continue;
+        if (node->readers > 1)
+            gather_errors(net, i);
+        set_parameters(pass, parameters, gradient);
+        pass->layer->type->backward(pass);
+        if (ready && pass->layer->type->trains)
+            ready(self, pass->layer, gradient + pass->layer->weights.offset);
+    }
+}

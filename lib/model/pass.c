@@ -1,0 +1,74 @@
+#include "model/pass.h"
+
+#include "core/random.h"
+
+size_t pass_mask_size(const struct layer *layer, int n, bool train) {
+    return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
+}
+
+// Inverted dropout: what stays is scaled up, so that evaluation changes nothing.
+// The numbers depend on the sample and the layer, not on the thread or the batch.
+static void draw_mask(const struct pass *pass, float *mask) {
+    const struct layer *layer = pass->layer;
+    size_t size = shape_size(layer->out);
+    float keep = 1.0f - layer->dropout, factor = 1.0f / keep;
+    for (int i = 0; i < pass->n; i++) {
+        struct random random = random_stream(pass->seed, pass->draw[i], (uint64_t)layer->index + 1);
+        for (size_t j = 0; j < size; j++)
+            *mask++ = random_unit(&random) < keep ? factor : 0.0f;
+    }
+}
+
+static bool drops(const struct pass *pass) {
+    return pass->layer->dropout > 0 && pass->draw;
+}
+
+void pass_activate(const struct pass *pass, float *mask) {
+    size_t n = (size_t)pass->n * shape_size(pass->layer->out);
+    switch (pass->layer->act) {
+    case ACT_RELU:
+        pass->kernels->relu(pass->y, n);
+        break;
+    case ACT_TANH:
+        pass->kernels->tanh(pass->y, n);
+        break;
+    case ACT_SIGMOID:
+        pass->kernels->sigmoid(pass->y, n);
+        break;
+    case ACT_LINEAR:
+        break;
+    }
+    if (drops(pass)) {
+        draw_mask(pass, mask);
+        pass->kernels->multiply(pass->y, mask, n);
+    }
+}
+
+// Nobody reads y any more, so it may be turned back into what it was before the
+// dropout; where it was dropped dy is 0 and any y will do.
+static void undo_scale(const struct pass *pass, size_t n) {
+    float keep = 1.0f - pass->layer->dropout;
+    for (size_t i = 0; i < n; i++)
+        pass->y[i] *= keep;
+}
+
+void pass_activate_back(const struct pass *pass, const float *mask) {
+    size_t n = (size_t)pass->n * shape_size(pass->layer->out);
+    if (drops(pass)) {
+        pass->kernels->multiply(pass->dy, mask, n);
+        undo_scale(pass, n);
+    }
+    switch (pass->layer->act) {
+    case ACT_RELU:
+        pass->kernels->relu_back(pass->dy, pass->y, n);
+        break;
+    case ACT_TANH:
+        pass->kernels->tanh_back(pass->dy, pass->y, n);
+        break;
+    case ACT_SIGMOID:
+        pass->kernels->sigmoid_back(pass->dy, pass->y, n);
+        break;
+    case ACT_LINEAR:
+        break;
+    }
+}

@@ -1,0 +1,33 @@
+// What a layer sees of a context during one pass. Inside lib/model only.
+#ifndef ADAM_MODEL_PASS_H
+#define ADAM_MODEL_PASS_H
+
+#include <stdbool.h>
+
+#include "model/layer.h"
+
+struct pass {
+    const struct layer *layer;
+    const struct kernels *kernels;
+    int n;                            // samples
+    const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, n x in each
+    struct shape in[LAYER_INPUTS_MAX];
+    float *y;                      // n x out; the backward pass may overwrite it
+    float *dx[LAYER_INPUTS_MAX];   // errors to write; NULL where nobody wants them
+    float *dy;                     // errors of y; the backward pass may overwrite them
+    const float *weights, *biases; // shared: other threads may write them meanwhile
+    float *dweights, *dbiases;     // gradients to write
+    float *kept, *brief;           // scratch, see layer_type.scratch
+    const uint64_t *draw;          // what the randomness of each sample depends on,
+    uint64_t seed;                 // or NULL: nothing is dropped
+};
+
+// The activation of layer->act over a layer's outputs, with dropout behind it,
+// and their adjoints; `mask` is a kept float for each output, used when the
+// layer drops.
+void pass_activate(const struct pass *pass, float *mask);
+void pass_activate_back(const struct pass *pass, const float *mask);
+// Floats of `mask` for n samples.
+size_t pass_mask_size(const struct layer *layer, int n, bool train);
+
+#endif
