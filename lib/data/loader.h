@@ -12,38 +12,41 @@
 // n samples of channels x height x width floats each, one behind the other,
 // ready for net_forward. Owned by the loader; the taker's until given back.
 struct batch {
-    float *input;          // n x channels x height x width
-    int32_t *label;        // n
-    uint32_t *index;       // n: which samples of the data set, for reports
-    uint64_t *draw;        // n: what randomness in the net (dropout) may depend on
-    int n;                 // 1..batch; only the last of an epoch may be short
-    uint64_t number;       // 0, 1, 2... over the whole run
-    uint64_t epoch;        // 0, 1, 2...
+    float *input;    // n x channels x height x width
+    int32_t *label;  // n
+    uint32_t *index; // n: which samples of the data set, for reports
+    uint64_t *draw;  // n: what randomness in the net (dropout) may depend on
+    int n;           // 1..batch; only the last of an epoch may be short
+    uint64_t number; // 0, 1, 2... over the whole run
+    uint64_t epoch;  // 0, 1, 2...
 };
 
 struct loader_config {
     const struct dataset *dataset; // or, with one pass in the order it comes:
     struct source *source;
-    const struct ops *augment; // may be NULL; before `input`
-    const struct ops *input;   // the model's input operations; may be NULL
+    const struct ops *augment;   // may be NULL; before `input`
+    const struct ops *input;     // the model's input operations; may be NULL
     int channels, height, width; // what the model wants; another shape is STATUS_DATA
-    int batch;                 // samples a batch
-    uint64_t epochs;           // stop behind this one
-    uint64_t first_number;     // resume at this batch
-    bool shuffle;              // a new random order each epoch, from the seed
+    int classes;                 // above 0: a label outside 0..classes-1 is STATUS_DATA
+    int batch;                   // samples a batch
+    uint64_t epochs;             // stop behind this one
+    uint64_t first_number;       // resume at this batch
+    bool shuffle;                // a new random order each epoch, from the seed
     uint64_t seed;
-    int threads;               // that decode and augment; at least 1
-    int ahead;                 // batches made ahead of demand; at least 2
+    int threads; // that decode and augment; at least 1
+    int ahead;   // batches made ahead of demand; at least 2
 };
 
 struct loader;
 
 // Starts the threads. What the config points to must outlive the loader.
+// The batches are the same whatever the number of threads.
 int loader_start(struct loader **out, const struct loader_config *config, struct error *err);
 
 // The next batch, in order of `number` over all callers, or NULL behind the last
-// one or after an error (see loader_stop). Any thread may call; when a batch is
-// ready it takes no lock. *waited (may be NULL) grows by the seconds waited.
+// one or after an error (see loader_stop). Any thread may call, holding no other
+// batch; when a batch is ready it takes no lock and makes no system call.
+// *waited (may be NULL) grows by the seconds waited.
 struct batch *loader_take(struct loader *loader, double *waited);
 void loader_give_back(struct loader *loader, struct batch *batch);
 

@@ -1,0 +1,53 @@
+#include "core/gate.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// How often a thread looks before it sleeps: phases of a synchronous mini-batch
+// end within microseconds of each other, and a system call costs as much.
+enum { LOOKS = 200 };
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout) {
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+uint32_t gate_look(const struct gate *gate) {
+    return atomic_load(&gate->opened);
+}
+
+void gate_wait(struct gate *gate, uint32_t seen, double seconds) {
+    for (int i = 0; i < LOOKS; i++)
+        if (atomic_load(&gate->opened) != seen)
+            return;
+    struct timespec timeout = {.tv_sec = (time_t)seconds};
+    timeout.tv_nsec = (long)((seconds - (double)timeout.tv_sec) * 1e9);
+    atomic_fetch_add(&gate->asleep, 1);
+    // The kernel compares and sleeps in one step: an opening in between is seen.
+    futex(&gate->opened, FUTEX_WAIT, seen, seconds < 0 ? NULL : &timeout);
+    atomic_fetch_sub(&gate->asleep, 1);
+}
+
+void gate_open(struct gate *gate) {
+    atomic_fetch_add(&gate->opened, 1);
+    if (atomic_load(&gate->asleep) > 0)
+        futex(&gate->opened, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+bool meeting_arrive(struct meeting *meeting) {
+    uint32_t round = atomic_load(&meeting->round);
+    if (atomic_fetch_add(&meeting->arrived, 1) + 1 == meeting->threads)
+        return true;
+    for (uint32_t seen = gate_look(&meeting->gate); atomic_load(&meeting->round) == round;
+         seen = gate_look(&meeting->gate))
+        gate_wait(&meeting->gate, seen, -1);
+    return false;
+}
+
+void meeting_end(struct meeting *meeting) {
+    atomic_store(&meeting->arrived, 0);
+    atomic_fetch_add(&meeting->round, 1);
+    gate_open(&meeting->gate);
+}

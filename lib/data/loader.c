@@ -1,0 +1,386 @@
+// The ring. Batch `number` lives in slot number % slots. A slot's `turn` says
+// whose it is: 2 * number while it waits to be filled with that batch, one more
+// while that batch waits to be taken or is in the taker's hands. Fillers and
+// takers draw numbers from two counters; nobody else touches a slot whose turn
+// is theirs, so its contents need no lock ("bounded MPMC queue", Vyukov).
+#include "data/loader.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/gate.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "core/turn.h"
+#include "data/input.h"
+#include "data/order.h"
+
+struct slot {
+    _Alignas(MEM_ALIGN) _Atomic uint64_t turn;
+    struct gate gate; // opened when the turn moves
+    struct batch batch;
+};
+
+// What one loading thread uses again and again.
+struct worker {
+    struct loader *loader;
+    pthread_t thread;
+    struct image image;
+    struct ops_scratch *scratch;
+    struct sample *samples; // of a source: one batch, still encoded
+};
+
+struct loader {
+    struct loader_config config;
+    struct decode_options decode;
+    size_t values;      // floats of a sample
+    uint64_t per_epoch; // batches of an epoch of the data set
+    struct slot *slots;
+    uint64_t slot_count;
+    struct arena arena; // of all batches
+    struct worker *workers;
+    int started;
+    struct turn reading; // of a source, in order of the batches
+
+    _Alignas(MEM_ALIGN) _Atomic uint64_t next_fill;
+    _Alignas(MEM_ALIGN) _Atomic uint64_t next_take;
+    _Alignas(MEM_ALIGN) _Atomic uint64_t end; // the first number that will never come
+    atomic_bool cancelled, failed;
+    struct error err; // of the thread that set `failed`
+};
+
+static struct slot *slot_of(const struct loader *loader, uint64_t number) {
+    return &loader->slots[number % loader->slot_count];
+}
+
+static bool ended(const struct loader *loader, uint64_t number) {
+    return atomic_load(&loader->cancelled) || number >= atomic_load(&loader->end);
+}
+
+static void wake_all(struct loader *loader) {
+    for (uint64_t i = 0; i < loader->slot_count; i++)
+        gate_open(&loader->slots[i].gate);
+}
+
+void loader_cancel(struct loader *loader) {
+    atomic_store(&loader->cancelled, true);
+    wake_all(loader);
+    turn_break(&loader->reading);
+}
+
+// Waits until the slot of batch `number` has reached `turn`; false: it never will.
+static bool wait_turn(struct loader *loader, uint64_t number, uint64_t turn) {
+    struct slot *slot = slot_of(loader, number);
+    for (;;) {
+        uint32_t seen = gate_look(&slot->gate);
+        if (ended(loader, number))
+            return false;
+        if (atomic_load(&slot->turn) >= turn)
+            return true;
+        gate_wait(&slot->gate, seen, -1);
+    }
+}
+
+static void move_turn(struct slot *slot, uint64_t turn) {
+    atomic_store(&slot->turn, turn);
+    gate_open(&slot->gate);
+}
+
+// Waits until batch `number` may be filled in. When the ring is full, a filler
+// sleeps until half of it is free: one wake-up for many small batches.
+static bool wait_room(struct loader *loader, uint64_t number) {
+    uint64_t half = number + (loader->slot_count - 1) / 2;
+    if (atomic_load(&slot_of(loader, number)->turn) < 2 * number && !ended(loader, half) &&
+        !wait_turn(loader, half, 2 * half) && atomic_load(&loader->cancelled))
+        return false;
+    return wait_turn(loader, number, 2 * number);
+}
+
+// --- one sample ---------------------------------------------------------------
+
+static int check_label(const struct loader *loader, int32_t label, struct error *err) {
+    int classes = loader->config.classes;
+    if (classes <= 0 || (label >= 0 && label < classes))
+        return STATUS_OK;
+    if (label == LABEL_NONE)
+        return error_set(err, STATUS_DATA, "there is no label");
+    return error_set(err, STATUS_DATA, "the label is %d where the model has %d classes, 0 to %d",
+                     (int)label, classes, classes - 1);
+}
+
+// The picture in `image` through both chains into place i of the batch.
+static int put_picture(struct worker *worker, struct batch *batch, int i, struct image *image,
+                       uint64_t key, struct error *err) {
+    const struct loader_config *config = &worker->loader->config;
+    struct ops_draw draw = {config->seed, batch->epoch, key};
+    batch->draw[i] = hash_mix(hash_mix(config->seed, batch->epoch), key);
+    int status = check_label(worker->loader, batch->label[i], err);
+    if (!status && config->augment)
+        status = ops_apply(config->augment, worker->scratch, image, draw, err);
+    if (!status && config->input)
+        status = ops_apply(config->input, worker->scratch, image, draw, err);
+    if (!status)
+        status = input_fill(batch->input + (size_t)i * worker->loader->values, config->channels,
+                            config->height, config->width, image, err);
+    return status;
+}
+
+// --- a batch of a data set ----------------------------------------------------
+
+static int put_indexed(struct worker *worker, struct batch *batch, int i, uint32_t index,
+                       struct error *err) {
+    const struct dataset *dataset = worker->loader->config.dataset;
+    batch->index[i] = index;
+    batch->label[i] = dataset_label(dataset, index);
+    int status = dataset_image(dataset, index, &worker->loader->decode, &worker->image, err);
+    if (status)
+        return status;
+    status = put_picture(worker, batch, i, &worker->image, dataset_key_hash(dataset, index), err);
+    return status ? error_context(err, "sample '%s'", dataset_key(dataset, index)) : STATUS_OK;
+}
+
+static int fill_indexed(struct worker *worker, struct batch *batch, struct error *err) {
+    const struct loader *loader = worker->loader;
+    const struct loader_config *config = &loader->config;
+    uint32_t count = dataset_count(config->dataset);
+    batch->epoch = batch->number / loader->per_epoch;
+    uint64_t first = batch->number % loader->per_epoch * (uint64_t)config->batch;
+    uint64_t left = count - first;
+    batch->n = left < (uint64_t)config->batch ? (int)left : config->batch;
+    struct order order = order_of(config->seed, batch->epoch, count);
+    int status = STATUS_OK;
+    for (int i = 0; !status && i < batch->n; i++) {
+        uint32_t place = (uint32_t)first + (uint32_t)i;
+        status = put_indexed(worker, batch, i, config->shuffle ? order_at(&order, place) : place,
+                             err);
+    }
+    return status;
+}
+
+// --- a batch of a source ------------------------------------------------------
+
+// Reads the samples of one batch; a short batch is the last one.
+static int read_samples(struct worker *worker, struct batch *batch, struct error *err) {
+    struct loader *loader = worker->loader;
+    bool more = true;
+    batch->n = 0;
+    while (batch->n < loader->config.batch) {
+        struct sample *sample = &worker->samples[batch->n];
+        int status = source_next(loader->config.source, sample, &more, err);
+        if (status == STATUS_SKIPPED)
+            err->status = STATUS_DATA; // damaged input is not trained around
+        if (status)
+            return err->status;
+        if (!more)
+            break;
+        batch->n++;
+    }
+    if (!more) {
+        atomic_store(&loader->end, batch->number + (batch->n > 0));
+        wake_all(loader);
+    }
+    return STATUS_OK;
+}
+
+static int put_sample(struct worker *worker, struct batch *batch, int i, struct error *err) {
+    struct sample *sample = &worker->samples[i];
+    uint64_t place = batch->number * (uint64_t)worker->loader->config.batch + (uint64_t)i;
+    batch->index[i] = (uint32_t)place;
+    batch->label[i] = sample->label;
+    int status = sample_decode(sample, &worker->loader->decode, err);
+    if (status)
+        return status;
+    uint64_t key = hash_bytes(sample->key, strlen(sample->key));
+    status = put_picture(worker, batch, i, &sample->image, key, err);
+    return status ? error_context(err, "sample '%s'", sample->key) : STATUS_OK;
+}
+
+// Batches of a stream that a resumed run has seen are read and dropped.
+static bool wanted(const struct loader *loader, uint64_t number) {
+    return number >= loader->config.first_number;
+}
+
+// Samples are read by one thread at a time, in order; decoded by all at once.
+static int fill_streamed(struct worker *worker, struct batch *batch, struct error *err) {
+    struct loader *loader = worker->loader;
+    batch->epoch = 0;
+    if (!turn_begin(&loader->reading, batch->number))
+        return STATUS_OK;
+    int status = ended(loader, batch->number) ? STATUS_OK : read_samples(worker, batch, err);
+    if (!status)
+        turn_end(&loader->reading);
+    bool decode = wanted(loader, batch->number) && !ended(loader, batch->number);
+    for (int i = 0; !status && decode && i < batch->n; i++)
+        status = put_sample(worker, batch, i, err);
+    return status;
+}
+
+// --- threads ------------------------------------------------------------------
+
+static void fail(struct loader *loader, const struct error *err) {
+    if (!atomic_exchange(&loader->failed, true))
+        loader->err = *err;
+    loader_cancel(loader);
+}
+
+static void *work(void *self) {
+    struct worker *worker = self;
+    struct loader *loader = worker->loader;
+    struct error err = {0};
+    for (;;) {
+        uint64_t number = atomic_fetch_add(&loader->next_fill, 1);
+        struct slot *slot = slot_of(loader, number);
+        if (!wait_room(loader, number))
+            return NULL;
+        slot->batch.number = number;
+        int status = loader->config.source ? fill_streamed(worker, &slot->batch, &err)
+                                           : fill_indexed(worker, &slot->batch, &err);
+        if (status) {
+            fail(loader, &err);
+            return NULL;
+        }
+        if (ended(loader, number))
+            return NULL;
+        move_turn(slot, wanted(loader, number) ? 2 * number + 1 : 2 * (number + loader->slot_count));
+    }
+}
+
+struct batch *loader_take(struct loader *loader, double *waited) {
+    uint64_t number = atomic_fetch_add(&loader->next_take, 1);
+    struct slot *slot = slot_of(loader, number);
+    if (ended(loader, number))
+        return NULL;
+    if (atomic_load(&slot->turn) >= 2 * number + 1)
+        return &slot->batch;
+    double before = clock_seconds();
+    bool ready = wait_turn(loader, number, 2 * number + 1);
+    if (waited)
+        *waited += clock_seconds() - before;
+    return ready ? &slot->batch : NULL;
+}
+
+void loader_give_back(struct loader *loader, struct batch *batch) {
+    move_turn(slot_of(loader, batch->number), 2 * (batch->number + loader->slot_count));
+}
+
+// --- beginning and end --------------------------------------------------------
+
+// The arena runs twice over this: measuring, then handing out.
+static void take_batches(struct loader *loader) {
+    size_t n = (size_t)loader->config.batch;
+    for (uint64_t i = 0; i < loader->slot_count; i++) {
+        struct batch *batch = &loader->slots[i].batch;
+        batch->input = arena_take(&loader->arena, n, loader->values * sizeof(float));
+        batch->label = arena_take(&loader->arena, n, sizeof *batch->label);
+        batch->index = arena_take(&loader->arena, n, sizeof *batch->index);
+        batch->draw = arena_take(&loader->arena, n, sizeof *batch->draw);
+    }
+}
+
+static int make_slots(struct loader *loader, struct error *err) {
+    loader->slot_count = (uint64_t)loader->config.ahead;
+    size_t bytes = loader->slot_count * sizeof *loader->slots;
+    loader->slots = aligned_alloc(MEM_ALIGN, bytes);
+    if (!loader->slots)
+        return error_nomem(err);
+    memset(loader->slots, 0, bytes);
+    take_batches(loader);
+    if (!arena_open(&loader->arena))
+        return error_nomem(err);
+    take_batches(loader);
+    // The first number that each slot waits for, at or behind the first batch.
+    for (uint64_t i = 0; i < loader->slot_count; i++) {
+        uint64_t number = atomic_load(&loader->next_fill) + i;
+        atomic_store(&slot_of(loader, number)->turn, 2 * number);
+    }
+    return STATUS_OK;
+}
+
+static int make_worker(struct loader *loader, struct worker *worker, struct error *err) {
+    worker->loader = loader;
+    worker->scratch = ops_scratch_new();
+    if (loader->config.source)
+        worker->samples = mem_zeroed((size_t)loader->config.batch, sizeof *worker->samples);
+    if (!worker->scratch || (loader->config.source && !worker->samples))
+        return error_nomem(err);
+    if (pthread_create(&worker->thread, NULL, work, worker))
+        return error_set(err, STATUS_IO, "cannot start a loading thread");
+    loader->started++;
+    return STATUS_OK;
+}
+
+static void free_worker(const struct loader *loader, struct worker *worker) {
+    for (int i = 0; worker->samples && i < loader->config.batch; i++)
+        sample_free(&worker->samples[i]);
+    free(worker->samples);
+    ops_scratch_free(worker->scratch);
+    image_free(&worker->image);
+}
+
+// Where numbers begin and end. A stream is read from its beginning, whatever the
+// first batch that is wanted.
+static void set_range(struct loader *loader) {
+    const struct loader_config *config = &loader->config;
+    uint64_t end = UINT64_MAX;
+    if (config->dataset) {
+        uint64_t count = dataset_count(config->dataset), batch = (uint64_t)config->batch;
+        loader->per_epoch = (count + batch - 1) / batch;
+        if (__builtin_mul_overflow(loader->per_epoch, config->epochs, &end))
+            end = UINT64_MAX;
+    }
+    atomic_store(&loader->next_fill, config->dataset ? config->first_number : 0);
+    atomic_store(&loader->next_take, config->first_number);
+    atomic_store(&loader->end, end);
+}
+
+int loader_start(struct loader **out, const struct loader_config *config, struct error *err) {
+    struct loader *loader = aligned_alloc(MEM_ALIGN, sizeof *loader);
+    if (!loader)
+        return error_nomem(err);
+    memset(loader, 0, sizeof *loader);
+    loader->config = *config;
+    loader->values =
+        (size_t)config->channels * (size_t)config->height * (size_t)config->width;
+    turn_init(&loader->reading);
+    set_range(loader);
+    if (config->augment)
+        ops_decode_hint(config->augment, &loader->decode);
+    else if (config->input)
+        ops_decode_hint(config->input, &loader->decode);
+    int status = make_slots(loader, err);
+    loader->workers = mem_zeroed((size_t)config->threads, sizeof *loader->workers);
+    if (!status && !loader->workers)
+        status = error_nomem(err);
+    for (int i = 0; !status && i < config->threads; i++)
+        status = make_worker(loader, &loader->workers[i], err);
+    if (status)
+        loader_stop(loader, NULL);
+    else
+        *out = loader;
+    return status;
+}
+
+int loader_stop(struct loader *loader, struct error *err) {
+    if (!loader)
+        return STATUS_OK;
+    if (loader->slots)
+        loader_cancel(loader);
+    for (int i = 0; i < loader->started; i++)
+        pthread_join(loader->workers[i].thread, NULL);
+    for (int i = 0; loader->workers && i < loader->config.threads; i++)
+        free_worker(loader, &loader->workers[i]);
+    int status = STATUS_OK;
+    if (atomic_load(&loader->failed)) {
+        status = loader->err.status;
+        if (err)
+            *err = loader->err;
+    }
+    turn_free(&loader->reading);
+    arena_close(&loader->arena);
+    free(loader->workers);
+    free(loader->slots);
+    free(loader);
+    return status;
+}
