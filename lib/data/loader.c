@@ -153,8 +153,8 @@ static int fill_indexed(struct worker *worker, struct batch *batch, struct error
     int status = STATUS_OK;
     for (int i = 0; !status && i < batch->n; i++) {
         uint32_t place = (uint32_t)first + (uint32_t)i;
-        status = put_indexed(worker, batch, i, config->shuffle ? order_at(&order, place) : place,
-                             err);
+        status =
+            put_indexed(worker, batch, i, config->shuffle ? order_at(&order, place) : place, err);
     }
     return status;
 }
@@ -243,7 +243,8 @@ static void *work(void *self) {
         }
         if (ended(loader, number))
             return NULL;
-        move_turn(slot, wanted(loader, number) ? 2 * number + 1 : 2 * (number + loader->slot_count));
+        move_turn(slot,
+                  wanted(loader, number) ? 2 * number + 1 : 2 * (number + loader->slot_count));
     }
 }
 
@@ -341,8 +342,7 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
         return error_nomem(err);
     memset(loader, 0, sizeof *loader);
     loader->config = *config;
-    loader->values =
-        (size_t)config->channels * (size_t)config->height * (size_t)config->width;
+    loader->values = (size_t)config->channels * (size_t)config->height * (size_t)config->width;
     turn_init(&loader->reading);
     set_range(loader);
     if (config->augment)

@@ -134,10 +134,9 @@ static int read_shape(struct tensor *tensor, const json_t *shape, uint64_t *byte
 static int read_place(struct tensor *tensor, json_int_t begin, json_int_t end,
                       const unsigned char *data, uint64_t data_size, struct error *err) {
     if (begin < 0 || end < begin || (uint64_t)end > data_size)
-        return error_set(err, STATUS_DATA,
-                         "tensor '%s': offsets %lld to %lld leave the %llu bytes of data",
-                         tensor->name, (long long)begin, (long long)end,
-                         (unsigned long long)data_size);
+        return error_set(
+            err, STATUS_DATA, "tensor '%s': offsets %lld to %lld leave the %llu bytes of data",
+            tensor->name, (long long)begin, (long long)end, (unsigned long long)data_size);
     tensor->data = data + begin;
     tensor->bytes = (uint64_t)(end - begin);
     return STATUS_OK;
@@ -159,9 +158,9 @@ static int read_entry(struct tensor *tensor, const char *name, const json_t *ent
         status = read_place(tensor, json_integer_value(begin), json_integer_value(end), data,
                             data_size, err);
     if (!status && tensor->bytes != wanted)
-        status = error_set(err, STATUS_DATA,
-                           "tensor '%s' has %llu bytes where its shape needs %llu", name,
-                           (unsigned long long)tensor->bytes, (unsigned long long)wanted);
+        status =
+            error_set(err, STATUS_DATA, "tensor '%s' has %llu bytes where its shape needs %llu",
+                      name, (unsigned long long)tensor->bytes, (unsigned long long)wanted);
     return status;
 }
 
