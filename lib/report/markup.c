@@ -1,0 +1,89 @@
+#include "report/markup.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/utf8.h"
+
+static const char *entity(char c) {
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+void markup_text(FILE *out, const char *text) {
+    while (*text) {
+        const char *name = entity(*text);
+        size_t n = utf8_length(text);
+        if (name)
+            fputs(name, out);
+        else if (n)
+            fwrite(text, 1, n, out);
+        else
+            fputs(UTF8_REPLACEMENT, out);
+        text += n ? n : 1;
+    }
+}
+
+void markup_base64(FILE *out, const void *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *p = data;
+    for (size_t i = 0; i < size; i += 3) {
+        size_t left = size - i;
+        uint32_t three = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+                         (left > 2 ? p[i + 2] : 0);
+        putc(digits[three >> 18], out);
+        putc(digits[three >> 12 & 63], out);
+        putc(left > 1 ? digits[three >> 6 & 63] : '=', out);
+        putc(left > 2 ? digits[three & 63] : '=', out);
+    }
+}
+
+void markup_count(char text[MARKUP_NUMBER], double count) {
+    char digits[MARKUP_NUMBER / 2];
+    int n = snprintf(digits, sizeof digits, "%.0f", count), k = 0;
+    if (n >= (int)sizeof digits) {
+        snprintf(text, MARKUP_NUMBER, "%.3g", count);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (n - i) % 3 == 0)
+            text[k++] = ',';
+        text[k++] = digits[i];
+    }
+    text[k] = 0;
+}
+
+void markup_large(char text[MARKUP_NUMBER], double count) {
+    static const char *const units[] = {"", " K", " M", " G", " T"};
+    int unit = 0;
+    while (fabs(count) >= 1000 && unit < 4)
+        count /= 1000, unit++;
+    snprintf(text, MARKUP_NUMBER, "%.3g%s", count, units[unit]);
+}
+
+void markup_seconds(char text[MARKUP_NUMBER], double seconds) {
+    if (seconds < 59.95)
+        snprintf(text, MARKUP_NUMBER, seconds < 9.995 ? "%.2g s" : "%.0f s", seconds);
+    else if (seconds < 3599.5)
+        snprintf(text, MARKUP_NUMBER, "%.0fm%02.0fs", floor(seconds / 60), fmod(seconds, 60));
+    else
+        snprintf(text, MARKUP_NUMBER, "%.0fh%02.0fm", floor(seconds / 3600),
+                 floor(fmod(seconds, 3600) / 60));
+}
+
+void markup_percent(char text[MARKUP_NUMBER], double share) {
+    snprintf(text, MARKUP_NUMBER, "%.2f%%", 100 * share);
+}
