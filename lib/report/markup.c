@@ -75,13 +75,16 @@ void markup_large(char text[MARKUP_NUMBER], double count) {
 }
 
 void markup_seconds(char text[MARKUP_NUMBER], double seconds) {
-    if (seconds < 59.95)
-        snprintf(text, MARKUP_NUMBER, seconds < 9.995 ? "%.2g s" : "%.0f s", seconds);
-    else if (seconds < 3599.5)
-        snprintf(text, MARKUP_NUMBER, "%.0fm%02.0fs", floor(seconds / 60), fmod(seconds, 60));
+    double whole = round(seconds);
+    if (seconds < 9.95)
+        snprintf(text, MARKUP_NUMBER, "%.1f s", seconds);
+    else if (whole < 60)
+        snprintf(text, MARKUP_NUMBER, "%.0f s", whole);
+    else if (whole < 3600)
+        snprintf(text, MARKUP_NUMBER, "%.0fm%02.0fs", floor(whole / 60), fmod(whole, 60));
     else
-        snprintf(text, MARKUP_NUMBER, "%.0fh%02.0fm", floor(seconds / 3600),
-                 floor(fmod(seconds, 3600) / 60));
+        snprintf(text, MARKUP_NUMBER, "%.0fh%02.0fm", floor(whole / 3600),
+                 floor(fmod(whole, 3600) / 60));
 }
 
 void markup_percent(char text[MARKUP_NUMBER], double share) {

@@ -1,0 +1,40 @@
+// One panel of a figure: curves over a light grid, the last value of each
+// written where it ends.
+#ifndef ADAM_REPORT_CHART_H
+#define ADAM_REPORT_CHART_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+#include "report/scale.h"
+#include "report/svg.h"
+
+// Colours that stay apart for every kind of colour vision on white (Okabe and
+// Ito, "Color Universal Design", 2008; without the yellow).
+#define CHART_COLOURS 7
+const char *chart_colour(size_t i);
+
+struct chart_series {
+    const double *x, *y; // n points; those that are not finite are left out
+    size_t n;
+    const char *colour;
+    const char *dash; // NULL: solid
+    bool faint;       // the background of another one
+    bool label;       // write its last value behind it
+};
+
+struct chart {
+    double left, top, width, height; // with title, labels and margins
+    const char *title;               // what the y axis is
+    const char *x_title;
+    enum scale_kind x_kind, y_kind; // SCALE_LOG only if all y are above 0
+    double x_high;                  // the x axis goes from 0 to here
+    bool y_zero;                    // the y axis begins at 0
+    bool percent;                   // y in percent
+    const struct chart_series *series;
+    size_t count;
+};
+
+int chart_draw(struct svg *svg, const struct chart *chart, struct error *err);
+
+#endif
