@@ -1,0 +1,409 @@
+// Every kernel of every family that this machine has, over awkward shapes,
+// against plain definitions in double precision written here.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "kernels/kernels.h"
+
+// Largest relative difference allowed: a few units in the last place of a float
+// times the root of the longest sum.
+#define TOLERANCE 2e-5
+
+struct family {
+    struct tap *tap;
+    const struct kernels *k;
+    struct random random;
+};
+
+static float *noise(struct family *f, size_t n) {
+    float *x = mem_floats(n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_normal(&f->random);
+    return x;
+}
+
+static void near_all(struct family *f, const char *what, const float *got, const double *wanted,
+                     size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - wanted[i]) <= TOLERANCE * (1 + fabs(wanted[i])))) {
+            FAIL(f->tap, "%s of %s: [%zu] is %.9g, not %.9g", what, f->k->name, i, (double)got[i],
+                 wanted[i]);
+            return;
+        }
+}
+
+static void check_gemm(struct family *f, bool ta, bool tb, int m, int n, int k, float beta) {
+    float *a = noise(f, (size_t)(m * k)), *b = noise(f, (size_t)(k * n));
+    float *c = noise(f, (size_t)(m * n));
+    double *wanted = mem_zeroed((size_t)(m * n), sizeof *wanted);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int l = 0; l < k; l++)
+                sum +=
+                    (double)a[ta ? l * m + i : i * k + l] * (double)b[tb ? j * k + l : l * n + j];
+            wanted[i * n + j] = 0.5 * sum + (double)beta * (double)c[i * n + j];
+        }
+    f->k->gemm(ta, tb, m, n, k, 0.5f, a, ta ? m : k, b, tb ? k : n, beta, c, n);
+    near_all(f, "gemm", c, wanted, (size_t)(m * n));
+    free(a), free(b), free(c), free(wanted);
+}
+
+static void test_gemm(struct family *f) {
+    static const int sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {10, 196, 25}, {20, 33, 250}, {65, 17, 1}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int t = 0; t < 4; t++)
+            check_gemm(f, t & 1, t & 2, sizes[s][0], sizes[s][1], sizes[s][2], t ? 1 : 0);
+}
+
+static const struct window windows[] = {
+    {.c = 1,
+     .h = 1,
+     .w = 1,
+     .out_h = 1,
+     .out_w = 1,
+     .kernel_h = 1,
+     .kernel_w = 1,
+     .stride_h = 1,
+     .stride_w = 1},
+    {.c = 3,
+     .h = 7,
+     .w = 9,
+     .out_h = 7,
+     .out_w = 9,
+     .kernel_h = 5,
+     .kernel_w = 5,
+     .stride_h = 1,
+     .stride_w = 1,
+     .pad_h = 2,
+     .pad_w = 2},
+    {.c = 2,
+     .h = 11,
+     .w = 6,
+     .out_h = 5,
+     .out_w = 3,
+     .kernel_h = 3,
+     .kernel_w = 2,
+     .stride_h = 2,
+     .stride_w = 2},
+    {.c = 2,
+     .h = 32,
+     .w = 33,
+     .out_h = 16,
+     .out_w = 16,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .stride_h = 2,
+     .stride_w = 2}, // the last row of windows is clipped
+    {.c = 1,
+     .h = 4,
+     .w = 5,
+     .out_h = 2,
+     .out_w = 2,
+     .kernel_h = 7,
+     .kernel_w = 7,
+     .stride_h = 3,
+     .stride_w = 3,
+     .pad_h = 3,
+     .pad_w = 3},
+};
+
+// The input place that tap (ky, kx) of output (oy, ox) sees, or -1 for padding.
+static int tap_at(const struct window *v, int oy, int ox, int ky, int kx) {
+    int y = oy * v->stride_h + ky - v->pad_h, x = ox * v->stride_w + kx - v->pad_w;
+    return y < 0 || y >= v->h || x < 0 || x >= v->w ? -1 : y * v->w + x;
+}
+
+static void check_columns(struct family *f, const struct window *v) {
+    size_t in = (size_t)(v->c * v->h * v->w), outs = (size_t)(v->out_h * v->out_w);
+    size_t rows = (size_t)(v->c * v->kernel_h * v->kernel_w), at = 0;
+    float *x = noise(f, in), *column = noise(f, rows * outs), *back = mem_floats(in);
+    double *wanted = mem_zeroed(rows * outs, sizeof *wanted), *adjoint = mem_zeroed(in, 8);
+    f->k->im2col(column, x, v);
+    f->k->col2im(back, column, v);
+    for (int c = 0; c < v->c; c++)
+        for (int ky = 0; ky < v->kernel_h; ky++)
+            for (int kx = 0; kx < v->kernel_w; kx++)
+                for (int o = 0; o < (int)outs; o++, at++) {
+                    int p = tap_at(v, o / v->out_w, o % v->out_w, ky, kx);
+                    if (p < 0)
+                        continue;
+                    wanted[at] = (double)x[c * v->h * v->w + p];
+                    adjoint[c * v->h * v->w + p] += (double)x[c * v->h * v->w + p];
+                }
+    near_all(f, "im2col", column, wanted, rows * outs);
+    near_all(f, "col2im", back, adjoint, in);
+    free(x), free(column), free(back), free(wanted), free(adjoint);
+}
+
+// A patch is one pixel's column, for each of n pictures.
+static void check_patches(struct family *f, const struct window *v) {
+    size_t in = (size_t)(v->c * v->h * v->w), outs = (size_t)(v->out_h * v->out_w);
+    size_t rows = (size_t)(v->c * v->kernel_h * v->kernel_w);
+    int n = 2, last = (int)outs - 1;
+    float *x = noise(f, in * 2), *patches = noise(f, rows * 2), *column = mem_floats(rows * outs);
+    float *added = mem_floats(in * 2), *zero = mem_floats(rows * outs);
+    double *wanted = mem_zeroed(rows, 8), *spread = mem_zeroed(in, 8);
+    f->k->patch(patches, x, n, v, last / v->out_w, last % v->out_w);
+    f->k->patch_add(added, patches, n, v, last / v->out_w, last % v->out_w);
+    for (size_t i = 0; i < 2; i++) {
+        float *picture = mem_floats(in);
+        f->k->im2col(column, x + i * in, v);
+        for (size_t r = 0; r < rows; r++) {
+            wanted[r] = (double)column[r * outs + outs - 1];
+            zero[r * outs + outs - 1] = column[r * outs + outs - 1];
+        }
+        f->k->col2im(picture, zero, v);
+        for (size_t p = 0; p < in; p++)
+            spread[p] = (double)picture[p];
+        near_all(f, "patch", patches + i * rows, wanted, rows);
+        near_all(f, "patch_add", added + i * in, spread, in);
+        free(picture);
+    }
+    free(x), free(patches), free(column), free(added), free(zero), free(wanted), free(spread);
+}
+
+struct pooled {
+    double max, sum, squares;
+    int count, winner;
+};
+
+static struct pooled pool_window(const float *x, const struct window *v, int oy, int ox) {
+    struct pooled r = {.max = -INFINITY};
+    for (int ky = 0; ky < v->kernel_h; ky++)
+        for (int kx = 0; kx < v->kernel_w; kx++) {
+            int p = tap_at(v, oy, ox, ky, kx);
+            if (p < 0)
+                continue;
+            double value = (double)x[p];
+            if (value > r.max)
+                r.max = value, r.winner = p;
+            r.sum += value, r.squares += value * value, r.count++;
+        }
+    return r;
+}
+
+static void check_pools(struct family *f, const struct window *v) {
+    size_t in = (size_t)(v->c * v->h * v->w), plane = (size_t)(v->out_h * v->out_w);
+    size_t out = (size_t)v->c * plane;
+    float *x = noise(f, in), *y = mem_floats(out), *dy = noise(f, out), *dx = noise(f, in);
+    int32_t *winner = mem_array(out, sizeof *winner);
+    double *wanted[3], *errors[3];
+    for (int kind = 0; kind < 3; kind++)
+        wanted[kind] = mem_zeroed(out, 8), errors[kind] = mem_zeroed(in, 8);
+    for (size_t o = 0; o < out; o++) {
+        size_t base = o / plane * (size_t)(v->h * v->w);
+        int oy = (int)(o % plane) / v->out_w, ox = (int)(o % plane) % v->out_w;
+        struct pooled r = pool_window(x + base, v, oy, ox);
+        double d = (double)dy[o];
+        wanted[0][o] = r.max, wanted[1][o] = r.sum / r.count, wanted[2][o] = sqrt(r.squares);
+        errors[0][base + (size_t)r.winner] += d;
+        for (int t = 0; t < v->kernel_h * v->kernel_w; t++) {
+            int p = tap_at(v, oy, ox, t / v->kernel_w, t % v->kernel_w);
+            if (p < 0)
+                continue;
+            errors[1][base + (size_t)p] += d / r.count;
+            errors[2][base + (size_t)p] += d * (double)x[base + (size_t)p] / sqrt(r.squares);
+        }
+    }
+    f->k->maxpool(y, winner, x, 1, v);
+    near_all(f, "maxpool", y, wanted[0], out);
+    f->k->maxpool_back(dx, dy, winner, 1, v);
+    near_all(f, "maxpool_back", dx, errors[0], in);
+    f->k->avgpool(y, x, 1, v);
+    near_all(f, "avgpool", y, wanted[1], out);
+    f->k->avgpool_back(dx, dy, 1, v);
+    near_all(f, "avgpool_back", dx, errors[1], in);
+    f->k->l2pool(y, x, 1, v);
+    near_all(f, "l2pool", y, wanted[2], out);
+    f->k->l2pool_back(dx, dy, y, x, 1, v);
+    near_all(f, "l2pool_back", dx, errors[2], in);
+    for (int kind = 0; kind < 3; kind++)
+        free(wanted[kind]), free(errors[kind]);
+    free(x), free(y), free(dy), free(dx), free(winner);
+}
+
+static double activated(int kind, double x) {
+    return kind == 0 ? fmax(x, 0) : kind == 1 ? tanh(x) : 1 / (1 + exp(-x));
+}
+
+static double slope(int kind, double y) {
+    return kind == 0 ? (y > 0 ? 1 : 0) : kind == 1 ? 1 - y * y : y * (1 - y);
+}
+
+static void test_activations(struct family *f) {
+    enum { N = 2001 };
+    float x[N], y[N], dy[N];
+    double wanted[N], errors[N];
+    void (*forward[])(float *, size_t) = {f->k->relu, f->k->tanh, f->k->sigmoid};
+    void (*back[])(float *, const float *, size_t) = {f->k->relu_back, f->k->tanh_back,
+                                                      f->k->sigmoid_back};
+    static const char *const names[] = {"relu", "tanh", "sigmoid"};
+    for (int i = 0; i < N; i++) // fine around 0, and far out where e^x ends
+        x[i] = (float)(i - N / 2) * (i % 2 ? 0.001f : 0.15f);
+    for (int kind = 0; kind < 3; kind++) {
+        for (int i = 0; i < N; i++) {
+            y[i] = x[i], dy[i] = 3;
+            wanted[i] = activated(kind, (double)x[i]);
+            errors[i] = 3 * slope(kind, wanted[i]);
+        }
+        forward[kind](y, N);
+        near_all(f, names[kind], y, wanted, N);
+        back[kind](dy, y, N);
+        near_all(f, names[kind], dy, errors, N);
+    }
+}
+
+static void test_softmax(struct family *f) {
+    for (int m = 1; m < 40; m += 6) {
+        float *x = noise(f, 3 * (size_t)m);
+        double *wanted = mem_zeroed(3 * (size_t)m, 8);
+        x[0] = 1000; // must not overflow
+        for (int i = 0; i < 3; i++) {
+            double sum = 0, most = -INFINITY;
+            for (int j = 0; j < m; j++)
+                most = fmax(most, (double)x[i * m + j]);
+            for (int j = 0; j < m; j++)
+                sum += exp((double)x[i * m + j] - most);
+            for (int j = 0; j < m; j++)
+                wanted[i * m + j] = exp((double)x[i * m + j] - most) / sum;
+        }
+        f->k->softmax(x, 3, m);
+        near_all(f, "softmax", x, wanted, 3 * (size_t)m);
+        free(x), free(wanted);
+    }
+}
+
+static void check_lrn(struct family *f, int c, int pixels, int size, float beta) {
+    size_t n = 2 * (size_t)(c * pixels);
+    float *x = noise(f, n), *y = mem_floats(n), *scale = mem_floats(n), *dy = noise(f, n);
+    float *dx = mem_floats(n);
+    double *s = mem_zeroed(n, 8), *wanted = mem_zeroed(n, 8), *errors = mem_zeroed(n, 8);
+    double alpha = 0.3, k = 1.5;
+    for (int q = 0; q < (int)n; q++) {
+        int m = q / pixels % c, base = q - m * pixels;
+        for (int j = m - size / 2; j <= m + size / 2; j++)
+            if (j >= 0 && j < c)
+                s[q] += (double)x[base + j * pixels] * (double)x[base + j * pixels];
+        s[q] = k + alpha / size * s[q];
+        wanted[q] = (double)x[q] * pow(s[q], -(double)beta);
+    }
+    for (int q = 0; q < (int)n; q++) {
+        int m = q / pixels % c, base = q - m * pixels;
+        errors[q] = (double)dy[q] * pow(s[q], -(double)beta);
+        for (int j = m - size / 2; j <= m + size / 2; j++)
+            if (j >= 0 && j < c) {
+                int o = base + j * pixels;
+                errors[q] -= 2 * alpha * (double)beta / size * (double)x[q] * (double)dy[o] *
+                             wanted[o] / s[o];
+            }
+    }
+    f->k->lrn(y, scale, x, 2, c, pixels, size, (float)alpha, beta, (float)k);
+    near_all(f, "lrn", y, wanted, n);
+    f->k->lrn_back(dx, dy, y, scale, x, 2, c, pixels, size, (float)alpha, beta);
+    near_all(f, "lrn_back", dx, errors, n);
+    free(x), free(y), free(scale), free(dy), free(dx), free(s), free(wanted), free(errors);
+}
+
+static void test_updates(struct family *f) {
+    enum { N = 37 };
+    float *w = noise(f, N), *g = noise(f, N), *v = noise(f, N), *s = mem_floats(N),
+          *u = noise(f, N);
+    double wanted[N], state[N];
+    for (int i = 0; i < N; i++)
+        wanted[i] = (double)w[i] - 0.1 * ((double)g[i] + 0.01 * (double)w[i]);
+    f->k->sgd(w, g, N, 0.1f, 0.01f);
+    near_all(f, "sgd", w, wanted, N);
+    for (int i = 0; i < N; i++) {
+        state[i] = 0.9 * (double)v[i] + (double)g[i] + 0.01 * (double)w[i];
+        wanted[i] = (double)w[i] - 0.1 * state[i];
+    }
+    f->k->momentum(w, v, g, N, 0.1f, 0.9f, 0.01f);
+    near_all(f, "momentum", w, wanted, N);
+    near_all(f, "momentum's state", v, state, N);
+    for (int i = 0; i < N; i++) {
+        double gradient = (double)g[i] + 0.01 * (double)u[i];
+        s[i] = 0.25f;
+        state[i] = 0.25 + gradient * gradient;
+        wanted[i] = (double)u[i] - 0.1 * gradient / (sqrt(state[i]) + 1e-3);
+    }
+    f->k->adagrad(u, s, g, N, 0.1f, 0.01f, 1e-3f);
+    near_all(f, "adagrad", u, wanted, N);
+    near_all(f, "adagrad's state", s, state, N);
+    free(w), free(g), free(v), free(s), free(u);
+}
+
+static void test_vectors(struct family *f) {
+    enum { N = 53 };
+    float *x = noise(f, N), *y = noise(f, N), *bias = mem_floats(N);
+    double wanted[N], sum = 0;
+    for (int i = 0; i < N; i++)
+        wanted[i] = (double)y[i] + 2 * (double)x[i], sum += (double)x[i] * (double)x[i];
+    f->k->axpy(y, x, N, 2);
+    near_all(f, "axpy", y, wanted, N);
+    CHECK_NEAR(f->tap, f->k->sum_squares(x, N), sum, 1e-9);
+    for (int i = 0; i < N; i++)
+        wanted[i] = (double)y[i] * (double)x[i];
+    f->k->multiply(y, x, N);
+    near_all(f, "multiply", y, wanted, N);
+    CHECK(f->tap, f->k->finite(x, N));
+    x[52] = INFINITY;
+    CHECK(f->tap, !f->k->finite(x, N));
+    x[52] = 0, x[3] = NAN;
+    CHECK(f->tap, !f->k->finite(x, N));
+    free(x), free(y), free(bias);
+}
+
+static void check_bias(struct family *f, int n, int m, int pixels) {
+    size_t size = (size_t)(n * m * pixels);
+    float *y = noise(f, size), *bias = noise(f, (size_t)m), *gradient = noise(f, (size_t)m);
+    double *wanted = mem_zeroed(size, 8), *sums = mem_zeroed((size_t)m, 8);
+    for (size_t i = 0; i < size; i++) {
+        size_t j = i / (size_t)pixels % (size_t)m;
+        wanted[i] = (double)y[i] + (double)bias[j];
+        sums[j] += (double)y[i];
+    }
+    f->k->bias_sum(gradient, y, n, m, pixels);
+    near_all(f, "bias_sum", gradient, sums, (size_t)m);
+    f->k->bias_add(y, bias, n, m, pixels);
+    near_all(f, "bias_add", y, wanted, size);
+    free(y), free(bias), free(gradient), free(wanted), free(sums);
+}
+
+static void test_family(struct tap *tap, enum cpu_level level) {
+    struct family f = {.tap = tap, .k = kernels_of(level), .random = random_stream(1, 2, 3)};
+    char name[128];
+    if (!f.k) {
+        snprintf(name, sizeof name, "%s # skip: this processor lacks it", cpu_level_name(level));
+        tap_result(tap, name);
+        return;
+    }
+    test_gemm(&f);
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        check_columns(&f, &windows[i]);
+        check_patches(&f, &windows[i]);
+        check_pools(&f, &windows[i]);
+    }
+    test_activations(&f);
+    test_softmax(&f);
+    check_lrn(&f, 1, 1, 3, 0.75f);
+    check_lrn(&f, 33, 19, 5, 0.75f);
+    check_lrn(&f, 4, 16, 9, 0.5f);
+    test_updates(&f);
+    test_vectors(&f);
+    check_bias(&f, 3, 10, 1);
+    check_bias(&f, 2, 20, 49);
+    check_bias(&f, 1, 3, 16);
+    snprintf(name, sizeof name, "kernels '%s' agree with their definitions to %g", f.k->name,
+             TOLERANCE);
+    tap_result(tap, name);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    for (enum cpu_level level = CPU_REF; level <= CPU_AVX512; level++)
+        test_family(&tap, level);
+    return tap_done(&tap);
+}
