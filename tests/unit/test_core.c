@@ -55,6 +55,22 @@ static void test_text(struct tap *tap) {
         CHECK(tap, !text_real("1/0", 3, &d));
         CHECK(tap, !text_real("0x10", 4, &d));
     });
+    TEST(tap, "UTF-8 is told from what only looks like it", {
+        static const char *const good[] = {"a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
+        for (size_t i = 0; i < 4; i++)
+            CHECK_INT(tap, text_utf8(good[i], strlen(good[i])), strlen(good[i]));
+        static const char *const bad[] = {
+            "ab\xE9",             // Latin-1
+            "ab\xC0\xAF",         // overlong
+            "ab\xE0\x80\xAF",     // overlong
+            "ab\xED\xA0\x80",     // a surrogate
+            "ab\xF4\x90\x80\x80", // above U+10FFFF
+            "ab\xE2\x82",         // cut off
+            "ab\x80",             // starts in the middle
+        };
+        for (size_t i = 0; i < 7; i++)
+            CHECK_INT(tap, text_utf8(bad[i], strlen(bad[i])), 2);
+    });
     TEST(tap, "the nearest word is found, a far one is not", {
         static const char *const words[] = {"kernel", "stride", "pad"};
         CHECK_TEXT(tap, text_nearest("kernal", 6, words, 3), "kernel");
