@@ -38,7 +38,7 @@ bool window_shape(struct layer *layer, const char *key, struct misfit *misfit) {
     layer->out.w = window_out(layer->in.w, kernel->w, layer->stride.w, pad->w, layer->round);
     *misfit = (struct misfit){.key = key};
     if (pad->h >= kernel->h || pad->w >= kernel->w) {
-        misfit->key = "pad";
+        *misfit = (struct misfit){.key = "pad", .input = -1};
         snprintf(misfit->need, sizeof misfit->need, "a %s larger than %dx%d", key, pad->h, pad->w);
         return false;
     }

@@ -15,6 +15,8 @@ enum key_kind {
     KEY_CHOICE, // enum, index into choices
     KEY_TEXT,   // char *
     KEY_INIT,   // init and init_value: he, glorot, normal:0.01, uniform:0.1, zero
+    KEY_SHAPE,  // struct shape: "1x28x28", or "440"; may be written without its key
+    KEY_LAYERS, // from and from_count: names of layers above, "a" or "a,b"
 };
 
 // One key of a layer's line. The table serves the parser, the messages and the
@@ -32,7 +34,7 @@ struct layer_key {
 // Why a shape does not fit: "KEY=... needs NEED, but INPUT gives CxHxW".
 struct misfit {
     const char *key; // whose value is at fault, or NULL for the layer itself
-    int input;       // which of the layer's inputs
+    int input;       // which of the layer's inputs; -1: no input is to blame
     char need[160];  // "an input of at least 5x5"
 };
 
@@ -63,7 +65,7 @@ struct layer_type {
 extern const struct layer_type layer_logistic; // its loss is one-vs-all
 
 const struct layer_type *const *layer_types(size_t *count);
-// Keys that every type with parameters has, and `from`, which every type has.
+// `from`, which every type but input has, and keys of every type with parameters.
 const struct layer_key *layer_common_keys(size_t *count);
 
 size_t shape_size(struct shape shape); // c * h * w

@@ -27,7 +27,7 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     misfit->key = "groups";
     if (maps % groups || layer->in.c % groups) {
         snprintf(misfit->need, sizeof misfit->need,
-                 "a number that divides its %d maps and those of its input", maps);
+                 "to divide its %d maps and those of its input", maps);
         return false;
     }
     layer->out.c = maps;

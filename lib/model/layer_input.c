@@ -2,6 +2,8 @@
 #include "model/keys.h"
 
 static const struct layer_key keys[] = {
+    {"shape", KEY_SHAPE, MEMBER(out), 1, 1 << 30, NULL, NULL,
+     "channels x height x width, as in 1x28x28, or one number"},
     {"ops", KEY_TEXT, MEMBER(ops), 0, 0, "", NULL,
      "deterministic operations on each picture (adam-ops(7))"},
 };

@@ -59,7 +59,7 @@ static void forward(const struct pass *pass) {
     int maps = layer->maps, taps = (int)layer->weights.fan_in;
     int pixels = layer->out.h * layer->out.w;
     const float *weights = pass->weights;
-    for (int p = 0; p < pixels; p++, weights += maps * taps) {
+    for (int p = 0; p < pixels; p++, weights += (size_t)maps * (size_t)taps) {
         pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
                              p % layer->out.w);
         pass->kernels->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights, taps,

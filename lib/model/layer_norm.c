@@ -16,11 +16,11 @@ static const struct layer_key lcn_keys[] = {
 };
 
 static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
-    *misfit = (struct misfit){.key = "size"};
+    *misfit = (struct misfit){.key = "size", .input = -1};
     layer->out = in[0];
     if (layer->size % 2 == 1)
         return true;
-    __builtin_strcpy(misfit->need, "an odd number");
+    __builtin_strcpy(misfit->need, "to be odd");
     return false;
 }
 

@@ -18,6 +18,8 @@ const struct layer_type *const *layer_types(size_t *count) {
 
 const struct layer_key *layer_common_keys(size_t *count) {
     static const struct layer_key keys[] = {
+        {"from", KEY_LAYERS, offsetof(struct layer, from), 0, 0, "", NULL,
+         "names of the layers read, as a or a,b; by default the layer above"},
         {"init", KEY_INIT, 0, 0, 0, "", NULL,
          "initial weights: he, glorot, normal:DEVIATION, uniform:HALFWIDTH or zero; "
          "by default he before relu, else glorot"},

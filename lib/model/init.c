@@ -1,0 +1,79 @@
+// Initial values of the parameters.
+#include <math.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "model/layer.h"
+
+static const struct layer *first_reader(const struct model *model, const struct layer *layer) {
+    for (int i = layer->index + 1; i < model->layer_count; i++)
+        for (int j = 0; j < model->layers[i].from_count; j++)
+            if (model->layers[i].from[j] == layer->index)
+                return &model->layers[i];
+    return NULL;
+}
+
+// Whether relu acts on what the layer gives: as its own act=relu, or as a line of
+// its own behind it, perhaps with others between that neither learn nor activate.
+static bool feeds_relu(const struct model *model, const struct layer *layer) {
+    if (layer->act != ACT_LINEAR)
+        return layer->act == ACT_RELU;
+    const struct layer *reader = first_reader(model, layer);
+    while (reader && !reader->type->trains && reader->act == ACT_LINEAR)
+        reader = first_reader(model, reader);
+    return reader && !reader->type->trains && reader->act == ACT_RELU;
+}
+
+static enum init kind_of(const struct model *model, const struct layer *layer) {
+    if (layer->init != INIT_DEFAULT)
+        return layer->init;
+    return feeds_relu(model, layer) ? INIT_HE : INIT_GLOROT;
+}
+
+static void fill_normal(float *weights, size_t n, float deviation, struct random *random) {
+    for (size_t i = 0; i < n; i++)
+        weights[i] = deviation * random_normal(random);
+}
+
+static void fill_uniform(float *weights, size_t n, float half, struct random *random) {
+    for (size_t i = 0; i < n; i++)
+        weights[i] = random_range(random, -half, half);
+}
+
+// He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard
+// deviation is sqrt(2/n_l)". Glorot and Bengio 2010, eq. 16: uniform within
+// +-sqrt(6)/sqrt(n_j + n_j+1).
+static void fill_weights(const struct model *model, const struct layer *layer, float *weights,
+                         struct random *random) {
+    size_t n = layer->weights.count;
+    double in = (double)layer->weights.fan_in, out = (double)layer->weights.fan_out;
+    switch (kind_of(model, layer)) {
+    case INIT_HE:
+        fill_normal(weights, n, (float)sqrt(2 / in), random);
+        break;
+    case INIT_GLOROT:
+    case INIT_DEFAULT:
+        fill_uniform(weights, n, (float)sqrt(6 / (in + out)), random);
+        break;
+    case INIT_NORMAL:
+        fill_normal(weights, n, layer->init_value, random);
+        break;
+    case INIT_UNIFORM:
+        fill_uniform(weights, n, layer->init_value, random);
+        break;
+    case INIT_ZERO:
+        memset(weights, 0, n * sizeof *weights);
+        break;
+    }
+}
+
+void model_init(const struct model *model, float *parameters, uint64_t seed) {
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        struct random random = random_stream(seed, hash_bytes("init", 4),
+                                             hash_bytes(layer->name, strlen(layer->name)));
+        fill_weights(model, layer, parameters + layer->weights.offset, &random);
+        for (size_t j = 0; j < layer->biases.count; j++)
+            parameters[layer->biases.offset + j] = layer->bias;
+    }
+}

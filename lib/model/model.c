@@ -1,0 +1,80 @@
+#include "model/model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/script.h"
+
+// The whole file, NUL-terminated; *length: its bytes, one more than the limit
+// when it is longer.
+static int read_file(FILE *file, const char *name, char **out, size_t *length, struct error *err) {
+    char *text = mem_array(SCRIPT_TEXT_MAX + 2, 1);
+    if (!text)
+        return error_nomem(err);
+    *length = fread(text, 1, SCRIPT_TEXT_MAX + 1, file);
+    text[*length] = 0;
+    if (ferror(file)) {
+        free(text);
+        return error_errno(err, STATUS_NOINPUT, "cannot read %s", name);
+    }
+    *out = text;
+    return STATUS_OK;
+}
+
+int model_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
+               struct error *err) {
+    *out = NULL;
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "<stdin>" : path;
+    FILE *file = standard ? stdin : fopen(path, "rbe");
+    if (!file)
+        return error_errno(err, STATUS_NOINPUT, "cannot open %s", path);
+    char *text = NULL;
+    size_t length = 0;
+    int status = read_file(file, name, &text, &length, err);
+    if (!standard)
+        fclose(file);
+    if (status != STATUS_OK)
+        return status;
+    if (strlen(text) < length)
+        status = error_set(err, STATUS_DATA, "%s: error: binary data: not a model file", name);
+    else
+        status = model_parse(out, name, text, sets, set_count, err);
+    free(text);
+    return status;
+}
+
+void model_free(struct model *model) {
+    if (!model)
+        return;
+    for (int i = 0; i < model->layer_count; i++) {
+        key_free(&model->layers[i]);
+        free(model->layers[i].name);
+    }
+    free(model->layers);
+    free(model->text);
+    free(model->name);
+    free(model);
+}
+
+const struct layer *model_input(const struct model *model) {
+    return &model->layers[0];
+}
+
+const struct layer *model_output(const struct model *model) {
+    return &model->layers[model->layer_count - 1];
+}
+
+int model_classes(const struct model *model) {
+    return model_output(model)->out.c;
+}
+
+const struct layer *model_find(const struct model *model, const char *name) {
+    for (int i = 0; i < model->layer_count; i++)
+        if (strcmp(model->layers[i].name, name) == 0)
+            return &model->layers[i];
+    return NULL;
+}

@@ -1,0 +1,175 @@
+// Types and names of layers. A layer that has no name in the file is called by
+// its type and its number among the layers of that type: "conv2".
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "model/script.h"
+
+static const struct layer_type *type_find(const char *name, size_t length) {
+    size_t count;
+    const struct layer_type *const *types = layer_types(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(types[i]->name) == length && memcmp(types[i]->name, name, length) == 0)
+            return types[i];
+    return NULL;
+}
+
+static int type_unknown(const struct script *script, const struct word *word, struct error *err) {
+    size_t count;
+    const struct layer_type *const *types = layer_types(&count);
+    const char **names = mem_array(count, sizeof *names);
+    if (!names)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++)
+        names[i] = types[i]->name;
+    const char *near = text_nearest(word->value, word->value_length, names, count);
+    free(names);
+    return script_error_word(script, word, err, "unknown layer type '%.*s'%s%s%s",
+                             SHOWN(word->value_length), word->value,
+                             near ? "; did you mean '" : "; adam-model(5) lists all",
+                             near ? near : "", near ? "'?" : "");
+}
+
+static int assign_type(const struct script *script, struct statement *statement,
+                       struct error *err) {
+    const struct word *word = &statement->words[0];
+    if (!word->bare)
+        return script_error_word(script, word, err, "a line starts with the type of a layer");
+    statement->type = type_find(word->value, word->value_length);
+    return statement->type ? STATUS_OK : type_unknown(script, word, err);
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_name(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (!is_letter(text[i]) && (i == 0 || !text[i] || !strchr("0123456789_-", text[i])))
+            return false;
+    return length <= SCRIPT_NAME_MAX;
+}
+
+static bool is_input(const struct layer_type *type) {
+    return type->inputs_most == 0;
+}
+
+// The word behind the type: the name, or the shape of the input. `number` counts
+// the layers of this type down to this one.
+static int assign_name(const struct script *script, struct statement *statement, int number,
+                       struct error *err) {
+    struct word *word = statement->count > 1 ? &statement->words[1] : NULL;
+    const char *type = statement->type->name;
+    if (is_input(statement->type) && word && word->bare) {
+        word->key = statement->type->keys[0].name;
+        word->key_length = strlen(word->key);
+    }
+    if (is_input(statement->type) && number == 1) {
+        snprintf(statement->name, sizeof statement->name, "%s", type);
+    } else if (is_input(statement->type) || !word || !word->bare) {
+        snprintf(statement->name, sizeof statement->name, "%s%d", type, number);
+    } else {
+        if (!is_name(word->value, word->value_length))
+            return script_error_word(script, word, err,
+                                     "%s: '%.*s' is no name: a letter, then letters, digits, '_' "
+                                     "and '-', at most %d",
+                                     type, SHOWN(word->value_length), word->value, SCRIPT_NAME_MAX);
+        memcpy(statement->name, word->value, word->value_length);
+    }
+    for (int i = 2; i < statement->count; i++)
+        if (statement->words[i].bare)
+            return script_error_word(script, &statement->words[i], err,
+                                     "%s: '%.*s' is neither the name (one word behind the type) "
+                                     "nor key=value",
+                                     type, SHOWN(statement->words[i].value_length),
+                                     statement->words[i].value);
+    return STATUS_OK;
+}
+
+static int assign_all(struct script *script, struct error *err) {
+    size_t types;
+    const struct layer_type *const *type = layer_types(&types);
+    int *numbers = mem_zeroed(types, sizeof *numbers);
+    if (!numbers)
+        return error_nomem(err);
+    int status = STATUS_OK;
+    for (int i = 0; i < script->count && status == STATUS_OK; i++) {
+        struct statement *statement = &script->statements[i];
+        status = assign_type(script, statement, err);
+        if (status != STATUS_OK)
+            break;
+        size_t t = 0;
+        while (type[t] != statement->type)
+            t++;
+        status = assign_name(script, statement, ++numbers[t], err);
+    }
+    free(numbers);
+    return status;
+}
+
+static int order(const void *a, const void *b, void *self) {
+    const struct statement *statements = self;
+    int i = *(const int *)a, j = *(const int *)b;
+    int names = strcmp(statements[i].name, statements[j].name);
+    return names ? names : (i > j) - (i < j);
+}
+
+// Two layers of one name; the place is that of the name that was given.
+static int name_twice(const struct script *script, int first, int second, struct error *err) {
+    const struct statement *a = &script->statements[first], *b = &script->statements[second];
+    bool given = b->count > 1 && b->words[1].bare && !is_input(b->type);
+    const struct statement *at = given ? b : a, *other = given ? a : b;
+    bool by_default = other->count < 2 || !other->words[1].bare || is_input(other->type);
+    return script_error_word(script, &at->words[at->count > 1 && at->words[1].bare], err,
+                             "%s: the name '%s' is taken by the %s in line %d%s", at->type->name,
+                             at->name, other->type->name, other->line,
+                             by_default ? ", which has no other" : "");
+}
+
+int names_assign(struct script *script, struct error *err) {
+    int status = assign_all(script, err);
+    if (status != STATUS_OK)
+        return status;
+    script->by_name = mem_array((size_t)script->count, sizeof *script->by_name);
+    if (!script->by_name)
+        return error_nomem(err);
+    for (int i = 0; i < script->count; i++)
+        script->by_name[i] = i;
+    qsort_r(script->by_name, (size_t)script->count, sizeof *script->by_name, order,
+            script->statements);
+    for (int i = 1; i < script->count; i++) {
+        int a = script->by_name[i - 1], b = script->by_name[i];
+        if (strcmp(script->statements[a].name, script->statements[b].name) == 0)
+            return name_twice(script, a, b, err);
+    }
+    return STATUS_OK;
+}
+
+int names_find(const struct script *script, const char *name, size_t length) {
+    int low = 0, high = script->count;
+    while (low < high) {
+        int middle = low + (high - low) / 2, i = script->by_name[middle];
+        const char *here = script->statements[i].name;
+        int side = strncmp(name, here, length);
+        if (side == 0 && here[length] == 0)
+            return i;
+        if (side > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+const char *names_nearest(const struct script *script, const char *name, size_t length) {
+    const char **names = mem_array((size_t)script->count, sizeof *names);
+    if (!names)
+        return NULL;
+    for (int i = 0; i < script->count; i++)
+        names[i] = script->statements[i].name;
+    const char *near = text_nearest(name, length, names, (size_t)script->count);
+    free(names);
+    return near;
+}

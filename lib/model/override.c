@@ -1,0 +1,144 @@
+// "layer.key=value" from the command line: the text is written anew with the
+// value in its place, so that what is checked, stored and shown is one text.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "model/script.h"
+
+// One override, cut in its three parts.
+struct set {
+    const char *text; // the whole, for messages
+    const char *layer, *key, *value;
+    size_t layer_length, key_length, value_length;
+};
+
+static int set_error(const struct set *set, struct error *err, const char *message) {
+    return error_set(err, STATUS_USAGE, "--set %.200s: %s", set->text, message);
+}
+
+// Whether the value can stand on a line of the file, in quotes if need be.
+static bool can_be_written(const struct set *set) {
+    for (const char *p = set->value; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return false;
+    if (text_utf8(set->value, set->value_length) < set->value_length)
+        return false;
+    return !strchr(set->value, '\'') || !strchr(set->value, '"');
+}
+
+static int set_cut(struct set *set, const char *text, struct error *err) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    *set = (struct set){.text = text, .layer = text};
+    set->layer_length = strspn(text, letters);
+    const char *dot = text + set->layer_length;
+    if (*dot == '.')
+        set->key_length = strspn(dot + 1, letters);
+    if (set->layer_length == 0 || set->key_length == 0 || dot[1 + set->key_length] != '=')
+        return set_error(set, err, "must be LAYER.KEY=VALUE, as in c1.maps=20");
+    set->key = dot + 1;
+    set->value = set->key + set->key_length + 1;
+    set->value_length = strlen(set->value);
+    if (!can_be_written(set))
+        return set_error(set, err, "the value has both kinds of quotes, or is no plain text");
+    return STATUS_OK;
+}
+
+// Puts the value into the statement's word of that key, or adds one.
+static int set_put(const struct set *set, struct statement *statement, struct error *err) {
+    struct word *word = script_word(statement, set->key, set->key_length);
+    if (!word) {
+        size_t count = (size_t)statement->count + 1;
+        struct word *words = mem_resize(statement->words, count, sizeof *words);
+        if (!words)
+            return error_nomem(err);
+        statement->words = words;
+        word = &words[statement->count++];
+        *word = (struct word){.key = set->key, .key_length = set->key_length};
+    }
+    word->bare = false;
+    word->value = set->value;
+    word->value_length = set->value_length;
+    word->set = set->text;
+    return STATUS_OK;
+}
+
+static int set_apply(struct script *script, const char *text, struct error *err) {
+    struct set set;
+    int status = set_cut(&set, text, err);
+    if (status != STATUS_OK)
+        return status;
+    int i = names_find(script, set.layer, set.layer_length);
+    if (i >= 0)
+        return set_put(&set, &script->statements[i], err);
+    const char *near = names_nearest(script, set.layer, set.layer_length);
+    return error_set(err, STATUS_USAGE, "--set %.200s: no layer named '%.*s'%s%s%s", text,
+                     SHOWN(set.layer_length), set.layer, near ? "; did you mean '" : "",
+                     near ? near : "", near ? "'?" : "");
+}
+
+static void write_word(FILE *file, const struct word *word) {
+    const char *quote = "";
+    if (word->value_length == 0 || strpbrk(word->value, " #"))
+        quote = "'";
+    if (strchr(word->value, '\''))
+        quote = "\"";
+    else if (strchr(word->value, '"'))
+        quote = "'";
+    fprintf(file, "%.*s=%s%s%s", (int)word->key_length, word->key, quote, word->value, quote);
+}
+
+// The text with every word that was set replaced, and new ones behind the last.
+static void write_text(FILE *file, const struct script *script) {
+    const char *done = script->text;
+    for (int i = 0; i < script->count; i++)
+        for (int j = 0; j < script->statements[i].count; j++) {
+            const struct word *word = &script->statements[i].words[j];
+            const char *until = word->start ? word->start + (word->set ? 0 : word->length) : done;
+            fwrite(done, 1, (size_t)(until - done), file);
+            if (!word->start)
+                fputc(' ', file);
+            if (word->set)
+                write_word(file, word);
+            done = word->start ? word->start + word->length : done;
+        }
+    fputs(done, file);
+}
+
+// The new script has the same words in the same order, so it knows their origin.
+static int reopen(struct script *script, char *text, struct error *err) {
+    struct script fresh;
+    int status = script_open(&fresh, script->name, text, err);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i < script->count; i++)
+        for (int j = 0; j < script->statements[i].count; j++)
+            fresh.statements[i].words[j].set = script->statements[i].words[j].set;
+    script_close(script);
+    *script = fresh;
+    return names_assign(script, err);
+}
+
+int override_apply(struct script *script, const char *const *sets, size_t count,
+                   struct error *err) {
+    for (size_t i = 0; i < count; i++) {
+        int status = set_apply(script, sets[i], err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (count == 0)
+        return STATUS_OK;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return error_nomem(err);
+    write_text(file, script);
+    bool complete = !ferror(file);
+    complete = fclose(file) == 0 && complete;
+    int status = complete ? reopen(script, text, err) : error_nomem(err);
+    free(text);
+    return status;
+}
