@@ -11,6 +11,8 @@
 #ifndef ADAM_DATA_SINK_H
 #define ADAM_DATA_SINK_H
 
+#include <stdbool.h>
+
 #include "data/sample.h"
 
 struct sink; // belongs to one thread
@@ -33,6 +35,12 @@ int sink_open(struct sink **out, const char *path, const struct sink_options *op
 // may keep, is written as it is, without decoding.
 // STATUS_DATA when the kind cannot hold it (another shape in idx or npy).
 int sink_put(struct sink *sink, const struct sample *sample, struct error *err);
+
+// The codec in which pixels end up here, so that they can be encoded before, by
+// many threads; CODEC_NONE when they are stored as pixels. And whether a sample
+// that is encoded in `codec` already is stored as it is.
+enum codec sink_codec(const struct sink *sink);
+bool sink_keeps(const struct sink *sink, enum codec codec);
 
 // Completes the output and puts it in place; frees the sink in any case.
 int sink_close(struct sink *sink, struct error *err);
