@@ -1,6 +1,7 @@
 // input: the shape of a sample, and the operations that every picture passes.
 #include "model/keys.h"
 
+// The first is the one that may be written without its key.
 static const struct layer_key keys[] = {
     {"shape", KEY_SHAPE, MEMBER(out), 1, 1 << 30, NULL, NULL,
      "channels x height x width, as in 1x28x28, or one number"},

@@ -56,7 +56,8 @@ static bool is_input(const struct layer_type *type) {
     return type->inputs_most == 0;
 }
 
-// The word behind the type: the name, or the shape of the input. `number` counts
+// The word behind the type: the name or, of an input, the value of its first key,
+// which is its shape. `number` counts
 // the layers of this type down to this one.
 static int assign_name(const struct script *script, struct statement *statement, int number,
                        struct error *err) {

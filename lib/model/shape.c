@@ -44,9 +44,9 @@ static int misfit_error(const struct model *model, const struct script *script,
                                  misfit->need);
     const struct layer *from = &model->layers[layer->from[misfit->input]];
     layer_text(source, sizeof source, from);
-    shape_text(shape, from->out);
-    return script_error_word(script, at, err, "%s: %sneeds %s, but %s gives %s", layer->type->name,
-                             fault, misfit->need, source, shape);
+    return script_error_word(script, at, err, "%s: %sneeds %s, but %s gives %dx%dx%d",
+                             layer->type->name, fault, misfit->need, source, from->out.c,
+                             from->out.h, from->out.w);
 }
 
 static int check_size(const struct script *script, const struct layer *layer, struct error *err) {
