@@ -39,7 +39,7 @@ static void fit_linear(struct scale *scale, int wanted, int widen) {
         scale->low = first * scale->step, scale->high = last * scale->step;
     }
     for (double i = first; i <= last && scale->ticks < SCALE_TICKS; i++)
-        scale->tick[scale->ticks++] = i * scale->step;
+        scale->tick[scale->ticks++] = i * scale->step + 0.0; // never -0
 }
 
 // Ticks at powers of ten, and at 2 and 5 times them when there are few.

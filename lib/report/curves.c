@@ -1,0 +1,213 @@
+#include "report/curves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "report/chart.h"
+
+enum {
+    WIDTH_ONE = 800,
+    WIDTH_BOTH = 1000,
+    PANEL_HEIGHT = 230,
+    RATE_HEIGHT = 170,
+    EDGE = 12,
+    LINE = 22,      // of the legend
+    LOG_RATIO = 15, // a range this wide is drawn on a log scale
+    CHARACTER = 7,  // width of a letter of the legend, about
+};
+
+struct figure {
+    const struct history *runs;
+    size_t count;
+    struct svg svg;
+    double width;
+    bool by_time;                // the column that is drawn
+    struct chart_series *series; // two a run
+    double **percent;            // top-1 of each run in percent
+};
+
+static const double *x_of(const struct figure *f, const struct curve *curve) {
+    return f->by_time ? curve->time : curve->epoch;
+}
+
+// How far any run went.
+static double x_end(const struct figure *f) {
+    double end = 0;
+    for (size_t i = 0; i < f->count; i++)
+        end = fmax(end, f->by_time ? f->runs[i].seconds : f->runs[i].epoch);
+    return end;
+}
+
+static struct chart_series series_of(const struct figure *f, size_t run, enum curve_of which) {
+    const struct curve *curve = &f->runs[run].curves[which];
+    bool many = f->count > CHART_COLOURS;
+    return (struct chart_series){
+        .x = x_of(f, curve),
+        .y = curve->value,
+        .n = curve->n,
+        .colour = chart_colour(run),
+        .dash = many && run / CHART_COLOURS % 2 ? "6 4" : NULL,
+        .label = true,
+    };
+}
+
+static bool wide_range(const struct chart_series *series, size_t count) {
+    double low = INFINITY, high = 0;
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < series[s].n; i++) {
+            low = fmin(low, series[s].y[i]);
+            high = fmax(high, series[s].y[i]);
+        }
+    return low > 0 && high / low > LOG_RATIO;
+}
+
+static struct chart frame(const struct figure *f, double left, double top, double width,
+                          double height) {
+    return (struct chart){
+        .left = left,
+        .top = top,
+        .width = width,
+        .height = height,
+        .x_title = f->by_time ? "time of training" : "epoch",
+        .x_kind = f->by_time ? SCALE_TIME : SCALE_LINEAR,
+        .x_high = x_end(f),
+        .series = f->series,
+    };
+}
+
+// Training in the background, testing on it.
+static int draw_loss(struct figure *f, struct chart chart, struct error *err) {
+    for (size_t i = 0; i < f->count; i++) {
+        struct chart_series *train = &f->series[i], *test = &f->series[f->count + i];
+        *train = series_of(f, i, CURVE_LOSS);
+        *test = series_of(f, i, CURVE_TEST_LOSS);
+        train->faint = test->n > 0;
+        train->label = test->n == 0 || f->count == 1;
+    }
+    chart.title = "loss";
+    chart.count = 2 * f->count;
+    chart.y_kind = wide_range(chart.series, chart.count) ? SCALE_LOG : SCALE_LINEAR;
+    return chart_draw(&f->svg, &chart, err);
+}
+
+static int draw_accuracy(struct figure *f, struct chart chart, struct error *err) {
+    for (size_t i = 0; i < f->count; i++) {
+        f->series[i] = series_of(f, i, CURVE_TOP1);
+        f->series[i].y = f->percent[i];
+    }
+    chart.title = "test accuracy, top-1 in %";
+    chart.count = f->count;
+    chart.percent = true;
+    return chart_draw(&f->svg, &chart, err);
+}
+
+static int draw_rate(struct figure *f, struct chart chart, struct error *err) {
+    for (size_t i = 0; i < f->count; i++)
+        f->series[i] = series_of(f, i, CURVE_RATE);
+    chart.title = "learning rate";
+    chart.count = f->count;
+    chart.y_zero = true;
+    return chart_draw(&f->svg, &chart, err);
+}
+
+static int draw_column(struct figure *f, double left, double top, double width, struct error *err) {
+    int status = draw_loss(f, frame(f, left, top, width, PANEL_HEIGHT), err);
+    top += PANEL_HEIGHT + EDGE;
+    if (status == STATUS_OK)
+        status = draw_accuracy(f, frame(f, left, top, width, PANEL_HEIGHT), err);
+    top += PANEL_HEIGHT + EDGE;
+    if (status == STATUS_OK)
+        status = draw_rate(f, frame(f, left, top, width, RATE_HEIGHT), err);
+    return status;
+}
+
+static bool has_tests(const struct figure *f) {
+    for (size_t i = 0; i < f->count; i++)
+        if (f->runs[i].curves[CURVE_TEST_LOSS].n > 0)
+            return true;
+    return false;
+}
+
+// One entry of the legend; returns where the next one begins.
+static double entry(struct figure *f, double x, double y, const char *colour, bool faint,
+                    const char *dash, const char *text) {
+    double ends[] = {x, x + 24}, level[] = {y - 4.5, y - 4.5};
+    svg_path(&f->svg, ends, level, 2, colour, faint ? 1.3 : 2, dash, faint ? 0.55 : 1);
+    if (!faint)
+        svg_dot(&f->svg, x + 12, y - 4.5, 3.2, colour);
+    svg_text(&f->svg, x + 31, y, ANCHOR_START, 13, "#333333", 0, text);
+    return x + 31 + (double)strlen(text) * CHARACTER + 22;
+}
+
+// Runs, then what thin and dotted lines mean. Returns the height that it took;
+// draws nothing when `draw` is false.
+static double legend(struct figure *f, bool draw) {
+    double x = EDGE + 8, y = EDGE + 14;
+    for (size_t i = 0; f->count > 1 && i < f->count; i++) {
+        const char *name = f->runs[i].name;
+        double width = 53 + (double)strlen(name) * CHARACTER;
+        if (x > EDGE + 8 && x + width > f->width - EDGE)
+            x = EDGE + 8, y += LINE;
+        if (draw)
+            entry(f, x, y, chart_colour(i), false, i / CHART_COLOURS % 2 ? "6 4" : NULL, name);
+        x += width;
+    }
+    y += f->count > 1 ? LINE : 0;
+    const char *colour = f->count > 1 ? "#666666" : chart_colour(0);
+    if (draw && has_tests(f)) {
+        x = entry(f, EDGE + 8, y, colour, true, NULL, "training");
+        entry(f, x, y, colour, false, NULL, "test");
+    }
+    return y + EDGE + 4;
+}
+
+static int draw(struct figure *f, FILE *out, enum curves_x x, struct error *err) {
+    f->width = x == CURVES_BOTH ? WIDTH_BOTH : WIDTH_ONE;
+    double top = legend(f, false), left = EDGE;
+    double height = top + 2 * (PANEL_HEIGHT + EDGE) + RATE_HEIGHT + EDGE;
+    int columns = x == CURVES_BOTH ? 2 : 1, status = STATUS_OK;
+    double width = (f->width - (columns + 1) * EDGE) / columns;
+    svg_open(&f->svg, out, f->width, height, "learning curves");
+    legend(f, true);
+    for (int c = 0; c < columns && status == STATUS_OK; c++, left += width + EDGE) {
+        f->by_time = x == CURVES_TIME || c == 1;
+        status = draw_column(f, left, top, width, err);
+    }
+    svg_close(&f->svg);
+    if (status == STATUS_OK && ferror(out))
+        return error_errno(err, STATUS_IO, "writing the curves");
+    return status;
+}
+
+static double *percents(const struct curve *curve) {
+    double *y = mem_array(curve->n, sizeof *y);
+    for (size_t i = 0; y && i < curve->n; i++)
+        y[i] = 100 * curve->value[i];
+    return y;
+}
+
+static int make_room(struct figure *f, struct error *err) {
+    f->series = mem_zeroed(2 * f->count, sizeof *f->series);
+    f->percent = mem_zeroed(f->count, sizeof *f->percent);
+    if (!f->series || !f->percent)
+        return error_nomem(err);
+    for (size_t i = 0; i < f->count; i++)
+        if (!(f->percent[i] = percents(&f->runs[i].curves[CURVE_TOP1])))
+            return error_nomem(err);
+    return STATUS_OK;
+}
+
+int curves_write(FILE *out, const struct history *runs, size_t count, enum curves_x x,
+                 struct error *err) {
+    struct figure f = {.runs = runs, .count = count};
+    int status = make_room(&f, err);
+    if (status == STATUS_OK)
+        status = draw(&f, out, x, err);
+    for (size_t i = 0; f.percent && i < count; i++)
+        free(f.percent[i]);
+    free(f.percent);
+    free(f.series);
+    return status;
+}

@@ -1,0 +1,218 @@
+#include "report/history.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+
+enum { METRICS_VERSION = 1 };
+
+// Where the reader is in time: sessions follow each other without the gaps.
+struct reader {
+    struct history *history;
+    double session_began; // t of the last start event
+    double before;        // seconds of the sessions before it
+    double time;          // seconds of training at the last line
+    double step, epoch;
+};
+
+static void curve_free(struct curve *curve) {
+    free(curve->step);
+    free(curve->epoch);
+    free(curve->time);
+    free(curve->value);
+    *curve = (struct curve){0};
+}
+
+static bool grow(double **column, size_t capacity) {
+    double *more = mem_resize(*column, capacity, sizeof **column);
+    if (more)
+        *column = more;
+    return more != NULL;
+}
+
+static int curve_add(struct curve *curve, const struct reader *at, double value,
+                     struct error *err) {
+    if (curve->n == curve->capacity) {
+        size_t capacity = curve->capacity ? 2 * curve->capacity : 64;
+        if (!grow(&curve->step, capacity) || !grow(&curve->epoch, capacity) ||
+            !grow(&curve->time, capacity) || !grow(&curve->value, capacity))
+            return error_nomem(err);
+        curve->capacity = capacity;
+    }
+    size_t i = curve->n++;
+    curve->step[i] = at->step, curve->epoch[i] = at->epoch;
+    curve->time[i] = at->time, curve->value[i] = value;
+    return STATUS_OK;
+}
+
+// Forgets what lies behind `step`: a resumed run does it again.
+static void cut_behind(struct history *history, double step) {
+    for (size_t i = 0; i < HISTORY_CURVES; i++) {
+        struct curve *curve = &history->curves[i];
+        while (curve->n > 0 && curve->step[curve->n - 1] > step)
+            curve->n--;
+    }
+}
+
+// A member that is a number; NAN when it is missing or null (not finite).
+static double number(const json_t *line, const char *name) {
+    const json_t *value = json_object_get(line, name);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+// Which members of which event make a curve.
+static const struct source_member {
+    const char *event, *name;
+} members[HISTORY_CURVES] = {
+    [CURVE_LOSS] = {"train", "loss"},          [CURVE_RATE] = {"train", "rate"},
+    [CURVE_SPEED] = {"train", "images_per_s"}, [CURVE_WAIT] = {"train", "wait"},
+    [CURVE_TEST_LOSS] = {"eval", "loss"},      [CURVE_TOP1] = {"eval", "top1"},
+    [CURVE_TOP5] = {"eval", "top5"},
+};
+
+static int add_values(struct reader *r, const char *event, const json_t *line, struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; i < HISTORY_CURVES && status == STATUS_OK; i++) {
+        double value = number(line, members[i].name);
+        if (!strcmp(event, members[i].event) && isfinite(value))
+            status = curve_add(&r->history->curves[i], r, value, err);
+    }
+    return status;
+}
+
+static int add_start(struct reader *r, const json_t *line, struct error *err) {
+    r->before = r->time;
+    r->session_began = number(line, "t");
+    r->history->end = HISTORY_RUNNING;
+    return json_array_append(r->history->starts, (json_t *)line) ? error_nomem(err) : STATUS_OK;
+}
+
+static void end_with(struct history *history, enum history_end end, const char *reason) {
+    history->end = end;
+    snprintf(history->reason, sizeof history->reason, "%s", reason ? reason : "");
+}
+
+// Moves the reader to the line's place in the run.
+static void move_to(struct reader *r, const json_t *line) {
+    double step = number(line, "step"), t = number(line, "t"), epoch = number(line, "epoch");
+    double samples = number(line, "samples");
+    if (isfinite(step) && step < r->step)
+        cut_behind(r->history, step);
+    r->step = isfinite(step) ? step : r->step;
+    r->epoch = isfinite(epoch) ? epoch : r->epoch;
+    if (isfinite(t) && isfinite(r->session_began))
+        r->time = fmax(r->time, r->before + t - r->session_began);
+    r->history->samples = isfinite(samples) ? samples : r->history->samples;
+}
+
+static int add_line(struct reader *r, const json_t *line, struct error *err) {
+    const char *event = json_string_value(json_object_get(line, "event"));
+    if (!json_is_object(line) || !event)
+        return error_set(err, STATUS_DATA, "not a metrics line: it has no \"event\"");
+    if (number(line, "v") != METRICS_VERSION)
+        return error_set(err, STATUS_DATA, "metrics of another version than %d", METRICS_VERSION);
+    if (!strcmp(event, "start"))
+        return add_start(r, line, err);
+    move_to(r, line);
+    if (!strcmp(event, "done"))
+        end_with(r->history, HISTORY_DONE, NULL);
+    if (!strcmp(event, "nan"))
+        end_with(r->history, HISTORY_DIVERGED, NULL);
+    if (!strcmp(event, "stop") && r->history->end != HISTORY_DIVERGED)
+        end_with(r->history, HISTORY_STOPPED, json_string_value(json_object_get(line, "reason")));
+    return add_values(r, event, line, err);
+}
+
+static int read_lines(struct reader *r, FILE *file, const char *path, struct error *err) {
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    int status = STATUS_OK;
+    for (long number_of = 1; status == STATUS_OK; number_of++) {
+        length = getline(&text, &capacity, file);
+        if (length <= 0 || text[length - 1] != '\n') // the end, or a line in the making
+            break;
+        json_t *line = NULL;
+        status = json_read(&line, text, (size_t)length, err);
+        if (status == STATUS_OK)
+            status = add_line(r, line, err);
+        if (status != STATUS_OK)
+            error_context(err, "%s:%ld", path, number_of);
+        json_decref(line);
+    }
+    if (status == STATUS_OK && ferror(file))
+        status = error_errno(err, STATUS_IO, "reading %s", path);
+    free(text);
+    return status;
+}
+
+static char *name_of_run(const char *path) {
+    char *name = mem_string(path);
+    size_t n = name ? strlen(name) : 0;
+    while (n > 1 && name[n - 1] == '/')
+        name[--n] = 0;
+    return name;
+}
+
+static char *metrics_path(const char *path) {
+    struct stat about;
+    char *whole = NULL;
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
+        return mem_string(path);
+    return asprintf(&whole, "%s/metrics.jsonl", path) < 0 ? NULL : whole;
+}
+
+static int read_file(struct history *history, const char *path, struct error *err) {
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_errno(err, STATUS_NOINPUT, "cannot read %s", path);
+    struct reader r = {.history = history, .session_began = NAN};
+    int status = read_lines(&r, file, path, err);
+    fclose(file);
+    history->step = r.step, history->epoch = r.epoch, history->seconds = r.time;
+    if (status == STATUS_OK && json_array_size(history->starts) == 0)
+        return error_set(err, STATUS_DATA, "%s: no run has started there", path);
+    return status;
+}
+
+int history_read(struct history *history, const char *path, struct error *err) {
+    *history = (struct history){.name = name_of_run(path), .starts = json_array()};
+    char *file = history->name ? metrics_path(history->name) : NULL;
+    int status = file && history->starts ? read_file(history, file, err) : error_nomem(err);
+    free(file);
+    if (status != STATUS_OK)
+        history_free(history);
+    return status;
+}
+
+void history_free(struct history *history) {
+    for (size_t i = 0; i < HISTORY_CURVES; i++)
+        curve_free(&history->curves[i]);
+    json_decref(history->starts);
+    free(history->name);
+    *history = (struct history){0};
+}
+
+const json_t *history_start(const struct history *history) {
+    size_t n = json_array_size(history->starts);
+    return n ? json_array_get(history->starts, n - 1) : NULL;
+}
+
+double curve_best(const struct curve *curve, size_t *at) {
+    double best = NAN;
+    for (size_t i = 0; i < curve->n; i++)
+        if (!(curve->value[i] <= best)) {
+            best = curve->value[i];
+            if (at)
+                *at = i;
+        }
+    return best;
+}
+
+double curve_last(const struct curve *curve) {
+    return curve->n ? curve->value[curve->n - 1] : NAN;
+}

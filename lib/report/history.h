@@ -1,0 +1,51 @@
+// A run as its metrics tell it (adam-metrics(5)): curves, and what happened.
+#ifndef ADAM_REPORT_HISTORY_H
+#define ADAM_REPORT_HISTORY_H
+
+#include "core/json.h"
+
+// One measured value over the course of a run: n points in order.
+struct curve {
+    double *step, *epoch, *time, *value; // time: seconds of training
+    size_t n, capacity;
+};
+
+enum curve_of {
+    CURVE_LOSS,  // of training
+    CURVE_RATE,  // of learning
+    CURVE_SPEED, // images/s
+    CURVE_WAIT,  // share of the time, 0..1
+    CURVE_TEST_LOSS,
+    CURVE_TOP1, // of testing, 0..1
+    CURVE_TOP5,
+    HISTORY_CURVES,
+};
+
+enum history_end { HISTORY_RUNNING, HISTORY_DONE, HISTORY_STOPPED, HISTORY_DIVERGED };
+
+struct history {
+    char *name; // of the run: the path without trailing slashes
+    struct curve curves[HISTORY_CURVES];
+    json_t *starts; // array of the start events: one, and one each time it was resumed
+    enum history_end end;
+    char reason[64]; // of HISTORY_STOPPED
+    double epoch;    // reached
+    double step;     // mini-batches
+    double samples;
+    double seconds; // of all sessions
+};
+
+// `path` is a run's folder or a metrics.jsonl. A last line that is still being
+// written is left out; any other damaged line is STATUS_DATA with its number.
+// Steps that a resumed run did again replace the earlier ones.
+int history_read(struct history *history, const char *path, struct error *err);
+void history_free(struct history *history);
+
+// The last start event, or NULL.
+const json_t *history_start(const struct history *history);
+
+// The highest value of a curve and where it was; NAN without points.
+double curve_best(const struct curve *curve, size_t *at);
+double curve_last(const struct curve *curve);
+
+#endif
