@@ -24,7 +24,7 @@ int ops_parse(struct ops **out, const char *text, unsigned flags, size_t *offset
               struct error *err);
 void ops_free(struct ops *ops);
 
-bool ops_random(const struct ops *ops); // whether any draws random numbers
+bool ops_random(const struct ops *ops);      // whether any draws random numbers
 const char *ops_text(const struct ops *ops); // as it was given
 
 struct ops_scratch *ops_scratch_new(void); // NULL when out of memory
@@ -51,21 +51,45 @@ void ops_decode_hint(const struct ops *ops, struct decode_options *options);
 // False when it depends on the picture's content or is impossible.
 bool ops_shape(const struct ops *ops, int *width, int *height, int *channels);
 
-// The table, for help and manuals.
-struct op_parameter {
-    const char *name;    // NULL for positional ones
-    const char *value;   // metavariable, "SIZE"
-    const char *what;    // one line
-    const char *default_text; // NULL when required
+// The table: what the parser obeys and what help and manuals show.
+
+// How the text of a value is read. N is a number, whole for sizes, counts and
+// shifts; "A..B" is uniform between A and B, and "=N" is N itself.
+enum op_value_kind {
+    OP_REAL,   // N
+    OP_COUNT,  // N
+    OP_SIZE,   // N or WIDTHxHEIGHT
+    OP_WORD,   // one of `words`
+    OP_LIST,   // N or N,N,N: one for all channels, or one a channel
+    OP_RANGE,  // N means N itself; or A..B
+    OP_SPREAD, // N means -N..N; or A..B; or =N
+    OP_SHIFT,  // the same in whole pixels
+    OP_FACTOR, // N means 1-N..1+N; or A..B; or =N
 };
+
+struct op_parameter {
+    const char *name;         // NULL for positional ones
+    const char *value;        // metavariable, "SIZE"
+    const char *what;         // one line
+    const char *default_text; // NULL when required; "" when leaving it out means what `what` says
+    enum op_value_kind kind;
+    double low, high;         // bounds of what may be given
+    const char *const *words; // NULL-terminated
+};
+
+struct op_code; // how it is applied: data/op.h
+
 struct op_info {
     const char *name;
-    const char *synopsis; // "resize WIDTHxHEIGHT [fit|fill|exact] [filter=area|bilinear|lanczos]"
+    const char *synopsis; // "resize SIZE [MODE] [filter=FILTER]"; p= is left out
     const char *what;     // one line
     bool random;          // draws random numbers (perhaps only with some parameters)
     const struct op_parameter *parameters;
     size_t parameter_count;
+    const struct op_code *code;
 };
 const struct op_info *ops_table(size_t *count);
+// The parameter that every operation has: p=.
+const struct op_parameter *ops_probability(void);
 
 #endif

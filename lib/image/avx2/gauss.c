@@ -1,0 +1,6 @@
+#include "image/gauss_loops.h"
+
+void gauss_filter_avx2(float *field, float *room, int width, int height, const float *weight,
+                       int radius) {
+    filter(field, room, width, height, weight, radius);
+}
