@@ -40,6 +40,10 @@ int image_copy(struct image *to, const struct image *from, struct error *err);
 void image_swap(struct image *a, struct image *b);
 void image_free(struct image *image);
 
+// RGB to gray in place: luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B, as
+// JPEG has it. A picture of other than 3 channels stays as it is.
+void image_gray(struct image *image);
+
 size_t image_values(const struct image *image); // width * height * channels
 size_t image_bytes(const struct image *image);
 
