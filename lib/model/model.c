@@ -40,7 +40,7 @@ int model_read(struct model **out, const char *path, const char *const *sets, si
     if (status != STATUS_OK)
         return status;
     if (strlen(text) < length)
-        status = error_set(err, STATUS_DATA, "%s: error: binary data: not a model file", name);
+        status = error_set(err, STATUS_DATA, "%s: binary data: not a model file", name);
     else
         status = model_parse(out, name, text, sets, set_count, err);
     free(text);

@@ -56,36 +56,51 @@ static bool is_input(const struct layer_type *type) {
     return type->inputs_most == 0;
 }
 
-// The word behind the type: the name or, of an input, the value of its first key,
-// which is its shape. `number` counts
-// the layers of this type down to this one.
+// The word behind the type is the name, if it is bare.
+static bool has_name(const struct statement *statement) {
+    return statement->count > 1 && statement->words[1].bare && !is_input(statement->type);
+}
+
+static int given_name(const struct script *script, struct statement *statement, struct error *err) {
+    const struct word *word = &statement->words[1];
+    if (!is_name(word->value, word->value_length))
+        return script_error_word(script, word, err,
+                                 "%s: '%.*s' is no name: a letter, then letters, digits, '_' and "
+                                 "'-', at most %d",
+                                 statement->type->name, SHOWN(word->value_length), word->value,
+                                 SCRIPT_NAME_MAX);
+    memcpy(statement->name, word->value, word->value_length);
+    return STATUS_OK;
+}
+
+// `number` counts the layers of this type down to this one.
 static int assign_name(const struct script *script, struct statement *statement, int number,
                        struct error *err) {
-    struct word *word = statement->count > 1 ? &statement->words[1] : NULL;
+    if (has_name(statement))
+        return given_name(script, statement, err);
     const char *type = statement->type->name;
-    if (is_input(statement->type) && word && word->bare) {
+    if (is_input(statement->type) && number == 1)
+        snprintf(statement->name, sizeof statement->name, "%s", type);
+    else
+        snprintf(statement->name, sizeof statement->name, "%s%d", type, number);
+    return STATUS_OK;
+}
+
+// The shape of an input may stand behind the type without its key, which is the
+// first of the type's. All other words have a key.
+static int check_bare(const struct script *script, struct statement *statement, struct error *err) {
+    for (int i = 1; i < statement->count; i++) {
+        struct word *word = &statement->words[i];
+        if (!word->bare || (i == 1 && has_name(statement)))
+            continue;
+        if (i > 1)
+            return script_error_word(script, word, err,
+                                     "%s: '%.*s' is neither a name, which stands behind the "
+                                     "type, nor key=value",
+                                     statement->type->name, SHOWN(word->value_length), word->value);
         word->key = statement->type->keys[0].name;
         word->key_length = strlen(word->key);
     }
-    if (is_input(statement->type) && number == 1) {
-        snprintf(statement->name, sizeof statement->name, "%s", type);
-    } else if (is_input(statement->type) || !word || !word->bare) {
-        snprintf(statement->name, sizeof statement->name, "%s%d", type, number);
-    } else {
-        if (!is_name(word->value, word->value_length))
-            return script_error_word(script, word, err,
-                                     "%s: '%.*s' is no name: a letter, then letters, digits, '_' "
-                                     "and '-', at most %d",
-                                     type, SHOWN(word->value_length), word->value, SCRIPT_NAME_MAX);
-        memcpy(statement->name, word->value, word->value_length);
-    }
-    for (int i = 2; i < statement->count; i++)
-        if (statement->words[i].bare)
-            return script_error_word(script, &statement->words[i], err,
-                                     "%s: '%.*s' is neither the name (one word behind the type) "
-                                     "nor key=value",
-                                     type, SHOWN(statement->words[i].value_length),
-                                     statement->words[i].value);
     return STATUS_OK;
 }
 
@@ -104,7 +119,9 @@ static int assign_all(struct script *script, struct error *err) {
         size_t t = 0;
         while (type[t] != statement->type)
             t++;
-        status = assign_name(script, statement, ++numbers[t], err);
+        status = check_bare(script, statement, err);
+        if (status == STATUS_OK)
+            status = assign_name(script, statement, ++numbers[t], err);
     }
     free(numbers);
     return status;
@@ -117,16 +134,19 @@ static int order(const void *a, const void *b, void *self) {
     return names ? names : (i > j) - (i < j);
 }
 
-// Two layers of one name; the place is that of the name that was given.
+// Two layers of one name; the place is that of the later name that was given.
 static int name_twice(const struct script *script, int first, int second, struct error *err) {
-    const struct statement *a = &script->statements[first], *b = &script->statements[second];
-    bool given = b->count > 1 && b->words[1].bare && !is_input(b->type);
-    const struct statement *at = given ? b : a, *other = given ? a : b;
-    bool by_default = other->count < 2 || !other->words[1].bare || is_input(other->type);
-    return script_error_word(script, &at->words[at->count > 1 && at->words[1].bare], err,
-                             "%s: the name '%s' is taken by the %s in line %d%s", at->type->name,
+    const struct statement *at = &script->statements[second];
+    const struct statement *other = &script->statements[first];
+    if (!has_name(at)) {
+        const struct statement *swap = at;
+        at = other;
+        other = swap;
+    }
+    return script_error_word(script, &at->words[has_name(at)], err,
+                             "%s: '%s' is already the name of the %s in line %d%s", at->type->name,
                              at->name, other->type->name, other->line,
-                             by_default ? ", which has no other" : "");
+                             has_name(other) ? "" : ", by its type and number");
 }
 
 int names_assign(struct script *script, struct error *err) {

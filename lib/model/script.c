@@ -230,7 +230,7 @@ int script_open(struct script *script, const char *name, const char *text, struc
     *script = (struct script){.name = name};
     size_t length = strnlen(text, SCRIPT_TEXT_MAX + 1);
     if (length > SCRIPT_TEXT_MAX)
-        return error_set(err, STATUS_DATA, "%s: error: larger than %d bytes: not a model file",
+        return error_set(err, STATUS_DATA, "%s: larger than %d bytes: not a model file",
                          name, SCRIPT_TEXT_MAX);
     script->text = plain_copy(text, length);
     if (!script->text)

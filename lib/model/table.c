@@ -1,0 +1,206 @@
+#include "model/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "model/net.h"
+#include "model/script.h"
+
+static size_t times(size_t a, size_t b) {
+    size_t product;
+    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
+static size_t plus(size_t a, size_t b) {
+    size_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
+}
+
+struct model_cost model_cost(const struct model *model, int batch, int threads) {
+    struct model_cost cost = {
+        .weights = times(model->parameter_count, sizeof(float)),
+        .context = net_bytes(model, batch, NET_TRAIN),
+        .update = times(model->parameter_count, sizeof(float)),
+    };
+    size_t thread = plus(cost.context, cost.update);
+    cost.total = plus(cost.weights, times((size_t)threads, thread));
+    return cost;
+}
+
+static size_t layer_parameters(const struct layer *layer) {
+    return layer->weights.count + layer->biases.count;
+}
+
+// Bytes of a layer's outputs for a mini-batch.
+static size_t layer_activations(const struct layer *layer, int batch) {
+    return times(times(shape_size(layer->out), (size_t)batch), sizeof(float));
+}
+
+static json_t *from_json(const struct model *model, const struct layer *layer) {
+    json_t *from = json_array();
+    for (int i = 0; i < layer->from_count; i++)
+        if (json_array_append_new(from, json_string(model->layers[layer->from[i]].name)) < 0) {
+            json_decref(from);
+            return NULL;
+        }
+    return from;
+}
+
+static json_int_t json_size(size_t size) {
+    return size > INT64_MAX ? INT64_MAX : (json_int_t)size;
+}
+
+static json_t *layer_json(const struct model *model, const struct layer *layer, int batch) {
+    size_t parameters = layer_parameters(layer);
+    return json_pack("{s:i, s:s, s:s, s:o, s:[i,i,i], s:I, s:I, s:I, s:I}", "line", layer->line,
+                     "name", layer->name, "type", layer->type->name, "from",
+                     from_json(model, layer), "output", layer->out.c, layer->out.h, layer->out.w,
+                     "parameters", json_size(parameters), "connections",
+                     json_size(layer->connections), "activation_bytes",
+                     json_size(layer_activations(layer, batch)), "update_bytes",
+                     json_size(times(parameters, sizeof(float))));
+}
+
+json_t *table_json(const struct model *model, int batch, int threads) {
+    json_t *layers = json_array();
+    for (int i = 0; i < model->layer_count; i++)
+        if (json_array_append_new(layers, layer_json(model, &model->layers[i], batch)) < 0) {
+            json_decref(layers);
+            return NULL;
+        }
+    struct model_cost cost = model_cost(model, batch, threads);
+    return json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "model",
+                     model->name, "classes", model_classes(model), "batch", batch, "threads",
+                     threads, "parameters", json_size(model->parameter_count), "connections",
+                     json_size(model->connections), "weight_bytes", json_size(cost.weights),
+                     "context_bytes", json_size(cost.context), "update_bytes",
+                     json_size(cost.update), "total_bytes", json_size(cost.total), "layers",
+                     layers);
+}
+
+enum column { LINE, LAYER, TYPE, READS, OUTPUT, PARAMETERS, CONNECTIONS, ACTIVATIONS, UPDATE };
+enum { COLUMNS = UPDATE + 1, CELL = 80 };
+
+static const struct {
+    const char *title;
+    bool number; // set to the right
+} columns[COLUMNS] = {
+    [LINE] = {"line", true},
+    [LAYER] = {"layer", false},
+    [TYPE] = {"type", false},
+    [READS] = {"reads", false},
+    [OUTPUT] = {"output", false},
+    [PARAMETERS] = {"parameters", true},
+    [CONNECTIONS] = {"connections", true},
+    [ACTIVATIONS] = {"activations", true},
+    [UPDATE] = {"update", true},
+};
+
+struct row {
+    char cell[COLUMNS][CELL];
+};
+
+// "260", "1.0K", "2.3M": three digits or so, in powers of 1024.
+static void bytes_text(char *text, size_t size, size_t bytes) {
+    static const char units[] = "KMGTPE";
+    double value = (double)bytes;
+    int unit = -1;
+    for (; value >= 1023.95; unit++)
+        value /= 1024;
+    if (unit < 0)
+        snprintf(text, size, "%zu", bytes);
+    else
+        snprintf(text, size, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+}
+
+// "c1,c2", or as much of it as a cell holds.
+static void reads_text(char text[CELL], const struct model *model, const struct layer *layer) {
+    size_t used = 0;
+    snprintf(text, CELL, "-");
+    for (int i = 0; i < layer->from_count && used < CELL; i++)
+        used += (size_t)snprintf(text + used, CELL - used, "%s%s", i ? "," : "",
+                                 model->layers[layer->from[i]].name);
+    if (used >= CELL)
+        memcpy(text + CELL - 4, "...", 4);
+}
+
+static void layer_row(struct row *row, const struct model *model, const struct layer *layer,
+                      int batch) {
+    size_t parameters = layer_parameters(layer);
+    snprintf(row->cell[LINE], CELL, "%d", layer->line);
+    snprintf(row->cell[LAYER], CELL, "%s", layer->name);
+    snprintf(row->cell[TYPE], CELL, "%s", layer->type->name);
+    reads_text(row->cell[READS], model, layer);
+    shape_text(row->cell[OUTPUT], layer->out);
+    snprintf(row->cell[PARAMETERS], CELL, "%zu", parameters);
+    snprintf(row->cell[CONNECTIONS], CELL, "%ju", (uintmax_t)layer->connections);
+    bytes_text(row->cell[ACTIVATIONS], CELL, layer_activations(layer, batch));
+    bytes_text(row->cell[UPDATE], CELL, times(parameters, sizeof(float)));
+}
+
+static void total_row(struct row *row, const struct model *model, int batch) {
+    size_t activations = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        activations = plus(activations, layer_activations(&model->layers[i], batch));
+    snprintf(row->cell[LAYER], CELL, "total");
+    snprintf(row->cell[PARAMETERS], CELL, "%zu", model->parameter_count);
+    snprintf(row->cell[CONNECTIONS], CELL, "%ju", (uintmax_t)model->connections);
+    bytes_text(row->cell[ACTIVATIONS], CELL, activations);
+    bytes_text(row->cell[UPDATE], CELL, times(model->parameter_count, sizeof(float)));
+}
+
+static void write_rows(FILE *file, const struct row *rows, int count) {
+    int widths[COLUMNS] = {0};
+    for (int i = 0; i < count; i++)
+        for (int c = 0; c < COLUMNS; c++) {
+            int width = (int)strlen(rows[i].cell[c]);
+            widths[c] = width > widths[c] ? width : widths[c];
+        }
+    for (int i = 0; i < count; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            fprintf(file, "%*s%s", columns[c].number ? widths[c] : -widths[c], rows[i].cell[c],
+                    c == COLUMNS - 1 ? "\n" : "  ");
+}
+
+static void write_cost(FILE *file, const struct model *model, int batch, int threads) {
+    struct model_cost cost = model_cost(model, batch, threads);
+    char weights[CELL], context[CELL], update[CELL], total[CELL];
+    bytes_text(weights, CELL, cost.weights);
+    bytes_text(context, CELL, cost.context);
+    bytes_text(update, CELL, cost.update);
+    bytes_text(total, CELL, cost.total);
+    fprintf(file,
+            "memory in training: weights %s + %d thread%s x (%s at batch %d + update %s) = %s\n",
+            weights, threads, threads == 1 ? "" : "s", context, batch, update, total);
+}
+
+static bool write_table(FILE *file, const struct model *model, int batch, int threads) {
+    int count = model->layer_count + 2;
+    struct row *rows = mem_zeroed((size_t)count, sizeof *rows);
+    if (!rows)
+        return false;
+    for (int c = 0; c < COLUMNS; c++)
+        snprintf(rows[0].cell[c], CELL, "%s", columns[c].title);
+    for (int i = 0; i < model->layer_count; i++)
+        layer_row(&rows[i + 1], model, &model->layers[i], batch);
+    total_row(&rows[count - 1], model, batch);
+    write_rows(file, rows, count);
+    free(rows);
+    write_cost(file, model, batch, threads);
+    return !ferror(file);
+}
+
+char *table_text(const struct model *model, int batch, int threads) {
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return NULL;
+    bool complete = write_table(file, model, batch, threads);
+    if (fclose(file) == 0 && complete)
+        return text;
+    free(text);
+    return NULL;
+}
