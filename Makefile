@@ -1,13 +1,29 @@
-# adam: make, make demo, make check, make bench, make fuzz, make lint, make install
+# adam: programs that train deep networks on plain CPUs.
+#
+#   make                 build the programs (in build/)
+#   make demo            install what is missing, build, and train on pictures drawn here
+#   make check           install what is missing, and run all tests
+#   make bench           measure against peers and bounds (tests/bench)
+#   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
+#   make lint            format, static checks, shell scripts, manuals
+#   make install         programs, manuals and completions below DESTDIR/PREFIX
+#   make uninstall       remove what make install put there
+#   make completions     write completions/ anew from the programs' own tables
+#   make man-check       check the manuals alone
+#   make deps test-deps  only install what building or testing needs (Debian)
+#   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
+#   FUZZ_SECONDS=60                how long each fuzz target runs
 
 VERSION = 0.1.0
 PREFIX ?= /usr/local
 DESTDIR ?=
 SAN ?=
+TESTS ?=
+FUZZ_SECONDS ?= 60
 BUILD = build$(if $(SAN),/$(SAN))
 
 # Why each library is here, and the Debian package that brings it.
@@ -20,9 +36,9 @@ LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors 
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
 BUILD_TOOLS = gcc make libc6-dev
 # Why each test tool is here.
-TEST_TOOLS += bats                 # runs the tests
+TEST_TOOLS += bats                 # runs the tests of the programs
 TEST_TOOLS += jq                   # reads our JSON as a user would
-TEST_TOOLS += mandoc               # lints the manuals
+TEST_TOOLS += mandoc               # lints and shows the manuals
 TEST_TOOLS += zsh fish             # load the completions
 TEST_TOOLS += zstd xz-utils        # compressed inputs
 TEST_TOOLS += netpbm               # PNM from another hand
@@ -31,6 +47,7 @@ TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += python3-torch        # an independent reference for every layer
 LINT_TOOLS = clang-format clang-tidy cppcheck shellcheck mandoc
 FUZZ_TOOLS = clang libclang-rt-dev
+BENCH_TOOLS = python3-numpy python3-pil python3-opencv libopencv-dev
 
 CC = gcc
 AR = gcc-ar
@@ -53,29 +70,50 @@ PROGRAMS = $(patsubst cmd/%.c,%,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/*.c)))
 BENCHES = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 HELPERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/helper/*.c)))
+FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+MANUALS = $(sort $(wildcard man/*.[1-9]))
+EXAMPLES = $(sort $(wildcard examples/*))
+C_FILES = $(sort $(wildcard cmd/*.c lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
+SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all deps test-deps demo check bench fuzz lint install uninstall clean completions
+.PHONY: all tests fuzzers help deps test-deps demo check bench fuzz lint man-check
+.PHONY: install uninstall completions clean always
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(PROGRAMS:%=$(BUILD)/%)
+tests: all $(UNIT_TESTS) $(HELPERS)
+fuzzers: $(FUZZERS)
 
-$(BUILD)/%.o: %.c
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+# The compiler and its flags, touched only when they change: no build mixes two.
+$(BUILD)/flags: always
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS) $(value KERNEL_FLAGS))' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
 
+# Made anew each time, so that no object of a deleted source stays in it.
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
 	rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/adam-%: $(BUILD)/cmd/adam-%.o $(BUILD)/libadam.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+$(BUILD)/tests/fuzz/%: LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+-include $(patsubst %.c,$(BUILD)/%.d,$(filter %.c,$(C_FILES)))
+
 # Installs the packages of $(1) that are missing, and says nothing when none is.
 define install_missing
-@missing=; for p in $(1); do \
+@missing=; for p in $(sort $(1)); do \
 	dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
 done; \
 if [ -n "$$missing" ]; then \
@@ -89,21 +127,72 @@ endef
 deps:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES))
 
-test-deps: deps
-	$(call install_missing,$(TEST_TOOLS) $(LINT_TOOLS))
+test-deps:
+	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(TEST_TOOLS))
+
+# One make for what is missing, another one for the build: compilers may come in between.
+parallel = @$(MAKE) --no-print-directory -s -j"$$(nproc)"
 
 demo: deps
-	@$(MAKE) --no-print-directory -s -j"$$(nproc)" all
+	$(parallel) all
 	@PATH="$(CURDIR)/$(BUILD):$$PATH" examples/demo.sh
 
 check: test-deps
-	@$(MAKE) --no-print-directory -s -j"$$(nproc)" all tests
+	$(parallel) tests
 	@BUILD=$(BUILD) SAN=$(SAN) tests/run $(TESTS)
 
-.PHONY: tests
-tests: $(UNIT_TESTS) $(HELPERS) all
+bench:
+	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(BENCH_TOOLS))
+	$(parallel) all $(BENCHES)
+	@for script in $(sort $(wildcard tests/bench/*.sh)); do \
+		echo "# $$script"; PATH="$(CURDIR)/$(BUILD):$$PATH" BUILD=$(BUILD) $$script || exit; \
+	done
 
--include $(LIB_OBJECTS:.o=.d) $(UNIT_TESTS:=.d) $(HELPERS:=.d) $(BENCHES:=.d) $(PROGRAMS:%=$(BUILD)/cmd/%.d)
+# The whole library again, by clang, with coverage feedback and both sanitizers.
+fuzz:
+	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(FUZZ_TOOLS))
+	$(parallel) BUILD=build/fuzz CC=clang AR=ar SANFLAGS='-fno-omit-frame-pointer \
+		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
+	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
+
+lint: man-check
+	$(call install_missing,$(LINT_TOOLS))
+	clang-format --dry-run -Werror $(C_FILES)
+	printf '%s\n' $(filter %.c,$(C_FILES)) | \
+		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -std=c11
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+		--library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
+	shellcheck $(SCRIPTS)
+	shellcheck -s bats $(wildcard tests/cli/*.bats)
+
+man-check:
+	$(call install_missing,mandoc)
+	mandoc -Tlint -Wwarning $(MANUALS)
+
+completions: all
+	@mkdir -p completions
+	@for p in $(PROGRAMS); do \
+		$(BUILD)/$$p --completion bash >completions/$$p.bash && \
+		$(BUILD)/$$p --completion zsh >completions/_$$p && \
+		$(BUILD)/$$p --completion fish >completions/$$p.fish || exit; \
+	done
+
+# What is installed, as SOURCE=PLACE below the prefix; the library is not.
+INSTALLED = $(foreach p,$(PROGRAMS),$(BUILD)/$p=bin/$p \
+	completions/$p.bash=share/bash-completion/completions/$p \
+	completions/_$p=share/zsh/site-functions/_$p \
+	completions/$p.fish=share/fish/vendor_completions.d/$p.fish) \
+	$(foreach m,$(MANUALS),$m=share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	$(foreach e,$(EXAMPLES),$e=share/doc/adam/$e)
+
+install: all
+	@for pair in $(INSTALLED); do \
+		[ -x "$${pair%%=*}" ] && mode=755 || mode=644; \
+		install -D -m $$mode "$${pair%%=*}" "$(DESTDIR)$(PREFIX)/$${pair#*=}" || exit; \
+	done
+
+uninstall:
+	@for pair in $(INSTALLED); do rm -f "$(DESTDIR)$(PREFIX)/$${pair#*=}"; done
 
 clean:
 	rm -rf build
