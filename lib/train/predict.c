@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/mem.h"
@@ -238,4 +239,25 @@ int predict(const struct predict_config *config, struct error *err) {
     turn_free(&p.turn);
     free(thread);
     return p.status;
+}
+
+int predict_classes(struct classes *out, const struct classes *given, int count,
+                    struct error *err) {
+    int label, status = STATUS_OK;
+    char number[32];
+    *out = (struct classes){0};
+    if (given->count > count)
+        return error_set(err, STATUS_DATA, "there are %d class names for a model of %d classes",
+                         given->count, count);
+    for (int i = 0; i < given->count && status == STATUS_OK; i++)
+        status = classes_label(out, given->names[i], &label, err);
+    while (out->count < count && status == STATUS_OK) {
+        snprintf(number, sizeof number, "%d", out->count);
+        if (classes_find(out, number) >= 0) // a name that looks like another's number
+            snprintf(number, sizeof number, "class %d", out->count);
+        status = classes_label(out, number, &label, err);
+    }
+    if (status != STATUS_OK)
+        classes_free(out);
+    return status;
 }

@@ -8,6 +8,10 @@
 #include "model/net.h"
 #include "train/evaluate.h"
 
+// The class names of a model with `count` outputs: those given, then numbers for
+// outputs that have none. STATUS_DATA when there are more names than outputs.
+int predict_classes(struct classes *out, const struct classes *given, int count, struct error *err);
+
 // Told of each sample, one at a time and in order. sample->image is the picture
 // as it was decoded, before any operation. `scores` has one float a class.
 // A status other than 0 ends the prediction.
