@@ -1,5 +1,8 @@
 // The loops of gauss_filter, compiled once for each family of processors. No
 // multiplication is contracted with an addition, so all give the same floats.
+#ifndef ADAM_IMAGE_GAUSS_LOOPS_H
+#define ADAM_IMAGE_GAUSS_LOOPS_H
+
 #include <string.h>
 
 #include "image/gauss.h"
@@ -57,3 +60,5 @@ static inline void filter(float *field, float *room, int width, int height, cons
     filter_columns(room, field, width, height, weight, radius);
     filter_rows(field, room, room + (long)width * height, width, height, weight, radius);
 }
+
+#endif

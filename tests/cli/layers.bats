@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# The library is layered as lib/README.md says, and keeps its manners.
+load ../helper/common
+
+setup() {
+    cd "$ROOT"
+}
+
+# Fails with the text of what is wrong, if any.
+nothing() {
+    printf '%s' "$1"
+    [ -z "$1" ]
+}
+
+# The README's block "Who may include whom" as lines "folder folder".
+allowed_pairs() {
+    awk '/^Who may include whom/ { wanted = 1 }
+        wanted && /->/ {
+            split($0, side, "->")
+            n = split(side[1], from, " ")
+            m = split(side[2], to, " ")
+            for (i = 1; i <= n; i++)
+                for (j = 1; j <= m; j++)
+                    print from[i], to[j]
+        }
+        wanted && /^##/ { exit }' lib/README.md
+}
+
+# Every #include of ours, as lines "file:included".
+our_includes() {
+    grep -rHoE '^ *# *include "[^"]+"' "$@" | sed -E 's/: *# *include "/:/; s/"$//'
+}
+
+# The library's objects, relative to $BUILD.
+objects() {
+    (cd "$BUILD" && find lib -name '*.o' | sort)
+}
+
+@test "includes go downward only, as the README's table allows" {
+    allowed_pairs >"$BATS_TEST_TMPDIR/pairs"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/pairs")" -gt 10 ]
+    local bad=
+    while IFS=: read -r file included; do
+        local from=${file#lib/} to=${included%%/*}
+        from=${from%%/*}
+        if [ "$from" != "$to" ] && ! grep -qx "$from $to" "$BATS_TEST_TMPDIR/pairs"; then
+            bad+="$file includes $included"$'\n'
+        fi
+    done < <(our_includes lib)
+    nothing "$bad"
+}
+
+@test "includes are written from lib/, and name files that exist" {
+    local bad=
+    while IFS=: read -r file included; do
+        [ -e "lib/$included" ] || bad+="$file includes $included"$'\n'
+    done < <(our_includes lib cmd)
+    nothing "$bad"
+}
+
+@test "a foreign header stays in its folder" {
+    need dpkg
+    declare -A home=(
+        [png.h]=image [jpeglib.h]=image [jerror.h]=image
+        [zlib.h]=store [archive.h]=store [archive_entry.h]=store
+        [cblas.h]=kernels
+        [jansson.h]=core [numa.h]=core [numaif.h]=core)
+    # Whatever libc, the kernel and the compiler bring may be used anywhere.
+    { dpkg -L libc6-dev linux-libc-dev; find "$(gcc -print-file-name=include)"; } |
+        grep '\.h$' >"$BATS_TEST_TMPDIR/system"
+    local bad=
+    while IFS=: read -r file header; do
+        local folder=${file#lib/}
+        if [ -n "${home[$header]:-}" ]; then
+            [ "${folder%%/*}" = "${home[$header]}" ] || bad+="$file includes <$header>"$'\n'
+        elif ! grep -qE "/$header\$" "$BATS_TEST_TMPDIR/system"; then
+            bad+="$file includes <$header>, which has no folder"$'\n'
+        fi
+    done < <(grep -rHoE '^ *# *include <[^>]+>' lib cmd | sed -E 's/: *# *include </:/; s/>$//')
+    nothing "$bad"
+}
+
+@test "every header can be included first, and is guarded by its own name" {
+    local header guard bad=
+    for header in $(find lib -name "*.h"); do
+        gcc -std=c11 -D_GNU_SOURCE -Ilib -fsyntax-only -x c "$header" || bad+="$header alone"$'\n'
+        guard=ADAM_$(tr 'a-z/.-' 'A-Z___' <<<"${header#lib/}")
+        grep -qx "#define $guard" "$header" || bad+="$header: no guard $guard"$'\n'
+    done
+    nothing "$bad"
+}
+
+@test "only cmd/ and lib/cli print, and nothing in lib/ ends the process" {
+    local object ends='exit|_exit|_Exit|quick_exit|abort|__assert_fail|errx?' bad=
+    local prints='(__)?v?printf(_chk)?|puts|putchar|perror|stdout|stderr|vwarnx?|warnx?'
+    while read -r object; do
+        local symbols="$ends|$prints"
+        case $object in lib/cli/*) symbols=$ends ;; esac
+        bad+=$(nm -u "$BUILD/$object" | awk '{ print $NF }' | grep -xE "$symbols" |
+            sed "s|^|$object uses |" || true)
+    done < <(objects)
+    nothing "$bad"
+}
+
+@test "there are no globals that change, but those listed here" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers add their own"; fi
+    # A signal handler has no argument to reach its caller's data; cli/talk.c says more.
+    local object allowed='lib/cli/talk\.o: stop_flag' bad=
+    while read -r object; do
+        # Constants that hold pointers are in .data.rel.ro, and read-only.
+        bad+=$(objdump -t "$BUILD/$object" | awk -v object="$object" '
+            / O (\.data|\.bss|\.tdata|\.tbss|\*COM\*)/ && !/ O \.data\.rel\.ro/ {
+                sub(/\.[0-9]+$/, "", $NF)
+                print object ": " $NF
+            }' | grep -vxE "$allowed" || true)
+    done < <(objects)
+    nothing "$bad"
+}

@@ -1,0 +1,88 @@
+# For every bats file: `load ../helper/common`. A test starts in a folder of its
+# own, which goes when it ends, with the programs in PATH.
+
+bats_require_minimum_version 1.5.0
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+# Where the programs are, whatever the folder a test works in.
+BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
+export PATH="$BUILD:$PATH" LC_ALL=C
+export PYTHONDONTWRITEBYTECODE=1
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+    stop_started
+}
+
+# Debian's Python, which has the modules of Debian's packages.
+python() {
+    /usr/bin/python3 "$@"
+}
+
+# Sets $data to the folder or file NAME of the real data, or skips the test.
+adam_data() {
+    data=${ADAM_DATA:-$ROOT/../shared/data}/$1
+    if [ ! -e "$data" ]; then skip "no $1 in \$ADAM_DATA or ../shared/data"; fi
+    data=$(realpath "$data")
+}
+
+# Skips the test unless all these commands exist.
+need() {
+    local command
+    for command; do
+        if ! command -v "$command" >/dev/null; then skip "no $command here"; fi
+    done
+}
+
+# Runs a command that must end with status 0; its stdout is $output and $lines,
+# its stderr is $stderr, shown when it fails.
+run_ok() {
+    run_status 0 "$@"
+}
+
+# The same for any other status: run_status 2 adam-prep --zork
+run_status() {
+    local wanted=$1
+    shift
+    run --separate-stderr "$@"
+    if [ "$status" -ne "$wanted" ]; then
+        printf 'status %s, not %s: %s\n%s\n%s\n' "$status" "$wanted" "$*" "$output" "$stderr"
+        return 1
+    fi
+}
+
+# Waits until a command succeeds; fails after a minute, which no sound run takes.
+wait_for() {
+    local tries
+    for ((tries = 0; tries < 1200; tries++)); do
+        if "$@" >/dev/null 2>&1; then return 0; fi
+        sleep 0.05
+    done
+    echo "never came true: $*"
+    return 1
+}
+
+# Starts a command in the background, able to take SIGINT (which a shell takes
+# from its background jobs); $pid is its process. Ended with the test.
+start() {
+    env --default-signal=INT "$@" 3>&- &
+    pid=$!
+    started+=("$pid")
+}
+
+# Sets $status to how the started $pid ended.
+wait_end() {
+    status=0
+    wait "$pid" || status=$?
+}
+
+stop_started() {
+    local process
+    for process in "${started[@]}"; do
+        kill -KILL "$process" 2>/dev/null || true
+    done
+    started=()
+}
