@@ -5,10 +5,11 @@
 
 #include "core/random.h"
 #include "data/ops.h"
+#include "image/floats.h"
 #include "image/resize.h"
 #include "image/warp.h"
 
-enum { OP_VALUES_MOST = 6, OP_LIST_MOST = 16 };
+enum { OP_VALUES_MOST = 6, OP_LIST_MOST = IMAGE_LINEAR_MOST };
 
 // A result of more pixels than this is refused, as a decoded picture would be.
 #define OPS_PIXELS_MOST 100000000

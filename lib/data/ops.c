@@ -89,24 +89,16 @@ static void map_bytes(struct image *image, const uint8_t table[256]) {
         image->u8[i] = table[image->u8[i]];
 }
 
-static float value_at(const struct image *image, size_t i) {
-    return image->type == PIXEL_F32 ? image->f32[i] : (float)image->u8[i];
-}
-
 static int make_linear(struct canvas *canvas, struct error *err) {
     const struct point *point = &canvas->point;
-    struct image *from = canvas->image, *to = &canvas->scratch->spare;
-    int status = image_shape(to, from->width, from->height, from->channels, PIXEL_F32, err);
-    if (status)
-        return status;
-    size_t n = image_values(from), c = 0, channels = (size_t)point->count;
-    for (size_t i = 0; i < n; i++) {
-        to->f32[i] = value_at(from, i) * (float)point->gain[c] + (float)point->offset[c];
-        if (++c == channels)
-            c = 0;
-    }
-    image_swap(to, from);
-    return STATUS_OK;
+    float gain[OP_LIST_MOST], offset[OP_LIST_MOST];
+    for (int c = 0; c < point->count; c++)
+        gain[c] = (float)point->gain[c], offset[c] = (float)point->offset[c];
+    int status =
+        image_linear(&canvas->scratch->spare, canvas->image, gain, offset, point->count, err);
+    if (!status)
+        image_swap(&canvas->scratch->spare, canvas->image);
+    return status;
 }
 
 static int settle_points(struct canvas *canvas, struct error *err) {

@@ -1,0 +1,26 @@
+// Plain loops, each vectorised by the compiler for the family that includes them.
+#include "image/floats_rows.h"
+
+static void linear_u8(float *restrict to, const uint8_t *restrict from, const float *restrict gain,
+                      const float *restrict offset, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)from[i] * gain[i] + offset[i];
+}
+
+static void linear_f32(float *restrict to, const float *restrict from, const float *restrict gain,
+                       const float *restrict offset, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i] * gain[i] + offset[i];
+}
+
+static void split_u8(float *restrict r, float *restrict g, float *restrict b,
+                     const uint8_t *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        r[i] = (float)from[3 * i], g[i] = (float)from[3 * i + 1], b[i] = (float)from[3 * i + 2];
+}
+
+static void split_f32(float *restrict r, float *restrict g, float *restrict b,
+                      const float *restrict from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        r[i] = from[3 * i], g[i] = from[3 * i + 1], b[i] = from[3 * i + 2];
+}

@@ -1,0 +1,67 @@
+// Pictures per second on one core: 256x256 RGB bytes in memory are rotated,
+// cropped to 224x224, flipped by chance, and become floats, one plane a channel.
+//   warp [SECONDS] [CHAIN]
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/random.h"
+#include "data/input.h"
+#include "data/ops.h"
+
+enum { PICTURES = 64, SIDE = 256, RESULT = 224 };
+
+static const char standard_chain[] =
+    "rotate 10 border=reflect; crop 224 random; hflip p=0.5; scale 1/255";
+
+static int fill(struct image *image, uint64_t seed, struct error *err) {
+    struct random random = random_stream(seed, 0, 0);
+    int status = image_shape(image, SIDE, SIDE, 3, PIXEL_U8, err);
+    size_t n = status ? 0 : image_values(image);
+    for (size_t i = 0; i < n; i++)
+        image->u8[i] = (uint8_t)random_u32(&random);
+    return status;
+}
+
+static int run(const struct ops *ops, double seconds, double *rate, struct error *err) {
+    static struct image pictures[PICTURES];
+    static float planes[3 * RESULT * RESULT];
+    struct image work = {0};
+    struct ops_scratch *scratch = ops_scratch_new();
+    int status = scratch ? STATUS_OK : error_nomem(err);
+    for (int i = 0; i < PICTURES && !status; i++)
+        status = fill(&pictures[i], (uint64_t)i, err);
+    double start = clock_seconds(), now = start;
+    uint64_t done = 0;
+    for (; !status && now - start < seconds; now = clock_seconds())
+        for (int i = 0; i < PICTURES && !status; i++, done++) {
+            status = image_copy(&work, &pictures[i], err);
+            if (!status)
+                status = ops_apply(ops, scratch, &work, (struct ops_draw){1, 0, done}, err);
+            if (!status)
+                status = input_fill(planes, 3, RESULT, RESULT, &work, err);
+        }
+    *rate = (double)done / (now - start);
+    ops_scratch_free(scratch);
+    image_free(&work);
+    for (int i = 0; i < PICTURES; i++)
+        image_free(&pictures[i]);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct error err = {0};
+    struct ops *ops;
+    size_t offset, length;
+    double rate = 0, seconds = argc > 1 ? atof(argv[1]) : 1;
+    const char *chain = argc > 2 ? argv[2] : standard_chain;
+    int status = ops_parse(&ops, chain, 0, &offset, &length, &err);
+    if (!status)
+        status = run(ops, seconds, &rate, &err);
+    ops_free(ops);
+    if (status)
+        fprintf(stderr, "warp: error: %s\n", err.text);
+    else
+        printf("%.1f\n", rate);
+    return status;
+}
