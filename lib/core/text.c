@@ -86,25 +86,29 @@ static size_t smallest(size_t a, size_t b, size_t c) {
     return m < c ? m : c;
 }
 
-// Levenshtein's distance, one row at a time.
+// Letters inserted, left out, replaced, or swapped with their neighbour. Three
+// rows of the table at a time: two letters back, one back, and this one's.
 static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
-    size_t row[LONGEST_WORD + 1];
+    size_t rows[3][LONGEST_WORD + 1];
     for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t above = row[j];
-            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
+            row[j] = smallest(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < row[j])
+                row[j] = before[j - 2] + 1;
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
 }
 
 const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n) {
     const char *best = NULL;
+    if (length == 0)
+        return NULL;
     size_t best_distance = length / 3 > 1 ? length / 3 : 1;
     for (size_t i = 0; i < n; i++) {
         size_t m = strlen(candidates[i]);

@@ -75,6 +75,8 @@ static void test_text(struct tap *tap) {
         static const char *const words[] = {"kernel", "stride", "pad"};
         CHECK_TEXT(tap, text_nearest("kernal", 6, words, 3), "kernel");
         CHECK_TEXT(tap, text_nearest("stirde", 6, words, 3), "stride");
+        CHECK_TEXT(tap, text_nearest("apd", 3, words, 3), "pad");
+        CHECK(tap, text_nearest("", 0, words, 3) == NULL);
         CHECK(tap, text_nearest("momentum", 8, words, 3) == NULL);
     });
 }
