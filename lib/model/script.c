@@ -64,7 +64,7 @@ static const char *set_at(const struct script *script, const char *at) {
     for (int i = 0; i < script->count; i++)
         for (int j = 0; j < script->statements[i].count; j++) {
             const struct word *word = &script->statements[i].words[j];
-            if (at >= word->start && at < word->start + word->length)
+            if (at >= word->start && at <= word->start + word->length)
                 return word->set;
         }
     return NULL;
