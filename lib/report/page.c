@@ -1,0 +1,304 @@
+#include "report/page.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/table.h"
+#include "report/curves.h"
+#include "report/markup.h"
+#include "report/page_review.h"
+
+static const char style[] =
+    ":root{color-scheme:light}"
+    "body{font:16px/1.5 system-ui,'Liberation Sans','DejaVu Sans',Arial,sans-serif;color:#222;"
+    "background:#fff;max-width:1000px;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.7rem;margin:0 0 .2rem;overflow-wrap:anywhere}"
+    "h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}"
+    "h3{font-size:1rem;margin:1.2rem 0 .4rem}p{margin:.4rem 0}"
+    ".quiet{color:#666}.tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin:1.2rem 0}"
+    ".tile{border:1px solid #ddd;border-radius:6px;padding:.6rem .9rem;min-width:8.5rem;flex:1}"
+    ".tile b{display:block;font-size:1.5rem;line-height:1.2}"
+    ".tile span{display:block;color:#666;font-size:.85rem}"
+    "svg{max-width:100%;height:auto}"
+    "table{border-collapse:collapse;font-size:.9rem}"
+    "th,td{padding:.2rem .6rem;text-align:right;font-variant-numeric:tabular-nums}"
+    "th{font-weight:600;border-bottom:1px solid #ccc}td{border-bottom:1px solid #eee}"
+    ".words td,.words th,td.word,th.word{text-align:left}"
+    "tfoot td{border-top:1px solid #ccc;border-bottom:0;font-weight:600}"
+    ".wide{overflow-x:auto}"
+    ".confusion td.cell{text-align:center;min-width:2.2rem;border:1px solid #fff}"
+    ".confusion th.cell{text-align:center}"
+    ".shots{display:flex;flex-wrap:wrap;gap:.7rem;margin:.6rem 0}"
+    "figure{margin:0;width:96px;font-size:.8rem;line-height:1.25;overflow-wrap:anywhere}"
+    "figure img{width:96px;height:96px;object-fit:contain;background:#f2f2f2;"
+    "image-rendering:pixelated;display:block;margin-bottom:.2rem}"
+    "figure .none{width:96px;height:96px;background:#f2f2f2;color:#666;display:flex;"
+    "align-items:center;justify-content:center;text-align:center;margin-bottom:.2rem}"
+    ".miss{color:#b33f00}"
+    "pre{background:#f6f6f6;padding:.7rem .9rem;overflow-x:auto;font-size:.85rem;line-height:1.4;"
+    "border-radius:6px}";
+
+// --- figures -----------------------------------------------------------------
+
+static void tile(FILE *out, const char *value, const char *what, const char *more) {
+    fputs("<div class=\"tile\"><b>", out);
+    markup_text(out, value);
+    fputs("</b>", out);
+    markup_text(out, what);
+    if (*more) {
+        fputs("<span>", out);
+        markup_text(out, more);
+        fputs("</span>", out);
+    }
+    fputs("</div>\n", out);
+}
+
+static double number_in(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name)); // 0 when there is none
+}
+
+// What the reviewed checkpoint reaches, else what the last test of the run said.
+static void accuracy_tile(FILE *out, const struct page *page) {
+    const struct curve *top1 = &page->history->curves[CURVE_TOP1];
+    char value[MARKUP_NUMBER], best[MARKUP_NUMBER], more[128] = "";
+    size_t at = 0;
+    double last = page->review ? tally_top1(&page->review->tally) : curve_last(top1);
+    if (!isfinite(last)) {
+        tile(out, "not tested", "test accuracy", "");
+        return;
+    }
+    markup_percent(value, last);
+    if (top1->n > 1) {
+        markup_percent(best, curve_best(top1, &at));
+        snprintf(more, sizeof more, "best %s at epoch %.3g", best, top1->epoch[at]);
+    }
+    tile(out, value, "test accuracy (top-1)", more);
+}
+
+static void loss_tile(FILE *out, const struct page *page) {
+    const struct curve *train = &page->history->curves[CURVE_LOSS];
+    const struct curve *test = &page->history->curves[CURVE_TEST_LOSS];
+    char value[MARKUP_NUMBER], more[128] = "";
+    double loss = page->review ? tally_loss(&page->review->tally) : curve_last(test);
+    bool tested = isfinite(loss);
+    snprintf(value, sizeof value, "%.3g", tested ? loss : curve_last(train));
+    if (tested && train->n > 0)
+        snprintf(more, sizeof more, "training %.3g", curve_last(train));
+    if (tested || train->n > 0)
+        tile(out, value, tested ? "test loss" : "training loss", more);
+}
+
+static void speed_tile(FILE *out, const struct page *page) {
+    const struct curve *speed = &page->history->curves[CURVE_SPEED];
+    double sum = 0, connections = number_in(history_start(page->history), "connections");
+    char value[MARKUP_NUMBER], rate[MARKUP_NUMBER], more[128] = "";
+    for (size_t i = 0; i < speed->n; i++)
+        sum += speed->value[i] / (double)speed->n;
+    if (speed->n == 0)
+        return;
+    markup_count(value, sum);
+    markup_large(rate, sum * connections);
+    if (connections > 0)
+        snprintf(more, sizeof more, "%s connections/s", rate);
+    tile(out, value, "images/s in training", more);
+}
+
+static void headline(FILE *out, const struct page *page) {
+    const struct history *history = page->history;
+    const json_t *start = history_start(history);
+    char value[MARKUP_NUMBER], more[128];
+    fputs("<div class=\"tiles\">\n", out);
+    accuracy_tile(out, page);
+    loss_tile(out, page);
+    snprintf(value, sizeof value, "%.3g", history->epoch);
+    snprintf(more, sizeof more, "%.0f mini-batches", history->step);
+    tile(out, value, "epochs", more);
+    markup_seconds(value, history->seconds);
+    size_t sessions = json_array_size(history->starts);
+    snprintf(more, sizeof more, sessions > 1 ? "in %zu sessions" : "", sessions);
+    tile(out, value, "of training", more);
+    speed_tile(out, page);
+    double parameters = page->checkpoint ? (double)page->checkpoint->model->parameter_count
+                                         : number_in(start, "parameters");
+    markup_count(value, parameters);
+    tile(out, value, "parameters", "");
+    fputs("</div>\n", out);
+}
+
+static void state_line(FILE *out, const struct history *history) {
+    fputs("<p class=\"quiet\">", out);
+    switch (history->end) {
+    case HISTORY_DONE:
+        fputs("Finished.", out);
+        break;
+    case HISTORY_STOPPED:
+        fputs("Stopped before its end: ", out);
+        markup_text(out, history->reason);
+        fputs(".", out);
+        break;
+    case HISTORY_DIVERGED:
+        fputs("<span class=\"miss\">Diverged: the loss was no longer finite.</span>", out);
+        break;
+    case HISTORY_RUNNING:
+        fputs("No end is recorded: still running, or killed.", out);
+        break;
+    }
+    fputs("</p>\n", out);
+}
+
+// --- the model ---------------------------------------------------------------
+
+static const char *text_in(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static void shape_text(char *text, size_t size, const json_t *shape) {
+    int c = (int)json_integer_value(json_array_get(shape, 0));
+    int h = (int)json_integer_value(json_array_get(shape, 1));
+    int w = (int)json_integer_value(json_array_get(shape, 2));
+    if (h == 1 && w == 1)
+        snprintf(text, size, "%d", c);
+    else
+        snprintf(text, size, "%dx%dx%d", c, h, w);
+}
+
+static void layer_row(FILE *out, const json_t *layer) {
+    char shape[64], parameters[MARKUP_NUMBER], connections[MARKUP_NUMBER];
+    const json_t *from = json_object_get(layer, "from");
+    shape_text(shape, sizeof shape, json_object_get(layer, "output"));
+    markup_count(parameters, number_in(layer, "parameters"));
+    markup_count(connections, number_in(layer, "connections"));
+    fputs("<tr><td class=\"word\">", out);
+    markup_text(out, text_in(layer, "name"));
+    fputs("</td><td class=\"word\">", out);
+    markup_text(out, text_in(layer, "type"));
+    fputs("</td><td class=\"word\">", out);
+    for (size_t i = 0; i < json_array_size(from); i++) {
+        fputs(i ? ", " : "", out);
+        markup_text(out, json_string_value(json_array_get(from, i)));
+    }
+    fprintf(out, "</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", shape, parameters, connections);
+}
+
+static int model_section(FILE *out, const struct page *page, struct error *err) {
+    fputs("<h2>Model</h2>\n", out);
+    if (!page->checkpoint) {
+        fputs("<p class=\"quiet\">Not shown: ", out);
+        markup_text(out, page->no_checkpoint);
+        fputs("</p>\n", out);
+        return STATUS_OK;
+    }
+    json_t *table = table_json(page->checkpoint->model, 1, 1);
+    if (!table)
+        return error_nomem(err);
+    char parameters[MARKUP_NUMBER], connections[MARKUP_NUMBER];
+    const json_t *layers = json_object_get(table, "layers");
+    fputs("<div class=\"wide\"><table><thead><tr><th class=\"word\">layer</th>"
+          "<th class=\"word\">type</th><th class=\"word\">reads</th><th>output</th>"
+          "<th>parameters</th><th>connections</th></tr></thead>\n<tbody>",
+          out);
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        layer_row(out, json_array_get(layers, i));
+    markup_count(parameters, number_in(table, "parameters"));
+    markup_count(connections, number_in(table, "connections"));
+    fprintf(out,
+            "</tbody><tfoot><tr><td class=\"word\">total</td><td></td><td></td><td></td>"
+            "<td>%s</td><td>%s</td></tr></tfoot></table></div>\n<h3>As written</h3>\n<pre>",
+            parameters, connections);
+    json_decref(table);
+    markup_text(out, page->checkpoint->model->text);
+    fputs("</pre>\n", out);
+    return STATUS_OK;
+}
+
+// --- how it was made ---------------------------------------------------------
+
+// A JSON value as text: strings bare, the rest as JSON.
+static int value_cell(FILE *out, const json_t *value, struct error *err) {
+    if (json_is_string(value)) {
+        markup_text(out, json_string_value(value));
+        return STATUS_OK;
+    }
+    char *text = json_line(value);
+    if (!text)
+        return error_nomem(err);
+    markup_text(out, text);
+    free(text);
+    return STATUS_OK;
+}
+
+// The settings of the last session: everything its start event has, but the command.
+static int settings(FILE *out, const struct history *history, struct error *err) {
+    const char *name;
+    json_t *value;
+    int status = STATUS_OK;
+    fputs("<div class=\"wide\"><table class=\"words\"><tbody>\n", out);
+    json_object_foreach((json_t *)history_start(history), name, value) {
+        bool plumbing = !strcmp(name, "v") || !strcmp(name, "t") || !strcmp(name, "event") ||
+                        !strcmp(name, "command");
+        if (plumbing || status != STATUS_OK)
+            continue;
+        fputs("<tr><th>", out);
+        markup_text(out, name);
+        fputs("</th><td>", out);
+        status = value_cell(out, value, err);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+    return status;
+}
+
+static int making_section(FILE *out, const struct page *page, struct error *err) {
+    const struct history *history = page->history;
+    fputs("<h2>How it was made</h2>\n<pre>", out);
+    for (size_t i = 0; i < json_array_size(history->starts); i++) {
+        const json_t *command = json_object_get(json_array_get(history->starts, i), "command");
+        fputs("$ ", out);
+        if (value_cell(out, command ? command : json_null(), err) != STATUS_OK)
+            return err->status;
+        putc('\n', out);
+    }
+    fputs("</pre>\n", out);
+    int status = settings(out, history, err);
+    fputs("<p class=\"quiet\">This page was written by adam-ctl " ADAM_VERSION ".</p>\n", out);
+    return status;
+}
+
+// --- the page ----------------------------------------------------------------
+
+static int curves_section(FILE *out, const struct page *page, struct error *err) {
+    fputs("<h2>Learning curves</h2>\n", out);
+    return curves_write(out, page->history, 1, CURVES_BOTH, err);
+}
+
+static void head(FILE *out, const struct history *history) {
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+          "img-src data:; style-src 'unsafe-inline'\">\n<title>",
+          out);
+    markup_text(out, history->name);
+    fprintf(out, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
+    markup_text(out, history->name);
+    fputs("</h1>\n", out);
+    state_line(out, history);
+}
+
+int page_write(FILE *out, const struct page *page, struct error *err) {
+    head(out, page->history);
+    headline(out, page);
+    int status = curves_section(out, page, err);
+    if (status == STATUS_OK) {
+        page_confusion(out, page);
+        page_pictures(out, page);
+        status = model_section(out, page, err);
+    }
+    if (status == STATUS_OK)
+        status = making_section(out, page, err);
+    fputs("</body>\n</html>\n", out);
+    if (status == STATUS_OK && ferror(out))
+        return error_errno(err, STATUS_IO, "writing the report");
+    return status;
+}

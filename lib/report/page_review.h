@@ -1,0 +1,12 @@
+// The parts of the page that look at predictions. Inside lib/report only.
+#ifndef ADAM_REPORT_PAGE_REVIEW_H
+#define ADAM_REPORT_PAGE_REVIEW_H
+
+#include "report/page.h"
+
+// The confusion matrix as a coloured table, or, of many classes, the pairs that
+// are confused most.
+void page_confusion(FILE *out, const struct page *page);
+void page_pictures(FILE *out, const struct page *page);
+
+#endif
