@@ -80,9 +80,10 @@ objects() {
     nothing "$bad"
 }
 
+# Headers one folder further down are parts of a source compiled several times.
 @test "every header can be included first, and is guarded by its own name" {
     local header guard bad=
-    for header in $(find lib -name "*.h"); do
+    for header in lib/*/*.h; do
         gcc -std=c11 -D_GNU_SOURCE -Ilib -fsyntax-only -x c "$header" || bad+="$header alone"$'\n'
         guard=ADAM_$(tr 'a-z/.-' 'A-Z___' <<<"${header#lib/}")
         grep -qx "#define $guard" "$header" || bad+="$header: no guard $guard"$'\n'

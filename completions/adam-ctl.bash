@@ -1,0 +1,28 @@
+# bash completion for adam-ctl, printed by adam-ctl --completion bash
+_adam_ctl() {
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=
+    offer() {
+        local line
+        while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
+    }
+    # bash makes three words of --name=value.
+    if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
+    if [ "$current" = = ]; then current=; fi
+    case ${COMP_WORDS[1]} in
+    check) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    esac
+    COMPREPLY=()
+    case $command:$before in
+    :--completion) offer -W 'bash zsh fish'; return ;;
+    check:--set) return ;;
+    check:--batch | check:-b) return ;;
+    check:--threads | check:-t) return ;;
+    esac
+    case $command:$current in
+    :-*) offer -W '--help -h --version -V --completion' ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check'; fi; ;;
+    check:-*) offer -W '--set --batch -b --threads -t --json --help -h --version -V' ;;
+    check:*) offer -f ;;
+    esac
+}
+complete -o filenames -F _adam_ctl adam-ctl

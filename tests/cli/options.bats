@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# --help, manuals and completions of every program and subcommand say the same.
+#
+# A manual describes an option as ".It Fl o Ar FILE , Fl -output Ar FILE". Those
+# of a subcommand stand below a heading that ends in its name (".Ss adam-prep
+# stat"); outside of such headings are the program's own, and --help, --version.
+load ../helper/common
+load ../helper/programs
+
+# Fails with the text of what is wrong, if any.
+nothing() {
+    printf '%s\n' "$1"
+    [ -z "$1" ]
+}
+
+@test "--help is on stdout alone, with status 0; so is --version" {
+    local command
+    while read -ra command; do
+        run_ok "${command[@]}" --help
+        [ "${lines[0]%% *}" = usage: ]
+        [ -z "$stderr" ]
+        run_ok "${command[@]}" -h
+        run_ok "${command[@]}" --version
+        [[ "${lines[0]}" = "${command[0]} "[0-9]* ]]
+        [ -z "$stderr" ]
+    done < <(commands)
+}
+
+@test "--help fits into 90 columns and its usage names only options that exist" {
+    local command bad=
+    while read -ra command; do
+        bad+=$("${command[@]}" --help | awk -v name="${command[*]}" \
+            'length($0) > 90 { print name ": " length($0) " columns: " $0 }')
+        help_options "${command[@]}" >known
+        bad+=$("${command[@]}" --help | sed '/^$/q' | grep -oE -- '(^|[[ |])--?[a-zA-Z0-9-]+' |
+            tr -d '[ |' | grep -vxFf known | grep -vx -- - | sed "s/^/${command[*]}: usage names /" || true)
+    done < <(commands)
+    nothing "$bad"
+}
+
+@test "an unknown option is status 2, named on stderr, and stdout stays empty" {
+    local command
+    while read -ra command; do
+        run_status 2 "${command[@]}" --no-such-option
+        [ -z "$output" ]
+        [[ "$stderr" = *"unknown option '--no-such-option'"* ]]
+    done < <(commands)
+}
+
+@test "a full disk is noticed by --help" {
+    local program
+    for program in $(programs); do
+        run bash -c "$program --help >/dev/full"
+        [ "$status" -eq 74 ]
+    done
+}
+
+@test "every option of --help is in the manual, and no other" {
+    local program sub subs bad=
+    for program in $(programs); do
+        local page=$ROOT/man/$program.1
+        if [ ! -e "$page" ]; then
+            bad+="$program has no manual"$'\n'
+            continue
+        fi
+        subs=$(subcommands "$program" | tr '\n' ' ')
+        manual_options "$page" $subs >manual
+        sed -n 's/^- //p' manual >common
+        help_options "$program" >own
+        bad+=$(comm -13 common own | sed "s/^/$program.1 lacks /")
+        # What stands outside of any subcommand is the program's or everyone's.
+        cp own everyone
+        for sub in $subs; do
+            help_options "$program" "$sub" >help
+            sed -n "s/^$sub //p" manual >section
+            bad+=$(sort -u section common | comm -13 - help | sed "s/^/$program.1, $sub, lacks /")
+            bad+=$(comm -23 section help | sed "s/^/$program $sub has no /")
+            cat help >>everyone
+        done
+        bad+=$(sort -u everyone | comm -23 common - | sed "s/^/$program has no /")
+    done
+    nothing "$bad"
+}
+
+# The SYNOPSIS of a page as plain lines, one for each form, blanks made one.
+synopsis() {
+    mandoc -Tascii -O width=500 "$1" | col -b | awk '
+        /^SYNOPSIS/ { on = 1; next }
+        on && /^[A-Z]/ { exit }
+        on && NF { $1 = $1; print }'
+}
+
+@test "the SYNOPSIS of every manual is the usage of --help" {
+    local program bad=
+    for program in $(programs); do
+        [ -e "$ROOT/man/$program.1" ] || continue
+        synopsis "$ROOT/man/$program.1" >manual
+        { "$program" --help; for sub in $(subcommands "$program"); do "$program" "$sub" --help; done; } |
+            awk '/^usage: / { on = 1; sub(/^usage: /, "") } !NF { on = 0 } on { $1 = $1; print }' |
+            grep -v ' SUBCOMMAND ' >usage
+        bad+=$(diff <(sort -u manual) <(sort -u usage) | grep '^[<>]' | sed "s/^/$program: /" || true)
+    done
+    nothing "$bad"
+}
+
+@test "completions/ holds what the programs print (make completions)" {
+    local program
+    for program in $(programs); do
+        "$program" --completion bash | diff "$ROOT/completions/$program.bash" -
+        "$program" --completion zsh | diff "$ROOT/completions/_$program" -
+        "$program" --completion fish | diff "$ROOT/completions/$program.fish" -
+    done
+    # And nothing else.
+    [ "$(ls "$ROOT/completions" | wc -l)" -eq $((3 * $(programs | wc -l))) ]
+}
+
+# Fails unless stdin offers every option of the command.
+offers_all() {
+    sed 's/[[:space:]].*//' | sort -u >offered
+    nothing "$(help_options "$@" | grep -- ^-- | comm -23 - offered | sed "s/^/$*: not offered: /")"
+}
+
+@test "bash offers every option of every command, and the subcommands" {
+    local command
+    complete_bash() { # FILE WORD... : what the function offers for the last word
+        bash -euc 'source "$0"; name=$1; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+            "_${name//-/_}"; if [ "${#COMPREPLY[@]}" -gt 0 ]; then printf "%s\n" "${COMPREPLY[@]}"; fi' "$@"
+    }
+    while read -ra command; do
+        complete_bash "$ROOT/completions/$command.bash" "${command[@]}" -- | offers_all "${command[@]}"
+    done < <(commands)
+    for command in $(programs); do
+        complete_bash "$ROOT/completions/$command.bash" "$command" "" >words
+        subcommands "$command" | sort | comm -23 - <(sort words) | diff - /dev/null
+        complete_bash "$ROOT/completions/$command.bash" "$command" --completion "" |
+            diff - <(printf '%s\n' bash zsh fish)
+        complete_bash "$ROOT/completions/$command.bash" "$command" --completion = f | diff - <(echo fish)
+    done
+}
+
+@test "fish offers every option of every command" {
+    need fish
+    local command
+    export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    while read -ra command; do
+        fish -c "source $ROOT/completions/$command.fish; complete -C '${command[*]} --'" 2>errors |
+            offers_all "${command[@]}"
+        diff errors /dev/null
+    done < <(commands)
+}
+
+@test "zsh offers every option of every command" {
+    need zsh
+    local command
+    while read -ra command; do
+        zsh -f "$ROOT/tests/helper/complete.zsh" "$ROOT/completions/_${command[0]}" "${command[*]} --" |
+            offers_all "${command[@]}"
+    done < <(commands)
+}
