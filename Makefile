@@ -61,8 +61,8 @@ LDLIBS = -larchive -lpng -ljpeg -lz -ljansson -lopenblas -lnuma -lm
 
 # Only kernel files get special compiler flags: by the folder they are in.
 KERNEL_FLAGS = $(if $(findstring /ref/,$<),-O3) \
-	$(if $(findstring /avx2/,$<),-O3 -mavx2 -mfma -mf16c) \
-	$(if $(findstring /avx512/,$<),-O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512)
+	$(if $(findstring /avx2/,$<),-O3 -ffp-contract=fast -mavx2 -mfma -mf16c) \
+	$(if $(findstring /avx512/,$<),-O3 -ffp-contract=fast -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512)
 
 LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o)

@@ -1,0 +1,219 @@
+// kernels.gemm for a family with vector registers of FAMILY_LANES floats and
+// room for FAMILY_ROWS x 2 of them as accumulators.
+//
+// A tile of C, rows x (2 vectors), stays in registers over a block of k. B is
+// read as a panel of two vectors' width: packed (transposed if need be, padded
+// with zeros) so that it stays in the L1 cache while all rows of A pass over it,
+// or where it lies when the rows of A fit one tile. A is read where it lies, one
+// number at a time, broadcast. "custom hand-tuned [...] kernels that
+// appropriately pack and block the data such that the vector units are fully
+// utilized for the matrix multiply operations" (Adam 3.2.4).
+//
+// Written with the compiler's vector types: one source for all families, and
+// nothing that a HOGWILD function could not inline. What was learned: README.md.
+#ifndef ADAM_KERNELS_PORTABLE_GEMM_H
+#define ADAM_KERNELS_PORTABLE_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/hogwild.h"
+
+enum {
+    LANES = FAMILY_LANES,
+    ROWS = FAMILY_ROWS,
+    WIDTH = 2 * LANES, // columns of a panel
+    DEPTH = 256,       // rows of a panel: 256 x 32 floats are 32 KiB
+};
+
+typedef float vector __attribute__((vector_size(4 * FAMILY_LANES), aligned(4), may_alias));
+typedef int32_t places __attribute__((vector_size(4 * FAMILY_LANES)));
+
+struct matrix { // element (i, j) is at[i * row + j * column]
+    const float *at;
+    size_t row, column;
+};
+
+struct target { // where a product goes: beta * what is there + alpha * product
+    float *at;
+    size_t row;
+    float alpha, beta;
+};
+
+// `rows` rows of one panel, with rows a constant where it is called, so that the
+// loops unroll and `sum` lives in registers.
+__attribute__((always_inline)) static inline void tile(int rows, struct matrix a, struct matrix b,
+                                                       int depth, struct target c) {
+    vector sum[ROWS][2] = {0};
+    for (int l = 0; l < depth; l++, a.at += a.column, b.at += b.row) {
+        vector left = *(const vector *)b.at, right = *(const vector *)(b.at + LANES);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++) {
+            sum[r][0] += a.at[(size_t)r * a.row] * left;
+            sum[r][1] += a.at[(size_t)r * a.row] * right;
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        vector *to = (vector *)(c.at + (size_t)r * c.row);
+        if (c.beta == 0) {
+            to[0] = c.alpha * sum[r][0];
+            to[1] = c.alpha * sum[r][1];
+        } else {
+            to[0] = c.beta * to[0] + c.alpha * sum[r][0];
+            to[1] = c.beta * to[1] + c.alpha * sum[r][1];
+        }
+    }
+}
+
+// The tile function of each number of rows: A may be shared weights.
+#define TILE(n)                                                                                    \
+    HOGWILD static void tile_##n(struct matrix a, struct matrix b, int depth, struct target c) {   \
+        tile(n < ROWS ? n : ROWS, a, b, depth, c);                                                 \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+TILE(7)
+TILE(8)
+TILE(9)
+TILE(10)
+TILE(11)
+TILE(12)
+TILE(13)
+TILE(14)
+#undef TILE
+
+typedef void tile_function(struct matrix, struct matrix, int, struct target);
+
+static tile_function *const tiles[] = {tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,  tile_7,
+                                       tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14};
+
+// One round of a transposition: in each square of 2s x 2s numbers, the upper
+// right quarter changes places with the lower left one. Calls are unrolled, so
+// that the places become constants of a shuffle.
+__attribute__((always_inline)) static inline void exchange(vector *v, int s) {
+    places low, high;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        low[i] = i & s ? i - s + LANES : i;
+        high[i] = i & s ? i + LANES : i + s;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        if (!(i & s)) {
+            vector a = v[i], b = v[i + s];
+            v[i] = __builtin_shuffle(a, b, low);
+            v[i + s] = __builtin_shuffle(a, b, high);
+        }
+}
+
+// LANES x LANES numbers from columns of B (each `column` apart, along which B is
+// contiguous) to rows of the panel.
+HOGWILD static void transpose_square(float *panel, const float *from, size_t column) {
+    vector v[LANES];
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++)
+        v[j] = *(const vector *)(from + (size_t)j * column);
+    exchange(v, 1);
+    exchange(v, 2);
+    exchange(v, 4);
+    if (LANES > 8)
+        exchange(v, 8);
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++)
+        *(vector *)(panel + (size_t)l * WIDTH) = v[l];
+}
+
+// Columns [0, width) of B, contiguous along `depth`, into the rows of a panel.
+HOGWILD static void pack_transposed(float *panel, struct matrix b, int depth, int width) {
+    int j = 0;
+    for (; j + LANES <= width; j += LANES) {
+        const float *from = b.at + (size_t)j * b.column;
+        int l = 0;
+        for (; l + LANES <= depth; l += LANES)
+            transpose_square(panel + l * WIDTH + j, from + l, b.column);
+        for (; l < depth; l++)
+            for (int i = 0; i < LANES; i++)
+                panel[l * WIDTH + j + i] = from[(size_t)i * b.column + (size_t)l];
+    }
+    for (; j < WIDTH; j++)
+        for (int l = 0; l < depth; l++)
+            panel[l * WIDTH + j] = j < width ? b.at[(size_t)j * b.column + (size_t)l] : 0;
+}
+
+// Rows of B as they are, with zeros behind them. The next panel's piece of each
+// row is asked for meanwhile: no prefetcher follows steps of a whole row.
+HOGWILD static void pack_rows(float *panel, struct matrix b, int depth, int width) {
+    for (int l = 0; l < depth; l++, b.at += b.row, panel += WIDTH) {
+        __builtin_prefetch(b.at + WIDTH);
+        __builtin_prefetch(b.at + WIDTH + LANES);
+        for (int j = 0; j < width; j++)
+            panel[j] = b.at[j];
+        for (int j = width; j < WIDTH; j++)
+            panel[j] = 0;
+    }
+}
+
+// All m rows of C against one panel, in tiles of as equal heights as can be. A
+// panel that is not full works on a copy of its part of C.
+static void panel_product(struct matrix a, struct matrix panel, int m, int depth, int width,
+                          struct target c) {
+    float edge[ROWS * WIDTH];
+    int count = (m + ROWS - 1) / ROWS;
+    for (int t = 0, i = 0; t < count; t++) {
+        int rows = (m - i + count - t - 1) / (count - t);
+        struct matrix part = {a.at + (size_t)i * a.row, a.row, a.column};
+        struct target to = {c.at + (size_t)i * c.row, c.row, c.alpha, c.beta};
+        i += rows;
+        if (width == WIDTH) {
+            tiles[rows - 1](part, panel, depth, to);
+            continue;
+        }
+        tiles[rows - 1](part, panel, depth, (struct target){edge, WIDTH, c.alpha, 0});
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < width; j++) {
+                float *at = to.at + (size_t)r * to.row + (size_t)j;
+                *at = (c.beta == 0 ? 0 : c.beta * *at) + edge[r * WIDTH + j];
+            }
+    }
+}
+
+// One panel of B, `depth` x `width` from `b` on, against all of A.
+static void panel_step(struct matrix a, struct matrix b, int m, int depth, int width,
+                       struct target c) {
+    float packed[DEPTH * WIDTH] __attribute__((aligned(64)));
+    if (b.column == 1 && width == WIDTH && m <= ROWS) {
+        panel_product(a, b, m, depth, width, c); // no row is read twice: no need to pack
+        return;
+    }
+    if (b.column == 1)
+        pack_rows(packed, b, depth, width);
+    else
+        pack_transposed(packed, b, depth, width);
+    panel_product(a, (struct matrix){packed, WIDTH, 1}, m, depth, width, c);
+}
+
+static void gemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
+                 const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc) {
+    struct matrix left = {a, transpose_a ? 1 : (size_t)lda, transpose_a ? (size_t)lda : 1};
+    struct matrix right = {b, transpose_b ? 1 : (size_t)ldb, transpose_b ? (size_t)ldb : 1};
+    for (int l = 0; l < k; l += DEPTH) {
+        int depth = k - l < DEPTH ? k - l : DEPTH;
+        for (int j = 0; j < n; j += WIDTH) {
+            int width = n - j < WIDTH ? n - j : WIDTH;
+            struct matrix columns = {left.at + (size_t)l * left.column, left.row, left.column};
+            struct matrix rows = {right.at + (size_t)l * right.row + (size_t)j * right.column,
+                                  right.row, right.column};
+            struct target to = {c + j, (size_t)ldc, alpha, l == 0 ? beta : 1};
+            panel_step(columns, rows, m, depth, width, to);
+        }
+    }
+}
+
+#endif
