@@ -1,0 +1,42 @@
+#!/usr/bin/env bats
+# Forward, backward and one update step of whole nets against PyTorch.
+
+load ../helper/common
+
+step() { # NAME MODEL
+    local loss
+    loss=$("$BUILD/tests/helper/net_step" "$2" 7 5 0.1 .)
+    python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1
+}
+
+@test "the MNIST net steps as PyTorch does, to 1e-4" {
+    step mnist "$ROOT"/examples/mnist.net
+}
+
+@test "cifar10_full, with pools that overlap and LRN, steps as PyTorch does" {
+    step cifar10_full "$ROOT"/examples/cifar10_full.net
+}
+
+@test "unshared weights, L2 pooling, contrast normalisation and one-vs-all output agree" {
+    cat > local.net <<'NET'
+input 3x16x16
+local maps=8 kernel=5 stride=2 pad=1
+l2pool size=2
+lcn size=5
+logistic units=5
+NET
+    step local local.net
+}
+
+@test "branches, groups and kernels that are not square agree" {
+    cat > branches.net <<'NET'
+input 3x16x16
+conv base maps=6 kernel=3 pad=1 act=tanh
+conv a maps=4 kernel=5x3 stride=2 pad=2x1 groups=2 act=sigmoid from=base
+conv b maps=4 kernel=1 stride=2 act=relu from=base
+concat from=a,b
+dense units=20 act=tanh
+softmax units=7
+NET
+    step branches branches.net
+}

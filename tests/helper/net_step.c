@@ -1,0 +1,61 @@
+// net_step MODEL SEED BATCH RATE DIR: one training step of a model on random
+// numbers, every array written raw (little-endian floats) for another program to
+// check: parameters, input, labels (int32), scores, gradient, updated.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/mem.h"
+#include "core/random.h"
+#include "model/layer.h"
+#include "model/net.h"
+
+static void write_raw(const char *dir, const char *name, const void *data, size_t bytes) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f))
+        perror(path), exit(1);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 6)
+        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR\n"), 2;
+    struct error err = {0};
+    struct model *model = NULL;
+    struct net *net = NULL;
+    const struct kernels *kernels = kernels_best();
+    int n = atoi(argv[3]);
+    if (model_read(&model, argv[1], NULL, 0, &err) ||
+        net_open(&net, model, kernels, n, NET_TRAIN, &err))
+        return fprintf(stderr, "%s\n", err.text), err.status;
+
+    size_t count = model->parameter_count;
+    size_t in = (size_t)n * shape_size(model_input(model)->out);
+    size_t out = (size_t)n * (size_t)model_classes(model);
+    float *parameters = mem_floats(count), *gradient = mem_floats(count), *input = mem_floats(in);
+    int32_t *labels = mem_array((size_t)n, sizeof *labels);
+    struct random random = random_stream((uint64_t)atoi(argv[2]), 0, 0);
+    model_init(model, parameters, (uint64_t)atoi(argv[2]));
+    for (size_t i = 0; i < count; i++)
+        parameters[i] += 0.02f * random_normal(&random); // biases too
+    for (size_t i = 0; i < in; i++)
+        input[i] = random_normal(&random);
+    for (int i = 0; i < n; i++)
+        labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(model));
+
+    write_raw(argv[5], "parameters", parameters, count * sizeof(float));
+    write_raw(argv[5], "input", input, in * sizeof(float));
+    write_raw(argv[5], "labels", labels, (size_t)n * sizeof *labels);
+    net_forward(net, parameters, input, n, NULL, 0);
+    write_raw(argv[5], "scores", net_scores(net), out * sizeof(float));
+    double loss = net_loss(net, labels) / n;
+    net_backward(net, parameters, labels, 1.0f / (float)n, gradient, NULL, NULL);
+    write_raw(argv[5], "gradient", gradient, count * sizeof(float));
+    kernels->sgd(parameters, gradient, count, (float)atof(argv[4]), 0);
+    write_raw(argv[5], "updated", parameters, count * sizeof(float));
+    printf("%.9g\n", loss);
+    net_close(net);
+    model_free(model);
+    free(parameters), free(gradient), free(input), free(labels);
+    return 0;
+}

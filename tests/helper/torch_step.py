@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""torch_step.py NET DIR LOSS RATE: the same step by PyTorch.
+
+Builds NET from PyTorch's own layers, loads what net_step wrote in DIR, and
+compares scores, loss, gradients and updated parameters, each relative to its
+largest value.
+"""
+import sys
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+TOLERANCE = 1e-4
+
+
+class Local(nn.Module):
+    """Unshared weights, by unfolding: places x maps x channels x kernel."""
+
+    def __init__(self, channels, maps, kernel, stride, pad, height, width):
+        super().__init__()
+        self.kernel, self.stride, self.pad, self.size = kernel, stride, pad, (height, width)
+        self.weight = nn.Parameter(torch.empty(height * width, maps, channels, *kernel))
+        self.bias = nn.Parameter(torch.empty(maps, height, width))
+
+    def forward(self, x):
+        columns = F.unfold(x, self.kernel, stride=self.stride, padding=self.pad)
+        y = torch.einsum('pmk,nkp->nmp', self.weight.flatten(2), columns)
+        return y.view(x.shape[0], -1, *self.size) + self.bias
+
+
+class Contrast(nn.Module):
+    """Local contrast normalisation with a Gaussian window over what exists."""
+
+    def __init__(self, size, least):
+        super().__init__()
+        d = torch.arange(size, dtype=torch.float64) - size // 2
+        g = torch.exp(-0.5 * (d / (size / 4)) ** 2)
+        self.window, self.size, self.least = torch.outer(g, g).float()[None, None], size, least
+
+    def mean(self, x):
+        pad = self.size // 2
+        weights = F.conv2d(torch.ones_like(x[:1, :1]), self.window, padding=pad)
+        return F.conv2d(x.mean(1, keepdim=True), self.window, padding=pad) / weights
+
+    def forward(self, x):
+        v = x - self.mean(x)
+        deviation = torch.sqrt(self.mean(v * v))
+        return v / torch.clamp(deviation, min=self.least)
+
+
+class L2Pool(nn.Module):
+    def forward(self, x):
+        return torch.sqrt(F.avg_pool2d(x * x, 2) * 4)
+
+
+class Branches(nn.Module):
+    """Two branches over one layer, joined, and grouped maps."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Conv2d(3, 6, 3, padding=1)
+        self.a = nn.Conv2d(6, 4, (5, 3), stride=2, padding=(2, 1), groups=2)
+        self.b = nn.Conv2d(6, 4, 1, stride=2)
+        self.top = nn.Linear(8 * 8 * 8, 20)
+        self.out = nn.Linear(20, 7)
+
+    def forward(self, x):
+        x = torch.tanh(self.base(x))
+        x = torch.cat([torch.sigmoid(self.a(x)), F.relu(self.b(x))], 1)
+        return self.out(torch.tanh(self.top(x.flatten(1))))
+
+
+NETS = {
+    'mnist': lambda: nn.Sequential(
+        nn.Conv2d(1, 10, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(10, 20, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(980, 400), nn.ReLU(), nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 10)),
+    'cifar10_full': lambda: nn.Sequential(
+        nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU(),
+        nn.LocalResponseNorm(3, 5e-5, 0.75), nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(),
+        nn.AvgPool2d(3, 2, ceil_mode=True), nn.LocalResponseNorm(3, 5e-5, 0.75),
+        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True),
+        nn.Flatten(), nn.Linear(1024, 10)),
+    'local': lambda: nn.Sequential(
+        Local(3, 8, (5, 5), 2, 1, 7, 7), L2Pool(), Contrast(5, 0.01), nn.Flatten(),
+        nn.Linear(8 * 3 * 3, 5)),
+    'branches': Branches,
+}
+SHAPES = {'mnist': (1, 28, 28), 'cifar10_full': (3, 32, 32), 'local': (3, 16, 16),
+          'branches': (3, 16, 16)}
+ONE_VS_ALL = {'local'}
+
+
+def raw(path, kind=np.float32):
+    return np.fromfile(path, dtype=kind)
+
+
+def load(net, flat):
+    at = 0
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.from_numpy(flat[at:at + p.numel()]).view_as(p))
+            at += p.numel()
+    assert at == len(flat), f'{at} parameters here, {len(flat)} there'
+
+
+def flat(tensors):
+    return torch.cat([t.detach().reshape(-1) for t in tensors]).numpy()
+
+
+def compare(what, ours, theirs):
+    difference = np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-12)
+    print(f'{what}: {difference:.2e}')
+    assert difference <= TOLERANCE, f'{what} differs by {difference:.3g} relative'
+
+
+def main():
+    name, folder, loss, rate = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
+    net = NETS[name]()
+    load(net, raw(f'{folder}/parameters'))
+    labels = torch.from_numpy(raw(f'{folder}/labels', np.int32)).long()
+    x = torch.from_numpy(raw(f'{folder}/input')).view(len(labels), *SHAPES[name])
+    sums = net(x)
+    if name in ONE_VS_ALL:
+        target = F.one_hot(labels, sums.shape[1]).float()
+        scores = torch.sigmoid(sums)
+        error = F.binary_cross_entropy_with_logits(sums, target, reduction='sum') / len(labels)
+    else:
+        scores, error = torch.softmax(sums, 1), F.cross_entropy(sums, labels)
+    error.backward()
+    compare('scores', raw(f'{folder}/scores'), scores.detach().numpy().ravel())
+    compare('loss', np.array([loss]), np.array([error.item()]))
+    compare('gradient', raw(f'{folder}/gradient'), flat(p.grad for p in net.parameters()))
+    torch.optim.SGD(net.parameters(), lr=rate).step()
+    compare('updated', raw(f'{folder}/updated'), flat(net.parameters()))
+
+
+main()
