@@ -5,6 +5,7 @@
 #include "cli/option.h"
 #include "cli/talk.h"
 #include "core/json.h"
+#include "data/ops.h"
 #include "model/model.h"
 #include "model/table.h"
 
@@ -38,14 +39,26 @@ static int print_json(json_t *value, struct error *err) {
     return status;
 }
 
+// The operations on pictures that the model asks for must exist.
+static int check_ops(const struct model *model, struct error *err) {
+    const struct layer *input = model_input(model);
+    struct ops *ops = NULL;
+    size_t offset, length;
+    int status = ops_parse(&ops, input->ops, OPS_DETERMINISTIC, &offset, &length, err);
+    ops_free(ops);
+    return status == STATUS_USAGE ? model_blame(model, input, "ops", offset, length, err) : status;
+}
+
 static int run_check(const struct options *options, const char *path, struct error *err) {
     struct model *model;
     int status = model_read(&model, path, options->set.items, options->set.count, err);
     if (status != STATUS_OK)
         return status;
     int batch = (int)options->batch, threads = (int)options->threads;
-    status = options->json ? print_json(table_json(model, batch, threads), err)
-                           : print_text(table_text(model, batch, threads), err);
+    status = check_ops(model, err);
+    if (status == STATUS_OK)
+        status = options->json ? print_json(table_json(model, batch, threads), err)
+                               : print_text(table_text(model, batch, threads), err);
     model_free(model);
     return status;
 }

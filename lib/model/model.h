@@ -83,6 +83,13 @@ int model_read(struct model **out, const char *path, const char *const *sets, si
                struct error *err);
 void model_free(struct model *model);
 
+// For whoever reads a value that the model only stores, as the input's ops: turns
+// err, whose text says what is wrong with `length` bytes at `offset` of the value
+// of this key of this layer, into a message with place, line and caret as above.
+// STATUS_DATA.
+int model_blame(const struct model *model, const struct layer *layer, const char *key,
+                size_t offset, size_t length, struct error *err);
+
 const struct layer *model_input(const struct model *model);
 const struct layer *model_output(const struct model *model);
 int model_classes(const struct model *model); // units of the output layer
