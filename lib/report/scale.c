@@ -45,7 +45,7 @@ static void fit_linear(struct scale *scale, int wanted, int widen) {
 // Ticks at powers of ten, and at 2 and 5 times them when there are few.
 static void fit_log(struct scale *scale) {
     static const double heads[] = {1, 2, 5};
-    double decades = log10(scale->high / scale->low);
+    double decades = log10(scale->high) - log10(scale->low);
     int stride = decades > 2.5 ? 3 : 1; // 3: only powers of ten
     int first = 3 * (int)floor(log10(scale->low)), last = 3 * (int)ceil(log10(scale->high));
     int skip = decades > 12 ? (int)(decades / 12) + 1 : 1; // decades between ticks
@@ -79,8 +79,9 @@ void scale_fit(struct scale *scale, enum scale_kind kind, double low, double hig
 }
 
 double scale_at(const struct scale *scale, double value) {
-    double part = scale->kind == SCALE_LOG ? log(value / scale->low) / log(scale->high / scale->low)
-                                           : (value - scale->low) / (scale->high - scale->low);
+    double part = scale->kind == SCALE_LOG
+                      ? (log(value) - log(scale->low)) / (log(scale->high) - log(scale->low))
+                      : (value - scale->low) / (scale->high - scale->low);
     return scale->from + part * (scale->to - scale->from);
 }
 
