@@ -9,6 +9,8 @@
 // Coordinates beyond this are refused, so that fixed point never overflows.
 static const double REACH = 1 << 29;
 
+static const int64_t ONE = INT64_C(1) << WARP_POINT;
+
 struct affine affine_identity(void) {
     return (struct affine){.a = 1, .e = 1};
 }
@@ -192,8 +194,8 @@ static void warp_rows(const struct warp *warp, const struct affine *map) {
             .dy = fixed(map->d),
         };
         int first = 0, end = warp->to->width;
-        narrow(at.x, at.dx, (int64_t)(from->width - WARP_MARGIN) << WARP_POINT, &first, &end);
-        narrow(at.y, at.dy, (int64_t)(from->height - 1) << WARP_POINT, &first, &end);
+        narrow(at.x, at.dx, (from->width - WARP_MARGIN) * ONE, &first, &end);
+        narrow(at.y, at.dy, (from->height - 1) * ONE, &first, &end);
         pixels(warp, y, 0, first, at);
         stretch(warp, y, first, end, at, avx2);
         pixels(warp, y, end, warp->to->width, at);
