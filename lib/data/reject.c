@@ -1,0 +1,59 @@
+#include "data/reject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+struct reject {
+    FILE *file;
+    char *path;
+};
+
+int reject_open(struct reject **out, const char *path, struct error *err) {
+    struct reject *reject = mem_zeroed(1, sizeof *reject);
+    char *copy = mem_string(path);
+    FILE *file = reject && copy ? fopen(path, "we") : NULL;
+    if (!file) {
+        int status = reject && copy ? error_errno(err, STATUS_CANTCREATE, "cannot create %s", path)
+                                    : error_nomem(err);
+        free(copy);
+        free(reject);
+        return status;
+    }
+    *reject = (struct reject){file, copy};
+    *out = reject;
+    return STATUS_OK;
+}
+
+static void put_escaped(FILE *file, const char *text) {
+    static const char plain[] = "\t\n\r\\", written[] = "tnr\\";
+    for (; *text; text++) {
+        const char *special = strchr(plain, *text);
+        if (special)
+            fprintf(file, "\\%c", written[special - plain]);
+        else
+            putc(*text, file);
+    }
+}
+
+int reject_put(struct reject *reject, const char *path, const char *reason, struct error *err) {
+    put_escaped(reject->file, path);
+    putc('\t', reject->file);
+    put_escaped(reject->file, reason);
+    putc('\n', reject->file);
+    if (fflush(reject->file) || ferror(reject->file))
+        return error_errno(err, STATUS_IO, "cannot write %s", reject->path);
+    return STATUS_OK;
+}
+
+int reject_close(struct reject *reject, struct error *err) {
+    if (!reject)
+        return STATUS_OK;
+    int status = fclose(reject->file) ? error_errno(err, STATUS_IO, "cannot write %s", reject->path)
+                                      : STATUS_OK;
+    free(reject->path);
+    free(reject);
+    return status;
+}
