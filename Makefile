@@ -155,6 +155,9 @@ fuzz:
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
 	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
 
+# bats ends a test at the first failure, and sets variables of its own.
+BATS_MANNERS = -e SC2164 -e SC2154
+
 lint: man-check
 	$(call install_missing,$(LINT_TOOLS))
 	clang-format --dry-run -Werror $(C_FILES)
@@ -163,7 +166,7 @@ lint: man-check
 	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
 	shellcheck $(SCRIPTS)
-	shellcheck -s bats $(wildcard tests/cli/*.bats)
+	shellcheck -S warning $(BATS_MANNERS) $(wildcard tests/cli/*.bats tests/helper/*.bash)
 
 man-check:
 	$(call install_missing,mandoc)

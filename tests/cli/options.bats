@@ -64,7 +64,7 @@ nothing() {
             continue
         fi
         subs=$(subcommands "$program" | tr '\n' ' ')
-        manual_options "$page" $subs >manual
+        manual_options "$page" "$subs" >manual
         sed -n 's/^- //p' manual >common
         help_options "$program" >own
         bad+=$(comm -13 common own | sed "s/^/$program.1 lacks /")
@@ -111,7 +111,7 @@ synopsis() {
         "$program" --completion fish | diff "$ROOT/completions/$program.fish" -
     done
     # And nothing else.
-    [ "$(ls "$ROOT/completions" | wc -l)" -eq $((3 * $(programs | wc -l))) ]
+    [ "$(find "$ROOT/completions" -type f | wc -l)" -eq $((3 * $(programs | wc -l))) ]
 }
 
 # Fails unless stdin offers every option of the command.
@@ -121,20 +121,20 @@ offers_all() {
 }
 
 @test "bash offers every option of every command, and the subcommands" {
-    local command
+    local command program
     complete_bash() { # FILE WORD... : what the function offers for the last word
         bash -euc 'source "$0"; name=$1; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
             "_${name//-/_}"; if [ "${#COMPREPLY[@]}" -gt 0 ]; then printf "%s\n" "${COMPREPLY[@]}"; fi' "$@"
     }
     while read -ra command; do
-        complete_bash "$ROOT/completions/$command.bash" "${command[@]}" -- | offers_all "${command[@]}"
+        complete_bash "$ROOT/completions/${command[0]}.bash" "${command[@]}" -- | offers_all "${command[@]}"
     done < <(commands)
-    for command in $(programs); do
-        complete_bash "$ROOT/completions/$command.bash" "$command" "" >words
-        subcommands "$command" | sort | comm -23 - <(sort words) | diff - /dev/null
-        complete_bash "$ROOT/completions/$command.bash" "$command" --completion "" |
+    for program in $(programs); do
+        complete_bash "$ROOT/completions/$program.bash" "$program" "" >words
+        subcommands "$program" | sort | comm -23 - <(sort words) | diff - /dev/null
+        complete_bash "$ROOT/completions/$program.bash" "$program" --completion "" |
             diff - <(printf '%s\n' bash zsh fish)
-        complete_bash "$ROOT/completions/$command.bash" "$command" --completion = f | diff - <(echo fish)
+        complete_bash "$ROOT/completions/$program.bash" "$program" --completion = f | diff - <(echo fish)
     done
 }
 
@@ -143,7 +143,7 @@ offers_all() {
     local command
     export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     while read -ra command; do
-        fish -c "source $ROOT/completions/$command.fish; complete -C '${command[*]} --'" 2>errors |
+        fish -c "source $ROOT/completions/${command[0]}.fish; complete -C '${command[*]} --'" 2>errors |
             offers_all "${command[@]}"
         diff errors /dev/null
     done < <(commands)

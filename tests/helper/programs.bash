@@ -28,14 +28,11 @@ help_options() {
 }
 
 # The options that the items of a manual page describe, as "SECTION OPTION".
-# SECTION is the subcommand that the heading names, or "-" outside of these.
+# SECTION is which of the subcommands ("stat sheet") the heading names, or "-".
 #   .Ss adam-prep stat
 #   .It Fl o Ar FILE , Fl -output Ar FILE
 manual_options() {
-    local page=$1 subs
-    shift
-    subs=" $* "
-    awk -v subs="$subs" '
+    awk -v subs=" $2 " '
         BEGIN { section = "-" }
         /^\.S[hs] / {
             last = $NF
@@ -53,5 +50,5 @@ manual_options() {
                 else if (flags)
                     print section, "-" $i
             }
-        }' "$page" | sort -u
+        }' "$1" | sort -u
 }

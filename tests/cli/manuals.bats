@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# Every manual page is sound, and says nothing that does not run.
+load ../helper/common
+load ../helper/programs
+load ../helper/examples
+
+setup_file() {
+    examples_folder "$BATS_FILE_TMPDIR/folder" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+        { cat "$BATS_FILE_TMPDIR/log"; return 1; }
+}
+
+@test "every page is valid mdoc" {
+    run_ok mandoc -Tlint -Wwarning "$ROOT"/man/*.[1-9]
+    [ -z "$output" ]
+}
+
+@test "every program has a page, with the sections that a reader looks for" {
+    local program section bad=
+    for program in $(programs); do
+        for section in NAME SYNOPSIS DESCRIPTION 'EXIT STATUS' EXAMPLES 'SEE ALSO'; do
+            grep -qxE "\.Sh \"?$section\"?" "$ROOT/man/$program.1" || bad+="$program.1: no $section"$'\n'
+        done
+    done
+    printf '%s' "$bad"
+    [ -z "$bad" ]
+}
+
+@test "pages refer to each other by names that exist" {
+    local bad=
+    while read -r page name section _; do
+        case $name in
+        adam*) [ -e "$ROOT/man/$name.$section" ] || bad+="$page: no $name($section)"$'\n' ;;
+        esac
+    done < <(cd "$ROOT/man" && grep -oE '^\.Xr .*' ./* | sed 's/:\.Xr / /')
+    printf '%s' "$bad"
+    [ -z "$bad" ]
+}
+
+@test "every example of every page runs" {
+    local page number blocks bad=
+    for page in "$ROOT"/man/*.[1-9]; do
+        local name=${page##*/}
+        blocks=$BATS_TEST_TMPDIR/blocks.$name
+        examples_extract "$page" "$blocks"
+        cp -r "$BATS_FILE_TMPDIR/folder" "$BATS_TEST_TMPDIR/$name"
+        cd "$BATS_TEST_TMPDIR/$name"
+        # The page that shows how a run is made makes its own.
+        if grep -qs -e '--out run' "$blocks"/*; then rm -rf run; fi
+        for number in $(find "$blocks" -type f -printf '%f\n' | sort -n); do
+            timeout 120 bash -euo pipefail "$blocks/$number" >log 2>&1 </dev/null ||
+                bad+="$name: $(cat "$blocks/$number")"$'\n'"$(tail -n 20 log)"$'\n'
+        done
+    done
+    printf '%s' "$bad"
+    [ -z "$bad" ]
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# The sources speak of the project alone, are finished, and fit their README.
+load ../helper/common
+load ../helper/programs
+
+setup() {
+    cd "$ROOT"
+}
+
+# The files of the project: what is committed, or all there is without git.
+files() {
+    git ls-files 2>/dev/null || find . -type f -not -path './build/*' -printf '%P\n'
+}
+
+# Text files, without this one, which must name what it forbids.
+texts() {
+    files | grep -vE '^(tests/cli/project\.bats|tests/fuzz/seeds/.*)$' |
+        xargs -d '\n' grep -lI '' 2>/dev/null
+}
+
+nothing_found() {
+    local found
+    found=$(cat)
+    printf '%s' "$found"
+    [ -z "$found" ]
+}
+
+@test "nothing is left for later" {
+    texts | xargs -d '\n' grep -nIwE 'TODO|FIXME|XXX|HACK|stub|stubbed|[Nn]ot implemented|[Nn]ot yet implemented|[Ff]or now|placeholder' |
+        nothing_found
+}
+
+@test "no path of some machine stands in any file" {
+    texts | xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.])/(home|root|work|Users|mnt|opt)/[A-Za-z]' | nothing_found
+    texts | xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.$}])/tmp/[A-Za-z]' | nothing_found
+}
+
+@test "no code is switched off" {
+    files | grep -E '\.[ch]$' | xargs -d '\n' grep -nE '^ *# *if 0' | nothing_found
+}
+
+@test "no built file and no large file is committed" {
+    files | grep -E '\.(o|a|so|d|pyc|orig|rej)$' | nothing_found
+    files | xargs -d '\n' -I{} find {} -maxdepth 0 -size +300k | nothing_found
+}
+
+@test "programs, files and make targets that the README names exist" {
+    [ -e README.md ] || skip "no README.md"
+    local name
+    for name in $(grep -oE '\badam-[a-z]+\b' README.md | sort -u); do
+        [ -e "cmd/$name.c" ] || [ -e "man/$name.5" ] || [ -e "man/$name.7" ] || echo "no $name"
+    done | nothing_found
+    for name in $(grep -oE '^ *(\$ )?make [a-z-]+' README.md | awk '{ print $NF }' | sort -u); do
+        grep -qE "^([a-z -]* )?$name( [a-z -]*)?:" Makefile || echo "no make $name"
+    done | nothing_found
+    for name in $(grep -oE '\]\([^)#:]+\)' README.md | tr -d '])(' | sort -u); do
+        [ -e "$name" ] || echo "no file $name"
+    done | nothing_found
+}
+
+@test "options that the README shows exist" {
+    [ -e README.md ] || skip "no README.md"
+    local command
+    while read -ra command; do help_options "${command[@]}"; done < <(commands) | sort -u >"$BATS_TEST_TMPDIR/known"
+    # Whole command lines only: blocks of a shell, continued lines joined.
+    awk '/^```/ { on = !on; next } on' README.md | sed -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' |
+        grep -E '^ *(\$ )?adam-|\| *adam-' | grep -oE ' --[a-z][a-z0-9-]*' | tr -d ' ' | sort -u |
+        comm -23 - "$BATS_TEST_TMPDIR/known" | nothing_found
+}
+
+@test "every helper, benchmark and example script is executable and begins with its shell" {
+    files | grep -E '^(tests/run|tests/fuzz/run|\.ci/run|(tests/bench|examples)/.*\.sh)$' | while read -r script; do
+        [ -x "$script" ] || echo "$script is not executable"
+        head -n 1 "$script" | grep -q '^#!/' || echo "$script has no #!"
+    done | nothing_found
+}
