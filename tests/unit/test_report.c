@@ -1,8 +1,8 @@
 // Round ticks, text that is safe in markup, runs read back from their metrics.
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "../helper/tap.h"
+#include "../helper/tempfile.h"
 #include "core/tsv.h"
 #include "core/utf8.h"
 #include "report/curves.h"
@@ -126,12 +126,8 @@ static void test_text(struct tap *tap) {
     });
 }
 
-// A file with these lines; the caller unlinks it.
-static void write_file(char *path, const char *lines) {
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "w");
-    fputs(lines, file);
-    fclose(file);
+static void write_text(char path[TEMPFILE_PATH], const char *text) {
+    tempfile_write(path, text, strlen(text));
 }
 
 #define START "{\"v\":1,\"t\":%s,\"event\":\"start\",\"command\":\"c\"}\n"
@@ -142,12 +138,12 @@ static void test_history(struct tap *tap) {
     struct history h;
     struct error err = {0};
     TEST(tap, "a resumed run replaces what it does again, and its pause is no training", {
-        char path[] = "/tmp/adam-history-XXXXXX";
+        char path[TEMPFILE_PATH];
         char lines[2048];
         snprintf(lines, sizeof lines, START TRAIN TRAIN TRAIN START TRAIN TRAIN, "100", "110", 10,
                  1.0, "0.9", "120", 20, 2.0, "0.8", "130", 30, 3.0, "0.7", "1000", "1010", 20, 2.0,
                  "0.5", "1020", 30, 3.0, "null");
-        write_file(path, lines);
+        write_text(path, lines);
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
         const struct curve *loss = &h.curves[CURVE_LOSS];
         CHECK_INT(tap, loss->n, 3); // 10, 20 of before, 20 of now; the null is none
@@ -160,35 +156,35 @@ static void test_history(struct tap *tap) {
         unlink(path);
     });
     TEST(tap, "a line in the making is left out, a damaged one is named", {
-        char path[] = "/tmp/adam-history-XXXXXX";
-        write_file(path, "{\"v\":1,\"t\":1,\"event\":\"start\"}\n{\"v\":1,\"t\":2,\"ev");
+        char path[TEMPFILE_PATH];
+        write_text(path, "{\"v\":1,\"t\":1,\"event\":\"start\"}\n{\"v\":1,\"t\":2,\"ev");
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
         history_free(&h);
         unlink(path);
-        char other[] = "/tmp/adam-history-XXXXXX";
-        write_file(other, "{\"v\":1,\"t\":1,\"event\":\"start\"}\n{\"v\":1,\"t\":2,\"ev\n{}\n");
+        char other[TEMPFILE_PATH];
+        write_text(other, "{\"v\":1,\"t\":1,\"event\":\"start\"}\n{\"v\":1,\"t\":2,\"ev\n{}\n");
         CHECK_INT(tap, history_read(&h, other, &err), STATUS_DATA);
         CHECK(tap, strstr(err.text, ":2: JSON line") != NULL);
         unlink(other);
     });
     TEST(tap, "metrics of another version, and an empty file, are refused", {
-        char path[] = "/tmp/adam-history-XXXXXX";
-        write_file(path, "{\"v\":2,\"t\":1,\"event\":\"start\"}\n");
+        char path[TEMPFILE_PATH];
+        write_text(path, "{\"v\":2,\"t\":1,\"event\":\"start\"}\n");
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_DATA);
         unlink(path);
-        char other[] = "/tmp/adam-history-XXXXXX";
-        write_file(other, "");
+        char other[TEMPFILE_PATH];
+        write_text(other, "");
         CHECK_INT(tap, history_read(&h, other, &err), STATUS_DATA);
         unlink(other);
         CHECK_INT(tap, history_read(&h, "/nowhere/at/all", &err), STATUS_NOINPUT);
     });
     TEST(tap, "curves without any point, and a single one, can be drawn", {
-        char path[] = "/tmp/adam-history-XXXXXX";
+        char path[TEMPFILE_PATH];
         char *svg = NULL;
         size_t size;
         char lines[512];
         snprintf(lines, sizeof lines, START TRAIN, "1", "2", 1, 0.0, "0");
-        write_file(path, lines);
+        write_text(path, lines);
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
         FILE *out = open_memstream(&svg, &size);
         CHECK_INT(tap, curves_write(out, &h, 1, CURVES_BOTH, &err), STATUS_OK);
