@@ -27,11 +27,11 @@ enum label_from {
 };
 
 struct source_options {
-    const char *from;      // a kind of the table above, NULL to recognise
-    const char *labels;    // a second file with labels (idx, npy)
+    const char *from;   // a kind of the table above, NULL to recognise
+    const char *labels; // a second file with labels (idx, npy)
     enum label_from label_from;
-    char separator;        // of a list: '\n' or 0
-    uint64_t max_bytes;    // of one encoded sample; 0 means 256 MiB
+    char separator;     // of a list: '\n' or 0
+    uint64_t max_bytes; // of one encoded sample; 0 means 256 MiB
     struct decode_options decode;
 };
 

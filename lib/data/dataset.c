@@ -1,0 +1,393 @@
+#include "data/dataset.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/random.h"
+#include "data/arec_index.h"
+#include "data/source_kind.h"
+#include "store/crc.h"
+#include "store/map.h"
+
+// Where the bytes of a sample are.
+enum place {
+    PLACE_MEMORY, // in `bytes`, at `offset`
+    PLACE_MAP,    // in the mapped records, the chunk at `offset`
+    PLACE_FILE,   // in a file of its own, whose path is in `bytes` at `offset`
+};
+
+struct item {
+    uint64_t offset;
+    uint64_t size; // PLACE_MEMORY: of the sample; PLACE_FILE: most that is read
+    uint64_t key;  // in `keys`; PLACE_MAP: the record has it
+    int32_t label;
+    uint16_t width, height, channels; // 0: encoded
+    uint8_t place, type;
+};
+
+// Grows by half, so that growing costs no more than filling.
+struct block {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+struct dataset {
+    char *name; // for messages
+    struct classes classes;
+    struct item *items;
+    uint32_t count, capacity;
+    struct block bytes, keys;
+    struct map map;        // records of ours
+    atomic_uchar *checked; // by sample: whether its CRC-32 was found right
+    uint32_t digest;
+};
+
+static int block_add(struct block *block, const void *data, size_t size, uint64_t *offset,
+                     struct error *err) {
+    size_t wanted;
+    if (__builtin_add_overflow(block->size, size, &wanted))
+        return error_nomem(err);
+    if (wanted > block->capacity) {
+        size_t capacity = block->capacity + block->capacity / 2;
+        capacity = capacity < wanted ? wanted : capacity;
+        uint8_t *grown = mem_resize(block->data, capacity, 1);
+        if (!grown)
+            return error_nomem(err);
+        block->data = grown;
+        block->capacity = capacity;
+    }
+    if (size > 0)
+        memcpy(block->data + block->size, data, size);
+    *offset = block->size;
+    block->size = wanted;
+    return STATUS_OK;
+}
+
+static int item_add(struct dataset *dataset, struct item **item, struct error *err) {
+    if (dataset->count == UINT32_MAX)
+        return error_set(err, STATUS_DATA, "%s: more than 2^32 - 1 samples", dataset->name);
+    if (dataset->count == dataset->capacity) {
+        uint32_t capacity = dataset->count < UINT32_MAX / 2 ? 2 * dataset->count : UINT32_MAX;
+        capacity = capacity ? capacity : 1024;
+        struct item *items = mem_resize(dataset->items, capacity, sizeof *items);
+        if (!items)
+            return error_nomem(err);
+        dataset->items = items;
+        dataset->capacity = capacity;
+    }
+    *item = &dataset->items[dataset->count++];
+    **item = (struct item){.label = LABEL_NONE};
+    return STATUS_OK;
+}
+
+static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label) {
+    uint8_t bytes[8];
+    for (int i = 0; i < 4; i++) {
+        bytes[i] = (uint8_t)(key_crc >> 8 * i);
+        bytes[4 + i] = (uint8_t)((uint32_t)label >> 8 * i);
+    }
+    dataset->digest = crc32_of(dataset->digest, bytes, sizeof bytes);
+}
+
+// Keeps what a source gave.
+static int add_sample(struct dataset *dataset, const struct source *source,
+                      const struct sample *sample, struct error *err) {
+    struct item *item;
+    int status = item_add(dataset, &item, err);
+    if (!status)
+        status = block_add(&dataset->keys, sample->key, strlen(sample->key) + 1, &item->key, err);
+    if (status)
+        return status;
+    item->label = sample->label;
+    digest_add(dataset, crc32_of(0, sample->key, strlen(sample->key)), sample->label);
+    if (source->paths_only) {
+        item->place = PLACE_FILE;
+        item->size = source->options.max_bytes;
+        return block_add(&dataset->bytes, sample->path, strlen(sample->path) + 1, &item->offset,
+                         err);
+    }
+    bool encoded = sample->encoded_size > 0;
+    const struct image *image = &sample->image;
+    item->size = encoded ? sample->encoded_size : image_bytes(image);
+    if (!encoded) {
+        item->type = (uint8_t)image->type;
+        item->width = (uint16_t)image->width;
+        item->height = (uint16_t)image->height;
+        item->channels = (uint16_t)image->channels;
+    }
+    return block_add(&dataset->bytes, encoded ? sample->encoded : image->data, item->size,
+                     &item->offset, err);
+}
+
+// What may be skipped elsewhere would be missed in a data set.
+static int not_skipped(const struct sample *sample, struct error *err) {
+    error_context(err, "%s", sample->path);
+    if (err)
+        err->status = STATUS_DATA;
+    return STATUS_DATA;
+}
+
+static int read_all(struct dataset *dataset, struct source *source, struct error *err) {
+    struct sample sample = {0};
+    bool more = true;
+    int status = STATUS_OK;
+    source->paths_only = source->kind == &source_folder || source->kind == &source_list;
+    while (!status && more) {
+        status = source_next(source, &sample, &more, err);
+        if (status == STATUS_SKIPPED)
+            status = not_skipped(&sample, err);
+        if (!status && more)
+            status = add_sample(dataset, source, &sample, err);
+    }
+    sample_free(&sample);
+    return status;
+}
+
+// Takes the samples of mapped records from their index.
+static int take_index(struct dataset *dataset, const struct arec_index *index, struct error *err) {
+    int status = STATUS_OK;
+    for (uint32_t i = 0; !status && i < index->count; i++) {
+        const struct arec_position *position = &index->positions[i];
+        struct item *item;
+        if ((status = item_add(dataset, &item, err)))
+            return status;
+        item->place = PLACE_MAP;
+        item->offset = position->offset;
+        item->label = position->label;
+        digest_add(dataset, position->key_crc, position->label);
+    }
+    return status;
+}
+
+// The index rebuilt: every record is read, and must be sound.
+static int scan_records(struct dataset *dataset, struct source *source, struct error *err) {
+    struct sample sample = {0};
+    bool more = true;
+    int status = STATUS_OK;
+    while (!status && more) {
+        struct item *item;
+        status = source_next(source, &sample, &more, err);
+        if (status == STATUS_SKIPPED)
+            status = not_skipped(&sample, err);
+        if (status || !more || (status = item_add(dataset, &item, err)))
+            break;
+        item->place = PLACE_MAP;
+        item->offset = source_arec_offset(source);
+        item->label = sample.label;
+        digest_add(dataset, crc32_of(0, sample.key, strlen(sample.key)), sample.label);
+    }
+    sample_free(&sample);
+    return status;
+}
+
+static int open_records(struct dataset *dataset, struct source *source, const char *path,
+                        struct error *err) {
+    struct arec_index index;
+    bool found;
+    int status = map_open(&dataset->map, path, err);
+    if (!status)
+        status = arec_index_read(&index, dataset->map.data, dataset->map.size, source->classes,
+                                 &found, err);
+    if (status)
+        return status;
+    status = found ? take_index(dataset, &index, err) : scan_records(dataset, source, err);
+    arec_index_free(&index);
+    if (!status && !(dataset->checked = mem_zeroed(dataset->count, 1)))
+        status = error_nomem(err);
+    return status;
+}
+
+static int check_labels(const struct dataset *dataset, struct error *err) {
+    for (uint32_t i = 0; i < dataset->count; i++)
+        if (dataset->items[i].label == LABEL_NONE)
+            return error_set(err, STATUS_DATA, "%s: sample '%s' has no label", dataset->name,
+                             dataset_key(dataset, i));
+    return STATUS_OK;
+}
+
+// Labels of `from` become those of the same names in `to`.
+static int map_labels(struct dataset *dataset, const struct classes *from, const struct classes *to,
+                      bool labelled, struct error *err) {
+    for (uint32_t i = 0; i < dataset->count; i++) {
+        int32_t *label = &dataset->items[i].label;
+        if (*label == LABEL_NONE)
+            continue;
+        const char *name = from->names[*label];
+        *label = classes_find(to, name);
+        if (*label < 0 && labelled)
+            return error_set(err, STATUS_DATA, "%s: class '%s' is not one of the model's %d",
+                             dataset->name, name, to->count);
+        if (*label < 0)
+            *label = LABEL_NONE;
+    }
+    return STATUS_OK;
+}
+
+// What is done when all samples are there.
+static int finish(struct dataset *dataset, const struct classes *classes, bool labelled,
+                  const struct classes *names, struct error *err) {
+    if (dataset->count == 0)
+        return error_set(err, STATUS_DATA, "%s: holds no samples", dataset->name);
+    int status = labelled ? check_labels(dataset, err) : STATUS_OK;
+    if (!status)
+        status = classes_copy(&dataset->classes, names ? names : classes, err);
+    if (!status && names)
+        status = map_labels(dataset, classes, names, labelled, err);
+    return status;
+}
+
+static int make(struct dataset **out, const char *name, struct error *err) {
+    struct dataset *dataset = *out = mem_zeroed(1, sizeof *dataset);
+    if (dataset && (dataset->name = mem_string(name)))
+        return STATUS_OK;
+    return error_nomem(err);
+}
+
+static int keep_or_close(struct dataset **out, struct dataset *dataset, int status) {
+    if (status)
+        dataset_close(dataset);
+    else
+        *out = dataset;
+    return status;
+}
+
+int dataset_open(struct dataset **out, const char *path, const struct source_options *options,
+                 bool labelled, const struct classes *names, struct error *err) {
+    struct classes classes = {0};
+    struct source *source = NULL;
+    struct dataset *dataset;
+    int status = make(&dataset, path, err);
+    if (!status)
+        status = source_open(&source, path, options, &classes, err);
+    if (!status)
+        status = source->kind == &source_arec && stream_size(source->stream) >= 0 &&
+                         source->options.label_from != LABEL_NO
+                     ? open_records(dataset, source, path, err)
+                     : read_all(dataset, source, err);
+    if (!status)
+        status = finish(dataset, &classes, labelled, names, err);
+    source_close(source);
+    classes_free(&classes);
+    return keep_or_close(out, dataset, status);
+}
+
+int dataset_read(struct dataset **out, struct source *source, struct classes *classes,
+                 bool labelled, const struct classes *names, struct error *err) {
+    struct dataset *dataset;
+    int status = make(&dataset, source->stream ? stream_name(source->stream) : "input", err);
+    if (!status)
+        status = read_all(dataset, source, err);
+    if (!status)
+        status = finish(dataset, classes, labelled, names, err);
+    return keep_or_close(out, dataset, status);
+}
+
+void dataset_close(struct dataset *dataset) {
+    if (!dataset)
+        return;
+    map_close(&dataset->map);
+    classes_free(&dataset->classes);
+    free((void *)dataset->checked);
+    free(dataset->items);
+    free(dataset->bytes.data);
+    free(dataset->keys.data);
+    free(dataset->name);
+    free(dataset);
+}
+
+uint32_t dataset_count(const struct dataset *dataset) {
+    return dataset->count;
+}
+
+const struct classes *dataset_classes(const struct dataset *dataset) {
+    return &dataset->classes;
+}
+
+int32_t dataset_label(const struct dataset *dataset, uint32_t index) {
+    return dataset->items[index].label;
+}
+
+uint32_t dataset_digest(const struct dataset *dataset) {
+    return dataset->digest;
+}
+
+// A record is compared with its CRC-32 when it is first asked for. Threads may
+// do so at once and come to the same result.
+static int map_record(const struct dataset *dataset, uint32_t index, struct arec_record *record,
+                      struct error *err) {
+    atomic_uchar *checked = &dataset->checked[index];
+    bool check = !atomic_load_explicit(checked, memory_order_relaxed);
+    int status = arec_index_record(record, dataset->map.data, dataset->map.size,
+                                   dataset->items[index].offset, check, err);
+    if (status)
+        return error_context(err, "%s: record %u", dataset->name, index);
+    if (check)
+        atomic_store_explicit(checked, 1, memory_order_relaxed);
+    return STATUS_OK;
+}
+
+const char *dataset_key(const struct dataset *dataset, uint32_t index) {
+    const struct item *item = &dataset->items[index];
+    struct arec_record record;
+    if (item->place != PLACE_MAP)
+        return (const char *)dataset->keys.data + item->key;
+    return map_record(dataset, index, &record, NULL) ? "" : record.key;
+}
+
+uint64_t dataset_key_hash(const struct dataset *dataset, uint32_t index) {
+    const char *key = dataset_key(dataset, index);
+    return hash_bytes(key, strlen(key));
+}
+
+static int decode(struct image *image, const void *data, size_t size, const char *key,
+                  const struct dataset *dataset, const struct decode_options *options,
+                  struct error *err) {
+    static const struct decode_options standard;
+    int status = image_decode(image, data, size, options ? options : &standard, err);
+    return status ? error_context(err, "%s: %s", dataset->name, key) : STATUS_OK;
+}
+
+static int map_image(const struct dataset *dataset, uint32_t index,
+                     const struct decode_options *options, struct image *image, struct error *err) {
+    struct arec_record record;
+    int status = map_record(dataset, index, &record, err);
+    if (status)
+        return status;
+    if (arec_is_encoded(record.encoding))
+        return decode(image, record.data, record.size, record.key, dataset, options, err);
+    return arec_record_image(image, &record, err);
+}
+
+static int file_image(const struct dataset *dataset, const struct item *item,
+                      const struct decode_options *options, struct image *image,
+                      struct error *err) {
+    struct sample sample = {.path = (char *)dataset->bytes.data + item->offset};
+    int status = source_file(&sample, item->size, err);
+    if (status) {
+        status = not_skipped(&sample, err);
+    } else {
+        status =
+            decode(image, sample.encoded, sample.encoded_size, sample.path, dataset, options, err);
+    }
+    sample.path = NULL;
+    sample_free(&sample);
+    return status;
+}
+
+int dataset_image(const struct dataset *dataset, uint32_t index,
+                  const struct decode_options *options, struct image *image, struct error *err) {
+    const struct item *item = &dataset->items[index];
+    if (item->place == PLACE_MAP)
+        return map_image(dataset, index, options, image, err);
+    if (item->place == PLACE_FILE)
+        return file_image(dataset, item, options, image, err);
+    const uint8_t *data = dataset->bytes.data + item->offset;
+    if (item->width == 0)
+        return decode(image, data, item->size, dataset_key(dataset, index), dataset, options, err);
+    int status = image_shape(image, item->width, item->height, item->channels, item->type, err);
+    if (!status)
+        memcpy(image->data, data, item->size);
+    return status;
+}

@@ -1,0 +1,42 @@
+// A file that appears complete or not at all: it is written under a temporary
+// name beside its place, and output_close makes it durable (fsync), gives it its
+// name (rename) and makes the name durable (fsync of the folder). A name ending
+// in .gz, .zst or .xz is compressed; the same bytes give the same file.
+#ifndef ADAM_STORE_OUTPUT_H
+#define ADAM_STORE_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct output; // belongs to one thread
+
+// `path` "-" is standard output; it, pipes and devices are written straight on.
+// STATUS_CANTCREATE, also when `path` exists and `force` is false.
+int output_open(struct output **out, const char *path, bool force, struct error *err);
+
+// STATUS_IO.
+int output_write(struct output *output, const void *data, size_t size, struct error *err);
+
+// Completes the file and puts it in place. Frees the output in any case.
+// STATUS_CANTCREATE when another file has taken the name meanwhile, STATUS_IO.
+int output_close(struct output *output, struct error *err);
+// Removes what was written, as far as it was not to a pipe. Frees the output.
+void output_abort(struct output *output);
+
+// The path, or "standard output", for messages.
+const char *output_name(const struct output *output);
+
+// Length of the part of `path` before .gz, .zst or .xz.
+size_t output_plain_length(const char *path);
+
+// The name of a file or folder to work under before `path` is complete, in the
+// same folder: ".NAME.PID-N.tmp", to be freed with free(); NULL when out of memory.
+char *output_temporary(const char *path, unsigned n);
+// Gives a complete file or folder its name, and makes the name durable. Without
+// `force` an existing file is kept, and that is STATUS_CANTCREATE.
+int output_rename(const char *from, const char *to, bool force, struct error *err);
+
+#endif

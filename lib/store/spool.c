@@ -1,0 +1,78 @@
+#include "store/spool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+struct spool {
+    FILE *file;
+};
+
+static const char *folder(void) {
+    const char *set = getenv("TMPDIR");
+    return set && *set ? set : "/tmp";
+}
+
+static int failed(struct error *err) {
+    return error_errno(err, STATUS_IO, "cannot keep a temporary file in %s", folder());
+}
+
+static FILE *open_nameless(void) {
+    char *name = NULL;
+    if (asprintf(&name, "%s/adam-XXXXXX", folder()) < 0)
+        return NULL;
+    int fd = mkstemp(name);
+    if (fd >= 0)
+        unlink(name);
+    free(name);
+    FILE *file = fd >= 0 ? fdopen(fd, "w+b") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
+int spool_open(struct spool **out, struct error *err) {
+    struct spool *spool = mem_zeroed(1, sizeof *spool);
+    if (!spool)
+        return error_nomem(err);
+    spool->file = open_nameless();
+    if (!spool->file) {
+        free(spool);
+        return failed(err);
+    }
+    *out = spool;
+    return STATUS_OK;
+}
+
+void spool_close(struct spool *spool) {
+    if (!spool)
+        return;
+    fclose(spool->file);
+    free(spool);
+}
+
+int spool_write(struct spool *spool, const void *data, size_t size, struct error *err) {
+    return fwrite(data, 1, size, spool->file) == size ? STATUS_OK : failed(err);
+}
+
+int spool_rewind(struct spool *spool, struct error *err) {
+    return fseeko(spool->file, 0, SEEK_SET) ? failed(err) : STATUS_OK;
+}
+
+int spool_read(struct spool *spool, void *data, size_t size, size_t *got, struct error *err) {
+    *got = fread(data, 1, size, spool->file);
+    return *got < size && ferror(spool->file) ? failed(err) : STATUS_OK;
+}
+
+int spool_copy(struct spool *spool, struct output *output, struct error *err) {
+    char block[1 << 16];
+    size_t got = 1;
+    int status = spool_rewind(spool, err);
+    while (!status && got > 0) {
+        if (!(status = spool_read(spool, block, sizeof block, &got, err)))
+            status = output_write(output, block, got, err);
+    }
+    return status;
+}
