@@ -184,8 +184,8 @@ static void test_refusals(struct tap *tap) {
         CHECK_REFUSED(tap, "--memory G", SIZE "'G'");
         CHECK_REFUSED(tap, "--memory=", SIZE "''");
         CHECK_REFUSED(tap, "--memory 99999999999G", SIZE "'99999999999G'");
-        CHECK_REFUSED(tap, "--from cifra",
-                      "option '--from' needs one of folder, idx, cifar, not 'cifra'");
+        CHECK_REFUSED(tap, "--from tarball",
+                      "option '--from' needs one of folder, idx, cifar, not 'tarball'");
         CHECK_REFUSED(tap, "--from cifer",
                       "option '--from' needs one of folder, idx, cifar, not 'cifer'; "
                       "did you mean 'cifar'?");
