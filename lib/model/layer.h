@@ -24,11 +24,11 @@ enum key_kind {
 struct layer_key {
     const char *name;
     enum key_kind kind;
-    size_t offset;       // of the member in struct layer
+    size_t offset; // of the member in struct layer
     double low, high;
-    const char *standard; // text of the default; NULL: the key is required
+    const char *standard;       // text of the default; NULL: the key is required
     const char *const *choices; // NULL-terminated
-    const char *what;    // one line for the manual
+    const char *what;           // one line for the manual
 };
 
 // Why a shape does not fit: "KEY=... needs NEED, but INPUT gives CxHxW".
@@ -45,8 +45,8 @@ struct layer_type {
     const char *what; // one line
     const struct layer_key *keys;
     size_t key_count;
-    bool trains;  // has parameters: also takes init, bias, rate, decay
-    bool output;  // ends a model: softmax, logistic
+    bool trains;     // has parameters: also takes init, bias, rate, decay
+    bool output;     // ends a model: softmax, logistic
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases

@@ -8,42 +8,40 @@
 #include "core/mem.h"
 #include "model/script.h"
 
-// The whole file, NUL-terminated; *length: its bytes, one more than the limit
-// when it is longer.
-static int read_file(FILE *file, const char *name, char **out, size_t *length, struct error *err) {
+// The whole file, NUL-terminated, or as much as shows that it is too large.
+static int read_text(char text[SCRIPT_TEXT_MAX + 2], FILE *file, const char *name,
+                     struct error *err) {
+    size_t length = fread(text, 1, SCRIPT_TEXT_MAX + 1, file);
+    text[length] = 0;
+    if (ferror(file))
+        return error_errno(err, STATUS_NOINPUT, "cannot read %s", name);
+    if (strlen(text) < length)
+        return error_set(err, STATUS_DATA, "%s: binary data: not a model file", name);
+    return STATUS_OK;
+}
+
+static int read_file(struct model **out, FILE *file, const char *name, const char *const *sets,
+                     size_t set_count, struct error *err) {
     char *text = mem_array(SCRIPT_TEXT_MAX + 2, 1);
     if (!text)
         return error_nomem(err);
-    *length = fread(text, 1, SCRIPT_TEXT_MAX + 1, file);
-    text[*length] = 0;
-    if (ferror(file)) {
-        free(text);
-        return error_errno(err, STATUS_NOINPUT, "cannot read %s", name);
-    }
-    *out = text;
-    return STATUS_OK;
+    int status = read_text(text, file, name, err);
+    if (status == STATUS_OK)
+        status = model_parse(out, name, text, sets, set_count, err);
+    free(text);
+    return status;
 }
 
 int model_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
                struct error *err) {
     *out = NULL;
-    bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "<stdin>" : path;
-    FILE *file = standard ? stdin : fopen(path, "rbe");
+    if (strcmp(path, "-") == 0)
+        return read_file(out, stdin, "<stdin>", sets, set_count, err);
+    FILE *file = fopen(path, "rbe");
     if (!file)
         return error_errno(err, STATUS_NOINPUT, "cannot open %s", path);
-    char *text = NULL;
-    size_t length = 0;
-    int status = read_file(file, name, &text, &length, err);
-    if (!standard)
-        fclose(file);
-    if (status != STATUS_OK)
-        return status;
-    if (strlen(text) < length)
-        status = error_set(err, STATUS_DATA, "%s: binary data: not a model file", name);
-    else
-        status = model_parse(out, name, text, sets, set_count, err);
-    free(text);
+    int status = read_file(out, file, path, sets, set_count, err);
+    fclose(file);
     return status;
 }
 

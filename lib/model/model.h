@@ -37,9 +37,9 @@ struct parameter {
 
 struct layer {
     const struct layer_type *type;
-    char *name;  // unique; "c1", or the type and its number in the file ("conv2")
-    int line;    // in the model's text
-    int index;   // in model.layers
+    char *name; // unique; "c1", or the type and its number in the file ("conv2")
+    int line;   // in the model's text
+    int index;  // in model.layers
     int from[LAYER_INPUTS_MAX], from_count; // indices of the layers it reads
     struct shape in, out;                   // in: of from[0]
 
@@ -58,7 +58,7 @@ struct layer {
     char *ops;        // input: operations on each picture
 
     struct parameter weights, biases; // count 0: none
-    uint64_t connections; // multiplies of one forward pass of one sample
+    uint64_t connections;             // multiplies of one forward pass of one sample
 };
 
 struct model {
@@ -77,6 +77,7 @@ struct model {
 //       7 | conv c1 maps=10 kernal=5
 //         |                 ^~~~~~
 // STATUS_USAGE for a mistake in `sets`. The last layer must be an output layer.
+// A path of "-" is standard input; STATUS_NOINPUT for a file that cannot be read.
 int model_parse(struct model **out, const char *name, const char *text, const char *const *sets,
                 size_t set_count, struct error *err);
 int model_read(struct model **out, const char *path, const char *const *sets, size_t set_count,

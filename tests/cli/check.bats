@@ -105,6 +105,11 @@ END
     [ "$stderr" = "adam-ctl: error: zeros.net: binary data: not a model file" ]
 }
 
+@test "a full disk behind stdout is status 74" {
+    run_status 74 bash -c "adam-ctl check '$ROOT/examples/mnist.net' >/dev/full"
+    run_status 74 bash -c "adam-ctl check --json '$ROOT/examples/mnist.net' >/dev/full"
+}
+
 # The keys of adam-model(5): "TYPE KEY LINE", LINE being that of its .It.
 manual_keys() {
     awk '/^\.S[hs] / {
