@@ -1,4 +1,4 @@
-#include "image/gauss_loops.h"
+#include "image/portable/gauss.h"
 
 void gauss_filter_ref(float *field, float *room, int width, int height, const float *weight,
                       int radius) {

@@ -1,7 +1,8 @@
-// The loops of gauss_filter, compiled once for each family of processors. No
-// multiplication is contracted with an addition, so all give the same floats.
-#ifndef ADAM_IMAGE_GAUSS_LOOPS_H
-#define ADAM_IMAGE_GAUSS_LOOPS_H
+// The loops of gauss_filter, compiled once for each family of processors.
+#ifndef ADAM_IMAGE_PORTABLE_GAUSS_H
+#define ADAM_IMAGE_PORTABLE_GAUSS_H
+
+#include "image/portable/exact.h"
 
 #include <string.h>
 

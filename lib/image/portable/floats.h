@@ -1,4 +1,10 @@
-// Plain loops, each vectorised by the compiler for the family that includes them.
+// The loops of struct floats_rows, compiled once for each family of processors
+// and vectorised by the compiler.
+#ifndef ADAM_IMAGE_PORTABLE_FLOATS_H
+#define ADAM_IMAGE_PORTABLE_FLOATS_H
+
+#include "image/portable/exact.h"
+
 #include "image/floats_rows.h"
 
 static void linear_u8(float *restrict to, const uint8_t *restrict from, const float *restrict gain,
@@ -24,3 +30,5 @@ static void split_f32(float *restrict r, float *restrict g, float *restrict b,
     for (size_t i = 0; i < n; i++)
         r[i] = from[3 * i], g[i] = from[3 * i + 1], b[i] = from[3 * i + 2];
 }
+
+#endif
