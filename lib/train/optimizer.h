@@ -1,5 +1,5 @@
-// Update rules and learning-rate schedules. State lies beside the parameters:
-// one float a parameter for momentum and adagrad, none for sgd.
+// Update rules. State lies beside the parameters: one float a parameter for
+// momentum and adagrad, none for sgd.
 #ifndef ADAM_TRAIN_OPTIMIZER_H
 #define ADAM_TRAIN_OPTIMIZER_H
 
@@ -23,33 +23,21 @@ struct optimizer {
 // What of the state a rule keeps, for checkpoints: "momentum", "adagrad" or NULL.
 const char *optimizer_state_name(enum rule rule);
 
+// Whether the layer's gradient is finite; what is not must not reach the weights.
+bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
+                       const float *gradient);
+
+// Scales the layer's gradient down to the norm `clip`, where it is longer.
+void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
+                    const struct layer *layer, float *gradient);
+
 // Applies `gradient` (the layer's parameters, as laid out from weights.offset)
 // to the layer's part of `parameters` and `state` (whole arrays; state may be
-// NULL for sgd), at this learning rate (times layer->rate). May race with other
+// NULL for sgd), at this learning rate (times layer->rate).
+// Weights decay, biases do not. May race with other
 // threads on purpose (Adam 3.2.2, core/hogwild.h).
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, float *parameters, float *state,
                      const float *gradient, float rate);
-
-enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_EXPONENTIAL, SCHEDULE_COSINE };
-
-// The rate as a function of progress in epochs (real: 2.5 is half through the
-// third), so that a resumed run and another mini-batch see the same curve.
-struct schedule {
-    enum schedule_kind kind;
-    double rate;            // before any decay
-    double warmup;          // epochs of linear growth from 0
-    double total;           // epochs, for cosine
-    double final;           // what cosine ends at
-    double factor;          // step and exponential
-    double every;           // step: each so many epochs ...
-    double at[16];          // ... or at these epochs
-    int at_count;
-};
-
-// 'constant', 'step:0.1@120,130', 'step:0.5/10', 'exp:0.95', 'cosine', 'cosine:0.001'.
-// STATUS_USAGE.
-int schedule_parse(struct schedule *schedule, const char *text, struct error *err);
-double schedule_rate(const struct schedule *schedule, double epoch);
 
 #endif
