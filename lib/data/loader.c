@@ -43,6 +43,8 @@ struct loader {
     struct worker *workers;
     int started;
     struct turn reading; // of a source, in order of the batches
+    pthread_mutex_t naming;
+    struct classes names; // of the source, as of the last batch read
 
     _Alignas(MEM_ALIGN) _Atomic uint64_t next_fill;
     _Alignas(MEM_ALIGN) _Atomic uint64_t next_take;
@@ -161,6 +163,30 @@ static int fill_indexed(struct worker *worker, struct batch *batch, struct error
 
 // --- a batch of a source ------------------------------------------------------
 
+static int add_names(struct classes *to, const struct classes *from, struct error *err) {
+    int status = STATUS_OK, label;
+    for (int i = to->count; !status && i < from->count; i++)
+        status = classes_label(to, from->names[i], &label, err);
+    return status;
+}
+
+// The source's own table changes while it is read: others see a copy.
+static int copy_names(struct loader *loader, struct error *err) {
+    if (!loader->config.names || loader->config.names->count == loader->names.count)
+        return STATUS_OK;
+    pthread_mutex_lock(&loader->naming);
+    int status = add_names(&loader->names, loader->config.names, err);
+    pthread_mutex_unlock(&loader->naming);
+    return status;
+}
+
+int loader_names(struct loader *loader, struct classes *classes, struct error *err) {
+    pthread_mutex_lock(&loader->naming);
+    int status = add_names(classes, &loader->names, err);
+    pthread_mutex_unlock(&loader->naming);
+    return status;
+}
+
 // Reads the samples of one batch; a short batch is the last one.
 static int read_samples(struct worker *worker, struct batch *batch, struct error *err) {
     struct loader *loader = worker->loader;
@@ -181,7 +207,7 @@ static int read_samples(struct worker *worker, struct batch *batch, struct error
         atomic_store(&loader->end, batch->number + (batch->n > 0));
         wake_all(loader);
     }
-    return STATUS_OK;
+    return copy_names(loader, err);
 }
 
 static int put_sample(struct worker *worker, struct batch *batch, int i, struct error *err) {
@@ -344,6 +370,7 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     loader->config = *config;
     loader->values = (size_t)config->channels * (size_t)config->height * (size_t)config->width;
     turn_init(&loader->reading);
+    pthread_mutex_init(&loader->naming, NULL);
     set_range(loader);
     if (config->augment)
         ops_decode_hint(config->augment, &loader->decode);
@@ -362,6 +389,10 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     return status;
 }
 
+bool loader_failed(const struct loader *loader) {
+    return atomic_load(&loader->failed);
+}
+
 int loader_stop(struct loader *loader, struct error *err) {
     if (!loader)
         return STATUS_OK;
@@ -378,6 +409,8 @@ int loader_stop(struct loader *loader, struct error *err) {
             *err = loader->err;
     }
     turn_free(&loader->reading);
+    pthread_mutex_destroy(&loader->naming);
+    classes_free(&loader->names);
     arena_close(&loader->arena);
     free(loader->workers);
     free(loader->slots);

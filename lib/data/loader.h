@@ -24,6 +24,7 @@ struct batch {
 struct loader_config {
     const struct dataset *dataset; // or, with one pass in the order it comes:
     struct source *source;
+    const struct classes *names; // of the source, which adds to it; may be NULL
     const struct ops *augment;   // may be NULL; before `input`
     const struct ops *input;     // the model's input operations; may be NULL
     int channels, height, width; // what the model wants; another shape is STATUS_DATA
@@ -53,6 +54,9 @@ void loader_give_back(struct loader *loader, struct batch *batch);
 // Ends the threads and frees everything. The first error of a loading thread
 // comes back here. Takers must have returned.
 int loader_stop(struct loader *loader, struct error *err);
+bool loader_failed(const struct loader *loader);
+// Adds to `classes` the names of the source as far as it has been read.
+int loader_names(struct loader *loader, struct classes *classes, struct error *err);
 // Makes every loader_take return NULL from now on; any thread may call.
 void loader_cancel(struct loader *loader);
 

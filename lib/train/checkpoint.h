@@ -3,6 +3,8 @@
 #ifndef ADAM_TRAIN_CHECKPOINT_H
 #define ADAM_TRAIN_CHECKPOINT_H
 
+#include <stdbool.h>
+
 #include "core/json.h"
 #include "data/sample.h"
 #include "train/optimizer.h"
@@ -19,7 +21,7 @@ struct checkpoint {
     uint64_t samples; // samples trained on
     double epoch;     // progress
     uint64_t seed;
-    json_t *run; // the run's other settings (options as given, data digests), an object
+    json_t *run; // settings and data digests, an object
 };
 
 // Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest; then removes all but
@@ -35,5 +37,21 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
+
+// --- the run folder -----------------------------------------------------------
+
+// Makes the folder if there is none. One that holds a run already is refused
+// (STATUS_CANTCREATE), unless `force`: then that run is removed.
+int run_folder_make(const char *run, bool force, struct error *err);
+
+// The name of a checkpoint within the run: "RUN/ckpt-00012000"; free with free().
+char *run_folder_checkpoint(const char *run, uint64_t clock);
+// Removes all but the newest `keep` checkpoints, and what killed runs left half done.
+void run_folder_prune(const char *run, int keep);
+// RUN/DONE, with `text` in it; or takes it away, for a run that goes on.
+int run_folder_done(const char *run, const char *text, struct error *err);
+int run_folder_not_done(const char *run, struct error *err);
+// A folder of plain files, and the files. What cannot be removed stays.
+void run_folder_remove(const char *path);
 
 #endif

@@ -1,0 +1,256 @@
+#include "train/feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/sink.h"
+
+enum {
+    AHEAD_SAMPLES = 256, // made ahead of demand: mini-batches of 1 are handed over in bulk
+    AHEAD_MOST = 64,
+};
+
+// --- operations -----------------------------------------------------------------------
+
+static int parse_ops(struct ops **out, const char *text, unsigned flags, struct error *err) {
+    size_t offset, length;
+    int status = ops_parse(out, text, flags, &offset, &length, err);
+    if (status == STATUS_USAGE)
+        error_context(err, "'%s': at '%.*s'", text, (int)length, text + offset);
+    return status;
+}
+
+static int open_ops(struct feed *feed, const struct settings *settings, const struct model *model,
+                    struct error *err) {
+    const struct layer *input = model_input(model);
+    int status = STATUS_OK;
+    if (settings->ops) {
+        status = parse_ops(&feed->augment, settings->ops, 0, err);
+        if (status)
+            return error_context(err, "--ops");
+    }
+    if (input->ops && parse_ops(&feed->input, input->ops, OPS_DETERMINISTIC, err)) {
+        err->status = STATUS_DATA;
+        return error_context(err, "%s:%d: error: input: ops", model->name, input->line);
+    }
+    return status;
+}
+
+// --- checks ---------------------------------------------------------------------------
+
+static int check_shape(const struct model *model, const char *path, const struct image *image,
+                       struct error *err) {
+    const struct layer *input = model_input(model);
+    if (image->channels == input->out.c && image->height == input->out.h &&
+        image->width == input->out.w)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "%s gives pictures of %dx%dx%d (channels x height x width, after all "
+                     "operations), but the input of %s (line %d) is %dx%dx%d",
+                     path, image->channels, image->height, image->width, model->name, input->line,
+                     input->out.c, input->out.h, input->out.w);
+}
+
+static int first_picture(const struct dataset *dataset, const struct ops *augment,
+                         const struct ops *input, struct image *image, struct error *err) {
+    struct ops_scratch *scratch = ops_scratch_new();
+    struct decode_options decode = {0};
+    int status = scratch ? dataset_image(dataset, 0, &decode, image, err) : error_nomem(err);
+    if (!status && augment)
+        status = ops_apply(augment, scratch, image, (struct ops_draw){0}, err);
+    if (!status && input)
+        status = ops_apply(input, scratch, image, (struct ops_draw){0}, err);
+    ops_scratch_free(scratch);
+    return status;
+}
+
+// By the first picture: that one fits says that the user's intent does. Each of
+// the others is checked when it is loaded.
+static int check_set(const struct feed *feed, const struct dataset *dataset, const char *path,
+                     bool augmented, const struct model *model, struct error *err) {
+    const struct layer *output = model_output(model);
+    int classes = dataset_classes(dataset)->count;
+    struct image image = {0};
+    if (dataset_count(dataset) == 0)
+        return error_set(err, STATUS_DATA, "%s has no samples", path);
+    if (classes > model_classes(model))
+        return error_set(err, STATUS_DATA,
+                         "%s has %d classes, but the last layer of %s (line %d) has %d units", path,
+                         classes, model->name, output->line, model_classes(model));
+    int status =
+        first_picture(dataset, augmented ? feed->augment : NULL, feed->input, &image, err);
+    if (!status)
+        status = check_shape(model, path, &image, err);
+    image_free(&image);
+    return status;
+}
+
+// --- opening --------------------------------------------------------------------------
+
+static int copy_classes(struct classes *to, const struct classes *from, struct error *err) {
+    int status = STATUS_OK, label;
+    for (int i = 0; !status && i < from->count; i++)
+        status = classes_label(to, from->names[i], &label, err);
+    return status;
+}
+
+static int pour(struct source *source, struct sink *sink, struct error *err) {
+    struct sample sample = {0};
+    bool more = true;
+    int status = STATUS_OK;
+    while (!status && (status = source_next(source, &sample, &more, err)) == STATUS_OK && more)
+        status = sink_put(sink, &sample, err);
+    sample_free(&sample);
+    return status == STATUS_SKIPPED ? STATUS_DATA : status;
+}
+
+static int spool(struct source *source, const struct classes *classes, const char *path,
+                 bool force, struct error *err) {
+    struct sink_options options = {.to = "arec", .force = force};
+    struct sink *sink = NULL;
+    int status = sink_open(&sink, path, &options, classes, err);
+    if (status)
+        return status;
+    status = pour(source, sink, err);
+    if (!status)
+        return sink_close(sink, err);
+    sink_abort(sink);
+    return status;
+}
+
+int feed_spool(struct settings *settings, bool force, struct error *err) {
+    struct source_options options = {.from = settings->from, .labels = settings->labels};
+    struct classes classes = {0};
+    struct source *source = NULL;
+    int status = source_open(&source, "-", &options, &classes, err);
+    if (!status)
+        status = spool(source, &classes, settings->spool, force, err);
+    source_close(source);
+    classes_free(&classes);
+    settings->data = settings->spool;
+    settings->spool = settings->from = settings->labels = NULL;
+    return status;
+}
+
+static int open_stream(struct feed *feed, const struct settings *settings,
+                       const struct classes *classes, struct error *err) {
+    struct source_options options = {.from = settings->from, .labels = settings->labels};
+    int status = copy_classes(&feed->classes, classes, err);
+    return status ? status : source_open(&feed->source, "-", &options, &feed->classes, err);
+}
+
+static int open_set(struct dataset **out, const char *path, const char *labels, const char *from,
+                    const struct classes *names, struct error *err) {
+    struct source_options options = {.from = from, .labels = labels};
+    return dataset_open(out, path, &options, true, names && names->count ? names : NULL, err);
+}
+
+static int open_train(struct feed *feed, const struct settings *settings,
+                      const struct model *model, const struct classes *classes,
+                      struct error *err) {
+    int status = open_set(&feed->train, settings->data, settings->labels, settings->from, classes,
+                          err);
+    return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
+}
+
+static int open_test(struct feed *feed, const struct settings *settings, const struct model *model,
+                     const struct classes *classes, struct error *err) {
+    if (!settings->test)
+        return STATUS_OK;
+    int status = open_set(&feed->test, settings->test, settings->test_labels, NULL, classes, err);
+    return status ? status : check_set(feed, feed->test, settings->test, false, model, err);
+}
+
+// Labels are numbered as in the earlier run, else as in the training set, else,
+// for a stream, which tells its names as it goes, as in the test set.
+static int open_sets(struct feed *feed, const struct settings *settings, const struct model *model,
+                     const struct classes *classes, struct error *err) {
+    int status;
+    if (strcmp(settings->data, "-") != 0) {
+        status = open_train(feed, settings, model, classes, err);
+        return status ? status
+                      : open_test(feed, settings, model, dataset_classes(feed->train), err);
+    }
+    status = open_test(feed, settings, model, classes, err);
+    if (!status)
+        status = open_stream(feed, settings, feed->test ? dataset_classes(feed->test) : classes,
+                             err);
+    return status;
+}
+
+int feed_open(struct feed *feed, const struct settings *settings, const struct model *model,
+              const struct classes *classes, struct error *err) {
+    *feed = (struct feed){0};
+    int status = open_ops(feed, settings, model, err);
+    if (!status)
+        status = open_sets(feed, settings, model, classes, err);
+    if (status)
+        feed_close(feed);
+    return status;
+}
+
+void feed_close(struct feed *feed) {
+    dataset_close(feed->train);
+    dataset_close(feed->test);
+    source_close(feed->source);
+    classes_free(&feed->classes);
+    ops_free(feed->augment);
+    ops_free(feed->input);
+    *feed = (struct feed){0};
+}
+
+json_t *feed_describe(const char *path, const struct dataset *dataset) {
+    char digest[16];
+    if (!dataset)
+        return json_pack("{s:s, s:n, s:n}", "path", path, "samples", "digest");
+    snprintf(digest, sizeof digest, "%08x", (unsigned)dataset_digest(dataset));
+    return json_pack("{s:s, s:I, s:s}", "path", path, "samples",
+                     (json_int_t)dataset_count(dataset), "digest", digest);
+}
+
+// --- loaders --------------------------------------------------------------------------
+
+static int ahead(int batch, int threads) {
+    int most = AHEAD_SAMPLES / batch;
+    int batches = most > AHEAD_MOST ? AHEAD_MOST : most;
+    return batches > threads + 2 ? batches : threads + 2;
+}
+
+static struct loader_config config_of(const struct feed *feed, const struct settings *settings,
+                                      const struct model *model, int batch, int threads) {
+    const struct shape shape = model_input(model)->out;
+    return (struct loader_config){
+        .input = feed->input,
+        .channels = shape.c,
+        .height = shape.h,
+        .width = shape.w,
+        .classes = model_classes(model),
+        .batch = batch,
+        .seed = (uint64_t)settings->seed,
+        .threads = (int)settings->loaders,
+        .ahead = ahead(batch, threads),
+    };
+}
+
+int feed_train(const struct feed *feed, const struct settings *settings, const struct model *model,
+               uint64_t epochs, uint64_t first, int threads, struct loader **out,
+               struct error *err) {
+    struct loader_config config = config_of(feed, settings, model, (int)settings->batch, threads);
+    config.dataset = feed->train;
+    config.source = feed->source;
+    config.names = &feed->classes;
+    config.augment = feed->augment;
+    config.epochs = epochs;
+    config.first_number = first;
+    config.shuffle = true;
+    return loader_start(out, &config, err);
+}
+
+int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
+              int batch, struct loader **out, struct error *err) {
+    struct loader_config config = config_of(feed, settings, model, batch, (int)settings->loaders);
+    config.dataset = feed->test;
+    config.epochs = 1;
+    return loader_start(out, &config, err);
+}

@@ -1,0 +1,41 @@
+// The data of a run: opened, and checked against the model before training.
+#ifndef ADAM_TRAIN_FEED_H
+#define ADAM_TRAIN_FEED_H
+
+#include "data/loader.h"
+#include "model/model.h"
+#include "train/settings.h"
+
+struct feed {
+    struct dataset *train;        // or, for one pass of standard input:
+    struct source *source;
+    struct dataset *test;         // NULL: none
+    struct classes classes;       // of the source; grows as it is read
+    struct ops *augment, *input;
+};
+
+// All of standard input into the records file settings->spool: from then on it is
+// a set like any other, in random order from the first epoch on, and a stopped
+// run can go on with it. The settings name the file afterwards.
+int feed_spool(struct settings *settings, bool force, struct error *err);
+
+// `classes` are the names of an earlier run (perhaps none), to which labels are
+// mapped. A picture of another shape than the model's input, or more classes than
+// it has outputs, is STATUS_DATA and names both. STATUS_USAGE, STATUS_NOINPUT,
+// STATUS_DATA, STATUS_IO.
+int feed_open(struct feed *feed, const struct settings *settings, const struct model *model,
+              const struct classes *classes, struct error *err);
+void feed_close(struct feed *feed);
+
+// {"path", "samples", "digest"} of a set, for metrics and manifests; samples is
+// null for a stream.
+json_t *feed_describe(const char *path, const struct dataset *dataset);
+
+// Loaders of both sets, that the caller stops.
+int feed_train(const struct feed *feed, const struct settings *settings, const struct model *model,
+               uint64_t epochs, uint64_t first, int threads, struct loader **out,
+               struct error *err);
+int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
+              int batch, struct loader **out, struct error *err);
+
+#endif

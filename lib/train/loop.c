@@ -1,0 +1,197 @@
+#include "train/loop.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/loop_threads.h"
+
+// --- for one thread -------------------------------------------------------------
+
+bool loop_claim(struct loop *loop) {
+    uint64_t number = atomic_load(&loop->next);
+    do {
+        if (number >= atomic_load(&loop->until))
+            return false;
+    } while (!atomic_compare_exchange_weak(&loop->next, &number, number + 1));
+    return true;
+}
+
+struct batch *seat_take(struct seat *seat) {
+    double waited = atomic_load_explicit(&seat->waited, memory_order_relaxed);
+    struct batch *batch = loader_take(seat->loop->config.loader, &waited);
+    atomic_store_explicit(&seat->waited, waited, memory_order_relaxed);
+    if (!batch)
+        atomic_store(&seat->loop->exhausted, true);
+    return batch;
+}
+
+void seat_count(struct seat *seat, int samples, double loss) {
+    uint64_t n = atomic_load_explicit(&seat->samples, memory_order_relaxed);
+    double sum = atomic_load_explicit(&seat->loss, memory_order_relaxed);
+    atomic_store_explicit(&seat->samples, n + (uint64_t)samples, memory_order_relaxed);
+    atomic_store_explicit(&seat->loss, sum + loss, memory_order_relaxed);
+}
+
+void loop_diverge(struct loop *loop, double loss) {
+    if (atomic_exchange(&loop->diverged, true))
+        return;
+    atomic_store(&loop->diverged_loss, loss);
+    loop_pause(loop);
+}
+
+float loop_rate(const struct loop *loop, uint64_t number) {
+    return (float)schedule_rate(loop->config.schedule, pace_epoch(&loop->config.pace, number));
+}
+
+// The context is the thread's own: allocated, and first touched, by it.
+static int open_context(struct seat *seat) {
+    const struct loop_config *config = &seat->loop->config;
+    int most = config->sync ? step_chunk(config->batch) : config->batch;
+    int status = net_open(&seat->net, config->model, config->kernels, most, NET_TRAIN, &seat->err);
+    if (status || config->sync)
+        return status;
+    size_t n = config->model->parameter_count;
+    arena_take(&seat->arena, n, sizeof(float));
+    if (!arena_open(&seat->arena))
+        return error_set(&seat->err, STATUS_IO, "out of memory for the gradient of thread %d",
+                         seat->index);
+    seat->gradient = arena_take(&seat->arena, n, sizeof(float));
+    return STATUS_OK;
+}
+
+static void park(struct loop *loop) {
+    if (atomic_fetch_sub(&loop->running, 1) == 1)
+        gate_open(&loop->end);
+}
+
+// Waits for a round after `round`; false when the loop is closed.
+static bool await_round(struct loop *loop, uint32_t *round) {
+    uint32_t seen = gate_look(&loop->begin);
+    while (atomic_load(&loop->round) == *round && !atomic_load(&loop->closing)) {
+        gate_wait(&loop->begin, seen, -1);
+        seen = gate_look(&loop->begin);
+    }
+    *round = atomic_load(&loop->round);
+    return !atomic_load(&loop->closing);
+}
+
+static void *train_thread(void *self) {
+    struct seat *seat = self;
+    uint32_t round = 0;
+    open_context(seat);
+    park(seat->loop);
+    while (await_round(seat->loop, &round)) {
+        if (seat->loop->config.sync)
+            loop_sync(seat);
+        else
+            loop_async(seat);
+        park(seat->loop);
+    }
+    net_close(seat->net);
+    arena_close(&seat->arena);
+    return NULL;
+}
+
+// --- for the caller ---------------------------------------------------------------
+
+// By the clock: what was drawn but not trained on (the loader was cancelled) does
+// not count.
+uint64_t loop_next(const struct loop *loop) {
+    const struct loop_config *config = &loop->config;
+    return config->first + config->home->ops->clock(config->home) - loop->first_clock;
+}
+
+void loop_start(struct loop *loop, uint64_t until) {
+    atomic_store(&loop->next, loop_next(loop));
+    atomic_store(&loop->until, until);
+    atomic_store(&loop->running, loop->config.threads);
+    atomic_fetch_add(&loop->round, 1);
+    gate_open(&loop->begin);
+}
+
+bool loop_wait(struct loop *loop, double seconds) {
+    uint32_t seen = gate_look(&loop->end);
+    if (atomic_load(&loop->running) > 0)
+        gate_wait(&loop->end, seen, seconds);
+    return atomic_load(&loop->running) == 0;
+}
+
+void loop_pause(struct loop *loop) {
+    atomic_store(&loop->until, 0);
+}
+
+struct loop_sums loop_sums(const struct loop *loop) {
+    struct loop_sums sums = {0};
+    for (int i = 0; i < loop->started; i++) {
+        const struct seat *seat = &loop->seats[i];
+        sums.samples += atomic_load_explicit(&seat->samples, memory_order_relaxed);
+        sums.loss += atomic_load_explicit(&seat->loss, memory_order_relaxed);
+        sums.waited += atomic_load_explicit(&seat->waited, memory_order_relaxed);
+    }
+    return sums;
+}
+
+bool loop_exhausted(const struct loop *loop) {
+    return atomic_load(&loop->exhausted);
+}
+
+bool loop_diverged(const struct loop *loop, double *loss) {
+    *loss = atomic_load(&loop->diverged_loss);
+    return atomic_load(&loop->diverged);
+}
+
+static int start_threads(struct loop *loop, struct error *err) {
+    size_t bytes = (size_t)loop->config.threads * sizeof *loop->seats;
+    loop->seats = aligned_alloc(MEM_ALIGN, bytes);
+    if (!loop->seats)
+        return error_nomem(err);
+    memset(loop->seats, 0, bytes);
+    atomic_store(&loop->running, loop->config.threads);
+    for (int i = 0; i < loop->config.threads; i++) {
+        struct seat *seat = &loop->seats[i];
+        *seat = (struct seat){.loop = loop, .index = i};
+        if (pthread_create(&seat->thread, NULL, train_thread, seat))
+            return error_set(err, STATUS_IO, "cannot start training thread %d", i);
+        loop->started++;
+    }
+    while (!loop_wait(loop, -1))
+        continue;
+    for (int i = 0; i < loop->started; i++) {
+        if (loop->seats[i].err.status) {
+            *err = loop->seats[i].err;
+            return err->status;
+        }
+    }
+    return STATUS_OK;
+}
+
+int loop_open(struct loop **out, const struct loop_config *config, struct error *err) {
+    struct loop *loop = aligned_alloc(MEM_ALIGN, sizeof *loop);
+    if (!loop)
+        return error_nomem(err);
+    memset(loop, 0, sizeof *loop);
+    loop->config = *config;
+    loop->first_clock = config->home->ops->clock(config->home);
+    int status = config->sync ? step_open(&loop->step, config, err) : STATUS_OK;
+    if (!status)
+        status = start_threads(loop, err);
+    if (status)
+        loop_close(loop);
+    else
+        *out = loop;
+    return status;
+}
+
+void loop_close(struct loop *loop) {
+    if (!loop)
+        return;
+    loop_pause(loop);
+    atomic_store(&loop->closing, true);
+    gate_open(&loop->begin);
+    for (int i = 0; i < loop->started; i++)
+        pthread_join(loop->seats[i].thread, NULL);
+    step_close(&loop->step);
+    free(loop->seats);
+    free(loop);
+}

@@ -1,0 +1,55 @@
+// "we access and update the shared model weights locally without using locks.
+//  Each thread computes weight updates and updates the shared model weights. This
+//  introduces some races as well as potentially modifying weights based on stale
+//  weight values that were used to compute the weight updates but have since been
+//  changed by other threads. We are still able to train models to convergence
+//  despite this since the weight updates are associative and commutative and
+//  because neural networks are resilient and can overcome the small amount of
+//  noise that this introduces." (Adam 3.2.2)
+#include <math.h>
+
+#include "train/loop_threads.h"
+
+// One layer's gradient is whole: it goes to the weights at once, while the
+// backward pass goes on below. One that is not finite is refused.
+static void layer_ready(void *self, const struct layer *layer, const float *ready) {
+    struct seat *seat = self;
+    const struct loop_config *config = &seat->loop->config;
+    float *gradient = seat->gradient + layer->weights.offset;
+    if (atomic_load_explicit(&seat->loop->diverged, memory_order_relaxed))
+        return;
+    if (!optimizer_accepts(config->kernels, layer, ready)) {
+        loop_diverge(seat->loop, NAN);
+        return;
+    }
+    optimizer_clip(config->optimizer, config->kernels, layer, gradient);
+    config->home->ops->add(config->home, seat->index, layer, gradient, seat->rate);
+}
+
+static void train(struct seat *seat, const struct batch *batch) {
+    const struct loop_config *config = &seat->loop->config;
+    const float *weights = config->home->ops->weights(config->home, seat->index);
+    seat->rate = loop_rate(seat->loop, batch->number);
+    net_forward(seat->net, weights, batch->input, batch->n, batch->draw, config->seed);
+    double loss = net_loss(seat->net, batch->label);
+    if (!isfinite(loss)) {
+        loop_diverge(seat->loop, loss / batch->n);
+        return;
+    }
+    net_backward(seat->net, weights, batch->label, 1.0f / (float)batch->n, seat->gradient,
+                 layer_ready, seat);
+    if (atomic_load(&seat->loop->diverged))
+        return;
+    config->home->ops->add_clock(config->home);
+    seat_count(seat, batch->n, loss);
+}
+
+void loop_async(struct seat *seat) {
+    while (loop_claim(seat->loop)) {
+        struct batch *batch = seat_take(seat);
+        if (!batch)
+            return;
+        train(seat, batch);
+        loader_give_back(seat->loop->config.loader, batch);
+    }
+}

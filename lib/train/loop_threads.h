@@ -1,0 +1,73 @@
+// What the parts of the training loop share. Inside lib/train/loop*.c only.
+#ifndef ADAM_TRAIN_LOOP_THREADS_H
+#define ADAM_TRAIN_LOOP_THREADS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/gate.h"
+#include "core/mem.h"
+#include "train/loop.h"
+
+// One training thread. The counters are written by it alone, read by the caller.
+struct seat {
+    _Alignas(MEM_ALIGN) struct loop *loop;
+    int index;
+    pthread_t thread;
+    struct net *net;
+    struct arena arena;
+    float *gradient; // asynchronous: this thread's
+    float rate;      // of the mini-batch in hand
+    struct error err;
+    _Atomic uint64_t samples;
+    _Atomic double loss, waited;
+};
+
+// One synchronous mini-batch.
+struct step {
+    struct meeting meeting;
+    struct batch *batch; // NULL: none, the threads park
+    float rate;
+    int chunk;        // samples of a chunk
+    int chunks;       // of this mini-batch
+    float *gradients; // one a chunk, one behind the other
+    size_t stride;    // floats from one to the next
+    double *losses;   // one a chunk
+    _Atomic int next_chunk, next_layer;
+    _Atomic size_t next_slice;
+    atomic_bool refused; // the gradient is not finite
+};
+
+struct loop {
+    struct loop_config config;
+    struct seat *seats;
+    int started;
+    uint64_t first_clock; // of the home, when the loop was opened
+    struct step step;
+    _Alignas(MEM_ALIGN) _Atomic uint64_t next;  // the mini-batch to train on next
+    _Alignas(MEM_ALIGN) _Atomic uint64_t until; // not this one any more
+    atomic_bool closing, exhausted, diverged;
+    _Atomic double diverged_loss;
+    _Atomic int running;
+    _Atomic uint32_t round; // grows with each loop_start
+    struct gate begin, end; // a round begins; the last thread has parked
+};
+
+// Draws the next mini-batch for the caller; false: the round is over.
+bool loop_claim(struct loop *loop);
+// The next batch of the loader, or NULL; counts the waiting.
+struct batch *seat_take(struct seat *seat);
+void seat_count(struct seat *seat, int samples, double loss);
+void loop_diverge(struct loop *loop, double loss);
+float loop_rate(const struct loop *loop, uint64_t number);
+
+// One round of one thread.
+void loop_async(struct seat *seat);
+void loop_sync(struct seat *seat);
+
+// The step's buffers, whose size depends on the mini-batch and the model alone.
+int step_open(struct step *step, const struct loop_config *config, struct error *err);
+void step_close(struct step *step);
+int step_chunk(int batch);
+
+#endif

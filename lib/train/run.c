@@ -1,0 +1,536 @@
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "train/evaluate.h"
+#include "train/feed.h"
+#include "train/loop.h"
+#include "train/metrics.h"
+
+#define POLL 0.1 // seconds between two looks at what the caller wishes
+
+enum {
+    EPOCHS = 10,     // where nothing is said
+    TEST_BATCH = 64, // samples that one thread tests at once
+};
+
+struct run {
+    struct run_config *config;
+    const struct model *model;
+    const struct kernels *kernels;
+    struct feed feed;
+    struct schedule schedule;
+    struct home *home;
+    struct loader *loader;
+    struct loop *loop;
+    struct metrics *metrics;
+    struct pace pace;
+    int threads;
+    uint64_t epochs;
+    uint64_t number, last; // the mini-batch to train on next; the one behind the end
+    uint64_t first_samples; // trained on before this process
+    uint64_t saved; // the mini-batch before which that was done last
+    double every_epochs, every_seconds; // checkpoints
+    double started, trained, last_save; // seconds
+    struct loop_sums reported; // as of the last "train" line
+    double reported_trained;
+    double top1; // below 0: never tested
+    bool stop, save, ended;
+};
+
+// --- talk -----------------------------------------------------------------------------
+
+static void say(const struct run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const struct run *run, const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    run->config->hooks.say(run->config->hooks.self, text);
+}
+
+// JSON has no number for what is not finite.
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static double rate_now(const struct run *run, uint64_t batch_number) {
+    return schedule_rate(&run->schedule, pace_epoch(&run->pace, batch_number));
+}
+
+// A line of metrics.jsonl; what cannot be written never ends a run.
+static void report(struct run *run, const char *event, json_t *fields) {
+    struct error err = {0};
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    json_t *line = json_pack("{s:I, s:f, s:I}", "step", (json_int_t)checkpoint->clock, "epoch",
+                             checkpoint->epoch, "samples", (json_int_t)checkpoint->samples);
+    json_object_update(line, fields);
+    json_decref(fields);
+    if (metrics_write(run->metrics, event, line, &err))
+        say(run, "warning: %s; the run goes on", err.text);
+}
+
+static void report_start(struct run *run) {
+    const struct run_config *config = run->config;
+    const struct settings *settings = &config->settings;
+    json_t *fields = json_pack(
+        "{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "command", config->command,
+        "version", ADAM_VERSION, "seed", (json_int_t)settings->seed, "threads", run->threads,
+        "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "cpu",
+        run->kernels->name, "model", run->model->name, "parameters",
+        (json_int_t)run->model->parameter_count, "connections",
+        (json_int_t)run->model->connections, "resumed", json_boolean(config->resumed));
+    json_object_set_new(fields, "train", feed_describe(settings->data, run->feed.train));
+    if (run->feed.test)
+        json_object_set_new(fields, "test", feed_describe(settings->test, run->feed.test));
+    struct error err = {0};
+    if (metrics_write(run->metrics, "start", fields, &err))
+        say(run, "warning: %s; the run goes on", err.text);
+}
+
+// Where the run stands, from the sums of the loop.
+static void locate(struct run *run) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    run->number = loop_next(run->loop);
+    checkpoint->clock = run->home->ops->clock(run->home);
+    checkpoint->samples = run->first_samples + loop_sums(run->loop).samples;
+    checkpoint->epoch = pace_epoch(&run->pace, run->number);
+}
+
+static void report_train(struct run *run) {
+    struct loop_sums now = loop_sums(run->loop);
+    double samples = (double)(now.samples - run->reported.samples);
+    double seconds = run->trained - run->reported_trained;
+    if (samples <= 0 || seconds <= 0)
+        return;
+    locate(run);
+    json_t *fields = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}", //
+                               "loss", number((now.loss - run->reported.loss) / samples), //
+                               "rate", rate_now(run, run->number),                        //
+                               "images_per_s", samples / seconds,                         //
+                               "connections_per_s",
+                               samples / seconds * (double)run->model->connections, //
+                               "wait",
+                               (now.waited - run->reported.waited) / (seconds * run->threads), //
+                               "seconds", seconds);
+    report(run, "train", fields);
+    run->reported = now;
+    run->reported_trained = run->trained;
+}
+
+static void show_progress(struct run *run, const char *doing) {
+    struct loop_sums now = loop_sums(run->loop);
+    double samples = (double)(now.samples - run->reported.samples);
+    double seconds = run->trained - run->reported_trained;
+    struct run_progress progress = {.epochs = (double)run->epochs, .doing = doing};
+    uint64_t next = loop_next(run->loop);
+    progress.epoch = pace_epoch(&run->pace, next);
+    progress.rate = rate_now(run, next);
+    progress.loss = samples > 0 ? (now.loss - run->reported.loss) / samples : NAN;
+    progress.samples_per_s = seconds > 0 ? samples / seconds : 0;
+    if (seconds > 0)
+        progress.waiting = (now.waited - run->reported.waited) / (seconds * run->threads);
+    double left = ((double)run->epochs - progress.epoch) * (double)run->pace.samples;
+    bool known = run->pace.samples > 0 && progress.samples_per_s > 0;
+    progress.seconds_left = known ? left / progress.samples_per_s : -1;
+    run->config->hooks.progress(run->config->hooks.self, &progress);
+}
+
+// --- testing and saving -----------------------------------------------------------------
+
+static int stop_testing(void *self, const struct batch *batch, int i, const float *scores,
+                        struct error *err) {
+    struct run *run = self;
+    (void)scores;
+    if (i > 0 || batch->number % 16)
+        return STATUS_OK;
+    show_progress(run, "testing");
+    if (run->config->hooks.wish(run->config->hooks.self) != RUN_STOP)
+        return STATUS_OK;
+    return error_set(err, STATUS_STOPPED, "stopped while testing");
+}
+
+static int run_test(struct run *run, struct tally *tally, struct error *err) {
+    struct loader *loader;
+    int status =
+        feed_test(&run->feed, &run->config->settings, run->model, TEST_BATCH, &loader, err);
+    if (status)
+        return status;
+    status = evaluate(tally, run->model, run->kernels, run->config->checkpoint.parameters, loader,
+                      TEST_BATCH, run->threads, stop_testing, run, err);
+    struct error load = {0};
+    if (loader_stop(loader, &load) && !status) {
+        *err = load;
+        return error_context(err, "%s", run->config->settings.test);
+    }
+    return status;
+}
+
+static int test(struct run *run, struct error *err) {
+    struct tally tally;
+    double before = clock_seconds();
+    int status = tally_init(&tally, model_classes(run->model), err);
+    if (status)
+        return status;
+    status = run_test(run, &tally, err);
+    if (status == STATUS_OK) {
+        run->top1 = tally_top1(&tally);
+        report(run, "eval",
+               json_pack("{s:f, s:f, s:o, s:I, s:f}", "top1", run->top1, "top5",
+                         tally_top5(&tally), "loss", number(tally_loss(&tally)), "samples_tested",
+                         (json_int_t)tally.samples, "seconds", clock_seconds() - before));
+        say(run, "epoch %.4g: test accuracy %.2f%% (%" PRIu64 " of %" PRIu64 "), loss %.4g",
+            run->config->checkpoint.epoch, 100 * run->top1, tally.top1, tally.samples,
+            tally_loss(&tally));
+    }
+    tally_free(&tally);
+    if (status != STATUS_STOPPED)
+        return status;
+    run->stop = true;
+    return STATUS_OK;
+}
+
+// Names of a stream are known as far as it has been read.
+static int collect_names(struct run *run, struct error *err) {
+    if (!run->feed.source)
+        return STATUS_OK;
+    return loader_names(run->loader, &run->config->checkpoint.classes, err);
+}
+
+static int save(struct run *run, struct error *err) {
+    const struct run_config *config = run->config;
+    double before = clock_seconds();
+    show_progress(run, "saving");
+    int status = collect_names(run, err);
+    if (!status)
+        status = checkpoint_save(&config->checkpoint, config->folder,
+                                 (int)config->settings.keep_last, err);
+    run->last_save = clock_seconds();
+    run->save = false;
+    if (status)
+        return status;
+    run->saved = run->number;
+    char *path = run_folder_checkpoint(config->folder, config->checkpoint.clock);
+    report(run, "checkpoint",
+           json_pack("{s:s, s:f}", "path", path ? path : config->folder, "seconds",
+                     run->last_save - before));
+    free(path);
+    return STATUS_OK;
+}
+
+// --- stretches --------------------------------------------------------------------------
+
+// The first multiple of `every` epochs behind mini-batch `number`.
+static uint64_t next_multiple(const struct run *run, double every) {
+    if (every <= 0 || run->pace.samples == 0)
+        return run->last;
+    double k = floor(pace_epoch(&run->pace, run->number) / every + 1e-9);
+    uint64_t at;
+    do
+        at = pace_number(&run->pace, ++k * every);
+    while (at <= run->number);
+    return at < run->last ? at : run->last;
+}
+
+static bool save_is_due(const struct run *run) {
+    return run->every_seconds > 0 && clock_seconds() - run->last_save >= run->every_seconds;
+}
+
+// Lets the threads train up to `until`, or until the caller wishes otherwise.
+static void train(struct run *run, uint64_t until) {
+    const struct run_hooks *hooks = &run->config->hooks;
+    double before = clock_seconds(), base = run->trained;
+    loop_start(run->loop, until);
+    while (!loop_wait(run->loop, POLL)) {
+        enum run_wish wish = hooks->wish(hooks->self);
+        run->trained = base + clock_seconds() - before;
+        run->stop |= wish == RUN_STOP;
+        run->save |= wish == RUN_SAVE || save_is_due(run);
+        if (run->stop || run->save)
+            loop_pause(run->loop);
+        // Threads that wait for a pipe would wait for as long as it is silent.
+        if (run->stop && run->feed.source)
+            loader_cancel(run->loader);
+        if (run->trained - run->reported_trained >= run->config->settings.metrics_every)
+            report_train(run);
+        show_progress(run, NULL);
+    }
+    run->trained = base + clock_seconds() - before;
+    report_train(run);
+    locate(run);
+}
+
+static int diverged(struct run *run, double loss, struct error *err) {
+    const struct checkpoint *checkpoint = &run->config->checkpoint;
+    report(run, "nan", json_pack("{s:o}", "loss", number(loss)));
+    report(run, "stop", json_pack("{s:s}", "reason", "nan"));
+    return error_set(err, STATUS_DIVERGED,
+                     "the loss is no longer finite at mini-batch %" PRIu64
+                     " (epoch %.4g, rate %g): the update was refused; the last good checkpoint is "
+                     "%s/latest, if there is one; try a lower --rate, a --warmup or --clip",
+                     checkpoint->clock, checkpoint->epoch, rate_now(run, run->number),
+                     run->config->folder);
+}
+
+static int stopped(struct run *run, struct error *err) {
+    report(run, "stop", json_pack("{s:s}", "reason", "signal"));
+    return error_set(err, STATUS_STOPPED,
+                     "stopped at epoch %.4g, all is saved; go on with --resume %s",
+                     run->config->checkpoint.epoch, run->config->folder);
+}
+
+// One stretch and what is due behind it.
+static int stretch(struct run *run, struct error *err) {
+    double loss;
+    int status = STATUS_OK;
+    uint64_t test_at = next_multiple(run, (double)run->config->settings.eval_every);
+    uint64_t save_at = next_multiple(run, run->every_epochs);
+    train(run, test_at < save_at ? test_at : save_at);
+    if (loop_diverged(run->loop, &loss))
+        return diverged(run, loss, err);
+    run->ended = run->number >= run->last || (loop_exhausted(run->loop) && !run->stop);
+    bool test_due = run->number == test_at || run->ended;
+    if (run->feed.test && test_due && !run->stop && !loader_failed(run->loader))
+        status = test(run, err);
+    bool save_due = run->number == save_at || run->ended || run->stop || run->save;
+    if (!status && save_due && run->saved != run->number)
+        status = save(run, err);
+    return !status && run->stop ? stopped(run, err) : status;
+}
+
+static int done(struct run *run, struct error *err) {
+    const struct checkpoint *checkpoint = &run->config->checkpoint;
+    json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - run->started, "top1",
+                               run->top1 < 0 ? json_null() : json_real(run->top1));
+    json_t *last = json_pack("{s:I, s:f, s:O}", "step", (json_int_t)checkpoint->clock, "epoch",
+                             checkpoint->epoch, "top1", json_object_get(fields, "top1"));
+    char *line = json_line(last);
+    int status = line ? run_folder_done(run->config->folder, line, err) : error_nomem(err);
+    free(line);
+    json_decref(last);
+    report(run, "done", fields);
+    return status;
+}
+
+static int train_all(struct run *run, struct error *err) {
+    int status = STATUS_OK;
+    run->ended = run->number >= run->last;
+    if (run->ended) {
+        say(run, "nothing to do: all %" PRIu64 " epochs are done; --epochs gives more",
+            run->epochs);
+        return STATUS_OK;
+    }
+    while (!status && !run->ended)
+        status = stretch(run, err);
+    if (status)
+        return status;
+    // The loader's threads end here, and say whether they came to the end of the data.
+    loop_close(run->loop);
+    run->loop = NULL;
+    status = loader_stop(run->loader, err);
+    run->loader = NULL;
+    if (status)
+        return error_context(err, "%s", run->config->settings.data);
+    return done(run, err);
+}
+
+// --- beginning and end ------------------------------------------------------------------
+
+static int make_parameters(struct run *run, struct error *err) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    size_t n = run->model->parameter_count;
+    bool needed = optimizer_state_name(checkpoint->optimizer.rule) != NULL;
+    if (!needed) {
+        free(checkpoint->state);
+        checkpoint->state = NULL;
+    } else if (!checkpoint->state) {
+        checkpoint->state = mem_floats(n);
+    }
+    if (!checkpoint->parameters) {
+        checkpoint->parameters = mem_floats(n);
+        if (checkpoint->parameters)
+            model_init(run->model, checkpoint->parameters, checkpoint->seed);
+    }
+    if (!checkpoint->parameters || (needed && !checkpoint->state))
+        return error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
+                         run->model->name);
+    return STATUS_OK;
+}
+
+// The optimizer's state goes on only under the same rule.
+static int choose_rule(struct run *run, struct error *err) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    enum rule before = checkpoint->optimizer.rule;
+    int status = settings_optimizer(&run->config->settings, &checkpoint->optimizer, err);
+    if (!status && checkpoint->optimizer.rule != before) {
+        free(checkpoint->state);
+        checkpoint->state = NULL;
+    }
+    return status;
+}
+
+static void set_range(struct run *run) {
+    const struct settings *settings = &run->config->settings;
+    const struct checkpoint *checkpoint = &run->config->checkpoint;
+    bool stream = run->feed.source != NULL;
+    run->pace.batch = (uint64_t)settings->batch;
+    if (stream) {
+        int64_t count = source_count(run->feed.source);
+        run->pace.samples = count > 0 ? (uint64_t)count : 0;
+        run->epochs = 1;
+        run->number = checkpoint->samples / run->pace.batch;
+        run->last = UINT64_MAX;
+    } else {
+        run->pace.samples = dataset_count(run->feed.train);
+        run->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : EPOCHS;
+        run->number = pace_number(&run->pace, checkpoint->epoch);
+        run->last = run->epochs * pace_per_epoch(&run->pace);
+    }
+    run->first_samples = checkpoint->samples;
+    run->saved = run->config->resumed ? run->number : UINT64_MAX;
+}
+
+// What the checkpoints record of this run; the same for the same settings and
+// data, so that two runs can be compared byte by byte.
+static int record(struct run *run, struct error *err) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    const struct settings *settings = &run->config->settings;
+    json_t *before = checkpoint->run;
+    const char *digest =
+        json_string_value(json_object_get(json_object_get(before, "train"), "digest"));
+    json_t *train = feed_describe(settings->data, run->feed.train);
+    const char *now = json_string_value(json_object_get(train, "digest"));
+    if (run->config->resumed && digest && now && strcmp(digest, now) != 0)
+        say(run, "note: %s is not the training set of before (digest %s, was %s)", settings->data,
+            now, digest);
+    checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
+    if (checkpoint->run && run->feed.test)
+        json_object_set_new(checkpoint->run, "test",
+                            feed_describe(settings->test, run->feed.test));
+    json_decref(before);
+    return checkpoint->run ? STATUS_OK : error_nomem(err);
+}
+
+static int keep_names(struct run *run, struct error *err) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    const struct classes *names = run->feed.train ? dataset_classes(run->feed.train) : NULL;
+    int status = STATUS_OK, label;
+    for (int i = 0; names && !status && i < names->count; i++)
+        status = classes_label(&checkpoint->classes, names->names[i], &label, err);
+    return status;
+}
+
+static int open_data(struct run *run, struct error *err) {
+    const struct run_config *config = run->config;
+    int status =
+        feed_open(&run->feed, &config->settings, run->model, &config->checkpoint.classes, err);
+    if (!status)
+        status = keep_names(run, err);
+    if (!status)
+        status = record(run, err);
+    if (status)
+        return status;
+    set_range(run);
+    return settings_schedule(&config->settings, (double)run->epochs, &run->schedule, err);
+}
+
+static int open_metrics(struct run *run, struct error *err) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/metrics.jsonl", run->config->folder) < 0)
+        return error_nomem(err);
+    int status = metrics_open(&run->metrics, path, "worker", 0, err);
+    free(path);
+    return status;
+}
+
+static int open_loop(struct run *run, struct error *err) {
+    struct checkpoint *checkpoint = &run->config->checkpoint;
+    const struct settings *settings = &run->config->settings;
+    int status = home_local(&run->home, run->model, &checkpoint->optimizer, run->kernels,
+                            checkpoint->parameters, checkpoint->state, checkpoint->clock, err);
+    if (!status)
+        status = feed_train(&run->feed, settings, run->model, run->epochs, run->number,
+                            run->threads, &run->loader, err);
+    if (status)
+        return status;
+    const struct loop_config config = {
+        .model = run->model,
+        .kernels = run->kernels,
+        .optimizer = &checkpoint->optimizer,
+        .schedule = &run->schedule,
+        .home = run->home,
+        .loader = run->loader,
+        .pace = run->pace,
+        .first = run->number,
+        .threads = run->threads,
+        .batch = (int)settings->batch,
+        .sync = settings->sync,
+        .seed = (uint64_t)settings->seed,
+    };
+    return loop_open(&run->loop, &config, err);
+}
+
+static int open_run(struct run *run, struct error *err) {
+    const struct settings *settings = &run->config->settings;
+    run->started = run->last_save = clock_seconds();
+    run->model = run->config->checkpoint.model;
+    run->kernels = kernels_best();
+    run->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();
+    run->top1 = -1;
+    int status =
+        settings_checkpoint_every(settings, &run->every_epochs, &run->every_seconds, err);
+    if (!status)
+        status = choose_rule(run, err);
+    if (!status)
+        status = open_data(run, err);
+    if (!status)
+        status = make_parameters(run, err);
+    if (!status)
+        status = open_metrics(run, err);
+    if (!status)
+        status = run_folder_not_done(run->config->folder, err);
+    if (!status)
+        status = open_loop(run, err);
+    return status;
+}
+
+// A loading thread that waits for a silent pipe cannot be woken; the caller is
+// about to end the process, so what it may still touch is left as it is.
+static bool pipe_is_silent(const struct run *run) {
+    return run->loader && run->feed.source && run->stop;
+}
+
+static void close_run(struct run *run) {
+    loop_close(run->loop);
+    metrics_close(run->metrics);
+    if (pipe_is_silent(run))
+        return;
+    loader_stop(run->loader, NULL);
+    if (run->home)
+        run->home->ops->close(run->home);
+    feed_close(&run->feed);
+    checkpoint_free(&run->config->checkpoint);
+}
+
+int run_train(struct run_config *config, struct error *err) {
+    struct run run = {.config = config};
+    int status = open_run(&run, err);
+    if (!status) {
+        report_start(&run);
+        status = train_all(&run, err);
+        if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
+            report(&run, "stop", json_pack("{s:s, s:s}", "reason", "error", "error", err->text));
+    }
+    close_run(&run);
+    return status;
+}
