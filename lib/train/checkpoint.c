@@ -130,7 +130,8 @@ static char *manifest_of(const struct checkpoint *checkpoint, const struct file_
     char crc[16];
     snprintf(crc, sizeof crc, "%08" PRIx32, sum->crc);
     json_t *manifest = json_pack(
-        "{s:i, s:s, s:I, s:I, s:f, s:I, s:[{s:s, s:I, s:s}], s:O}", "v", 1, "version", ADAM_VERSION,
+        "{s:i, s:s, s:s?, s:I, s:I, s:f, s:I, s:[{s:s, s:I, s:s}], s:O}", "v", 1, "version",
+        ADAM_VERSION, "command", checkpoint->command,
         "clock", (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples, "epoch",
         checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files", "name", CHECKPOINT_FILE,
         "bytes", (json_int_t)sum->bytes, "crc32", crc, "run", checkpoint->run);

@@ -22,6 +22,7 @@ struct checkpoint {
     double epoch;     // progress
     uint64_t seed;
     json_t *run; // settings and data digests, an object
+    const char *command; // the command line, for the manifest; not owned, may be NULL
 };
 
 // Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest; then removes all but

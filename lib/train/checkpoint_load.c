@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "core/mem.h"
 #include "core/text.h"
+#include "store/crc.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_tensors.h"
 
@@ -84,7 +84,7 @@ static int check_sum(const json_t *manifest, const struct bytes *bytes, const ch
     if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != bytes->size)
         return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", bytes->size,
                          CHECKPOINT_MANIFEST, (long long)json_integer_value(size));
-    snprintf(found, sizeof found, "%08lx", crc32_z(0, bytes->data, bytes->size));
+    snprintf(found, sizeof found, "%08" PRIx32, crc32_of(0, bytes->data, bytes->size));
     if (strcmp(found, crc) != 0)
         return error_set(err, STATUS_DATA, "it is damaged: its CRC-32 is %s where %s says %s",
                          found, CHECKPOINT_MANIFEST, crc);

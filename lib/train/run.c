@@ -483,6 +483,7 @@ static int open_loop(struct run *run, struct error *err) {
 static int open_run(struct run *run, struct error *err) {
     const struct settings *settings = &run->config->settings;
     run->started = run->last_save = clock_seconds();
+    run->config->checkpoint.command = run->config->command;
     run->model = run->config->checkpoint.model;
     run->kernels = kernels_best();
     run->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();

@@ -1,0 +1,270 @@
+// adam-worker: trains a model on this machine with all its processors.
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/option.h"
+#include "cli/progress.h"
+#include "cli/talk.h"
+#include "core/mem.h"
+#include "train/feed.h"
+#include "train/run.h"
+
+#define PROGRAM "adam-worker"
+
+struct options {
+    struct settings settings;
+    const char *model, *out, *resume;
+    struct option_list set;
+    bool force, quiet;
+};
+
+// --- the command line -------------------------------------------------------------------
+
+static enum cli_next parse(struct options *o, int argc, char **argv, int *operand,
+                           struct error *err) {
+    struct settings *s = &o->settings;
+    const struct option_row rows[] = {
+        HEADING("what to train, on what"),
+        TEXT('m', "model", "FILE", &o->model, NULL, "model file, see adam-model(5)"),
+        LIST(0, "set", "LAYER.KEY=VALUE", &o->set, "override a key of a layer"),
+        TEXT('d', "data", "FILE", &s->data, NULL, "training set; - is standard input"),
+        TEXT(0, "labels", "FILE", &s->labels, NULL, "labels of an IDX or npy training set"),
+        TEXT('t', "test", "FILE", &s->test, NULL, "test set"),
+        TEXT(0, "test-labels", "FILE", &s->test_labels, NULL, "labels of an IDX or npy test set"),
+        TEXT(0, "from", "KIND", &s->from, "recognised", "kind of the training set"),
+        TEXT(0, "spool", "FILE", &s->spool, NULL, "keep standard input in FILE, for more epochs"),
+        TEXT(0, "ops", "OPS", &s->ops, NULL, "augment on the fly, see adam-prep(1)"),
+        HEADING("how"),
+        INT('e', "epochs", "N", &s->epochs, 1, 1e9, "10; 1 from a pipe", "passes over the data"),
+        INT('b', "batch", "N", &s->batch, 1, 1e6, "16", "samples of a mini-batch"),
+        INT('T', "threads", "N", &s->threads, 1, 4096, "processors", "training threads"),
+        FLAG(0, "sync", &s->sync, "all threads work on one mini-batch; same result for any number"),
+        CHOICE(0, "optimizer", "RULE", &s->optimizer, rule_names, "sgd",
+               "update rule; momentum when --momentum is given"),
+        REAL('r', "rate", "X", &s->rate, 0, 1e9, "0.01", "learning rate"),
+        TEXT(0, "schedule", "SCHEDULE", &s->schedule, "constant",
+             "constant, step:F@E,..., step:F/E, exp:F or cosine[:X]"),
+        REAL(0, "warmup", "EPOCHS", &s->warmup, 0, 1e9, "0", "let the rate grow from 0 so long"),
+        REAL(0, "momentum", "X", &s->momentum, 0, 1, "0.9 with --optimizer momentum",
+             "share of the last step that goes on"),
+        REAL(0, "decay", "X", &s->decay, 0, 1, "0", "weight decay, where a layer sets none"),
+        REAL(0, "epsilon", "X", &s->epsilon, 0, 1, "1e-8", "adagrad: added to the root"),
+        REAL(0, "clip", "X", &s->clip, 0, 1e9, "0: never", "longest gradient of a layer"),
+        INT('s', "seed", "N", &s->seed, 0, 9007199254740992.0, "1",
+            "of first weights, order, augmentation and dropout"),
+        INT(0, "loaders", "N", &s->loaders, 1, 256, "1", "threads that decode and augment"),
+        HEADING("what is kept"),
+        TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints and metrics"),
+        TEXT(0, "resume", "DIR", &o->resume, NULL, "go on with the run in DIR"),
+        FLAG('f', "force", &o->force, "replace a run, or a spool file, that exists"),
+        INT(0, "eval-every", "N", &s->eval_every, 0, 1e9, "1",
+            "epochs between two tests; 0: one at the end"),
+        TEXT(0, "checkpoint-every", "TIME", &s->checkpoint_every, "1",
+             "epochs, or minutes (15m), between two checkpoints; 0: one at the end"),
+        INT(0, "keep-last", "N", &s->keep_last, 0, 1e9, "3", "checkpoints to keep; 0: all"),
+        REAL(0, "metrics-every", "SECONDS", &s->metrics_every, 0.1, 1e9, "5",
+             "between two lines of metrics.jsonl"),
+        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+    };
+    const struct command command = {
+        .name = PROGRAM,
+        .synopsis = "--model FILE --data FILE --out DIR [options]\n--resume DIR [options]",
+        .about = "train a model on this machine",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+    };
+    return cli_parse(&command, argc, argv, operand, err);
+}
+
+static int check(const struct options *o, int argc, int operand, char **argv, struct error *err) {
+    const struct settings *s = &o->settings;
+    if (operand != argc)
+        return error_set(err, STATUS_USAGE, "unexpected '%s'; the training set is --data FILE",
+                         argv[operand]);
+    if (!o->resume && (!o->model || !s->data || !o->out))
+        return error_set(err, STATUS_USAGE, "needs %s; try '%s --help'",
+                         !o->model  ? "--model FILE"
+                         : !s->data ? "--data FILE"
+                                    : "--out DIR",
+                         PROGRAM);
+    if (o->resume && (o->model || o->out))
+        return error_set(err, STATUS_USAGE,
+                         "--resume goes on with the model and the folder of %s; leave out --%s",
+                         o->resume, o->model ? "model" : "out");
+    bool stream = s->data && !strcmp(s->data, "-");
+    if (s->spool && !stream)
+        return error_set(err, STATUS_USAGE, "--spool is for --data -");
+    if (stream && !s->spool && s->epochs > 1)
+        return error_set(err, STATUS_USAGE,
+                         "standard input can be read once; --spool FILE keeps it for %lld epochs",
+                         (long long)s->epochs);
+    return STATUS_OK;
+}
+
+// The command line as one would type it, for the record.
+static char *command_text(int argc, char **argv) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (int i = 0; f && i < argc; i++) {
+        const char *word = i ? argv[i] : PROGRAM;
+        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                            "_@%+=:,./-";
+        bool quote = !*word || word[strspn(word, plain)];
+        fputs(i ? " " : "", f);
+        fputs(quote ? "'" : "", f);
+        for (; *word; word++)
+            if (*word == '\'')
+                fputs("'\\''", f);
+            else
+                fputc(*word, f);
+        fputs(quote ? "'" : "", f);
+    }
+    if (!f || fclose(f))
+        return NULL;
+    return text;
+}
+
+// --- signals ----------------------------------------------------------------------------
+
+// Written by the handler alone; see cli/talk.c.
+static volatile sig_atomic_t saves_wanted;
+
+static void save_handler(int number) {
+    (void)number;
+    saves_wanted++;
+}
+
+static void save_on_signal(void) {
+    struct sigaction action = {.sa_handler = save_handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+// --- talk -------------------------------------------------------------------------------
+
+struct talker {
+    struct progress progress;
+    sig_atomic_t saves_seen;
+};
+
+static enum run_wish wish(void *self) {
+    struct talker *talker = self;
+    sig_atomic_t wanted = saves_wanted;
+    if (stop_requested())
+        return RUN_STOP;
+    if (wanted == talker->saves_seen)
+        return RUN_GO_ON;
+    talker->saves_seen = wanted;
+    return RUN_SAVE;
+}
+
+static void show(void *self, const struct run_progress *now) {
+    struct talker *talker = self;
+    char left[16] = "?";
+    if (!progress_due(&talker->progress))
+        return;
+    if (now->seconds_left >= 0)
+        progress_duration(left, now->seconds_left);
+    if (now->epochs > 0)
+        progress_line(&talker->progress,
+                      "epoch %.2f of %g  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
+                      now->epoch, now->epochs, now->loss, now->rate, now->samples_per_s,
+                      100 * now->waiting, now->doing ? now->doing : "left",
+                      now->doing ? "" : left);
+}
+
+static void say(void *self, const char *text) {
+    struct talker *talker = self;
+    if (talker->progress.quiet)
+        return;
+    progress_clear(&talker->progress);
+    talk_note(PROGRAM, "%s", text);
+}
+
+// --- the run ----------------------------------------------------------------------------
+
+static void say_difference(void *self, const char *name, const char *before, const char *after) {
+    char text[1200];
+    snprintf(text, sizeof text, "--%s is %s now, was %s", name, after, before);
+    say(self, text);
+}
+
+// The stored settings, over which the command line is read once more: what is
+// given there wins.
+static int resume(struct options *o, struct run_config *config, struct talker *talker, int argc,
+                  char **argv, struct error *err) {
+    int operand;
+    int status =
+        checkpoint_load(&config->checkpoint, o->resume, o->set.items, o->set.count, true, err);
+    if (status)
+        return status;
+    const json_t *stored = json_object_get(config->checkpoint.run, "settings");
+    settings_default(&o->settings);
+    settings_read(&o->settings, stored);
+    free(o->set.items);
+    o->set = (struct option_list){0};
+    if (parse(o, argc, argv, &operand, err) != CLI_RUN)
+        return STATUS_USAGE;
+    json_t *now = settings_write(&o->settings);
+    settings_compare(stored, now, say_difference, talker);
+    json_decref(now);
+    config->resumed = true;
+    config->checkpoint.seed = (uint64_t)o->settings.seed;
+    config->folder = o->resume;
+    return STATUS_OK;
+}
+
+static int start(struct options *o, struct run_config *config, struct error *err) {
+    int status =
+        model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+    if (!status)
+        status = run_folder_make(o->out, o->force, err);
+    config->checkpoint.seed = (uint64_t)o->settings.seed;
+    config->folder = o->out;
+    return status;
+}
+
+static int run(struct options *o, int argc, char **argv, struct error *err) {
+    int operand;
+    enum cli_next next = parse(o, argc, argv, &operand, err);
+    if (next != CLI_RUN)
+        return next == CLI_DONE ? STATUS_OK : STATUS_USAGE;
+    int status = check(o, argc, operand, argv, err);
+    if (status)
+        return status;
+    struct talker talker = {0};
+    progress_start(&talker.progress, o->quiet);
+    struct run_config config = {.hooks = {&talker, wish, show, say}};
+    stop_on_signals(true);
+    save_on_signal();
+    status = o->resume ? resume(o, &config, &talker, argc, argv, err) : start(o, &config, err);
+    if (!status && o->settings.spool)
+        status = feed_spool(&o->settings, o->force, err);
+    char *command = command_text(argc, argv);
+    config.command = command ? command : PROGRAM;
+    config.settings = o->settings;
+    if (status)
+        checkpoint_free(&config.checkpoint);
+    else
+        status = run_train(&config, err);
+    progress_clear(&talker.progress);
+    free(command);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct options options = {0};
+    struct error err = {0};
+    settings_default(&options.settings);
+    int status = run(&options, argc, argv, &err);
+    if (status == STATUS_STOPPED)
+        talk_note(PROGRAM, "%s", err.text);
+    else if (status != STATUS_OK)
+        talk_error(PROGRAM, &err);
+    free(options.set.items);
+    return talk_finish(PROGRAM, status);
+}
