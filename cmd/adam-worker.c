@@ -173,8 +173,7 @@ static void show(void *self, const struct run_progress *now) {
         progress_line(&talker->progress,
                       "epoch %.2f of %g  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
                       now->epoch, now->epochs, now->loss, now->rate, now->samples_per_s,
-                      100 * now->waiting, now->doing ? now->doing : "left",
-                      now->doing ? "" : left);
+                      100 * now->waiting, now->doing ? now->doing : "left", now->doing ? "" : left);
 }
 
 static void say(void *self, const char *text) {
@@ -219,8 +218,7 @@ static int resume(struct options *o, struct run_config *config, struct talker *t
 }
 
 static int start(struct options *o, struct run_config *config, struct error *err) {
-    int status =
-        model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+    int status = model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
     if (!status)
         status = run_folder_make(o->out, o->force, err);
     config->checkpoint.seed = (uint64_t)o->settings.seed;

@@ -55,10 +55,10 @@ static json_t *class_names(const struct classes *classes) {
 }
 
 static json_t *rule_of(const struct optimizer *optimizer) {
-    json_t *rule = json_pack("{s:s, s:f, s:f, s:f, s:f}", "rule", rule_names[optimizer->rule],
-                             "momentum", (double)optimizer->momentum, "decay",
-                             (double)optimizer->decay, "epsilon", (double)optimizer->epsilon,
-                             "clip", (double)optimizer->clip);
+    json_t *rule =
+        json_pack("{s:s, s:f, s:f, s:f, s:f}", "rule", rule_names[optimizer->rule], "momentum",
+                  (double)optimizer->momentum, "decay", (double)optimizer->decay, "epsilon",
+                  (double)optimizer->epsilon, "clip", (double)optimizer->clip);
     json_t *text = text_json(rule);
     json_decref(rule);
     return text;
@@ -69,13 +69,13 @@ static json_t *metadata_of(const struct checkpoint *checkpoint) {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", //
                      "format", CHECKPOINT_FORMAT, "version", ADAM_VERSION,           //
                      "model", checkpoint->model->text, "model_name", checkpoint->model->name,
-                     "input_ops", ops ? ops : "",                       //
-                     "classes", class_names(&checkpoint->classes),      //
-                     "optimizer", rule_of(&checkpoint->optimizer),      //
-                     "clock", text_count(checkpoint->clock),            //
-                     "samples", text_count(checkpoint->samples),        //
-                     "epoch", text_number(checkpoint->epoch),           //
-                     "seed", text_count(checkpoint->seed),              //
+                     "input_ops", ops ? ops : "",                  //
+                     "classes", class_names(&checkpoint->classes), //
+                     "optimizer", rule_of(&checkpoint->optimizer), //
+                     "clock", text_count(checkpoint->clock),       //
+                     "samples", text_count(checkpoint->samples),   //
+                     "epoch", text_number(checkpoint->epoch),      //
+                     "seed", text_count(checkpoint->seed),         //
                      "run", text_json(checkpoint->run));
 }
 
@@ -131,13 +131,14 @@ static char *manifest_of(const struct checkpoint *checkpoint, const struct file_
     snprintf(crc, sizeof crc, "%08" PRIx32, sum->crc);
     json_t *manifest = json_pack(
         "{s:i, s:s, s:s?, s:I, s:I, s:f, s:I, s:[{s:s, s:I, s:s}], s:O}", "v", 1, "version",
-        ADAM_VERSION, "command", checkpoint->command,
-        "clock", (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples, "epoch",
-        checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files", "name", CHECKPOINT_FILE,
-        "bytes", (json_int_t)sum->bytes, "crc32", crc, "run", checkpoint->run);
-    char *text = manifest ? json_dumps(manifest, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
-                                                     JSON_REAL_PRECISION(9))
-                          : NULL;
+        ADAM_VERSION, "command", checkpoint->command, "clock", (json_int_t)checkpoint->clock,
+        "samples", (json_int_t)checkpoint->samples, "epoch", checkpoint->epoch, "seed",
+        (json_int_t)checkpoint->seed, "files", "name", CHECKPOINT_FILE, "bytes",
+        (json_int_t)sum->bytes, "crc32", crc, "run", checkpoint->run);
+    char *text =
+        manifest
+            ? json_dumps(manifest, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9))
+            : NULL;
     json_decref(manifest);
     return text;
 }
@@ -170,8 +171,7 @@ static int sync_and_close(int fd, int status, struct error *err) {
     return status;
 }
 
-static int fill_folder(const struct checkpoint *checkpoint, const char *folder,
-                       struct error *err) {
+static int fill_folder(const struct checkpoint *checkpoint, const char *folder, struct error *err) {
     int fd;
     struct file_sum sum = {0};
     int status = open_in(folder, CHECKPOINT_FILE, &fd, err);

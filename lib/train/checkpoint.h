@@ -21,7 +21,7 @@ struct checkpoint {
     uint64_t samples; // samples trained on
     double epoch;     // progress
     uint64_t seed;
-    json_t *run; // settings and data digests, an object
+    json_t *run;         // settings and data digests, an object
     const char *command; // the command line, for the manifest; not owned, may be NULL
 };
 

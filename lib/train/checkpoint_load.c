@@ -54,8 +54,10 @@ static int read_file(struct bytes *bytes, const char *path, struct error *err) {
         return error_errno(err, STATUS_NOINPUT, "%s", path);
     int status = read_open(bytes, fd, path, err);
     close(fd);
-    if (status)
+    if (status) {
         free(bytes->data);
+        bytes->data = NULL;
+    }
     return status;
 }
 
@@ -72,15 +74,13 @@ static const json_t *manifest_entry(const json_t *manifest, const char *name) {
     return NULL;
 }
 
-static int check_sum(const json_t *manifest, const struct bytes *bytes, const char *name,
-                     struct error *err) {
-    const json_t *entry = manifest_entry(manifest, name);
+static int check_sum(const json_t *manifest, const struct bytes *bytes, struct error *err) {
+    const json_t *entry = manifest_entry(manifest, CHECKPOINT_FILE);
     const char *crc = json_string_value(json_object_get(entry, "crc32"));
     const json_t *size = json_object_get(entry, "bytes");
     char found[16];
     if (!crc || !json_is_integer(size))
-        return error_set(err, STATUS_DATA, "%s has no bytes and crc32 of %s", CHECKPOINT_MANIFEST,
-                         name);
+        return error_set(err, STATUS_DATA, "%s has no bytes and crc32 of it", CHECKPOINT_MANIFEST);
     if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != bytes->size)
         return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", bytes->size,
                          CHECKPOINT_MANIFEST, (long long)json_integer_value(size));
@@ -94,22 +94,22 @@ static int check_sum(const json_t *manifest, const struct bytes *bytes, const ch
 // A file that was copied away on its own comes without its manifest.
 static int check_manifest(const char *folder, const struct bytes *bytes, bool needed,
                           struct error *err) {
-    char path[4096];
-    struct bytes text;
+    char *path = NULL;
+    struct bytes text = {0};
     json_t *manifest = NULL;
-    snprintf(path, sizeof path, "%s/%s", folder, CHECKPOINT_MANIFEST);
-    if (!needed && access(path, F_OK))
-        return STATUS_OK;
-    int status = read_file(&text, path, err);
-    if (status)
-        return status;
-    status = json_read(&manifest, (char *)text.data, text.size, err);
-    if (status)
-        error_context(err, "%s", path);
-    else
-        status = check_sum(manifest, bytes, CHECKPOINT_FILE, err);
+    if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
+        return error_nomem(err);
+    int status = STATUS_OK;
+    if (needed || access(path, F_OK) == 0) {
+        status = read_file(&text, path, err);
+        if (!status && json_read(&manifest, (char *)text.data, text.size, err))
+            status = error_context(err, "%s", path);
+        if (!status)
+            status = check_sum(manifest, bytes, err);
+    }
     json_decref(manifest);
     free(text.data);
+    free(path);
     return status;
 }
 
@@ -139,8 +139,7 @@ static int get_json(const struct safetensors *file, const char *key, json_t **va
     return status ? error_context(err, "metadata '%s'", key) : STATUS_OK;
 }
 
-static int get_classes(const struct safetensors *file, struct classes *classes,
-                       struct error *err) {
+static int get_classes(const struct safetensors *file, struct classes *classes, struct error *err) {
     json_t *names = NULL;
     int status = get_json(file, "classes", &names, err), label;
     if (!status && (!json_is_array(names) || json_array_size(names) > CLASSES_MAX))
@@ -189,7 +188,8 @@ static int get_epoch(const struct safetensors *file, double *epoch, struct error
 
 static int get_model(const struct safetensors *file, struct model **model, const char *const *sets,
                      size_t set_count, struct error *err) {
-    const char *text = safetensors_text(file, "model"), *name = safetensors_text(file, "model_name");
+    const char *text = safetensors_text(file, "model"),
+               *name = safetensors_text(file, "model_name");
     if (!text || !name)
         return missing("model", err);
     return model_parse(model, name, text, sets, set_count, err);
@@ -251,8 +251,7 @@ static int get_tensor(const struct safetensors *file, const struct place *place,
         dims[i] = (uint64_t)parameter->dims[i];
     if (!same_shape(tensor, dims, parameter->rank))
         return error_set(err, STATUS_DATA, "tensor '%s' is %s %s where the model has F32 %s",
-                         place->name, tensor->dtype,
-                         shape_text(found, tensor->rank, tensor->dims),
+                         place->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
                          shape_text(wanted, parameter->rank, dims));
     memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
     return STATUS_OK;
@@ -294,26 +293,31 @@ static bool is_folder(const char *path) {
 }
 
 // RUN, RUN/latest and a checkpoint's folder all lead to the folder of a
-// checkpoint, a file to the folder it lies in.
-static void folder_of(const char *path, char folder[4096], char file[4096]) {
-    snprintf(folder, 4096, "%s/latest", path);
-    if (!is_folder(folder))
-        snprintf(folder, 4096, "%s", path);
-    if (is_folder(path)) {
-        snprintf(file, 4096, "%.4000s/%s", folder, CHECKPOINT_FILE);
-        return;
-    }
-    snprintf(file, 4096, "%s", path);
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash : folder, 2, "%s", slash == folder ? "/" : slash ? "" : ".");
+// checkpoint, a file to the folder it lies in. NULL when out of memory.
+static char *folder_of(const char *path) {
+    char *folder = NULL;
+    const char *slash = strrchr(path, '/');
+    if (!is_folder(path))
+        return slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : mem_string(".");
+    if (asprintf(&folder, "%s/latest", path) < 0)
+        return NULL;
+    if (is_folder(folder))
+        return folder;
+    free(folder);
+    return mem_string(path);
 }
 
-int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
-                    size_t set_count, bool state, struct error *err) {
-    char folder[4096], file[4096];
+static char *file_of(const char *path, const char *folder) {
+    char *file = NULL;
+    if (!is_folder(path))
+        return mem_string(path);
+    return asprintf(&file, "%s/%s", folder, CHECKPOINT_FILE) < 0 ? NULL : file;
+}
+
+static int load(struct checkpoint *checkpoint, const char *path, const char *folder,
+                const char *file, const char *const *sets, size_t set_count, bool state,
+                struct error *err) {
     struct bytes bytes;
-    *checkpoint = (struct checkpoint){0};
-    folder_of(path, folder, file);
     int status = read_file(&bytes, file, err);
     if (status)
         return status;
@@ -321,9 +325,18 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char 
     if (!status)
         status = from_bytes(checkpoint, &bytes, sets, set_count, state, err);
     free(bytes.data);
-    if (status == STATUS_DATA)
-        error_context(err, "%s", file);
+    return status == STATUS_DATA ? error_context(err, "%s", file) : status;
+}
+
+int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                    size_t set_count, bool state, struct error *err) {
+    *checkpoint = (struct checkpoint){0};
+    char *folder = folder_of(path), *file = folder ? file_of(path, folder) : NULL;
+    int status =
+        file ? load(checkpoint, path, folder, file, sets, set_count, state, err) : error_nomem(err);
     if (status)
         checkpoint_free(checkpoint);
+    free(file);
+    free(folder);
     return status;
 }

@@ -78,8 +78,7 @@ static int check_set(const struct feed *feed, const struct dataset *dataset, con
         return error_set(err, STATUS_DATA,
                          "%s has %d classes, but the last layer of %s (line %d) has %d units", path,
                          classes, model->name, output->line, model_classes(model));
-    int status =
-        first_picture(dataset, augmented ? feed->augment : NULL, feed->input, &image, err);
+    int status = first_picture(dataset, augmented ? feed->augment : NULL, feed->input, &image, err);
     if (!status)
         status = check_shape(model, path, &image, err);
     image_free(&image);
@@ -105,8 +104,8 @@ static int pour(struct source *source, struct sink *sink, struct error *err) {
     return status == STATUS_SKIPPED ? STATUS_DATA : status;
 }
 
-static int spool(struct source *source, const struct classes *classes, const char *path,
-                 bool force, struct error *err) {
+static int spool(struct source *source, const struct classes *classes, const char *path, bool force,
+                 struct error *err) {
     struct sink_options options = {.to = "arec", .force = force};
     struct sink *sink = NULL;
     int status = sink_open(&sink, path, &options, classes, err);
@@ -146,11 +145,10 @@ static int open_set(struct dataset **out, const char *path, const char *labels, 
     return dataset_open(out, path, &options, true, names && names->count ? names : NULL, err);
 }
 
-static int open_train(struct feed *feed, const struct settings *settings,
-                      const struct model *model, const struct classes *classes,
-                      struct error *err) {
-    int status = open_set(&feed->train, settings->data, settings->labels, settings->from, classes,
-                          err);
+static int open_train(struct feed *feed, const struct settings *settings, const struct model *model,
+                      const struct classes *classes, struct error *err) {
+    int status =
+        open_set(&feed->train, settings->data, settings->labels, settings->from, classes, err);
     return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
 }
 
@@ -174,8 +172,8 @@ static int open_sets(struct feed *feed, const struct settings *settings, const s
     }
     status = open_test(feed, settings, model, classes, err);
     if (!status)
-        status = open_stream(feed, settings, feed->test ? dataset_classes(feed->test) : classes,
-                             err);
+        status =
+            open_stream(feed, settings, feed->test ? dataset_classes(feed->test) : classes, err);
     return status;
 }
 
@@ -205,8 +203,8 @@ json_t *feed_describe(const char *path, const struct dataset *dataset) {
     if (!dataset)
         return json_pack("{s:s, s:n, s:n}", "path", path, "samples", "digest");
     snprintf(digest, sizeof digest, "%08x", (unsigned)dataset_digest(dataset));
-    return json_pack("{s:s, s:I, s:s}", "path", path, "samples",
-                     (json_int_t)dataset_count(dataset), "digest", digest);
+    return json_pack("{s:s, s:I, s:s}", "path", path, "samples", (json_int_t)dataset_count(dataset),
+                     "digest", digest);
 }
 
 // --- loaders --------------------------------------------------------------------------

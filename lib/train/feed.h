@@ -7,10 +7,10 @@
 #include "train/settings.h"
 
 struct feed {
-    struct dataset *train;        // or, for one pass of standard input:
+    struct dataset *train; // or, for one pass of standard input:
     struct source *source;
-    struct dataset *test;         // NULL: none
-    struct classes classes;       // of the source; grows as it is read
+    struct dataset *test;   // NULL: none
+    struct classes classes; // of the source; grows as it is read
     struct ops *augment, *input;
 };
 

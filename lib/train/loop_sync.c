@@ -38,9 +38,10 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
     if (!__builtin_mul_overflow(chunks, step->stride, &floats))
         step->gradients = mem_floats(floats);
     if (!step->losses || !step->gradients)
-        return error_set(err, STATUS_IO,
-                         "out of memory: a synchronous mini-batch of %d samples needs %zu gradients",
-                         config->batch, chunks);
+        return error_set(
+            err, STATUS_IO,
+            "out of memory: a synchronous mini-batch of %d samples needs %zu gradients",
+            config->batch, chunks);
     return STATUS_OK;
 }
 

@@ -34,13 +34,14 @@ struct run {
     struct pace pace;
     int threads;
     uint64_t epochs;
-    uint64_t number, last; // the mini-batch to train on next; the one behind the end
-    uint64_t first_samples; // trained on before this process
-    uint64_t saved; // the mini-batch before which that was done last
+    uint64_t number, last;              // the mini-batch to train on next; the one behind the end
+    uint64_t first_samples;             // trained on before this process
+    uint64_t saved;                     // the mini-batch before which that was done last
     double every_epochs, every_seconds; // checkpoints
     double started, trained, last_save; // seconds
-    struct loop_sums reported; // as of the last "train" line
+    struct loop_sums reported;          // as of the last "train" line
     double reported_trained;
+    struct run_progress late;
     double top1; // below 0: never tested
     bool stop, save, ended;
 };
@@ -88,8 +89,8 @@ static void report_start(struct run *run) {
         "version", ADAM_VERSION, "seed", (json_int_t)settings->seed, "threads", run->threads,
         "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "cpu",
         run->kernels->name, "model", run->model->name, "parameters",
-        (json_int_t)run->model->parameter_count, "connections",
-        (json_int_t)run->model->connections, "resumed", json_boolean(config->resumed));
+        (json_int_t)run->model->parameter_count, "connections", (json_int_t)run->model->connections,
+        "resumed", json_boolean(config->resumed));
     json_object_set_new(fields, "train", feed_describe(settings->data, run->feed.train));
     if (run->feed.test)
         json_object_set_new(fields, "test", feed_describe(settings->test, run->feed.test));
@@ -114,7 +115,7 @@ static void report_train(struct run *run) {
     if (samples <= 0 || seconds <= 0)
         return;
     locate(run);
-    json_t *fields = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}", //
+    json_t *fields = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                          //
                                "loss", number((now.loss - run->reported.loss) / samples), //
                                "rate", rate_now(run, run->number),                        //
                                "images_per_s", samples / seconds,                         //
@@ -128,22 +129,30 @@ static void report_train(struct run *run) {
     run->reported_trained = run->trained;
 }
 
-static void show_progress(struct run *run, const char *doing) {
+// What training since the last report was like; stays while nothing is trained.
+static void look_back(struct run *run) {
     struct loop_sums now = loop_sums(run->loop);
     double samples = (double)(now.samples - run->reported.samples);
     double seconds = run->trained - run->reported_trained;
-    struct run_progress progress = {.epochs = (double)run->epochs, .doing = doing};
+    if (samples <= 0 || seconds <= 0)
+        return;
+    run->late.loss = (now.loss - run->reported.loss) / samples;
+    run->late.samples_per_s = samples / seconds;
+    run->late.waiting = (now.waited - run->reported.waited) / (seconds * run->threads);
+}
+
+static void show_progress(struct run *run, const char *doing) {
+    look_back(run);
+    struct run_progress *now = &run->late;
     uint64_t next = loop_next(run->loop);
-    progress.epoch = pace_epoch(&run->pace, next);
-    progress.rate = rate_now(run, next);
-    progress.loss = samples > 0 ? (now.loss - run->reported.loss) / samples : NAN;
-    progress.samples_per_s = seconds > 0 ? samples / seconds : 0;
-    if (seconds > 0)
-        progress.waiting = (now.waited - run->reported.waited) / (seconds * run->threads);
-    double left = ((double)run->epochs - progress.epoch) * (double)run->pace.samples;
-    bool known = run->pace.samples > 0 && progress.samples_per_s > 0;
-    progress.seconds_left = known ? left / progress.samples_per_s : -1;
-    run->config->hooks.progress(run->config->hooks.self, &progress);
+    now->doing = doing;
+    now->epochs = (double)run->epochs;
+    now->epoch = pace_epoch(&run->pace, next);
+    now->rate = rate_now(run, next);
+    double left = (now->epochs - now->epoch) * (double)run->pace.samples;
+    bool known = run->pace.samples > 0 && now->samples_per_s > 0;
+    now->seconds_left = known ? left / now->samples_per_s : -1;
+    run->config->hooks.progress(run->config->hooks.self, now);
 }
 
 // --- testing and saving -----------------------------------------------------------------
@@ -186,8 +195,8 @@ static int test(struct run *run, struct error *err) {
     if (status == STATUS_OK) {
         run->top1 = tally_top1(&tally);
         report(run, "eval",
-               json_pack("{s:f, s:f, s:o, s:I, s:f}", "top1", run->top1, "top5",
-                         tally_top5(&tally), "loss", number(tally_loss(&tally)), "samples_tested",
+               json_pack("{s:f, s:f, s:o, s:I, s:f}", "top1", run->top1, "top5", tally_top5(&tally),
+                         "loss", number(tally_loss(&tally)), "samples_tested",
                          (json_int_t)tally.samples, "seconds", clock_seconds() - before));
         say(run, "epoch %.4g: test accuracy %.2f%% (%" PRIu64 " of %" PRIu64 "), loss %.4g",
             run->config->checkpoint.epoch, 100 * run->top1, tally.top1, tally.samples,
@@ -415,8 +424,7 @@ static int record(struct run *run, struct error *err) {
             now, digest);
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
     if (checkpoint->run && run->feed.test)
-        json_object_set_new(checkpoint->run, "test",
-                            feed_describe(settings->test, run->feed.test));
+        json_object_set_new(checkpoint->run, "test", feed_describe(settings->test, run->feed.test));
     json_decref(before);
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
@@ -488,8 +496,7 @@ static int open_run(struct run *run, struct error *err) {
     run->kernels = kernels_best();
     run->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();
     run->top1 = -1;
-    int status =
-        settings_checkpoint_every(settings, &run->every_epochs, &run->every_seconds, err);
+    int status = settings_checkpoint_every(settings, &run->every_epochs, &run->every_seconds, err);
     if (!status)
         status = choose_rule(run, err);
     if (!status)

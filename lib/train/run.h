@@ -9,21 +9,21 @@
 enum run_wish { RUN_GO_ON, RUN_SAVE, RUN_STOP };
 
 struct run_progress {
-    double epoch, epochs;  // epochs 0: not known
+    double epoch, epochs; // epochs 0: not known
     double rate;
-    double loss;           // mean of late
+    double loss; // mean of late
     double samples_per_s;
-    double waiting;        // share of the threads' time, 0..1
-    double seconds_left;   // below 0: not known
-    const char *doing;     // NULL: training; else "testing" or "saving"
+    double waiting;      // share of the threads' time, 0..1
+    double seconds_left; // below 0: not known
+    const char *doing;   // NULL: training; else "testing" or "saving"
 };
 
 // How a run talks with its caller; called by the thread that runs it.
 struct run_hooks {
     void *self;
-    enum run_wish (*wish)(void *self); // asked ten times a second
+    enum run_wish (*wish)(void *self);                                 // asked ten times a second
     void (*progress)(void *self, const struct run_progress *progress); // the same
-    void (*say)(void *self, const char *text); // a line for the user
+    void (*say)(void *self, const char *text);                         // a line for the user
 };
 
 struct run_config {

@@ -59,7 +59,8 @@ int schedule_parse(struct schedule *schedule, const char *text, struct error *er
         good = positive(value, strlen(value), &schedule->factor);
     } else if (name == 6 && !strncmp(text, "cosine", 6)) {
         schedule->kind = SCHEDULE_COSINE;
-        good = !value || (text_real(value, strlen(value), &schedule->final) && schedule->final >= 0);
+        good =
+            !value || (text_real(value, strlen(value), &schedule->final) && schedule->final >= 0);
     }
     return good ? STATUS_OK : refuse(text, err);
 }

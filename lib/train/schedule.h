@@ -13,12 +13,12 @@ enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_EXPONENTIAL, SCH
 
 struct schedule {
     enum schedule_kind kind;
-    double rate;   // before any decay
-    double warmup; // epochs of linear growth from 0, whatever the kind
-    double total;  // epochs, for cosine
-    double final;  // what cosine ends at
-    double factor; // step and exponential
-    double every;  // step: each so many epochs ...
+    double rate;                   // before any decay
+    double warmup;                 // epochs of linear growth from 0, whatever the kind
+    double total;                  // epochs, for cosine
+    double final;                  // what cosine ends at
+    double factor;                 // step and exponential
+    double every;                  // step: each so many epochs ...
     double at[SCHEDULE_STEPS_MAX]; // ... or, when it is 0, at these
     int at_count;
 };

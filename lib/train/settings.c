@@ -15,7 +15,8 @@ static const struct row {
     enum kind kind;
     size_t offset;
 } rows[] = {
-#define ROW(option, kind, member) {option, kind, offsetof(struct settings, member)}
+#define ROW(option, kind, member)                                                                  \
+    { option, kind, offsetof(struct settings, member) }
     ROW("data", TEXT, data),
     ROW("labels", TEXT, labels),
     ROW("test", TEXT, test),
@@ -153,7 +154,9 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
         return error_set(err, STATUS_USAGE, "--momentum has no meaning with --optimizer %s", name);
     *optimizer = (struct optimizer){
         .rule = rule,
-        .momentum = rule != RULE_MOMENTUM ? 0 : given ? (float)settings->momentum : 0.9f,
+        .momentum = rule != RULE_MOMENTUM ? 0
+                    : given               ? (float)settings->momentum
+                                          : 0.9f,
         .decay = (float)settings->decay,
         .epsilon = (float)settings->epsilon,
         .clip = (float)settings->clip,

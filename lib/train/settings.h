@@ -18,8 +18,8 @@ struct settings {
     const char *spool; // where standard input is kept for more epochs
     const char *ops;   // augmentation
 
-    int64_t epochs;       // 0: 10, or 1 from standard input
-    int64_t batch;        // samples of a mini-batch
+    int64_t epochs; // 0: 10, or 1 from standard input
+    int64_t batch;  // samples of a mini-batch
     bool sync;
     const char *optimizer; // NULL: sgd, or momentum when that is given
     double rate;

@@ -114,7 +114,7 @@ static void test_good(struct tap *tap) {
     });
 }
 
-#define ENTRY(dtype, shape, offsets) \
+#define ENTRY(dtype, shape, offsets)                                                               \
     "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 static void test_hostile(struct tap *tap) {

@@ -55,9 +55,24 @@ static void test_curves(struct tap *tap) {
 static void test_refusals(struct tap *tap) {
     TEST(tap, "what is no schedule is refused with what could be meant", {
         static const char *const bad[] = {
-            "",          "constantly", "step",        "step:",     "step:0.1", "step:0.1@",
-            "step:x@3",  "step:0.1@5,3", "step:0.1@3,", "step:0.1/0", "exp",      "exp:",
-            "exp:-1",    "cosine:",    "cosine:-1",   "cosinus",   "step:0/3", "exp:0.9 ",
+            "",
+            "constantly",
+            "step",
+            "step:",
+            "step:0.1",
+            "step:0.1@",
+            "step:x@3",
+            "step:0.1@5,3",
+            "step:0.1@3,",
+            "step:0.1/0",
+            "exp",
+            "exp:",
+            "exp:-1",
+            "cosine:",
+            "cosine:-1",
+            "cosinus",
+            "step:0/3",
+            "exp:0.9 ",
             "step:0.1@1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
         };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
