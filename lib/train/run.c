@@ -26,6 +26,7 @@ struct run {
     const struct model *model;
     const struct kernels *kernels;
     struct feed feed;
+    json_t *before; // record of the run that goes on: the settings' texts lie in it
     struct schedule schedule;
     struct home *home;
     struct loader *loader;
@@ -414,9 +415,9 @@ static void set_range(struct run *run) {
 static int record(struct run *run, struct error *err) {
     struct checkpoint *checkpoint = &run->config->checkpoint;
     const struct settings *settings = &run->config->settings;
-    json_t *before = checkpoint->run;
+    run->before = checkpoint->run;
     const char *digest =
-        json_string_value(json_object_get(json_object_get(before, "train"), "digest"));
+        json_string_value(json_object_get(json_object_get(run->before, "train"), "digest"));
     json_t *train = feed_describe(settings->data, run->feed.train);
     const char *now = json_string_value(json_object_get(train, "digest"));
     if (run->config->resumed && digest && now && strcmp(digest, now) != 0)
@@ -425,7 +426,6 @@ static int record(struct run *run, struct error *err) {
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
     if (checkpoint->run && run->feed.test)
         json_object_set_new(checkpoint->run, "test", feed_describe(settings->test, run->feed.test));
-    json_decref(before);
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
@@ -528,6 +528,7 @@ static void close_run(struct run *run) {
         run->home->ops->close(run->home);
     feed_close(&run->feed);
     checkpoint_free(&run->config->checkpoint);
+    json_decref(run->before);
 }
 
 int run_train(struct run_config *config, struct error *err) {
