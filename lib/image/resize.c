@@ -32,8 +32,12 @@ static const struct resize_kernels *kernels(void) {
     return &resize_ref;
 }
 
-static double sinc(double x) {
-    return x == 0 ? 1 : sin(PI * x) / (PI * x);
+// sinc(x) sinc(x / 3), by sin(3 t) = 3 sin(t) - 4 sin(t)^3.
+static double lanczos3(double x) {
+    double t = PI * x / 3, s = sin(t);
+    if (x >= 3)
+        return 0;
+    return x == 0 ? 1 : s * s * (3 - 4 * s * s) / (3 * t * t);
 }
 
 // The weight of the source sample that covers [at, at + 1), for a result whose
@@ -46,7 +50,7 @@ static double weight(enum filter filter, double at, double centre, double widen)
     case FILTER_BILINEAR:
         return fmax(0, 1 - x);
     case FILTER_LANCZOS:
-        return x < 3 ? sinc(x) * sinc(x / 3) : 0;
+        return lanczos3(x);
     }
     return 0;
 }
@@ -75,6 +79,7 @@ static void weigh(struct resize_axis *axis, int i, enum filter filter, double ce
         weights[t] = (float)((double)weights[t] / sum);
     axis->first[i] = first;
     axis->taps[i] = taps;
+    axis->most = taps > axis->most ? taps : axis->most;
 }
 
 static void axis_free(struct resize_axis *axis) {
@@ -111,16 +116,20 @@ static int axis_fix(struct resize_axis *axis, int precision, struct error *err) 
     if (!axis->fixed)
         return error_nomem(err);
     for (size_t i = 0; i < n; i++)
-        largest = fmaxf(largest, fabsf(axis->weights[i]));
+        largest = fabsf(axis->weights[i]) > largest ? fabsf(axis->weights[i]) : largest;
     while (ldexpf(largest, precision) >= INT16_MAX - 1)
         precision--;
     axis->precision = precision;
-    for (size_t i = 0; i < n; i += (size_t)axis->stride) {
+    const double one = ldexp(1, precision);
+    for (int i = 0; i < axis->count; i++) {
+        size_t at = (size_t)i * (size_t)axis->stride;
         double sum = 0;
-        for (int t = 0; t < axis->stride; t++) {
-            long before = lround(ldexp(sum, precision));
-            sum += (double)axis->weights[i + (size_t)t];
-            axis->fixed[i + (size_t)t] = (int16_t)(lround(ldexp(sum, precision)) - before);
+        long before = 0;
+        for (size_t end = at + (size_t)axis->taps[i]; at < end; at++) {
+            sum += (double)axis->weights[at];
+            long rounded = lrint(sum * one);
+            axis->fixed[at] = (int16_t)(rounded - before);
+            before = rounded;
         }
     }
     return STATUS_OK;
@@ -156,7 +165,7 @@ static void plan_columns(struct plan *plan) {
 static int plan_finish(struct plan *plan, const struct image *from, struct error *err) {
     bool u8 = from->type == PIXEL_U8;
     plan_columns(plan);
-    size_t values = (size_t)(plan->columns + RESIZE_PAD) * (size_t)from->channels;
+    size_t values = (size_t)(plan->columns + plan->x.stride) * (size_t)from->channels;
     plan->row = mem_zeroed(values, u8 ? sizeof(int16_t) : sizeof(float));
     if (!plan->row)
         return error_nomem(err);

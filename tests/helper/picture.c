@@ -57,10 +57,10 @@ static int resize(struct job *job) {
     struct image result = {0};
     int width = number(job, 3), height = number(job, 4);
     bool part = job->argc > 8;
-    int status = image_resize(&result, &job->image, filter, width, height,
-                              part ? number(job, 5) : 0, part ? number(job, 6) : 0,
-                              part ? number(job, 7) : width, part ? number(job, 8) : height,
-                              &job->err);
+    int status =
+        image_resize(&result, &job->image, filter, width, height, part ? number(job, 5) : 0,
+                     part ? number(job, 6) : 0, part ? number(job, 7) : width,
+                     part ? number(job, 8) : height, &job->err);
     image_swap(&job->image, &result);
     image_free(&result);
     return status;

@@ -48,77 +48,76 @@ static void rows_u8(int16_t *to, const uint8_t *from, size_t stride, const int16
         resize_ref.rows_u8(to + i, from + i, stride, weights, taps, precision, n - i);
 }
 
-// Sums in four 32-bit lanes to four bytes, rounded and clamped.
-static uint32_t finish(__m128i sum, int shift) {
-    sum = _mm_sra_epi32(_mm_add_epi32(sum, _mm_set1_epi32(1 << (shift - 1))),
-                        _mm_cvtsi32_si128(shift));
-    sum = _mm_packs_epi32(sum, sum);
-    return (uint32_t)_mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
+// Sums of one axis, rounded.
+static inline __m128i rounded(__m128i sum, const struct resize_axis *axis) {
+    const int shift = axis->precision + RESIZE_FRACTION;
+    return _mm_sra_epi32(_mm_add_epi32(sum, _mm_set1_epi32(1 << (shift - 1))),
+                         _mm_cvtsi32_si128(shift));
 }
 
 // Weighted sum of 8 samples at a time, in four parts.
-static __m128i dot(const int16_t *from, const int16_t *weights, int taps) {
+static inline __m128i gray_sum(const int16_t *from, const struct resize_axis *axis, int i) {
+    const int16_t *weights = axis->fixed + (size_t)i * (size_t)axis->stride;
+    from += axis->first[i];
     __m128i sum = _mm_setzero_si128();
-    for (int t = 0; t < taps; t += 8)
+    for (int t = 0; t < axis->most; t += 8)
         sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(from + t)),
                                                 _mm_loadu_si128((const __m128i *)(weights + t))));
     return sum;
 }
 
-// Four results at a time.
-static void pixels_gray(uint8_t *to, const int16_t *from, const struct resize_axis *axis) {
-    const int shift = axis->precision + RESIZE_FRACTION;
-    for (int i = 0; i < axis->count; i += 4) {
-        int results = axis->count - i < 4 ? axis->count - i : 4;
-        __m128i part[4] = {0};
-        for (int k = 0; k < results; k++)
-            part[k] = dot(from + axis->first[i + k],
-                          axis->fixed + (size_t)(i + k) * (size_t)axis->stride, axis->taps[i + k]);
-        __m128i sum =
-            _mm_hadd_epi32(_mm_hadd_epi32(part[0], part[1]), _mm_hadd_epi32(part[2], part[3]));
-        uint32_t bytes = finish(sum, shift);
-        memcpy(to + i, &bytes, (size_t)results);
-    }
+static inline __m128i four_gray(const int16_t *from, const struct resize_axis *axis, int i) {
+    __m128i ab = _mm_hadd_epi32(gray_sum(from, axis, i), gray_sum(from, axis, i + 1));
+    __m128i cd = _mm_hadd_epi32(gray_sum(from, axis, i + 2), gray_sum(from, axis, i + 3));
+    __m128i sum = rounded(_mm_hadd_epi32(ab, cd), axis);
+    sum = _mm_packs_epi32(sum, sum);
+    return _mm_packus_epi16(sum, sum);
 }
 
-// Four pixels at a time, two in each half of a register: R0 R1 G0 G1 B0 B1 by
-// the weights W0 W1 W0 W1 W0 W1.
-static __m128i rgb_sum(const int16_t *from, const int16_t *weights, int taps) {
+// Four source pixels at a time, two in each half of a register: R0 R1 G0 G1 B0 B1
+// by the weights W0 W1 W0 W1 W0 W1.
+static inline __m128i rgb_sum(const int16_t *from, const struct resize_axis *axis, int i) {
     const __m256i pairs = _mm256_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1, //
                                            0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);
     const __m256i spread = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+    const int16_t *weights = axis->fixed + (size_t)i * (size_t)axis->stride;
+    from += 3 * axis->first[i];
     __m256i sum = _mm256_setzero_si256();
-    for (int t = 0; t < taps; t += 4) {
-        __m128i low = _mm_loadu_si128((const __m128i *)(from + 3 * t));
-        __m128i high = _mm_loadu_si128((const __m128i *)(from + 3 * t + 6));
+    for (int t = 0; t < axis->most; t += 4, from += 12) {
+        __m128i low = _mm_loadu_si128((const __m128i *)from);
+        __m128i high = _mm_loadu_si128((const __m128i *)(from + 6));
         __m256i four = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
         __m128i w = _mm_loadl_epi64((const __m128i *)(weights + t));
         sum = add_pair(sum, _mm256_shuffle_epi8(four, pairs),
                        _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(w), spread));
     }
-    return _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    return rounded(_mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1)),
+                   axis);
 }
 
-// The fourth byte that is written is the next pixel's, except for the last one.
-static void pixels_rgb(uint8_t *to, const int16_t *from, const struct resize_axis *axis) {
-    const int shift = axis->precision + RESIZE_FRACTION;
-    for (int i = 0; i < axis->count; i++, to += 3) {
-        uint32_t bytes =
-            finish(rgb_sum(from + 3 * axis->first[i],
-                           axis->fixed + (size_t)i * (size_t)axis->stride, axis->taps[i]),
-                   shift);
-        memcpy(to, &bytes, i + 1 < axis->count ? 4 : 3);
-    }
+static inline __m128i four_rgb(const int16_t *from, const struct resize_axis *axis, int i) {
+    const __m128i close = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    __m128i ab = _mm_packs_epi32(rgb_sum(from, axis, i), rgb_sum(from, axis, i + 1));
+    __m128i cd = _mm_packs_epi32(rgb_sum(from, axis, i + 2), rgb_sum(from, axis, i + 3));
+    return _mm_shuffle_epi8(_mm_packus_epi16(ab, cd), close);
 }
 
+// Four results at a time; the few that remain are the reference's.
 static void pixels_u8(uint8_t *to, const int16_t *from, const struct resize_axis *axis,
                       int channels) {
-    if (channels == 1)
-        pixels_gray(to, from, axis);
-    else if (channels == 3)
-        pixels_rgb(to, from, axis);
-    else
-        resize_ref.pixels_u8(to, from, axis, channels);
+    int i = 0;
+    for (; channels == 1 && i + 4 <= axis->count; i += 4) {
+        __m128i bytes = four_gray(from, axis, i);
+        memcpy(to + i, &bytes, 4);
+    }
+    for (; channels == 3 && i + 4 <= axis->count; i += 4) {
+        __m128i bytes = four_rgb(from, axis, i);
+        memcpy(to + 3 * i, &bytes, 12);
+    }
+    struct resize_axis rest = *axis;
+    rest.count -= i, rest.first += i, rest.taps += i;
+    rest.fixed += (size_t)i * (size_t)axis->stride;
+    resize_ref.pixels_u8(to + i * channels, from, &rest, channels);
 }
 
 // Products and sums are rounded one by one, as in the reference: no FMA.
