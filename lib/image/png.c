@@ -62,8 +62,8 @@ static int check_size(struct reader *r, const struct decode_options *options) {
 // Returns the passes over the rows that interlacing needs.
 static int set_transformations(png_structp png, png_infop info, int channels) {
     bool deep = png_get_bit_depth(png, info) == 16;
-    png_uint_16 white = deep ? 65535 : 255;
-    png_color_16 background = {0, white, white, white, white};
+    // In 8 bits even where the samples have 16, as these are being reduced.
+    png_color_16 background = {.red = 255, .green = 255, .blue = 255, .gray = 255};
     png_set_expand(png);
     if (png_get_color_type(png, info) & PNG_COLOR_MASK_ALPHA ||
         png_get_valid(png, info, PNG_INFO_tRNS))
