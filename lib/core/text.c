@@ -54,33 +54,6 @@ bool text_real(const char *text, size_t length, double *value) {
     return true;
 }
 
-// Bytes of the character that starts with `first`, 0 if none does, and the
-// bounds of its second byte, which rule out what could be written shorter,
-// surrogates, and what is above U+10FFFF.
-static size_t utf8_length(unsigned char first, unsigned char *low, unsigned char *high) {
-    *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-    *high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-    if (first < 0x80)
-        return 1;
-    if (first < 0xC2 || first > 0xF4)
-        return 0;
-    return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-}
-
-size_t text_utf8(const char *text, size_t length) {
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t i = 0, n; i < length; i += n) {
-        unsigned char low, high;
-        n = utf8_length(p[i], &low, &high);
-        if (n == 0 || n > length - i)
-            return i;
-        for (size_t j = 1; j < n; j++, low = 0x80, high = 0xBF)
-            if (p[i + j] < low || p[i + j] > high)
-                return i;
-    }
-    return length;
-}
-
 static size_t smallest(size_t a, size_t b, size_t c) {
     size_t m = a < b ? a : b;
     return m < c ? m : c;

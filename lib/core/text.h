@@ -12,10 +12,6 @@
 bool text_integer(const char *text, size_t length, int64_t *value);
 bool text_real(const char *text, size_t length, double *value);
 
-// How many bytes at the start are whole characters of UTF-8 (RFC 3629: no
-// surrogates, no overlong forms); all of them if it equals length.
-size_t text_utf8(const char *text, size_t length);
-
 // The candidate nearest to `word` by edit distance, for "did you mean 'x'?";
 // NULL when none is near enough (a third of its length, at least one).
 const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n);

@@ -1,10 +1,10 @@
 // "layer.key=value" from the command line: the text is written anew with the
 // value in its place, so that what is checked, stored and shown is one text.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/grow.h"
+#include "core/utf8.h"
 #include "model/script.h"
 
 // One override, cut in its three parts.
@@ -20,11 +20,9 @@ static int set_error(const struct set *set, struct error *err, const char *messa
 
 // Whether the value can stand on a line of the file, in quotes if need be.
 static bool can_be_written(const struct set *set) {
-    for (const char *p = set->value; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+    for (const char *p = set->value; *p; p += utf8_length(p))
+        if (utf8_length(p) == 0 || (unsigned char)*p < 0x20 || *p == 0x7f)
             return false;
-    if (text_utf8(set->value, set->value_length) < set->value_length)
-        return false;
     return !strchr(set->value, '\'') || !strchr(set->value, '"');
 }
 
@@ -79,7 +77,7 @@ static int set_apply(struct script *script, const char *text, struct error *err)
                      near ? near : "", near ? "'?" : "");
 }
 
-static void write_word(FILE *file, const struct word *word) {
+static void write_word(struct grow *to, const struct word *word) {
     const char *quote = "";
     if (word->value_length == 0 || strpbrk(word->value, " #"))
         quote = "'";
@@ -87,28 +85,31 @@ static void write_word(FILE *file, const struct word *word) {
         quote = "\"";
     else if (strchr(word->value, '"'))
         quote = "'";
-    fprintf(file, "%.*s=%s%s%s", (int)word->key_length, word->key, quote, word->value, quote);
+    grow_format(to, "%.*s=%s%s%s", (int)word->key_length, word->key, quote, word->value, quote);
 }
 
 // The text with every word that was set replaced, and new ones behind the last.
-static void write_text(FILE *file, const struct script *script) {
+// NULL when out of memory.
+static char *write_text(const struct script *script) {
+    struct grow to = {0};
     const char *done = script->text;
     for (int i = 0; i < script->count; i++)
         for (int j = 0; j < script->statements[i].count; j++) {
             const struct word *word = &script->statements[i].words[j];
             const char *until = word->start ? word->start + (word->set ? 0 : word->length) : done;
-            fwrite(done, 1, (size_t)(until - done), file);
+            grow_put(&to, done, (size_t)(until - done));
             if (!word->start)
-                fputc(' ', file);
+                grow_put(&to, " ", 1);
             if (word->set)
-                write_word(file, word);
+                write_word(&to, word);
             done = word->start ? word->start + word->length : done;
         }
-    fputs(done, file);
+    grow_put(&to, done, strlen(done));
+    return grow_take(&to);
 }
 
 // The new script has the same words in the same order, so it knows their origin.
-static int reopen(struct script *script, char *text, struct error *err) {
+static int reopen(struct script *script, const char *text, struct error *err) {
     struct script fresh;
     int status = script_open(&fresh, script->name, text, err);
     if (status != STATUS_OK)
@@ -130,15 +131,8 @@ int override_apply(struct script *script, const char *const *sets, size_t count,
     }
     if (count == 0)
         return STATUS_OK;
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    if (!file)
-        return error_nomem(err);
-    write_text(file, script);
-    bool complete = !ferror(file);
-    complete = fclose(file) == 0 && complete;
-    int status = complete ? reopen(script, text, err) : error_nomem(err);
+    char *text = write_text(script);
+    int status = text ? reopen(script, text, err) : error_nomem(err);
     free(text);
     return status;
 }

@@ -70,11 +70,12 @@ static int parse_word(const struct script *script, struct layer *layer, const st
     if (key->kind == KEY_LAYERS)
         return parse_from(script, layer, word, err);
     char why[KEY_WHY];
-    if (!key_read(layer, key, word->value, word->value_length, why))
+    int status = key_read(layer, key, word->value, word->value_length, why);
+    if (status == STATUS_DATA)
         return script_error(script, word->value, word->value_length, err, "%s: %s=%.*s: %s",
                             layer->type->name, key->name, SHOWN(word->value_length), word->value,
                             why);
-    return STATUS_OK;
+    return status == STATUS_OK ? STATUS_OK : error_nomem(err);
 }
 
 static int parse_words(const struct script *script, struct layer *layer, struct error *err) {

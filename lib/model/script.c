@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/utf8.h"
 
 enum { EXCERPT_BEFORE = 60, EXCERPT_WIDTH = 100 }; // bytes of a long line that are shown
 
@@ -31,6 +31,10 @@ static bool continues_character(char c) { // the second and later bytes of one i
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
+static bool is_control(char c) {
+    return ((unsigned char)c < 0x20 && c != '\t' && c != '\n') || c == 0x7f;
+}
+
 // The line as a terminal may show it, and below it blanks up to the caret. Tabs
 // stay tabs in both, so that the caret stands below its character.
 static void excerpt(char *text, size_t size, const struct place *place, const char *at,
@@ -47,8 +51,7 @@ static void excerpt(char *text, size_t size, const struct place *place, const ch
     char shown[EXCERPT_WIDTH + 1] = "", marks[2 * EXCERPT_WIDTH + 1] = "";
     size_t n = 0, m = 0;
     for (const char *p = from; p < to; p++) {
-        bool control = ((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f;
-        shown[n++] = control ? '?' : *p;
+        shown[n++] = is_control(*p) ? '?' : *p;
         if (p < at && !continues_character(*p))
             marks[m++] = *p == '\t' ? '\t' : ' ';
     }
@@ -101,12 +104,12 @@ static char *plain_copy(const char *text, size_t length) {
 
 // Only text goes into messages and into the JSON of a checkpoint.
 static int check_text(const struct script *script, struct error *err) {
-    size_t length = strlen(script->text), valid = text_utf8(script->text, length);
-    for (const char *p = script->text; p < script->text + valid; p++)
-        if (((unsigned char)*p < 0x20 && *p != '\t' && *p != '\n') || *p == 0x7f)
+    for (const char *p = script->text; *p; p += utf8_length(p)) {
+        if (is_control(*p))
             return script_error(script, p, 1, err, "control character 0x%02x", (unsigned)*p);
-    if (valid < length)
-        return script_error(script, script->text + valid, 1, err, "not UTF-8 text");
+        if (utf8_length(p) == 0)
+            return script_error(script, p, 1, err, "not UTF-8 text");
+    }
     return STATUS_OK;
 }
 
@@ -230,8 +233,8 @@ int script_open(struct script *script, const char *name, const char *text, struc
     *script = (struct script){.name = name};
     size_t length = strnlen(text, SCRIPT_TEXT_MAX + 1);
     if (length > SCRIPT_TEXT_MAX)
-        return error_set(err, STATUS_DATA, "%s: larger than %d bytes: not a model file",
-                         name, SCRIPT_TEXT_MAX);
+        return error_set(err, STATUS_DATA, "%s: larger than %d bytes: not a model file", name,
+                         SCRIPT_TEXT_MAX);
     script->text = plain_copy(text, length);
     if (!script->text)
         return error_nomem(err);

@@ -81,10 +81,12 @@ const struct layer_key *key_find(const struct layer_type *type, const char *name
 const char *key_nearest(const struct layer_type *type, const char *name, size_t length);
 
 #define KEY_WHY 256
-// Sets the key's member of the layer. False, and why ("must be at least 1").
-bool key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,
-              char why[KEY_WHY]);
-// Sets every member that has a default, and releases the texts among them.
+// Sets the key's member of the layer. STATUS_DATA, and why ("not a number");
+// STATUS_IO when out of memory.
+int key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,
+             char why[KEY_WHY]);
+// Sets every member that has a default (false when out of memory), and releases
+// the texts among them.
 bool key_defaults(struct layer *layer);
 void key_free(struct layer *layer);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/mem.h"
 #include "model/net.h"
 #include "model/script.h"
@@ -151,7 +152,7 @@ static void total_row(struct row *row, const struct model *model, int batch) {
     bytes_text(row->cell[UPDATE], CELL, times(model->parameter_count, sizeof(float)));
 }
 
-static void write_rows(FILE *file, const struct row *rows, int count) {
+static void write_rows(struct grow *to, const struct row *rows, int count) {
     int widths[COLUMNS] = {0};
     for (int i = 0; i < count; i++)
         for (int c = 0; c < COLUMNS; c++) {
@@ -160,47 +161,35 @@ static void write_rows(FILE *file, const struct row *rows, int count) {
         }
     for (int i = 0; i < count; i++)
         for (int c = 0; c < COLUMNS; c++)
-            fprintf(file, "%*s%s", columns[c].number ? widths[c] : -widths[c], rows[i].cell[c],
-                    c == COLUMNS - 1 ? "\n" : "  ");
+            grow_format(to, "%*s%s", columns[c].number ? widths[c] : -widths[c], rows[i].cell[c],
+                        c == COLUMNS - 1 ? "\n" : "  ");
 }
 
-static void write_cost(FILE *file, const struct model *model, int batch, int threads) {
+static void write_cost(struct grow *to, const struct model *model, int batch, int threads) {
     struct model_cost cost = model_cost(model, batch, threads);
     char weights[CELL], context[CELL], update[CELL], total[CELL];
     bytes_text(weights, CELL, cost.weights);
     bytes_text(context, CELL, cost.context);
     bytes_text(update, CELL, cost.update);
     bytes_text(total, CELL, cost.total);
-    fprintf(file,
-            "memory in training: weights %s + %d thread%s x (%s at batch %d + update %s) = %s\n",
-            weights, threads, threads == 1 ? "" : "s", context, batch, update, total);
+    grow_format(
+        to, "memory in training: weights %s + %d thread%s x (%s at batch %d + update %s) = %s\n",
+        weights, threads, threads == 1 ? "" : "s", context, batch, update, total);
 }
 
-static bool write_table(FILE *file, const struct model *model, int batch, int threads) {
+char *table_text(const struct model *model, int batch, int threads) {
     int count = model->layer_count + 2;
+    struct grow to = {0};
     struct row *rows = mem_zeroed((size_t)count, sizeof *rows);
     if (!rows)
-        return false;
+        return NULL;
     for (int c = 0; c < COLUMNS; c++)
         snprintf(rows[0].cell[c], CELL, "%s", columns[c].title);
     for (int i = 0; i < model->layer_count; i++)
         layer_row(&rows[i + 1], model, &model->layers[i], batch);
     total_row(&rows[count - 1], model, batch);
-    write_rows(file, rows, count);
+    write_rows(&to, rows, count);
     free(rows);
-    write_cost(file, model, batch, threads);
-    return !ferror(file);
-}
-
-char *table_text(const struct model *model, int batch, int threads) {
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-    if (!file)
-        return NULL;
-    bool complete = write_table(file, model, batch, threads);
-    if (fclose(file) == 0 && complete)
-        return text;
-    free(text);
-    return NULL;
+    write_cost(&to, model, batch, threads);
+    return grow_take(&to);
 }

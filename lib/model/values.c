@@ -110,13 +110,13 @@ static bool read_choice(int *to, const struct layer_key *key, const char *text, 
     return false;
 }
 
-static bool read_text(char **to, const char *text, size_t length, char why[KEY_WHY]) {
+static int read_text(char **to, const char *text, size_t length) {
     char *copy = strndup(text, length);
     if (!copy)
-        return because(why, "out of memory");
+        return STATUS_IO;
     free(*to);
     *to = copy;
-    return true;
+    return STATUS_OK;
 }
 
 // A name, and behind a colon the number that some of them take.
@@ -170,8 +170,9 @@ static bool read_shape(struct shape *shape, const struct layer_key *key, const c
     return good || because(why, "must be channels x height x width, as in 1x28x28, or one number");
 }
 
-bool key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,
-              char why[KEY_WHY]) {
+// All kinds but texts, which need memory.
+static bool read_value(struct layer *layer, const struct layer_key *key, const char *value,
+                       size_t length, char why[KEY_WHY]) {
     void *member = (char *)layer + key->offset;
     switch (key->kind) {
     case KEY_INT:
@@ -182,16 +183,22 @@ bool key_read(struct layer *layer, const struct layer_key *key, const char *valu
         return read_real(member, key, value, length, why);
     case KEY_CHOICE:
         return read_choice(member, key, value, length, why);
-    case KEY_TEXT:
-        return read_text(member, value, length, why);
     case KEY_INIT:
         return read_init(layer, value, length, why);
     case KEY_SHAPE:
         return read_shape(member, key, value, length, why);
-    case KEY_LAYERS:
-        break; // parse.c, which knows the others
+    case KEY_TEXT:
+    case KEY_LAYERS: // parse.c, which knows the others
+        break;
     }
     return because(why, "not a value");
+}
+
+int key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,
+             char why[KEY_WHY]) {
+    if (key->kind == KEY_TEXT)
+        return read_text((char **)((char *)layer + key->offset), value, length);
+    return read_value(layer, key, value, length, why) ? STATUS_OK : STATUS_DATA;
 }
 
 // Defaults may lie outside of what may be written: -1 for "as the command line says".
@@ -204,7 +211,7 @@ bool key_defaults(struct layer *layer) {
         struct layer_key wide = *key;
         wide.low = -HUGE_VAL;
         wide.high = HUGE_VAL;
-        if (!key_read(layer, &wide, key->standard, strlen(key->standard), why))
+        if (key_read(layer, &wide, key->standard, strlen(key->standard), why) != STATUS_OK)
             return false;
     }
     return true;

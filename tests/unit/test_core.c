@@ -3,9 +3,11 @@
 
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "core/grow.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 static void test_random(struct tap *tap) {
     TEST(tap, "Philox4x32-10 gives the published words for the zero key and counter", {
@@ -58,7 +60,7 @@ static void test_text(struct tap *tap) {
     TEST(tap, "UTF-8 is told from what only looks like it", {
         static const char *const good[] = {"a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
         for (size_t i = 0; i < 4; i++)
-            CHECK_INT(tap, text_utf8(good[i], strlen(good[i])), strlen(good[i]));
+            CHECK_INT(tap, utf8_length(good[i]), strlen(good[i]));
         static const char *const bad[] = {
             "ab\xE9",             // Latin-1
             "ab\xC0\xAF",         // overlong
@@ -69,7 +71,7 @@ static void test_text(struct tap *tap) {
             "ab\x80",             // starts in the middle
         };
         for (size_t i = 0; i < 7; i++)
-            CHECK_INT(tap, text_utf8(bad[i], strlen(bad[i])), 2);
+            CHECK_INT(tap, utf8_length(bad[i] + 2), 0);
     });
     TEST(tap, "the nearest word is found, a far one is not", {
         static const char *const words[] = {"kernel", "stride", "pad"};
@@ -103,6 +105,26 @@ static void test_mem(struct tap *tap) {
     });
 }
 
+static void test_grow(struct tap *tap) {
+    TEST(tap, "a text grows piece by piece, and is empty at first and after", {
+        struct grow grow = {0};
+        for (int i = 0; i < 1000; i++) {
+            grow_put(&grow, "ab", 1);
+            grow_format(&grow, "%d,", i % 10);
+        }
+        CHECK_INT(tap, grow.length, 3000);
+        char *text = grow_take(&grow);
+        CHECK(tap, strlen(text) == 3000 && strncmp(text, "a0,a1,a2,", 9) == 0);
+        free(text);
+        text = grow_take(&grow);
+        CHECK_TEXT(tap, text, "");
+        free(text);
+        grow_put(&grow, "", (size_t)-1);
+        grow_put(&grow, "a", 1);
+        CHECK(tap, grow_take(&grow) == NULL);
+    });
+}
+
 static void test_error(struct tap *tap) {
     TEST(tap, "context goes in front of an error", {
         struct error err = {0};
@@ -117,6 +139,7 @@ int main(void) {
     test_random(&tap);
     test_text(&tap);
     test_mem(&tap);
+    test_grow(&tap);
     test_error(&tap);
     return tap_done(&tap);
 }
