@@ -91,6 +91,17 @@ int sink_put(struct sink *sink, const struct sample *sample, struct error *err) 
     return sink->kind->put(sink, sample, err);
 }
 
+enum codec sink_codec(const struct sink *sink) {
+    if (!sink->kind->encoded)
+        return CODEC_NONE;
+    return sink->options.codec ? sink->options.codec : sink->kind->codec;
+}
+
+bool sink_keeps(const struct sink *sink, enum codec codec) {
+    enum codec wanted = sink->options.codec;
+    return sink->kind->encoded && codec && (!wanted || wanted == codec);
+}
+
 static void free_all_but_output(struct sink *sink) {
     if (sink->kind)
         sink->kind->free(sink);

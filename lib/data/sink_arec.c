@@ -178,6 +178,7 @@ static int finish(struct sink *sink, struct error *err) {
 
 const struct sink_kind sink_arec = {
     .name = "arec",
+    .encoded = true,
     .open = open_arec,
     .put = put,
     .finish = finish,

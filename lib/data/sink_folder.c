@@ -245,6 +245,8 @@ static int finish(struct sink *sink, struct error *err) {
 const struct sink_kind sink_folder = {
     .name = "folder",
     .files = true,
+    .encoded = true,
+    .codec = CODEC_PNG,
     .open = open_folder,
     .put = put,
     .finish = finish,

@@ -22,7 +22,9 @@ struct sink {
 
 struct sink_kind {
     const char *name;
-    bool files; // makes a folder, and so opens no output
+    bool files;       // makes a folder, and so opens no output
+    bool encoded;     // holds encoded pictures
+    enum codec codec; // in which pixels are stored when no other is asked for
     int (*open)(struct sink *sink, struct error *err);
     int (*put)(struct sink *sink, const struct sample *sample, struct error *err);
     // Writes what comes at the end; the output is then completed by sink_close.

@@ -93,6 +93,8 @@ static int finish(struct sink *sink, struct error *err) {
 
 const struct sink_kind sink_tar = {
     .name = "tar",
+    .encoded = true,
+    .codec = CODEC_PNG,
     .open = open_tar,
     .put = put,
     .finish = finish,
