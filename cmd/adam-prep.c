@@ -103,11 +103,11 @@ static enum label_from label_from_word(const char *word) {
                                      : LABEL_NO;
 }
 
-static struct feed_config feed_of(const struct options *o, const char *const *inputs,
-                                  size_t count) {
-    return (struct feed_config){
-        .inputs = inputs,
-        .input_count = count,
+static struct inputs_config inputs_of(const struct options *o, const char *const *paths,
+                                      size_t count) {
+    return (struct inputs_config){
+        .paths = paths,
+        .path_count = count,
         .files_from = o->files_from,
         .only = o->only.items,
         .only_count = o->only.count,
@@ -208,16 +208,17 @@ static int end_session(struct session *s, int status, struct error *err) {
 }
 
 // Inputs there must be; a terminal is none.
-static int check_inputs(const struct feed_config *feed, const char *command, struct error *err) {
-    bool standard = feed->files_from && !strcmp(feed->files_from, "-");
+static int check_inputs(const struct inputs_config *inputs, const char *command,
+                        struct error *err) {
+    bool standard = inputs->files_from && !strcmp(inputs->files_from, "-");
     int dashes = standard;
-    if (!feed->input_count && !feed->files_from)
+    if (!inputs->path_count && !inputs->files_from)
         return error_set(err, STATUS_USAGE,
                          "no input; '-' is standard input, and '%s --help' "
                          "tells more",
                          command);
-    for (size_t i = 0; i < feed->input_count; i++)
-        dashes += !strcmp(feed->inputs[i], "-");
+    for (size_t i = 0; i < inputs->path_count; i++)
+        dashes += !strcmp(inputs->paths[i], "-");
     if (dashes > 1)
         return error_set(err, STATUS_USAGE, "standard input can be read only once");
     if (dashes && isatty(STDIN_FILENO))
@@ -240,11 +241,11 @@ static void say_prepared(const struct session *s, const struct prepare_counts *c
               used ? ")" : "", (unsigned long long)counts->skipped, counts->classes, took);
 }
 
-static int prepare(struct session *s, const char *const *inputs, size_t input_count, int64_t draw,
+static int prepare(struct session *s, const char *const *paths, size_t count, int64_t draw,
                    struct error *err) {
     const struct options *o = s->options;
     struct prepare_config config = {
-        .feed = feed_of(o, inputs, input_count),
+        .inputs = inputs_of(o, paths, count),
         .draw = draw,
         .draw_size = (int)o->size,
         .ops = s->ops,
@@ -284,12 +285,12 @@ static int need_output(const struct options *o, const char *command, struct erro
 }
 
 static int run_prepare(struct session *s, char **operands, int count, struct error *err) {
-    const char *const *inputs = (const char *const *)operands;
-    struct feed_config feed = feed_of(s->options, inputs, (size_t)count);
-    int status = check_inputs(&feed, PROGRAM, err);
+    const char *const *paths = (const char *const *)operands;
+    struct inputs_config inputs = inputs_of(s->options, paths, (size_t)count);
+    int status = check_inputs(&inputs, PROGRAM, err);
     if (!status)
         status = need_output(s->options, PROGRAM, err);
-    return status ? status : prepare(s, inputs, (size_t)count, 0, err);
+    return status ? status : prepare(s, paths, (size_t)count, 0, err);
 }
 
 static int run_draw(struct session *s, char **operands, int count, struct error *err) {
@@ -379,7 +380,7 @@ static void print_table(const struct statistics *st, const char *ops) {
 static int run_stat(struct session *s, char **operands, int count, struct error *err) {
     const struct options *o = s->options;
     struct statistics_config config = {
-        .feed = feed_of(o, (const char *const *)operands, (size_t)count),
+        .inputs = inputs_of(o, (const char *const *)operands, (size_t)count),
         .classes = o->classes ? &s->classes : NULL,
         .threads = (int)o->threads,
         .context = s,
@@ -387,7 +388,7 @@ static int run_stat(struct session *s, char **operands, int count, struct error 
         .progress = on_measured,
         .stopped = stop_requested,
     };
-    int status = check_inputs(&config.feed, PROGRAM " stat", err);
+    int status = check_inputs(&config.inputs, PROGRAM " stat", err);
     if (status)
         return status;
     struct statistics statistics;
@@ -457,8 +458,8 @@ static int run_sheet(struct session *s, char **operands, int count, struct error
     };
     if (count > 1 && parse_grid(operands[count - 1], &config.columns, &config.rows))
         count--;
-    config.feed = feed_of(o, (const char *const *)operands, (size_t)count);
-    int status = check_inputs(&config.feed, PROGRAM " sheet", err), shown;
+    config.inputs = inputs_of(o, (const char *const *)operands, (size_t)count);
+    int status = check_inputs(&config.inputs, PROGRAM " sheet", err), shown;
     if (!status)
         status = need_output(o, "sheet", err);
     if (!status)

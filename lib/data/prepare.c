@@ -48,7 +48,7 @@ struct prepare {
     const struct split *split;
 
     // The reader's.
-    struct feed *feed; // NULL: digits are drawn
+    struct inputs *inputs; // NULL: digits are drawn
     struct classes classes;
     int classes_sent; // to the writer, with the groups
     struct copies copies;
@@ -89,7 +89,7 @@ static int draw_next(struct prepare *p, struct sample *sample, bool *more, struc
 }
 
 static int read_sample(struct prepare *p, struct sample *sample, bool *more, struct error *err) {
-    return p->feed ? feed_next(p->feed, sample, more, err) : draw_next(p, sample, more, err);
+    return p->inputs ? inputs_next(p->inputs, sample, more, err) : draw_next(p, sample, more, err);
 }
 
 static struct copy *add_copy(struct group *g) {
@@ -196,7 +196,7 @@ static int read_group(void *context, void *slot, bool *more, struct error *err) 
     struct prepare *p = context;
     struct group *g = slot;
     g->input_count = g->copy_count = g->finished = 0;
-    g->drawn = !p->feed;
+    g->drawn = !p->inputs;
     classes_free(&g->added);
     int status = p->failed.status;
     if (status) {
@@ -365,7 +365,7 @@ static int count_classes(struct prepare *p, struct error *err) {
         if (p->config->stopped && p->config->stopped())
             return error_set(err, STATUS_STOPPED, "stopped on request");
     }
-    return feed_rewind(p->feed, err);
+    return inputs_rewind(p->inputs, err);
 }
 
 static int copy_classes(struct classes *to, const struct classes *from, struct error *err) {
@@ -386,11 +386,11 @@ static int open_input(struct prepare *p, struct error *err) {
     const struct prepare_config *config = p->config;
     if (config->draw)
         return name_digits(&p->classes, err);
-    struct feed_config feed = config->feed;
-    feed.twice = config->balance;
+    struct inputs_config inputs = config->inputs;
+    inputs.twice = config->balance;
     int status = copy_classes(&p->classes, config->classes, err);
     if (!status)
-        status = feed_open(&p->feed, &feed, &p->classes, err);
+        status = inputs_open(&p->inputs, &inputs, &p->classes, err);
     return status;
 }
 
@@ -400,7 +400,7 @@ static int open_output(struct prepare *p, struct error *err) {
     if (status)
         return status;
     p->transform = (struct transform){
-        .decode = config->feed.source.decode,
+        .decode = config->inputs.source.decode,
         .codec = outputs_codec(p->outputs),
         .quality = config->outputs.sink.quality,
         .seed = config->seed,
@@ -454,7 +454,7 @@ static int run(struct prepare *p, struct error *err) {
     int status = open_input(p, err);
     if (!status)
         status = open_output(p, err);
-    if (!status && p->config->balance && p->feed)
+    if (!status && p->config->balance && p->inputs)
         status = count_classes(p, err);
     if (!status)
         status = run_pipeline(p, err);
@@ -488,7 +488,7 @@ int prepare_run(const struct prepare_config *config, struct prepare_counts *coun
     int status = run(&p, err);
     outputs_abort(p.outputs);
     shuffle_close(p.shuffle);
-    feed_close(p.feed);
+    inputs_close(p.inputs);
     copies_free(&p.copies);
     sample_free(&p.current);
     classes_free(&p.classes);

@@ -8,7 +8,7 @@
 #ifndef ADAM_DATA_PREPARE_H
 #define ADAM_DATA_PREPARE_H
 
-#include "data/feed.h"
+#include "data/inputs.h"
 #include "data/ops.h"
 #include "data/outputs.h"
 
@@ -23,7 +23,7 @@ struct prepare_counts {
 
 struct prepare_config {
     // Inputs, or drawn digits in their place.
-    struct feed_config feed;
+    struct inputs_config inputs;
     int64_t draw; // how many digits to draw; 0: read the inputs
     int draw_size;
 

@@ -79,7 +79,7 @@ static int to_bytes(struct choice *c, struct error *err) {
 }
 
 static int decode(struct choice *c, struct sample *sample, struct error *err) {
-    struct decode_options options = c->config->feed.source.decode;
+    struct decode_options options = c->config->inputs.source.decode;
     options.least_width = options.least_height = c->cell;
     if (!sample->encoded_size) {
         image_swap(&c->decoded, &sample->image);
@@ -133,13 +133,13 @@ static int consider(struct choice *c, struct sample *sample, struct error *err) 
     return STATUS_OK;
 }
 
-static int choose(struct choice *c, struct feed *feed, struct error *err) {
+static int choose(struct choice *c, struct inputs *inputs, struct error *err) {
     const struct sheet_config *config = c->config;
     struct sample sample = {0};
     bool more = true;
     int status = STATUS_OK;
     while (!status && more && (config->random || c->full < c->bucket_count)) {
-        status = feed_next(feed, &sample, &more, err);
+        status = inputs_next(inputs, &sample, &more, err);
         if (!status && more)
             status = consider(c, &sample, err);
         if ((status == STATUS_SKIPPED || status == STATUS_DATA) && config->rejected) {
@@ -203,17 +203,17 @@ int sheet_draw(struct image *sheet, const struct sheet_config *config, int *show
                struct error *err) {
     struct classes classes = {0};
     struct choice choice;
-    struct feed *feed = NULL;
+    struct inputs *inputs = NULL;
     int status = open_choice(&choice, config, err), label;
     for (int i = 0; config->classes && i < config->classes->count && !status; i++)
         status = classes_label(&classes, config->classes->names[i], &label, err);
     if (!status)
-        status = feed_open(&feed, &config->feed, &classes, err);
+        status = inputs_open(&inputs, &config->inputs, &classes, err);
     if (!status)
-        status = choose(&choice, feed, err);
+        status = choose(&choice, inputs, err);
     if (!status)
         status = render(sheet, &choice, shown, err);
-    feed_close(feed);
+    inputs_close(inputs);
     close_choice(&choice);
     classes_free(&classes);
     return status;

@@ -2,10 +2,10 @@
 #ifndef ADAM_DATA_SHEET_H
 #define ADAM_DATA_SHEET_H
 
-#include "data/feed.h"
+#include "data/inputs.h"
 
 struct sheet_config {
-    struct feed_config feed;
+    struct inputs_config inputs;
     const struct classes *classes; // as in prepare_config
     int columns, rows;
     int cell;      // side of a cell in pixels; 0: as the first picture, within 16..128

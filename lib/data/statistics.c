@@ -28,7 +28,7 @@ struct group {
 struct measuring {
     const struct statistics_config *config;
     struct statistics *result;
-    struct feed *feed;
+    struct inputs *inputs;
     struct classes classes; // the reader's
     struct error failed;    // waits for the group before it to leave
     // The writer's.
@@ -48,7 +48,7 @@ static int read_group(void *context, void *slot, bool *more, struct error *err) 
         *err = m->failed;
     while (!status && g->count < GROUP_SAMPLES && bytes < GROUP_BYTES) {
         struct measured *item = &g->items[g->count];
-        status = item->status = feed_next(m->feed, &item->sample, &again, &item->error);
+        status = item->status = inputs_next(m->inputs, &item->sample, &again, &item->error);
         if ((status && status != STATUS_SKIPPED) || !again)
             break;
         status = STATUS_OK;
@@ -56,7 +56,7 @@ static int read_group(void *context, void *slot, bool *more, struct error *err) 
         item->bytes = item->status ? 0 : s->encoded_size ? s->encoded_size : image_bytes(&s->image);
         bytes += item->bytes;
         g->count++;
-        snprintf(g->kind, sizeof g->kind, "%s", feed_kind(m->feed));
+        snprintf(g->kind, sizeof g->kind, "%s", inputs_kind(m->inputs));
     }
     if (status && !m->failed.status) {
         m->failed = g->items[g->count].error;
@@ -101,7 +101,7 @@ static int measure(void *context, int worker, void *slot, struct error *err) {
             continue;
         if (item->sample.encoded_size)
             item->status = image_decode(image, item->sample.encoded, item->sample.encoded_size,
-                                        &m->config->feed.source.decode, &item->error);
+                                        &m->config->inputs.source.decode, &item->error);
         if (item->status || image->channels > STATISTICS_CHANNELS)
             continue;
         size_t pixels = (size_t)image->width * (size_t)image->height;
@@ -254,12 +254,12 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
     for (int i = 0; config->classes && i < config->classes->count && !status; i++)
         status = classes_label(&m.classes, config->classes->names[i], &label, err);
     if (!status)
-        status = feed_open(&m.feed, &config->feed, &m.classes, err);
+        status = inputs_open(&m.inputs, &config->inputs, &m.classes, err);
     if (!status)
         status = run_pipeline(&m, err);
     if (!status)
         status = finish(&m, err);
-    feed_close(m.feed);
+    inputs_close(m.inputs);
     classes_free(&m.classes);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef ADAM_DATA_STATISTICS_H
 #define ADAM_DATA_STATISTICS_H
 
-#include "data/feed.h"
+#include "data/inputs.h"
 
 #define STATISTICS_CHANNELS 16
 
@@ -20,7 +20,7 @@ struct statistics {
 };
 
 struct statistics_config {
-    struct feed_config feed;
+    struct inputs_config inputs;
     const struct classes *classes; // as in prepare_config
     int threads;
     void *context;
