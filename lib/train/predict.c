@@ -94,6 +94,21 @@ static int take(struct worker *w, uint64_t *number) {
     return n;
 }
 
+// A picture of another shape: the error says which operations bring it there.
+static int fill_row(float *row, struct shape in, const struct image *picture, struct error *err) {
+    int status = input_fill(row, in.c, in.h, in.w, picture, err);
+    bool size = picture->width != in.w || picture->height != in.h;
+    bool gray = in.c == 1 && picture->channels == 3;
+    if (status != STATUS_DATA || (picture->channels != in.c && !gray))
+        return status;
+    char resize[48] = "", shape[ERROR_TEXT];
+    snprintf(shape, sizeof shape, "%s", err->text);
+    if (size)
+        snprintf(resize, sizeof resize, "resize %dx%d exact%s", in.w, in.h, gray ? "; " : "");
+    return error_set(err, STATUS_DATA, "%.1900s; these operations before would do: '%s%s'", shape,
+                     resize, gray ? "gray" : "");
+}
+
 // From the sample to its row of the input.
 static int prepare(struct worker *w, struct slot *slot) {
     const struct predict_config *config = w->predictor->config;
@@ -111,7 +126,7 @@ static int prepare(struct worker *w, struct slot *slot) {
     if (status == STATUS_OK && config->input)
         status = ops_apply(config->input, w->scratch, &w->picture, draw, err);
     if (status == STATUS_OK)
-        status = input_fill(row, in.c, in.h, in.w, &w->picture, err);
+        status = fill_row(row, in, &w->picture, err);
     if (status != STATUS_OK)
         return error_context(err, "%s", sample->path);
     w->labels[w->rows++] = sample->label;

@@ -1,0 +1,424 @@
+// adam-eval: a model's accuracy on labelled samples, or its predictions, one
+// line each, as a filter.
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/option.h"
+#include "cli/progress.h"
+#include "cli/talk.h"
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "core/mem.h"
+#include "data/reject.h"
+#include "report/results.h"
+#include "store/textfile.h"
+#include "train/checkpoint.h"
+#include "train/predict.h"
+
+static const char name[] = "adam-eval";
+
+static const char *const print_choices[] = {"figures", "predictions", NULL};
+static const char *const error_choices[] = {"stop", "skip", NULL};
+static const char *const format_choices[] = {"tsv", "json", NULL};
+static const char *const label_choices[] = {"default", "parent", "column", "no", NULL};
+
+struct options {
+    const char *model, *data, *files_from, *from, *labels, *label_from, *ops;
+    const char *print, *confusion, *per_class, *per_sample, *format, *on_error, *reject;
+    struct option_list sets;
+    int64_t top, threads, batch, max_pixels;
+    double min_top1;
+    bool null, json, quiet;
+};
+
+// One evaluation: what is open, and what was counted.
+struct run {
+    const struct options *o;
+    bool predictions; // what goes to standard output line by line
+    struct checkpoint checkpoint;
+    struct classes names;   // of the model
+    struct classes classes; // of the source: the model's, then what else it has
+    struct ops *before, *input;
+    struct source *source;
+    bool by_path; // samples are files: named by their paths
+    struct tally tally;
+    int *top;
+    struct textfile *per_sample;
+    struct reject *reject;
+    struct progress progress;
+    uint64_t told, skipped;
+};
+
+static bool is(const char *text, const char *what) {
+    return text && !strcmp(text, what);
+}
+
+static const char *const *names_of(const struct run *run) {
+    return (const char *const *)run->names.names;
+}
+
+// --- options -----------------------------------------------------------------
+
+static int check_options(const struct options *o, struct error *err) {
+    if (!o->model)
+        return error_set(err, STATUS_USAGE, "--model is missing");
+    if (!o->data == !o->files_from)
+        return error_set(err, STATUS_USAGE, "give either --data or --files-from");
+    int to_stdout = is(o->confusion, "-") + is(o->per_class, "-") + is(o->per_sample, "-");
+    if (to_stdout > 1)
+        return error_set(err, STATUS_USAGE, "only one output can be '-'");
+    if (to_stdout > 0 && (o->json || is(o->print, "predictions") || o->top))
+        return error_set(err, STATUS_USAGE,
+                         "an output that is '-' leaves no room for others on standard output");
+    if (o->reject && !is(o->on_error, "skip"))
+        return error_set(err, STATUS_USAGE, "--reject needs --on-error skip");
+    if (is(o->print, "figures") && o->top)
+        return error_set(err, STATUS_USAGE, "--top belongs to --print predictions");
+    return STATUS_OK;
+}
+
+// Whether standard output is free for predictions.
+static bool may_predict(const struct options *o) {
+    return !is(o->print, "figures") && !is(o->confusion, "-") && !is(o->per_class, "-") &&
+           !is(o->per_sample, "-");
+}
+
+// Samples that come through a pipe or as a list ask for an answer each, a data
+// set for its figures; --print and --top say otherwise.
+static bool wants_predictions(const struct options *o) {
+    return may_predict(o) &&
+           (is(o->print, "predictions") || o->top || o->files_from || is(o->data, "-"));
+}
+
+// Every sample must have a label where somebody asks what labels decide.
+static bool wants_labels(const struct run *run) {
+    const struct options *o = run->o;
+    bool only_scores = o->per_sample && !o->confusion && !o->per_class && o->min_top1 < 0;
+    return (!run->predictions && !only_scores) || o->confusion || o->per_class || o->min_top1 >= 0;
+}
+
+static enum label_from label_from(const char *text) {
+    enum label_from from = LABEL_DEFAULT;
+    for (size_t i = 0; text && label_choices[i]; i++)
+        if (is(text, label_choices[i]))
+            from = (enum label_from)i;
+    return from;
+}
+
+// --- opening -----------------------------------------------------------------
+
+static int open_model(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    struct checkpoint *c = &run->checkpoint;
+    int status = checkpoint_load(c, o->model, o->sets.items, o->sets.count, false, err);
+    if (status != STATUS_OK)
+        return status;
+    int classes = model_classes(c->model);
+    status = predict_classes(&run->names, &c->classes, classes, err);
+    if (status == STATUS_OK)
+        status = predict_classes(&run->classes, &c->classes, classes, err);
+    if (status != STATUS_OK)
+        return error_context(err, "%s", o->model);
+    status = tally_init(&run->tally, classes, err);
+    if (status == STATUS_OK && o->confusion)
+        status = tally_confusion(&run->tally, err);
+    return status;
+}
+
+static int open_ops(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    const char *input = model_input(run->checkpoint.model)->ops;
+    size_t offset = 0, length = 0;
+    if (o->ops && ops_parse(&run->before, o->ops, OPS_DETERMINISTIC, &offset, &length, err)) {
+        char why[ERROR_TEXT];
+        snprintf(why, sizeof why, "%s", err->text);
+        return error_set(err, STATUS_USAGE, "--ops: %.1000s\n    %.500s\n    %*s%.*s", why, o->ops,
+                         (int)(offset < 500 ? offset : 500), "", (int)(length < 40 ? length : 40),
+                         "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
+    }
+    if (input && ops_parse(&run->input, input, OPS_DETERMINISTIC, &offset, &length, err))
+        return error_context(err, "%s: input ops", o->model);
+    return STATUS_OK;
+}
+
+static int open_source(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    struct source_options options = {
+        .from = o->from,
+        .labels = o->labels,
+        .label_from = label_from(o->label_from),
+        .separator = o->null ? 0 : '\n',
+        .decode = {.max_pixels = (uint64_t)o->max_pixels},
+    };
+    int status = o->files_from
+                     ? source_open_list(&run->source, o->files_from, &options, &run->classes, err)
+                     : source_open(&run->source, o->data, &options, &run->classes, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *kind = source_kind(run->source);
+    run->by_path = is(kind, "list") || is(kind, "folder") || is(kind, "image");
+    if (is(kind, "image") && may_predict(o))
+        run->predictions = true; // one picture has no figures
+    return STATUS_OK;
+}
+
+static int open_outputs(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    int status = STATUS_OK, k = o->top ? (int)o->top : 1;
+    run->top = mem_array((size_t)k, sizeof *run->top);
+    if (!run->top)
+        return error_nomem(err);
+    if (o->reject)
+        status = reject_open(&run->reject, o->reject, err);
+    if (status == STATUS_OK && o->per_sample)
+        status = textfile_open(&run->per_sample, o->per_sample, err);
+    if (status == STATUS_OK && run->per_sample && !is(o->format, "json"))
+        results_scores_head(textfile_stream(run->per_sample), run->names.count, names_of(run));
+    return status;
+}
+
+static int open_all(struct run *run, struct error *err) {
+    int status = open_model(run, err);
+    if (status == STATUS_OK)
+        status = open_ops(run, err);
+    if (status == STATUS_OK)
+        status = open_source(run, err);
+    return status == STATUS_OK ? open_outputs(run, err) : status;
+}
+
+static void close_all(struct run *run) {
+    textfile_abort(run->per_sample);
+    reject_close(run->reject, NULL);
+    free(run->top);
+    tally_free(&run->tally);
+    source_close(run->source);
+    ops_free(run->before);
+    ops_free(run->input);
+    classes_free(&run->classes);
+    classes_free(&run->names);
+    checkpoint_free(&run->checkpoint);
+}
+
+// --- running -----------------------------------------------------------------
+
+static void show_progress(struct run *run) {
+    struct progress *progress = &run->progress;
+    if (run->predictions || !progress_due(progress))
+        return;
+    double seconds = clock_seconds() - progress->started;
+    progress_line(progress, "%llu samples, %.0f/s, top-1 %.2f%%", (unsigned long long)run->told,
+                  (double)run->told / seconds, 100 * tally_top1(&run->tally));
+}
+
+static const char *key_of(const struct run *run, const struct sample *sample) {
+    return run->by_path ? sample->path : sample->key;
+}
+
+static int tell_sample(void *self, const struct sample *sample, const float *scores,
+                       struct error *err) {
+    struct run *run = self;
+    const struct options *o = run->o;
+    const char *key = key_of(run, sample);
+    int status = STATUS_OK, classes = run->names.count;
+    int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
+    run->told++;
+    if (run->per_sample)
+        status = results_scores(textfile_stream(run->per_sample), key, sample->label, scores,
+                                classes, names_of(run), is(o->format, "json"), err);
+    if (status == STATUS_OK && run->predictions) {
+        scores_top(scores, classes, run->top, k);
+        status = results_prediction(stdout, key, sample->label, scores, run->top, k, names_of(run),
+                                    o->json, err);
+        if (ferror(stdout))
+            return error_errno(err, STATUS_IO, "cannot write to standard output");
+    }
+    show_progress(run);
+    return status;
+}
+
+static int tell_skipped(void *self, const struct sample *sample, const struct error *why,
+                        struct error *err) {
+    struct run *run = self;
+    run->skipped++;
+    if (!run->o->quiet) {
+        progress_clear(&run->progress);
+        talk_note(name, "skipped: %s", why->text);
+    }
+    return run->reject ? reject_put(run->reject, sample->path ? sample->path : "", why->text, err)
+                       : STATUS_OK;
+}
+
+static int run_predict(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    bool from_pipe = is(o->data, "-") || is(o->files_from, "-");
+    struct predict_config config = {
+        .model = run->checkpoint.model,
+        .kernels = kernels_best(),
+        .parameters = run->checkpoint.parameters,
+        .source = run->source,
+        .classes = &run->classes,
+        .descriptor = from_pipe ? STDIN_FILENO : -1,
+        .before = run->before,
+        .input = run->input,
+        .decode = {.max_pixels = (uint64_t)o->max_pixels},
+        .batch = (int)o->batch,
+        .threads = (int)o->threads,
+        .tally = &run->tally,
+        .labelled = wants_labels(run),
+        .each = tell_sample,
+        .skip = is(o->on_error, "skip") ? tell_skipped : NULL,
+        .self = run,
+    };
+    progress_start(&run->progress, o->quiet);
+    int status = predict(&config, err);
+    progress_clear(&run->progress);
+    return status;
+}
+
+// --- results -----------------------------------------------------------------
+
+typedef void table_writer(FILE *out, const struct tally *tally, const char *const *names);
+
+static int write_table(const struct run *run, const char *path, table_writer *write,
+                       struct error *err) {
+    struct textfile *file;
+    int status = textfile_open(&file, path, err);
+    if (status != STATUS_OK)
+        return status;
+    write(textfile_stream(file), &run->tally, names_of(run));
+    return textfile_close(file, err);
+}
+
+static int write_files(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    int status = STATUS_OK;
+    if (run->per_sample)
+        status = textfile_close(run->per_sample, err);
+    run->per_sample = NULL;
+    if (status == STATUS_OK && o->confusion)
+        status = write_table(run, o->confusion, results_confusion, err);
+    if (status == STATUS_OK && o->per_class)
+        status = write_table(run, o->per_class, results_per_class, err);
+    if (status == STATUS_OK && run->reject) {
+        status = reject_close(run->reject, err);
+        run->reject = NULL;
+    }
+    return status;
+}
+
+static bool prints_figures(const struct run *run) {
+    const struct options *o = run->o;
+    return !run->predictions && !is(o->confusion, "-") && !is(o->per_class, "-") &&
+           !is(o->per_sample, "-");
+}
+
+static void say_figures(const struct run *run) {
+    const struct tally *tally = &run->tally;
+    double seconds = clock_seconds() - run->progress.started;
+    if (tally->samples > 0)
+        talk_note(name, "top-1 %.2f%%, top-5 %.2f%% of %llu labelled samples, %.0f samples/s",
+                  100 * tally_top1(tally), 100 * tally_top5(tally),
+                  (unsigned long long)tally->samples, (double)run->told / seconds);
+    if (run->skipped > 0)
+        talk_note(name, "skipped %llu of %llu samples", (unsigned long long)run->skipped,
+                  (unsigned long long)(run->skipped + run->told));
+}
+
+// The exit status of a run that came to its end.
+static int judge(const struct run *run) {
+    double wanted = run->o->min_top1, top1 = tally_top1(&run->tally);
+    if (wanted >= 0 && !(top1 >= wanted)) {
+        talk_note(name, "top-1 %.6g is below --min-top1 %.6g", top1, wanted);
+        return STATUS_SKIPPED;
+    }
+    return run->skipped ? STATUS_SKIPPED : STATUS_OK;
+}
+
+static int evaluate_run(struct run *run, struct error *err) {
+    const struct options *o = run->o;
+    int status = open_all(run, err);
+    if (status == STATUS_OK)
+        status = run_predict(run, err);
+    if (status == STATUS_OK && wants_labels(run) && run->tally.samples == 0)
+        status = error_set(err, STATUS_DATA, "%s: there is no sample to count",
+                           o->data ? o->data : o->files_from);
+    if (status == STATUS_OK)
+        status = write_files(run, err);
+    if (status == STATUS_OK && prints_figures(run))
+        status = results_figures(stdout, &run->tally, run->skipped, o->json, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!o->quiet)
+        say_figures(run);
+    return judge(run);
+}
+
+int main(int argc, char **argv) {
+    struct options o = {
+        .top = 0, .threads = cpu_count(), .batch = 32, .min_top1 = -1, .max_pixels = 100000000};
+    o.on_error = "stop", o.format = "tsv", o.label_from = "default";
+    const struct option_row rows[] = {
+        HEADING("Input"),
+        TEXT('m', "model", "DIR", &o.model, NULL, "a run, a checkpoint or its .safetensors file"),
+        LIST(0, "set", "LAYER.KEY=VALUE", &o.sets, "change the model's text"),
+        TEXT('d', "data", "FILE", &o.data, NULL, "samples: any kind adam-prep reads, or -"),
+        TEXT(0, "files-from", "FILE", &o.files_from, NULL, "paths of pictures, one a line, or -"),
+        FLAG('0', "null", &o.null, "paths end in NUL"),
+        TEXT(0, "from", "KIND", &o.from, NULL, "the kind of --data, where it is not recognised"),
+        TEXT(0, "labels", "FILE", &o.labels, NULL, "labels beside IDX or npy data"),
+        CHOICE(0, "label-from", "WHERE", &o.label_from, label_choices, "default",
+               "where labels come from"),
+        TEXT(0, "ops", "CHAIN", &o.ops, NULL, "operations before the model's own"),
+        INT(0, "max-pixels", "N", &o.max_pixels, 1, 1e12, "100000000",
+            "refuse larger pictures before decoding"),
+        HEADING("Output"),
+        CHOICE(0, "print", "WHAT", &o.print, print_choices, NULL, "what goes to standard output"),
+        INT('k', "top", "N", &o.top, 1, 1000000, "1", "print the N best classes of each sample"),
+        FLAG(0, "json", &o.json, "print JSON instead of TSV"),
+        TEXT(0, "confusion", "FILE", &o.confusion, NULL, "confusion matrix, TSV"),
+        TEXT(0, "per-class", "FILE", &o.per_class, NULL, "precision and recall, TSV"),
+        TEXT(0, "per-sample", "FILE", &o.per_sample, NULL, "all scores of each sample"),
+        CHOICE(0, "format", "KIND", &o.format, format_choices, "tsv", "of --per-sample"),
+        HEADING("Behaviour"),
+        REAL(0, "min-top1", "SHARE", &o.min_top1, 0, 1, NULL, "exit with 1 below this accuracy"),
+        CHOICE(0, "on-error", "WHAT", &o.on_error, error_choices, "stop",
+               "at a damaged or unlabelled sample"),
+        TEXT(0, "reject", "FILE", &o.reject, NULL, "list the skipped samples: path, reason"),
+        INT('t', "threads", "N", &o.threads, 1, 1024, "all cores", "threads"),
+        INT('b', "batch", "N", &o.batch, 1, 65536, "32", "samples a pass of one thread"),
+        FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
+    };
+    const struct command command = {
+        .name = name,
+        .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]",
+        .about = "measure a model, or predict with it",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+    };
+    struct error err = {0};
+    int operands, status = STATUS_OK;
+    enum cli_next next = cli_parse(&command, argc, argv, &operands, &err);
+    if (next == CLI_DONE)
+        return talk_finish(name, STATUS_OK);
+    if (next == CLI_FAIL)
+        status = STATUS_USAGE;
+    else if (operands < argc)
+        status = error_set(&err, STATUS_USAGE, "'%s': give samples by --data or --files-from",
+                           argv[operands]);
+    if (status == STATUS_OK)
+        status = check_options(&o, &err);
+    if (status == STATUS_OK) {
+        struct run run = {.o = &o, .predictions = wants_predictions(&o)};
+        // An answer is out as soon as it is known, whoever reads.
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        status = evaluate_run(&run, &err);
+        close_all(&run);
+    }
+    if (err.status != STATUS_OK)
+        talk_error(name, &err);
+    free(o.sets.items);
+    return talk_finish(name, status);
+}
