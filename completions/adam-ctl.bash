@@ -9,7 +9,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | plot | report) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -17,12 +17,24 @@ _adam_ctl() {
     check:--set) return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
+    plot:--output | plot:-o) offer -f; return ;;
+    plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
+    report:--output | report:-o) offer -f; return ;;
+    report:--data | report:-d) offer -f; return ;;
+    report:--from) return ;;
+    report:--labels) offer -f; return ;;
+    report:--set) return ;;
+    report:--threads | report:-t) return ;;
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check plot report'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --json --help -h --version -V' ;;
     check:*) offer -f ;;
+    plot:-*) offer -W '--output -o --x -x --help -h --version -V' ;;
+    plot:*) offer -d ;;
+    report:-*) offer -W '--output -o --data -d --from --labels --set --threads -t --help -h --version -V' ;;
+    report:*) offer -d ;;
     esac
 }
 complete -o filenames -F _adam_ctl adam-ctl

@@ -17,7 +17,7 @@ static const char style[] =
     "h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid #ddd;padding-bottom:.2rem}"
     "h3{font-size:1rem;margin:1.2rem 0 .4rem}p{margin:.4rem 0}"
     ".quiet{color:#666}.tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin:1.2rem 0}"
-    ".tile{border:1px solid #ddd;border-radius:6px;padding:.6rem .9rem;min-width:8.5rem;flex:1}"
+    ".tile{border:1px solid #ddd;border-radius:6px;padding:.6rem .8rem;min-width:7.4rem;flex:1}"
     ".tile b{display:block;font-size:1.5rem;line-height:1.2}"
     ".tile span{display:block;color:#666;font-size:.85rem}"
     "svg{max-width:100%;height:auto}"
@@ -30,10 +30,10 @@ static const char style[] =
     ".confusion td.cell{text-align:center;min-width:2.2rem;border:1px solid #fff}"
     ".confusion th.cell{text-align:center}"
     ".shots{display:flex;flex-wrap:wrap;gap:.7rem;margin:.6rem 0}"
-    "figure{margin:0;width:96px;font-size:.8rem;line-height:1.25;overflow-wrap:anywhere}"
-    "figure img{width:96px;height:96px;object-fit:contain;background:#f2f2f2;"
+    "figure{margin:0;width:88px;font-size:.8rem;line-height:1.25;overflow-wrap:anywhere}"
+    "figure img{width:88px;height:88px;object-fit:contain;background:#f2f2f2;"
     "image-rendering:pixelated;display:block;margin-bottom:.2rem}"
-    "figure .none{width:96px;height:96px;background:#f2f2f2;color:#666;display:flex;"
+    "figure .none{width:88px;height:88px;background:#f2f2f2;color:#666;display:flex;"
     "align-items:center;justify-content:center;text-align:center;margin-bottom:.2rem}"
     ".miss{color:#b33f00}"
     "pre{background:#f6f6f6;padding:.7rem .9rem;overflow-x:auto;font-size:.85rem;line-height:1.4;"
@@ -73,7 +73,7 @@ static void accuracy_tile(FILE *out, const struct page *page) {
         markup_percent(best, curve_best(top1, &at));
         snprintf(more, sizeof more, "best %s at epoch %.3g", best, top1->epoch[at]);
     }
-    tile(out, value, "test accuracy (top-1)", more);
+    tile(out, value, "test accuracy", more);
 }
 
 static void loss_tile(FILE *out, const struct page *page) {
