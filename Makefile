@@ -5,11 +5,11 @@
 #   make check           install what is missing, and run all tests
 #   make bench           measure against peers and bounds (tests/bench)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
-#   make lint            format, static checks, shell scripts, manuals
+#   make lint            format, static checks, shell scripts, manuals (or one of them:
+#                        format-check tidy cppcheck shellcheck man-check)
 #   make install         programs, manuals and completions below DESTDIR/PREFIX
 #   make uninstall       remove what make install put there
 #   make completions     write completions/ anew from the programs' own tables
-#   make man-check       check the manuals alone
 #   make deps test-deps  only install what building or testing needs (Debian)
 #   make clean           remove build/
 #
@@ -79,8 +79,8 @@ EXAMPLES = $(sort $(wildcard examples/*))
 C_FILES = $(sort $(wildcard cmd/*.c lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps demo check bench fuzz lint man-check
-.PHONY: install uninstall completions clean always
+.PHONY: all tests fuzzers help deps test-deps lint-deps demo check bench fuzz clean always
+.PHONY: lint format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -133,6 +133,9 @@ deps:
 test-deps:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(TEST_TOOLS))
 
+lint-deps:
+	$(call install_missing,$(LINT_TOOLS))
+
 # One make for what is missing, another one for the build: compilers may come in between.
 parallel = @$(MAKE) --no-print-directory -s -j"$$(nproc)"
 
@@ -158,22 +161,27 @@ fuzz:
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
 	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
 
-# bats ends a test at the first failure, and sets variables of its own.
-BATS_MANNERS = -e SC2164 -e SC2154
+# make -k lint shows what all of them find.
+lint: format-check tidy cppcheck shellcheck man-check
 
-lint: man-check
-	$(call install_missing,$(LINT_TOOLS))
-	clang-format --dry-run -Werror $(C_FILES)
-	printf '%s\n' $(filter %.c,$(C_FILES)) | \
-		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -std=c11
-	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+format-check: lint-deps
+	@clang-format --dry-run -Werror $(C_FILES)
+
+tidy: lint-deps
+	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
+		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -std=c11 2>/dev/null
+
+cppcheck: lint-deps
+	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
-	shellcheck $(SCRIPTS)
-	shellcheck -S warning $(BATS_MANNERS) $(wildcard tests/cli/*.bats tests/helper/*.bash)
 
-man-check:
-	$(call install_missing,mandoc)
-	mandoc -Tlint -Wwarning $(MANUALS)
+# bats ends a test at the first failure, and sets variables of its own.
+shellcheck: lint-deps
+	@shellcheck $(SCRIPTS)
+	@shellcheck -S warning -e SC2164 -e SC2154 $(wildcard tests/cli/*.bats tests/helper/*.bash)
+
+man-check: lint-deps
+	@mandoc -Tlint -Wwarning $(MANUALS)
 
 completions: all
 	@mkdir -p completions

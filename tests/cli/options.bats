@@ -38,6 +38,13 @@ nothing() {
     nothing "$bad"
 }
 
+@test "no command has two options of one name or letter" {
+    local command
+    while read -ra command; do
+        nothing "$(help_options "${command[@]}" | uniq -d | sed "s/^/${command[*]}: twice /")"
+    done < <(commands)
+}
+
 @test "an unknown option is status 2, named on stderr, and stdout stays empty" {
     local command
     while read -ra command; do
