@@ -44,7 +44,3 @@ int error_context(struct error *err, const char *format, ...) {
         snprintf(err->text + n, sizeof err->text - (size_t)n, "%s", text);
     return err->status;
 }
-
-int error_nomem(struct error *err) {
-    return error_set(err, STATUS_IO, "out of memory");
-}

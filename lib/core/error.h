@@ -40,7 +40,10 @@ int error_errno(struct error *err, int status, const char *format, ...)
 // Puts "context: " before the text that is there. Returns err->status.
 int error_context(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// "out of memory", STATUS_IO.
-int error_nomem(struct error *err);
+// "out of memory". Here, so that every compiler and checker sees that it is a failure.
+static inline int error_nomem(struct error *err) {
+    error_set(err, STATUS_IO, "out of memory");
+    return STATUS_IO;
+}
 
 #endif

@@ -94,6 +94,18 @@ typedef void tile_function(struct matrix, struct matrix, int, struct target);
 static tile_function *const tiles[] = {tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,  tile_7,
                                        tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14};
 
+// The numbers of a and b, one behind the other, at these places.
+__attribute__((always_inline)) static inline vector shuffle(vector a, vector b, places at) {
+#ifdef __clang__ // has no shuffle by places that are not literals
+    vector c;
+    for (int i = 0; i < LANES; i++)
+        c[i] = at[i] < LANES ? a[at[i]] : b[at[i] - LANES];
+    return c;
+#else
+    return __builtin_shuffle(a, b, at);
+#endif
+}
+
 // One round of a transposition: in each square of 2s x 2s numbers, the upper
 // right quarter changes places with the lower left one. Calls are unrolled, so
 // that the places become constants of a shuffle.
@@ -108,8 +120,8 @@ __attribute__((always_inline)) static inline void exchange(vector *v, int s) {
     for (int i = 0; i < LANES; i++)
         if (!(i & s)) {
             vector a = v[i], b = v[i + s];
-            v[i] = __builtin_shuffle(a, b, low);
-            v[i + s] = __builtin_shuffle(a, b, high);
+            v[i] = shuffle(a, b, low);
+            v[i + s] = shuffle(a, b, high);
         }
 }
 
