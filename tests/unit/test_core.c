@@ -16,6 +16,22 @@ static void test_random(struct tap *tap) {
         for (int i = 0; i < 4; i++)
             CHECK_INT(tap, random_u32(&r), wanted[i]);
     });
+    TEST(tap, "words taken at once are those taken one by one", {
+        uint32_t words[200];
+        for (uint32_t start = 0; start < 2; start++)
+            for (size_t n = 0; n < 200; n += 7) {
+                struct random a = random_stream(1, 2, n), b;
+                a.counter[0] = start ? UINT32_MAX - 12 : 0; // wraps on the way
+                random_u32(&a);
+                b = a;
+                random_words(&a, words, n);
+                int wrong = 0;
+                for (size_t i = 0; i < n; i++)
+                    wrong += words[i] != random_u32(&b);
+                CHECK_INT(tap, wrong, 0);
+                CHECK_INT(tap, random_u32(&a), random_u32(&b));
+            }
+    });
     TEST(tap, "a shuffle keeps every index once", {
         uint32_t index[1000];
         bool seen[1000] = {0};
