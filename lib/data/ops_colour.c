@@ -1,11 +1,12 @@
 // Operations that change values where they are. On bytes the full range is 255,
 // and results are rounded and kept within it; on floats it is 1, without bounds.
-#include <math.h>
-
 #include "data/op.h"
+#include "image/noise.h"
 
 static uint8_t byte_of(double v) {
-    return (uint8_t)lrint(fmin(fmax(v, 0), 255));
+    v = v > 0 ? v : 0;
+    v = v < 255 ? v : 255;
+    return (uint8_t)(int)(v + 0.5);
 }
 
 // Waits behind what waits, as a table: table[v] = scale * v + offset, rounded.
@@ -152,16 +153,10 @@ const struct op_code op_gray = {gray_apply, gray_shape};
 
 static int noise_apply(const struct op *op, struct canvas *canvas, struct random *random,
                        struct error *err) {
-    float deviation = (float)op_draw(&op->values[0], random);
+    double deviation = op_draw(&op->values[0], random);
     int status = canvas_settle(canvas, err);
-    struct image *image = canvas->image;
-    size_t n = status ? 0 : image_values(image);
-    for (size_t i = 0; i < n; i++)
-        if (image->type == PIXEL_U8)
-            image->u8[i] =
-                byte_of((double)(image->u8[i] + 255 * deviation * random_normal(random)));
-        else
-            image->f32[i] += deviation * random_normal(random);
+    if (!status)
+        image_noise(canvas->image, deviation, random);
     return status;
 }
 

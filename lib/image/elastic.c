@@ -32,6 +32,17 @@ static gauss_filter *filter_of_this_cpu(void) {
     return gauss_filter_ref;
 }
 
+// n numbers between -alpha and alpha, as 2 random_unit - 1 gives them.
+static void uniform(float *to, size_t n, float alpha, struct random *random) {
+    uint32_t words[256];
+    for (size_t i = 0; i < n; i += 256) {
+        size_t m = n - i < 256 ? n - i : 256;
+        random_words(random, words, m);
+        for (size_t j = 0; j < m; j++)
+            to[i + j] = alpha * ((float)(int32_t)(words[j] >> 8) * 0x1p-23f - 1);
+    }
+}
+
 void elastic_fields(float *dx, float *dy, float *room, int width, int height, double sigma,
                     double alpha, struct random *random) {
     float weight[RADIUS_MAX + 1], *fields[] = {dx, dy};
@@ -40,8 +51,7 @@ void elastic_fields(float *dx, float *dy, float *room, int width, int height, do
     gauss_filter *filter = filter_of_this_cpu();
     size_t n = (size_t)width * (size_t)height;
     for (int i = 0; i < 2; i++) {
-        for (size_t j = 0; j < n; j++)
-            fields[i][j] = (float)alpha * (2 * random_unit(random) - 1);
+        uniform(fields[i], n, (float)alpha, random);
         filter(fields[i], room, width, height, weight, radius);
     }
 }

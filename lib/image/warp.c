@@ -214,6 +214,37 @@ static void copy_pixel(const struct warp *warp, char *to, int x, int y) {
             memcpy(to + (size_t)c * sizeof(float), &warp->value, sizeof(float));
 }
 
+static inline void mirror_sized(char *to, const char *from, int n, size_t size) {
+    for (int i = 0; i < n; i++, to += size, from -= size)
+        memcpy(to, from, size);
+}
+
+// n pixels from `from` on backwards; the usual sizes become single moves.
+static void mirror(char *to, const char *from, int n, size_t size) {
+    switch (size) {
+    case 1:
+        mirror_sized(to, from, n, 1);
+        break;
+    case 3:
+        mirror_sized(to, from, n, 3);
+        break;
+    case 4:
+        mirror_sized(to, from, n, 4);
+        break;
+    default:
+        mirror_sized(to, from, n, size);
+    }
+}
+
+// Columns [first, end) of a row, one by one, wherever they come from.
+static void copy_pixels(const struct warp *warp, char *to, int first, int end, int64_t left,
+                        int64_t step, int row) {
+    int width = warp->from->width;
+    size_t size = (size_t)warp->from->channels * value_size(warp->from);
+    for (int x = first; x < end; x++)
+        copy_pixel(warp, to + (size_t)x * size, place(left + x * step, width, warp->border), row);
+}
+
 static void copy_rows(const struct warp *warp, const struct affine *map) {
     const struct image *from = warp->from;
     size_t size = (size_t)from->channels * value_size(from);
@@ -222,16 +253,16 @@ static void copy_rows(const struct warp *warp, const struct affine *map) {
         int row = place((int64_t)(map->e * y + map->f), from->height, warp->border);
         int first = 0, end = row < 0 ? 0 : warp->to->width;
         narrow(left, step, from->width, &first, &end);
-        char *to = pixel_at(warp->to, 0, y);
-        for (int x = 0; x < first; x++)
-            copy_pixel(warp, to + (size_t)x * size,
-                       place(left + x * step, from->width, warp->border), row);
-        if (step > 0 && end > first)
-            memcpy(to + (size_t)first * size, pixel_at(from, (int)left + first, row),
-                   (size_t)(end - first) * size);
-        for (int x = step > 0 ? end : first; x < warp->to->width; x++)
-            copy_pixel(warp, to + (size_t)x * size,
-                       place(left + x * step, from->width, warp->border), row);
+        char *to = pixel_at(warp->to, 0, y), *middle = to + (size_t)first * size;
+        copy_pixels(warp, to, 0, first, left, step, row);
+        copy_pixels(warp, to, end, warp->to->width, left, step, row);
+        if (first == end)
+            continue;
+        const char *source = pixel_at(from, (int)(left + first * step), row);
+        if (step > 0)
+            memcpy(middle, source, (size_t)(end - first) * size);
+        else
+            mirror(middle, source, end - first, size);
     }
 }
 
@@ -268,7 +299,21 @@ int image_warp(struct image *to, const struct image *from, int width, int height
 
 // Within REACH, whatever the displacement says.
 static double bounded(double v) {
-    return fmin(fmax(v, -REACH), REACH);
+    return !(v > -REACH) ? -REACH : !(v < REACH) ? REACH : v;
+}
+
+static void field_pixel(const struct warp *warp, void *to, int64_t x, int64_t y) {
+    if (warp->to->type == PIXEL_F32) {
+        if (inside(warp, x, y))
+            warp_pixel_f32(to, &warp->source, x, y);
+        else
+            sample_f32(warp, to, x, y);
+    } else {
+        if (inside(warp, x, y))
+            warp_pixel_u8(to, &warp->source, x, y);
+        else
+            sample_u8(warp, to, x, y);
+    }
 }
 
 int image_warp_field(struct image *to, const struct image *from, int width, int height,
@@ -278,24 +323,13 @@ int image_warp_field(struct image *to, const struct image *from, int width, int 
     if (status)
         return status;
     struct warp warp = warp_of(to, from, border, value);
+    char *at = to->data;
+    size_t size = (size_t)to->channels * value_size(to);
     for (int y = 0; y < height; y++)
-        for (int i = 0; i < width; i++) {
-            size_t at = (size_t)y * (size_t)width + (size_t)i;
-            double u = i + (double)dx[at], v = y + (double)dy[at];
-            struct warp_step step = {
-                .x = fixed(bounded(map.a * u + map.b * v + map.c)) + half_x(from),
-                .y = fixed(bounded(map.d * u + map.e * v + map.f)) + half_y(from),
-            };
-            if (inside(&warp, step.x, step.y)) {
-                if (to->type == PIXEL_F32)
-                    warp_row_f32(pixel_at(to, i, y), &warp.source, 1, step);
-                else
-                    warp_row_u8(pixel_at(to, i, y), &warp.source, 1, step);
-            } else if (to->type == PIXEL_F32) {
-                sample_f32(&warp, pixel_at(to, i, y), step.x, step.y);
-            } else {
-                sample_u8(&warp, pixel_at(to, i, y), step.x, step.y);
-            }
+        for (int x = 0; x < width; x++, at += size) {
+            double u = x + (double)*dx++, v = y + (double)*dy++;
+            field_pixel(&warp, at, fixed(bounded(map.a * u + map.b * v + map.c)) + half_x(from),
+                        fixed(bounded(map.d * u + map.e * v + map.f)) + half_y(from));
         }
     return STATUS_OK;
 }

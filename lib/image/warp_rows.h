@@ -52,6 +52,30 @@ static inline int warp_fy(int64_t y) {
     return (int)(y >> (WARP_POINT - WARP_Y_BITS)) & ((1 << WARP_Y_BITS) - 1);
 }
 
+// The pixel at (x, y), all of whose neighbours lie inside.
+static inline void warp_pixel_u8(uint8_t *to, const struct warp_source *from, int64_t x,
+                                 int64_t y) {
+    int channels = from->channels, fx = warp_fx(x), fy = warp_fy(y);
+    const uint8_t *p = (const uint8_t *)from->data + (y >> WARP_POINT) * from->stride +
+                       (x >> WARP_POINT) * channels;
+    const uint8_t *q = p + from->stride;
+    for (int c = 0; c < channels; c++)
+        to[c] = (uint8_t)warp_blend(p[c], p[c + channels], q[c], q[c + channels], fx, fy);
+}
+
+static inline void warp_pixel_f32(float *to, const struct warp_source *from, int64_t x, int64_t y) {
+    int channels = from->channels;
+    float fx = (float)(uint32_t)x * 0x1p-32f, fy = (float)(uint32_t)y * 0x1p-32f;
+    const float *p =
+        (const float *)from->data + (y >> WARP_POINT) * from->stride + (x >> WARP_POINT) * channels;
+    const float *q = p + from->stride;
+    for (int c = 0; c < channels; c++) {
+        float left = p[c] + (q[c] - p[c]) * fy;
+        float right = p[c + channels] + (q[c + channels] - p[c + channels]) * fy;
+        to[c] = left + (right - left) * fx;
+    }
+}
+
 void warp_row_u8(uint8_t *to, const struct warp_source *from, int n, struct warp_step at);
 void warp_row_f32(float *to, const struct warp_source *from, int n, struct warp_step at);
 

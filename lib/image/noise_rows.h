@@ -1,0 +1,20 @@
+// The inner loops of image/noise.h, compiled once for each family of processors.
+// Inside lib/image only.
+#ifndef ADAM_IMAGE_NOISE_ROWS_H
+#define ADAM_IMAGE_NOISE_ROWS_H
+
+#include <stdint.h>
+
+enum { NOISE_BLOCK = 256 }; // normal numbers made at once, from as many random words
+
+struct noise_rows {
+    // NOISE_BLOCK normal numbers (Box and Muller).
+    void (*normal)(float *normal, const uint32_t *words);
+    // pixels[i] += scale * normal[i], n <= NOISE_BLOCK
+    void (*add_u8)(uint8_t *pixels, const float *normal, float scale, int n);
+    void (*add_f32)(float *pixels, const float *normal, float scale, int n);
+};
+
+extern const struct noise_rows noise_rows_ref, noise_rows_avx2;
+
+#endif
