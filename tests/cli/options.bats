@@ -7,10 +7,9 @@
 load ../helper/common
 load ../helper/programs
 
-# Fails with the text of what is wrong, if any.
+# Fails with the lines of what is wrong, if any.
 nothing() {
-    printf '%s\n' "$1"
-    [ -z "$1" ]
+    ! grep . <<<"$1"
 }
 
 @test "--help is on stdout alone, with status 0; so is --version" {
@@ -30,10 +29,10 @@ nothing() {
     local command bad=
     while read -ra command; do
         bad+=$("${command[@]}" --help | awk -v name="${command[*]}" \
-            'length($0) > 90 { print name ": " length($0) " columns: " $0 }')
+            'length($0) > 90 { print name ": " length($0) " columns: " $0 }')$'\n'
         help_options "${command[@]}" >known
         bad+=$("${command[@]}" --help | sed '/^$/q' | grep -oE -- '(^|[[ |])--?[a-zA-Z0-9-]+' |
-            tr -d '[ |' | grep -vxFf known | grep -vx -- - | sed "s/^/${command[*]}: usage names /" || true)
+            tr -d '[ |' | grep -vxFf known | grep -vx -- - | sed "s/^/${command[*]}: usage names /" || true)$'\n'
     done < <(commands)
     nothing "$bad"
 }
@@ -74,17 +73,17 @@ nothing() {
         manual_options "$page" "$subs" >manual
         sed -n 's/^- //p' manual >common
         help_options "$program" >own
-        bad+=$(comm -13 common own | sed "s/^/$program.1 lacks /")
+        bad+=$(comm -13 common own | sed "s/^/$program.1 lacks /")$'\n'
         # What stands outside of any subcommand is the program's or everyone's.
         cp own everyone
         for sub in $subs; do
             help_options "$program" "$sub" >help
             sed -n "s/^$sub //p" manual >section
-            bad+=$(sort -u section common | comm -13 - help | sed "s/^/$program.1, $sub, lacks /")
-            bad+=$(comm -23 section help | sed "s/^/$program $sub has no /")
+            bad+=$(sort -u section common | comm -13 - help | sed "s/^/$program.1, $sub, lacks /")$'\n'
+            bad+=$(comm -23 section help | sed "s/^/$program $sub has no /")$'\n'
             cat help >>everyone
         done
-        bad+=$(sort -u everyone | comm -23 common - | sed "s/^/$program has no /")
+        bad+=$(sort -u everyone | comm -23 common - | sed "s/^/$program has no /")$'\n'
     done
     nothing "$bad"
 }
@@ -105,7 +104,7 @@ synopsis() {
         { "$program" --help; for sub in $(subcommands "$program"); do "$program" "$sub" --help; done; } |
             awk '/^usage: / { on = 1; sub(/^usage: /, "") } !NF { on = 0 } on { $1 = $1; print }' |
             grep -v ' SUBCOMMAND ' >usage
-        bad+=$(diff <(sort -u manual) <(sort -u usage) | grep '^[<>]' | sed "s/^/$program: /" || true)
+        bad+=$(diff <(sort -u manual) <(sort -u usage) | grep '^[<>]' | sed "s/^/$program: /" || true)$'\n'
     done
     nothing "$bad"
 }
