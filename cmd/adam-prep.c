@@ -613,7 +613,7 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
     };
     const struct command program = {
         .name = PROGRAM,
-        .synopsis = "[OPTION ...] INPUT ... -o OUTPUT\nCOMMAND ...",
+        .synopsis = "[OPTION ...] INPUT ... -o OUTPUT\nSUBCOMMAND ...",
         .about = "read pictures from anywhere, change them, and pack them for training",
         .more = operations,
         .rows = prepare_rows,
