@@ -8,6 +8,7 @@
 
 // "deflate" turns a byte into at most 1032 (258 bytes for two bits).
 #define MAX_INFLATION 1032
+#define MAX_EXIF (1 << 20)
 
 struct reader {
     png_structp png;
@@ -39,11 +40,13 @@ static void on_warning(png_structp png, png_const_charp text) {
 }
 
 // Everything but pixels and the orientation is skipped unread: colour profiles,
-// texts and animation frames can be large, damaged or bombs.
+// texts and animation frames can be large, damaged or bombs. The chunk with the
+// orientation is kept as it is, because libpng's own reader of it (1.6.39) takes
+// whatever memory the chunk claims.
 static void skip_extras(png_structp png) {
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
-    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, (png_const_bytep) "eXIf", 1);
-    png_set_chunk_malloc_max(png, 1 << 20);
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_ALWAYS, (png_const_bytep) "eXIf", 1);
+    png_set_chunk_malloc_max(png, MAX_EXIF);
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // format_check_size decides
 }
 
@@ -77,10 +80,10 @@ static int set_transformations(png_structp png, png_infop info, int channels) {
     return passes;
 }
 
-static int orientation(struct reader *r) {
-    png_bytep exif;
-    png_uint_32 size;
-    return png_get_eXIf_1(r->png, r->info, &size, &exif) ? exif_orientation(exif, size) : 1;
+static int orientation(const struct reader *r) {
+    png_unknown_chunkp chunks;
+    int count = png_get_unknown_chunks(r->png, r->info, &chunks);
+    return count > 0 ? exif_orientation(chunks[0].data, chunks[0].size) : 1;
 }
 
 // Returns twice when libpng fails, so it holds no variable that changes.
