@@ -18,9 +18,9 @@ static const struct {
     const char *ending;
     const struct sink_kind *kind;
 } endings[] = {
-    {".arec", &sink_arec}, {".tar", &sink_tar}, {"-ubyte", &sink_idx}, {".idx", &sink_idx},
-    {".pnm", &sink_pnm},   {".pgm", &sink_pnm}, {".ppm", &sink_pnm},   {".npy", &sink_npy},
-    {".tgz", &sink_tar},   {"/", &sink_folder},
+    {".arec", &sink_arec}, {".tar", &sink_tar}, {"-ubyte", &sink_idx},
+    {".idx", &sink_idx},   {".pnm", &sink_pnm}, {".pgm", &sink_pnm},
+    {".ppm", &sink_pnm},   {".npy", &sink_npy}, {"/", &sink_folder},
 };
 enum { ENDINGS = sizeof endings / sizeof *endings };
 
@@ -88,6 +88,9 @@ int sink_open(struct sink **out, const char *path, const struct sink_options *op
 }
 
 int sink_put(struct sink *sink, const struct sample *sample, struct error *err) {
+    if (sample->label != LABEL_NONE && !sink_class(sink, sample))
+        return error_set(err, STATUS_DATA, "%s: sample '%s' has label %d, which has no class name",
+                         sink->path, sample->key, sample->label);
     return sink->kind->put(sink, sample, err);
 }
 

@@ -215,13 +215,6 @@ static int sync_all(struct state *state, struct error *err) {
     return result ? error_errno(err, STATUS_IO, "cannot sync %s", state->place) : STATUS_OK;
 }
 
-static int swap_in(struct state *state, struct error *err) {
-    if (renameat2(AT_FDCWD, state->temporary, AT_FDCWD, state->place, RENAME_EXCHANGE))
-        return error_errno(err, STATUS_CANTCREATE, "cannot replace %s", state->place);
-    // What has the temporary name now is the old folder; free_folder removes it.
-    return STATUS_OK;
-}
-
 static int finish(struct sink *sink, struct error *err) {
     struct state *state = sink->state;
     int status = make_classes(sink, err);
@@ -231,8 +224,9 @@ static int finish(struct sink *sink, struct error *err) {
         status = sync_all(state, err);
     if (status)
         return status;
+    // Then the old folder has the temporary name, and free_folder removes it.
     if (state->replace)
-        return swap_in(state, err);
+        return output_exchange(state->temporary, state->place, err);
     // Forced, because an empty folder may stand there; one that is not is kept.
     status = output_rename(state->temporary, state->place, true, err);
     if (!status) {

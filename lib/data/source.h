@@ -3,9 +3,10 @@
 //   kind    what                                    recognised by
 //   folder  a folder per class                      a directory
 //   list    paths, one a line (or NUL-separated)    --files-from
-//   tar     key.jpg key.cls members (libarchive)    "ustar" at byte 257, or gzip/zstd/xz over it
+//   tar     key.jpg key.cls members (libarchive)    "ustar" at byte 257
 //   idx     MNIST IDX, labels in a second file      00 00 type dimensions
-//   cifar10, cifar100   binary records              name *.bin and size, or --from
+//   cifar10, cifar100   binary records              name *.bin and labels in bounds, or --from
+//   cifar100-coarse     with the 20 coarse labels   --from only
 //   pnm     a stream of P1..P6 pictures             'P' and a digit
 //   npy     numpy array N x H x W [x C] or N x D    93 'NUMPY'
 //   image   a single JPEG or PNG file               its first bytes
@@ -49,8 +50,9 @@ int source_open_list(struct source **out, const char *path, const struct source_
 
 // The next sample into `sample`, or *more = false at the end. JPEG, PNG and PNM
 // files come encoded, the rest decoded.
-// STATUS_SKIPPED: this one is bad (sample->path says which, err says why) and
-// the next call goes on behind it. Any other status ends the source.
+// STATUS_SKIPPED: this one is bad (sample->path says which, err says why, without
+// the path) and the next call goes on behind it. Any other status ends the source,
+// and err names it.
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err);
 
 // How many samples there will be, or -1 when the kind cannot know before the end.

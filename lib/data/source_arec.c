@@ -172,6 +172,8 @@ static int take_chunk(struct source *source, struct sample *sample, const struct
     switch (chunk->type) {
     case AREC_CLASSES:
         status = arec_classes_decode(&reader->labels, body, chunk->length, source->classes, err);
+        if (status)
+            arec_labels_free(&reader->labels);
         break;
     case AREC_RECORD:
         *done = true;
@@ -201,6 +203,10 @@ static int check_number(struct source *source, struct sample *sample,
     bool expected =
         chunk->number == reader->number || (reader->uncertain && chunk->number > reader->number);
     int status = STATUS_OK;
+    // Numbers that begin again are another segment's, whose header and names
+    // are lost; the names that we have are not its own.
+    if (chunk->number < reader->number)
+        arec_labels_free(&reader->labels);
     reader->uncertain = false;
     if (!expected) {
         char what[96];

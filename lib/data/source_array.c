@@ -32,12 +32,7 @@ static int open_array(struct source *source,
     struct state *state = source->state = mem_zeroed(1, sizeof *state);
     if (!state)
         return error_nomem(err);
-    struct image shape = {0};
     int status = read(&state->array, source->stream, err);
-    // Tried once, so that a shape out of bounds is refused before any sample.
-    if (!status)
-        status = array_shape(&shape, &state->array, stream_name(source->stream), err);
-    image_free(&shape);
     if (status)
         return status;
     state->item_size = state->array.item_values * (uint64_t)state->array.element.size;
@@ -48,6 +43,12 @@ static int open_array(struct source *source,
     state->item = mem_array(state->item_size, 1);
     if (!state->item)
         return error_nomem(err);
+    // Tried once, so that a shape out of bounds is refused before any sample.
+    struct image shape = {0};
+    status = array_shape(&shape, &state->array, stream_name(source->stream), err);
+    image_free(&shape);
+    if (status)
+        return status;
     return source_labels_open(&state->labels, source, state->array.size[0], err);
 }
 

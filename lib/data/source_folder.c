@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/mem.h"
+#include "data/keyset.h"
 #include "data/source_kind.h"
 
 enum { DEEPEST = 64 };
@@ -21,6 +22,7 @@ struct folder {
     char *root;
     struct names files; // paths below the root, sorted
     size_t next;
+    struct keyset keys;
 };
 
 static void names_free(struct names *names) {
@@ -154,6 +156,17 @@ static int label_of(struct source *source, struct sample *sample, const char *pa
     return classes_label(source->classes, name, &sample->label, err);
 }
 
+// The path without extension; where x.jpg and x.png stand side by side, the
+// second one keeps its extension, so that keys stay unique.
+static int set_key(struct folder *folder, struct sample *sample, const char *below,
+                   struct error *err) {
+    bool again;
+    int status = source_key_of(sample, below, err);
+    if (!status)
+        status = keyset_add(&folder->keys, sample->key, &again, err);
+    return !status && again ? sample_key(sample, below, err) : status;
+}
+
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct folder *folder = source->state;
     *more = folder->next < folder->files.count;
@@ -164,7 +177,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     int status = path ? sample_path(sample, path, err) : error_nomem(err);
     free(path);
     if (!status)
-        status = source_key_of(sample, below, err);
+        status = set_key(folder, sample, below, err);
     if (!status)
         status = label_of(source, sample, below, err);
     if (!status && !source->paths_only)
@@ -182,6 +195,7 @@ static void close_folder(struct source *source) {
     if (!folder)
         return;
     names_free(&folder->files);
+    keyset_free(&folder->keys);
     free(folder->root);
     free(folder);
 }

@@ -31,6 +31,7 @@ struct state {
     struct tar_member member;
     bool pending; // `member` is not looked at yet
     bool ended;
+    bool whole; // the end was looked at
 };
 
 static bool recognise(const char *path, const uint8_t *data, size_t size) {
@@ -226,11 +227,17 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
     struct group *group = &state->group;
     enum part part = part_of(state->member.name);
     state->pending = false;
-    if (state->member.folder || part == PART_NONE)
+    if (state->member.folder)
         return STATUS_OK;
     *done = true;
-    if (state->member.other)
-        return refuse(source, sample, state->member.other, err);
+    if (state->member.other) {
+        char why[64];
+        snprintf(why, sizeof why, "is %s", state->member.other);
+        return refuse(source, sample, why, err);
+    }
+    *done = part != PART_NONE;
+    if (!*done)
+        return STATUS_OK;
     if (climbs(state->member.name))
         return refuse(source, sample, "a name with '..' in it", err);
     int status = key_of(sample, state->member.name, err);
@@ -247,6 +254,23 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
     return status ? status : add_member(source, sample, part, err);
 }
 
+// The last group; and whether the archive is whole.
+static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct state *state = source->state;
+    if (state->group.have[PART_PICTURE])
+        return emit(source, sample, err);
+    *more = !state->whole && !tar_reader_whole(state->tar);
+    state->whole = true;
+    if (!*more)
+        return STATUS_OK;
+    int status = sample_path(sample, stream_name(source->stream), err);
+    return status
+               ? status
+               : error_set(err, STATUS_SKIPPED,
+                           "at offset %llu: the archive ends without its end mark, as if cut off",
+                           (unsigned long long)stream_offset(source->stream));
+}
+
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct state *state = source->state;
     bool done = false;
@@ -257,10 +281,8 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
                 return status;
             state->ended = !state->pending;
         }
-        if (state->ended) {
-            *more = state->group.have[PART_PICTURE];
-            return *more ? emit(source, sample, err) : STATUS_OK;
-        }
+        if (state->ended)
+            return at_end(source, sample, more, err);
         status = take_member(source, sample, &done, err);
     }
     return status;

@@ -99,6 +99,12 @@ int output_rename(const char *from, const char *to, bool force, struct error *er
     return sync_folder_of(to, err);
 }
 
+int output_exchange(const char *from, const char *to, struct error *err) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE))
+        return error_errno(err, STATUS_CANTCREATE, "cannot replace %s", to);
+    return sync_folder_of(to, err);
+}
+
 static int write_all(int fd, const void *data, size_t size) {
     const uint8_t *bytes = data;
     while (size > 0) {

@@ -14,6 +14,7 @@ struct tar_reader {
     struct archive *archive;
     struct stream *stream;
     uint8_t block[BLOCK_SIZE];
+    uint64_t zeros;     // at the end of what was read so far
     struct error error; // what reading for libarchive met
 };
 
@@ -24,6 +25,10 @@ static la_ssize_t read_block(struct archive *archive, void *context, const void 
         archive_set_error(archive, EIO, "%s", tar->error.text);
         return ARCHIVE_FATAL;
     }
+    size_t zeros = 0;
+    while (zeros < got && tar->block[got - 1 - zeros] == 0)
+        zeros++;
+    tar->zeros = zeros + (zeros == got ? tar->zeros : 0);
     *data = tar->block;
     return (la_ssize_t)got;
 }
@@ -113,6 +118,11 @@ int tar_reader_next(struct tar_reader *tar, struct tar_member *member, bool *mor
         .offset = (uint64_t)offset,
     };
     return STATUS_OK;
+}
+
+bool tar_reader_whole(const struct tar_reader *tar) {
+    enum { TAR_BLOCK = 512 };
+    return tar->zeros >= TAR_BLOCK;
 }
 
 int tar_reader_read(struct tar_reader *tar, void *data, size_t n, size_t *got, struct error *err) {
