@@ -65,6 +65,19 @@ static int skip(struct source *source, uint64_t n, struct error *err) {
     return stream_skip(source->stream, n, &skipped, err);
 }
 
+// The zeros behind a body, and nothing else: where a writer was killed among
+// them, another segment may begin.
+static int skip_padding(struct source *source, uint64_t length, struct error *err) {
+    const uint8_t *data;
+    size_t got, zeros = 0;
+    int status = stream_peek(source->stream, arec_padding(length), &data, &got, err);
+    if (status)
+        return status;
+    while (zeros < got && data[zeros] == 0)
+        zeros++;
+    return skip(source, zeros, err);
+}
+
 // Whether a segment or a chunk begins here. The type is looked at first,
 // because it is cheaper than a CRC-32.
 static bool begins_here(const uint8_t *data, size_t size) {
@@ -233,7 +246,7 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
     while (at < got && arec_header_check(data + at, got - at) == AREC_NO_HEADER)
         at++;
     bool header = at < got;
-    size_t used = header ? at : cut ? got : whole + arec_padding(chunk->length);
+    size_t used = header ? at : cut ? got : whole;
     // A damaged index costs nothing here.
     if (header || cut || chunk->type != AREC_INDEX) {
         *done = true;
@@ -247,6 +260,8 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
     if (chunk->type == AREC_RECORD)
         reader->number++;
     int failed = skip(source, used, err);
+    if (!failed && !header && !cut)
+        failed = skip_padding(source, chunk->length, err);
     return failed ? failed : status;
 }
 
@@ -275,7 +290,9 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
         return bad_body(source, sample, chunk, done, err);
     status = take_chunk(source, sample, chunk, data + AREC_CHUNK, done, err);
     *done = *done || status;
-    int failed = skip(source, whole + arec_padding(chunk->length), err);
+    int failed = skip(source, whole, err);
+    if (!failed)
+        failed = skip_padding(source, chunk->length, err);
     return failed ? failed : status;
 }
 
