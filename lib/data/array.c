@@ -35,12 +35,14 @@ bool array_is_npy(const uint8_t *data, size_t size) {
 // Checks that no product of the sizes overflows, in bytes.
 static int measure(struct array *array, const char *name, struct error *err) {
     uint64_t values = 1, bytes;
-    for (int i = 1; i < array->dimensions; i++)
-        if (array->size[i] == 0 || __builtin_mul_overflow(values, array->size[i], &values))
-            return error_set(err, STATUS_DATA, "%s: dimension %d has size %llu", name, i + 1,
-                             (unsigned long long)array->size[i]);
+    bool overflow = false;
+    for (int i = 1; i < array->dimensions; i++) {
+        if (array->size[i] == 0)
+            return error_set(err, STATUS_DATA, "%s: dimension %d has size 0", name, i + 1);
+        overflow = overflow || __builtin_mul_overflow(values, array->size[i], &values);
+    }
     array->item_values = values;
-    if (__builtin_mul_overflow(values, (uint64_t)array->element.size, &bytes) ||
+    if (overflow || __builtin_mul_overflow(values, (uint64_t)array->element.size, &bytes) ||
         __builtin_mul_overflow(bytes, array->size[0], &bytes))
         return error_set(err, STATUS_DATA, "%s: its dimensions are too large", name);
     return STATUS_OK;
