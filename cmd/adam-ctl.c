@@ -8,12 +8,12 @@
 #include "core/cpu.h"
 #include "core/json.h"
 #include "core/mem.h"
-#include "data/ops.h"
 #include "model/model.h"
 #include "model/table.h"
 #include "report/curves.h"
 #include "report/page.h"
 #include "store/textfile.h"
+#include "train/model_ops.h"
 
 #define PROGRAM "adam-ctl"
 
@@ -50,16 +50,6 @@ static int print_json(json_t *value, struct error *err) {
     return status;
 }
 
-// The operations on pictures that the model asks for must exist.
-static int check_ops(const struct model *model, struct error *err) {
-    const struct layer *input = model_input(model);
-    struct ops *ops = NULL;
-    size_t offset, length;
-    int status = ops_parse(&ops, input->ops, OPS_DETERMINISTIC, &offset, &length, err);
-    ops_free(ops);
-    return status == STATUS_USAGE ? model_blame(model, input, "ops", offset, length, err) : status;
-}
-
 static int run_check(const struct options *options, char **operands, int count, struct error *err) {
     struct model *model;
     (void)count;
@@ -67,10 +57,12 @@ static int run_check(const struct options *options, char **operands, int count, 
     if (status != STATUS_OK)
         return status;
     int batch = (int)options->batch, threads = (int)options->threads;
-    status = check_ops(model, err);
+    struct ops *ops; // they must exist
+    status = model_ops_open(&ops, model, err);
     if (status == STATUS_OK)
         status = options->json ? print_json(table_json(model, batch, threads), err)
                                : print_text(table_text(model, batch, threads), err);
+    ops_free(ops);
     model_free(model);
     return status;
 }

@@ -16,6 +16,7 @@
 #include "report/results.h"
 #include "store/textfile.h"
 #include "train/checkpoint.h"
+#include "train/model_ops.h"
 #include "train/predict.h"
 
 static const char name[] = "adam-eval";
@@ -130,7 +131,6 @@ static int open_model(struct run *run, struct error *err) {
 
 static int open_ops(struct run *run, struct error *err) {
     const struct options *o = run->o;
-    const char *input = model_input(run->checkpoint.model)->ops;
     size_t offset = 0, length = 0;
     if (o->ops && ops_parse(&run->before, o->ops, OPS_DETERMINISTIC, &offset, &length, err)) {
         char why[ERROR_TEXT];
@@ -139,9 +139,7 @@ static int open_ops(struct run *run, struct error *err) {
                          (int)(offset < 500 ? offset : 500), "", (int)(length < 40 ? length : 40),
                          "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
     }
-    if (input && ops_parse(&run->input, input, OPS_DETERMINISTIC, &offset, &length, err))
-        return error_context(err, "%s: input ops", o->model);
-    return STATUS_OK;
+    return model_ops_open(&run->input, run->checkpoint.model, err);
 }
 
 static int open_source(struct run *run, struct error *err) {

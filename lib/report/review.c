@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "image/resize.h"
+#include "train/model_ops.h"
 #include "train/predict.h"
 
 enum {
@@ -127,11 +128,8 @@ static int skip(void *self, const struct sample *sample, const struct error *why
 static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
                        struct source *source, const struct classes *classes,
                        const struct decode_options *decode, int threads, struct error *err) {
-    const char *text = model_input(checkpoint->model)->ops;
-    struct ops *input = NULL;
-    size_t offset, length;
-    int status =
-        text ? ops_parse(&input, text, OPS_DETERMINISTIC, &offset, &length, err) : STATUS_OK;
+    struct ops *input;
+    int status = model_ops_open(&input, checkpoint->model, err);
     struct predict_config config = {
         .model = checkpoint->model,
         .kernels = kernels_best(),

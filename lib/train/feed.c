@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/sink.h"
+#include "train/model_ops.h"
 
 enum {
     AHEAD_SAMPLES = 256, // made ahead of demand: mini-batches of 1 are handed over in bulk
@@ -13,9 +14,9 @@ enum {
 
 // --- operations -----------------------------------------------------------------------
 
-static int parse_ops(struct ops **out, const char *text, unsigned flags, struct error *err) {
+static int parse_ops(struct ops **out, const char *text, struct error *err) {
     size_t offset, length;
-    int status = ops_parse(out, text, flags, &offset, &length, err);
+    int status = ops_parse(out, text, 0, &offset, &length, err);
     if (status == STATUS_USAGE)
         error_context(err, "'%s': at '%.*s'", text, (int)length, text + offset);
     return status;
@@ -23,18 +24,9 @@ static int parse_ops(struct ops **out, const char *text, unsigned flags, struct 
 
 static int open_ops(struct feed *feed, const struct settings *settings, const struct model *model,
                     struct error *err) {
-    const struct layer *input = model_input(model);
-    int status = STATUS_OK;
-    if (settings->ops) {
-        status = parse_ops(&feed->augment, settings->ops, 0, err);
-        if (status)
-            return error_context(err, "--ops");
-    }
-    if (input->ops && parse_ops(&feed->input, input->ops, OPS_DETERMINISTIC, err)) {
-        err->status = STATUS_DATA;
-        return error_context(err, "%s:%d: error: input: ops", model->name, input->line);
-    }
-    return status;
+    if (settings->ops && parse_ops(&feed->augment, settings->ops, err))
+        return error_context(err, "--ops");
+    return model_ops_open(&feed->input, model, err);
 }
 
 // --- checks ---------------------------------------------------------------------------
