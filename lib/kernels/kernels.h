@@ -24,6 +24,15 @@ struct window {
     int pad_h, pad_w;
 };
 
+struct convolution {
+    struct window window;
+    int maps, groups; // both c and maps are multiples of groups
+};
+
+// Floats of scratch that any family's conv functions need, whatever n is;
+// SIZE_MAX when they do not fit in size_t.
+size_t conv_scratch(const struct convolution *conv);
+
 struct kernels {
     const char *name; // "ref", "avx2+openblas", ... for --version
 
@@ -32,10 +41,16 @@ struct kernels {
     void (*gemm)(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-    // column (c*kernel_h*kernel_w x out_h*out_w) from one picture, zeros for
-    // padding; and the adjoint, which adds into `picture`.
-    void (*im2col)(float *column, const float *picture, const struct window *window);
-    void (*col2im)(float *picture, const float *column, const struct window *window);
+    // Convolutions of n pictures: y (n x maps x out pixels), weights (maps x
+    // c/groups x kernel_h x kernel_w), without bias; the errors of the pictures;
+    // the gradient of the weights. The last two write all of their results.
+    // `scratch` has conv_scratch() floats.
+    void (*conv)(float *y, const float *x, const float *weights, int n,
+                 const struct convolution *conv, float *scratch);
+    void (*conv_back_input)(float *dx, const float *dy, const float *weights, int n,
+                            const struct convolution *conv, float *scratch);
+    void (*conv_back_weights)(float *dweights, const float *dy, const float *x, int n,
+                              const struct convolution *conv, float *scratch);
 
     // What one output pixel (out_y, out_x) sees of n pictures: n rows of
     // c*kernel_h*kernel_w; and the adjoint, which adds into the pictures.

@@ -1,8 +1,5 @@
-// conv: shared weights, as columns (im2col) times a matrix, one sample at a time:
-// for small nets that is faster than one product for the whole mini-batch, whose
-// columns leave the cache.
+// conv: shared weights.
 #include <stdio.h>
-#include <string.h>
 
 #include "model/keys.h"
 #include "model/pass.h"
@@ -26,8 +23,8 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     int maps = layer->maps, groups = layer->groups;
     misfit->key = "groups";
     if (maps % groups || layer->in.c % groups) {
-        snprintf(misfit->need, sizeof misfit->need,
-                 "to divide its %d maps and those of its input", maps);
+        snprintf(misfit->need, sizeof misfit->need, "to divide its %d maps and those of its input",
+                 maps);
         return false;
     }
     layer->out.c = maps;
@@ -45,102 +42,36 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return true;
 }
 
-// A 1x1 kernel at stride 1 sees the picture itself: it is its own columns.
-static bool pointwise(const struct layer *layer) {
-    const struct pair *kernel = &layer->kernel, *stride = &layer->stride, *pad = &layer->pad;
-    return kernel->h == 1 && kernel->w == 1 && stride->h == 1 && stride->w == 1 && pad->h == 0 &&
-           pad->w == 0;
-}
-
-static size_t column_size(const struct layer *layer) {
-    return (size_t)layer->in.c * (size_t)layer->kernel.h * (size_t)layer->kernel.w *
-           (size_t)layer->out.h * (size_t)layer->out.w;
+static struct convolution convolution(const struct layer *layer) {
+    return (struct convolution){layer_window(layer), layer->maps, layer->groups};
 }
 
 static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    struct convolution conv = convolution(layer);
     *kept = pass_mask_size(layer, n, train);
-    *brief = pointwise(layer) ? 0 : column_size(layer);
-}
-
-// The sizes of one group's matrices: W (maps x taps), columns (taps x pixels).
-struct product {
-    int maps, taps, pixels;
-};
-
-static struct product group_product(const struct layer *layer) {
-    return (struct product){
-        .maps = layer->maps / layer->groups,
-        .taps = (int)layer->weights.fan_in,
-        .pixels = layer->out.h * layer->out.w,
-    };
-}
-
-static const float *columns(const struct pass *pass, const float *picture) {
-    if (pointwise(pass->layer))
-        return picture;
-    struct window window = layer_window(pass->layer);
-    pass->kernels->im2col(pass->brief, picture, &window);
-    return pass->brief;
+    *brief = conv_scratch(&conv);
 }
 
 static void forward(const struct pass *pass) {
     const struct layer *layer = pass->layer;
-    struct product p = group_product(layer);
-    size_t in = shape_size(layer->in), out = shape_size(layer->out);
-    for (int i = 0; i < pass->n; i++) {
-        const float *column = columns(pass, pass->x[0] + (size_t)i * in);
-        for (int g = 0; g < layer->groups; g++)
-            pass->kernels->gemm(false, false, p.maps, p.pixels, p.taps, 1,
-                                pass->weights + (size_t)(g * p.maps) * (size_t)p.taps, p.taps,
-                                column + (size_t)(g * p.taps) * (size_t)p.pixels, p.pixels, 0,
-                                pass->y + (size_t)i * out + (size_t)(g * p.maps * p.pixels),
-                                p.pixels);
-    }
-    pass->kernels->bias_add(pass->y, pass->biases, pass->n, layer->maps, p.pixels);
+    struct convolution conv = convolution(layer);
+    pass->kernels->conv(pass->y, pass->x[0], pass->weights, pass->n, &conv, pass->brief);
+    pass->kernels->bias_add(pass->y, pass->biases, pass->n, layer->maps,
+                            layer->out.h * layer->out.w);
     pass_activate(pass, pass->kept);
-}
-
-// dW += dy columns^T
-static void weights_back(const struct pass *pass, const float *dy, const float *column,
-                         bool first) {
-    const struct layer *layer = pass->layer;
-    struct product p = group_product(layer);
-    for (int g = 0; g < layer->groups; g++)
-        pass->kernels->gemm(
-            false, true, p.maps, p.taps, p.pixels, 1, dy + (size_t)(g * p.maps * p.pixels),
-            p.pixels, column + (size_t)(g * p.taps) * (size_t)p.pixels, p.pixels, first ? 0 : 1,
-            pass->dweights + (size_t)(g * p.maps) * (size_t)p.taps, p.taps);
-}
-
-// dx = the adjoint of the columns of W^T dy
-static void input_back(const struct pass *pass, const float *dy, float *dx) {
-    const struct layer *layer = pass->layer;
-    struct product p = group_product(layer);
-    float *column = pointwise(layer) ? dx : pass->brief;
-    for (int g = 0; g < layer->groups; g++)
-        pass->kernels->gemm(true, false, p.taps, p.pixels, p.maps, 1,
-                            pass->weights + (size_t)(g * p.maps) * (size_t)p.taps, p.taps,
-                            dy + (size_t)(g * p.maps * p.pixels), p.pixels, 0,
-                            column + (size_t)(g * p.taps) * (size_t)p.pixels, p.pixels);
-    if (column == dx)
-        return;
-    struct window window = layer_window(layer);
-    memset(dx, 0, shape_size(layer->in) * sizeof *dx);
-    pass->kernels->col2im(dx, column, &window);
 }
 
 static void backward(const struct pass *pass) {
     const struct layer *layer = pass->layer;
-    size_t in = shape_size(layer->in), out = shape_size(layer->out);
+    struct convolution conv = convolution(layer);
     pass_activate_back(pass, pass->kept);
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
-    for (int i = 0; i < pass->n; i++) {
-        const float *dy = pass->dy + (size_t)i * out;
-        weights_back(pass, dy, columns(pass, pass->x[0] + (size_t)i * in), i == 0);
-        if (pass->dx[0])
-            input_back(pass, dy, pass->dx[0] + (size_t)i * in);
-    }
+    pass->kernels->conv_back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, &conv,
+                                     pass->brief);
+    if (pass->dx[0])
+        pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, &conv,
+                                       pass->brief);
 }
 
 const struct layer_type layer_conv = {

@@ -116,53 +116,95 @@ static int tap_at(const struct window *v, int oy, int ox, int ky, int kx) {
     return y < 0 || y >= v->h || x < 0 || x >= v->w ? -1 : y * v->w + x;
 }
 
-static void check_columns(struct family *f, const struct window *v) {
-    size_t in = (size_t)(v->c * v->h * v->w), outs = (size_t)(v->out_h * v->out_w);
-    size_t rows = (size_t)(v->c * v->kernel_h * v->kernel_w), at = 0;
-    float *x = noise(f, in), *column = noise(f, rows * outs), *back = mem_floats(in);
-    double *wanted = mem_zeroed(rows * outs, sizeof *wanted), *adjoint = mem_zeroed(in, 8);
-    f->k->im2col(column, x, v);
-    f->k->col2im(back, column, v);
-    for (int c = 0; c < v->c; c++)
-        for (int ky = 0; ky < v->kernel_h; ky++)
-            for (int kx = 0; kx < v->kernel_w; kx++)
-                for (int o = 0; o < (int)outs; o++, at++) {
-                    int p = tap_at(v, o / v->out_w, o % v->out_w, ky, kx);
-                    if (p < 0)
-                        continue;
-                    wanted[at] = (double)x[c * v->h * v->w + p];
-                    adjoint[c * v->h * v->w + p] += (double)x[c * v->h * v->w + p];
-                }
-    near_all(f, "im2col", column, wanted, rows * outs);
-    near_all(f, "col2im", back, adjoint, in);
-    free(x), free(column), free(back), free(wanted), free(adjoint);
+// What a convolution and its two adjoints are, by definition.
+static void convolve(const struct convolution *v, int n, const float *x, const float *weights,
+                     const float *dy, double *y, double *dx, double *dw) {
+    const struct window *w = &v->window;
+    int cg = w->c / v->groups, mg = v->maps / v->groups, taps = w->kernel_h * w->kernel_w;
+    int pixels = w->out_h * w->out_w, in = w->h * w->w;
+    for (int i = 0; i < n * v->maps * pixels; i++) {
+        int sample = i / pixels / v->maps, map = i / pixels % v->maps, o = i % pixels;
+        for (int c = 0; c < cg; c++)
+            for (int t = 0; t < taps; t++) {
+                int at = tap_at(w, o / w->out_w, o % w->out_w, t / w->kernel_w, t % w->kernel_w);
+                if (at < 0)
+                    continue;
+                int from = (sample * w->c + map / mg * cg + c) * in + at;
+                int weight = (map * cg + c) * taps + t;
+                y[i] += (double)weights[weight] * (double)x[from];
+                dx[from] += (double)weights[weight] * (double)dy[i];
+                dw[weight] += (double)dy[i] * (double)x[from];
+            }
+    }
 }
 
-// A patch is one pixel's column, for each of n pictures.
-static void check_patches(struct family *f, const struct window *v) {
-    size_t in = (size_t)(v->c * v->h * v->w), outs = (size_t)(v->out_h * v->out_w);
-    size_t rows = (size_t)(v->c * v->kernel_h * v->kernel_w);
-    int n = 2, last = (int)outs - 1;
-    float *x = noise(f, in * 2), *patches = noise(f, rows * 2), *column = mem_floats(rows * outs);
-    float *added = mem_floats(in * 2), *zero = mem_floats(rows * outs);
-    double *wanted = mem_zeroed(rows, 8), *spread = mem_zeroed(in, 8);
-    f->k->patch(patches, x, n, v, last / v->out_w, last % v->out_w);
-    f->k->patch_add(added, patches, n, v, last / v->out_w, last % v->out_w);
-    for (size_t i = 0; i < 2; i++) {
-        float *picture = mem_floats(in);
-        f->k->im2col(column, x + i * in, v);
-        for (size_t r = 0; r < rows; r++) {
-            wanted[r] = (double)column[r * outs + outs - 1];
-            zero[r * outs + outs - 1] = column[r * outs + outs - 1];
-        }
-        f->k->col2im(picture, zero, v);
-        for (size_t p = 0; p < in; p++)
-            spread[p] = (double)picture[p];
-        near_all(f, "patch", patches + i * rows, wanted, rows);
-        near_all(f, "patch_add", added + i * in, spread, in);
-        free(picture);
+static void check_conv(struct family *f, const struct window *window, int maps, int groups, int n) {
+    struct convolution v = {*window, maps, groups};
+    size_t in = (size_t)(n * v.window.c * v.window.h * v.window.w);
+    size_t out = (size_t)(n * maps * v.window.out_h * v.window.out_w);
+    size_t weight_count =
+        (size_t)(maps * (v.window.c / groups) * v.window.kernel_h * v.window.kernel_w);
+    float *x = noise(f, in), *dy = noise(f, out), *w = noise(f, weight_count);
+    float *y = noise(f, out), *dx = noise(f, in), *dw = noise(f, weight_count);
+    float *scratch = mem_floats(conv_scratch(&v));
+    double *wanted_y = mem_zeroed(out, 8), *wanted_dx = mem_zeroed(in, 8);
+    double *wanted_dw = mem_zeroed(weight_count, 8);
+    for (size_t i = 0; i < weight_count; i++)
+        w[i] *= 0.1f; // so that sums of thousands stay near 1
+    for (size_t i = 0; i < out; i++)
+        dy[i] *= 0.1f;
+    convolve(&v, n, x, w, dy, wanted_y, wanted_dx, wanted_dw);
+    f->k->conv(y, x, w, n, &v, scratch);
+    near_all(f, "conv", y, wanted_y, out);
+    f->k->conv_back_input(dx, dy, w, n, &v, scratch);
+    near_all(f, "conv_back_input", dx, wanted_dx, in);
+    f->k->conv_back_weights(dw, dy, x, n, &v, scratch);
+    near_all(f, "conv_back_weights", dw, wanted_dw, weight_count);
+    free(x), free(dy), free(w), free(y), free(dx), free(dw), free(scratch);
+    free(wanted_y), free(wanted_dx), free(wanted_dw);
+}
+
+// Widths and heights around the lanes of a vector, kernels of 1 to 11, strides,
+// groups, more pictures than are summed at once.
+static void test_conv(struct family *f) {
+    static const int shapes[][7] = {
+        // c, h, w, kernel, stride, pad, maps
+        {1, 28, 28, 5, 1, 2, 10}, {10, 14, 14, 5, 1, 2, 20}, {3, 17, 33, 3, 1, 1, 33},
+        {4, 8, 8, 5, 1, 2, 16},   {3, 35, 27, 11, 4, 0, 7},  {6, 7, 7, 3, 1, 1, 4},
+        {5, 9, 5, 3, 2, 1, 15},   {20, 6, 6, 1, 1, 0, 3},    {2, 3, 3, 3, 1, 0, 29},
+        {8, 16, 16, 7, 2, 3, 2},  {2, 5, 64, 3, 1, 0, 5},    {3, 1, 1, 1, 1, 0, 3},
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        const int *p = shapes[s];
+        struct window w = {p[0], p[1], p[2], 0, 0, p[3], p[3], p[4], p[4], p[5], p[5]};
+        w.out_h = (w.h + 2 * p[5] - p[3]) / p[4] + 1;
+        w.out_w = (w.w + 2 * p[5] - p[3]) / p[4] + 1;
+        check_conv(f, &w, p[6], 1, 2);
+        if (p[0] % 2 == 0 && p[6] % 2 == 0)
+            check_conv(f, &w, p[6], 2, 19);
     }
-    free(x), free(patches), free(column), free(added), free(zero), free(wanted), free(spread);
+}
+
+// Each tap of a patch is a pixel of the picture, or padding.
+static void check_patches(struct family *f, const struct window *v) {
+    size_t in = 2 * (size_t)(v->c * v->h * v->w);
+    int taps = v->kernel_h * v->kernel_w, rows = 2 * v->c * taps;
+    int y = v->out_h - 1, x = v->out_w - 1;
+    float *pictures = noise(f, in), *patches = noise(f, (size_t)rows), *added = mem_floats(in);
+    double *wanted = mem_zeroed((size_t)rows, 8), *spread = mem_zeroed(in, 8);
+    for (int i = 0; i < rows; i++) {
+        int at = tap_at(v, y, x, i % taps / v->kernel_w, i % taps % v->kernel_w);
+        if (at < 0)
+            continue;
+        size_t from = (size_t)(i / taps * v->h * v->w + at);
+        wanted[i] = (double)pictures[from];
+        spread[from] += (double)pictures[from];
+    }
+    f->k->patch(patches, pictures, 2, v, y, x);
+    near_all(f, "patch", patches, wanted, (size_t)rows);
+    f->k->patch_add(added, patches, 2, v, y, x);
+    near_all(f, "patch_add", added, spread, in);
+    free(pictures), free(patches), free(added), free(wanted), free(spread);
 }
 
 struct pooled {
@@ -382,10 +424,11 @@ static void test_family(struct tap *tap, enum cpu_level level) {
     }
     test_gemm(&f);
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-        check_columns(&f, &windows[i]);
+        check_conv(&f, &windows[i], 3, 1, 2);
         check_patches(&f, &windows[i]);
         check_pools(&f, &windows[i]);
     }
+    test_conv(&f);
     test_activations(&f);
     test_softmax(&f);
     check_lrn(&f, 1, 1, 3, 0.75f);

@@ -5,4 +5,7 @@
 #define FAMILY_TABLE kernels_blas
 #define FAMILY_NAME "portable C, OpenBLAS"
 #define FAMILY_GEMM blas_gemm
+#define FAMILY_CONV(pass) conv_columns##pass
+#include "kernels/portable/conv_columns.h"
+
 #include "kernels/portable/all.h"

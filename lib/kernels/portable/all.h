@@ -1,5 +1,6 @@
 // The portable kernels and the table that holds them. Included once by each
-// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME and FAMILY_GEMM.
+// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME, FAMILY_GEMM and
+// FAMILY_CONV.
 // All functions are static: every family has its own copy, compiled with its
 // own flags. The loops are written so that a compiler vectorises them.
 #include "kernels/portable/activation.h"
@@ -14,8 +15,9 @@
 const struct kernels FAMILY_TABLE = {
     .name = FAMILY_NAME,
     .gemm = FAMILY_GEMM,
-    .im2col = im2col,
-    .col2im = col2im,
+    .conv = FAMILY_CONV(),
+    .conv_back_input = FAMILY_CONV(_back_input),
+    .conv_back_weights = FAMILY_CONV(_back_weights),
     .patch = patch,
     .patch_add = patch_add,
     .bias_add = bias_add,

@@ -106,16 +106,28 @@ __attribute__((always_inline)) static inline vector shuffle(vector a, vector b, 
 #endif
 }
 
-// One round of a transposition: in each square of 2s x 2s numbers, the upper
-// right quarter changes places with the lower left one. Calls are unrolled, so
-// that the places become constants of a shuffle.
-__attribute__((always_inline)) static inline void exchange(vector *v, int s) {
-    places low, high;
+// Places of the shuffles that exchange, in each square of 2s x 2s numbers, the
+// upper right quarter with the lower left one: what becomes of the upper rows,
+// and of the lower ones. With s a constant they are constants.
+__attribute__((always_inline)) static inline places exchange_low(int s) {
+    places p;
 #pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-        low[i] = i & s ? i - s + LANES : i;
-        high[i] = i & s ? i + LANES : i + s;
-    }
+    for (int i = 0; i < LANES; i++)
+        p[i] = i & s ? i - s + LANES : i;
+    return p;
+}
+
+__attribute__((always_inline)) static inline places exchange_high(int s) {
+    places p;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        p[i] = i & s ? i + LANES : i + s;
+    return p;
+}
+
+// One round of a transposition.
+__attribute__((always_inline)) static inline void exchange(vector *v, int s) {
+    places low = exchange_low(s), high = exchange_high(s);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         if (!(i & s)) {

@@ -5,4 +5,7 @@
 #define FAMILY_TABLE kernels_ref
 #define FAMILY_NAME "ref"
 #define FAMILY_GEMM ref_gemm
+#define FAMILY_CONV(pass) conv_columns##pass
+#include "kernels/portable/conv_columns.h"
+
 #include "kernels/portable/all.h"

@@ -1,0 +1,79 @@
+#include "kernels/conv_sizes.h"
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
+    const struct window *v = &conv->window;
+    int reach_h = (v->out_h - 1) * v->stride_h + v->kernel_h;
+    int reach_w = (v->out_w - 1) * v->stride_w + v->kernel_w;
+    int width = most(v->w + 2 * v->pad_w, reach_w);
+    struct direct_sizes s = {
+        .columns = (width + v->stride_w - 1) / v->stride_w,
+        .rows = most(v->h + 2 * v->pad_h, reach_h),
+        .taps = v->c / conv->groups * v->kernel_h * v->kernel_w,
+        .narrow = v->out_w <= lanes / 2,
+    };
+    s.row = s.columns * v->stride_w;
+    s.plane = (size_t)s.rows * (size_t)s.row;
+    s.picture = (size_t)v->c * s.plane + 2 * (size_t)lanes;
+    s.strips = s.narrow ? (v->out_h + 1) / 2 : v->out_h * ((v->out_w + lanes - 1) / lanes);
+    return s;
+}
+
+struct convolution conv_turned(const struct convolution *conv) {
+    const struct window *v = &conv->window;
+    return (struct convolution){
+        .window = {.c = conv->maps,
+                   .h = v->out_h,
+                   .w = v->out_w,
+                   .out_h = v->h,
+                   .out_w = v->w,
+                   .kernel_h = v->kernel_h,
+                   .kernel_w = v->kernel_w,
+                   .stride_h = 1,
+                   .stride_w = 1,
+                   .pad_h = v->kernel_h - 1 - v->pad_h,
+                   .pad_w = v->kernel_w - 1 - v->pad_w},
+        .maps = v->c,
+        .groups = conv->groups,
+    };
+}
+
+// Adds a * b * c floats, rounded up to a cache line; false when it overflows.
+static bool add(size_t *floats, size_t a, size_t b, size_t c) {
+    size_t product;
+    return !__builtin_mul_overflow(a, b, &product) &&
+           !__builtin_mul_overflow(product, c, &product) &&
+           !__builtin_add_overflow(product, 15, &product) &&
+           !__builtin_add_overflow(*floats, product & ~(size_t)15, floats);
+}
+
+// What conv_direct.h takes from its scratch, for the widest vectors there are and
+// for the narrowest.
+static bool add_direct(size_t *floats, const struct convolution *conv) {
+    for (int lanes = 8; lanes <= 16; lanes += 8) {
+        struct direct_sizes s = direct_sizes(conv, lanes);
+        size_t maps = (size_t)conv->maps, strips = (size_t)s.strips;
+        if (!add(floats, DIRECT_CHUNK, s.picture, 1) || !add(floats, (size_t)s.taps, 1, 1) ||
+            !add(floats, 8, strips + 1, 1) ||
+            !add(floats, DIRECT_CHUNK * maps, strips, (size_t)lanes) ||
+            !add(floats, maps, (size_t)s.taps, 1))
+            return false;
+    }
+    return true;
+}
+
+size_t conv_scratch(const struct convolution *conv) {
+    const struct window *v = &conv->window;
+    struct convolution turned = conv_turned(conv);
+    size_t columns = 0, direct = 0;
+    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w;
+    if (!window_pointwise(v) && !add(&columns, (size_t)v->c, taps, window_out_pixels(v)))
+        return SIZE_MAX;
+    if (!add_direct(&direct, conv) || !add_direct(&direct, &turned) ||
+        !add(&direct, (size_t)conv->maps, (size_t)(v->c / conv->groups), taps))
+        return SIZE_MAX;
+    return columns > direct ? columns : direct;
+}
