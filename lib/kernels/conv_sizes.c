@@ -50,30 +50,32 @@ static bool add(size_t *floats, size_t a, size_t b, size_t c) {
            !__builtin_add_overflow(*floats, product & ~(size_t)15, floats);
 }
 
-// What conv_direct.h takes from its scratch, for the widest vectors there are and
-// for the narrowest.
-static bool add_direct(size_t *floats, const struct convolution *conv) {
-    for (int lanes = 8; lanes <= 16; lanes += 8) {
-        struct direct_sizes s = direct_sizes(conv, lanes);
-        size_t maps = (size_t)conv->maps, strips = (size_t)s.strips;
-        if (!add(floats, DIRECT_CHUNK, s.picture, 1) || !add(floats, (size_t)s.taps, 1, 1) ||
-            !add(floats, 8, strips + 1, 1) ||
-            !add(floats, DIRECT_CHUNK * maps, strips, (size_t)lanes) ||
-            !add(floats, maps, (size_t)s.taps, 1))
-            return false;
-    }
-    return true;
+// What conv_direct.h takes from its scratch, with vectors of so many lanes.
+static bool add_direct(size_t *floats, const struct convolution *conv, int lanes) {
+    struct direct_sizes s = direct_sizes(conv, lanes);
+    size_t maps = (size_t)conv->maps, strips = (size_t)s.strips, taps = (size_t)s.taps;
+    return add(floats, DIRECT_CHUNK, s.picture, 1) && add(floats, taps, 1, 1) &&
+           add(floats, 8, strips + 1, 1) &&
+           add(floats, DIRECT_CHUNK * maps, strips, (size_t)lanes) && add(floats, maps, taps, 1);
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
 }
 
 size_t conv_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     struct convolution turned = conv_turned(conv);
-    size_t columns = 0, direct = 0;
-    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w;
-    if (!window_pointwise(v) && !add(&columns, (size_t)v->c, taps, window_out_pixels(v)))
+    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w, columns = 0;
+    size_t channels = (size_t)v->c, maps = (size_t)conv->maps;
+    if (!window_pointwise(v) && !add(&columns, channels, taps, window_out_pixels(v)))
         return SIZE_MAX;
-    if (!add_direct(&direct, conv) || !add_direct(&direct, &turned) ||
-        !add(&direct, (size_t)conv->maps, (size_t)(v->c / conv->groups), taps))
-        return SIZE_MAX;
-    return columns > direct ? columns : direct;
+    for (int lanes = 8; lanes <= 16; lanes += 8) {
+        size_t there = 0, back = 0;
+        if (!add_direct(&there, conv, lanes) || !add_direct(&back, &turned, lanes) ||
+            !add(&back, maps, channels, taps))
+            return SIZE_MAX;
+        columns = larger(columns, larger(there, back));
+    }
+    return columns;
 }

@@ -643,9 +643,9 @@ static void test_table(struct tap *tap) {
                  "   108\n"
                  "      total                                     47           96          216  "
                  "   188\n"
-                 "memory in training: weights 188 + 3 threads x (%zu at batch 2 + update 188) = "
-                 "%.1fK\n",
-                 context, (188 + 3 * (context + 188)) / 1024.0);
+                 "memory in training: weights 188 + 3 threads x (%.1fK at batch 2 + update 188) = "
+                 "%.0fK\n",
+                 context / 1024.0, (188 + 3 * (context + 188)) / 1024.0);
         CHECK_TEXT(tap, table, wanted);
         free(table);
         struct model_cost cost = model_cost(model, 2, 3);
