@@ -8,8 +8,8 @@ load ../helper/common
     [[ "${lines[0]}" =~ ^line\ +layer\ +type\ +reads\ +output\ +parameters\ +connections ]]
     [ -z "$stderr" ]
     echo "$output" >table
-    grep -E '^ +7 +c1 +conv +input +10x28x28 +260 +196000 ' table
-    grep -E '^ +8 +maxpool1 +maxpool +c1 +10x14x14 +0 +0 ' table
+    grep -E '^ +9 +c1 +conv +input +10x28x28 +260 +196000 ' table
+    grep -E '^ +10 +maxpool1 +maxpool +c1 +10x14x14 +0 +0 ' table
     awk 'NR > 1 && $1 ~ /^[0-9]+$/ { p += $6; c += $7 }
         $1 == "total" { exit !(p == $2 && c == $3) }' table
     grep -E '^ +total +562090 +1732000 ' table
@@ -26,7 +26,7 @@ load ../helper/common
         ([.layers[].parameters] | add) == .parameters and
         ([.layers[].connections] | add) == .connections and
         ([.layers[].update_bytes] | add) == .update_bytes and
-        .layers[1] == {line: 7, name: "c1", type: "conv", from: ["input"], output: [10, 28, 28],
+        .layers[1] == {line: 9, name: "c1", type: "conv", from: ["input"], output: [10, 28, 28],
             parameters: 260, connections: 196000, activation_bytes: 501760, update_bytes: 1040}' \
         <<<"$output"
 }
