@@ -1,5 +1,6 @@
 #include "image/codec.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,9 +15,9 @@ enum codec codec_of(const void *data, size_t size) {
     const uint8_t *b = data;
     if (size >= 3 && b[0] == 0xff && b[1] == 0xd8 && b[2] == 0xff)
         return CODEC_JPEG;
-    if (size >= 8 && !memcmp(b, "\x89PNG\r\n\x1a\n", 8))
+    if (size >= 8 && memcmp(b, "\x89PNG\r\n\x1a\n", 8) == 0)
         return CODEC_PNG;
-    if (size >= 3 && b[0] == 'P' && b[1] >= '1' && b[1] <= '6' && memchr(" \t\n\v\f\r#", b[2], 7))
+    if (size >= 3 && b[0] == 'P' && b[1] >= '1' && b[1] <= '6' && (isspace(b[2]) || b[2] == '#'))
         return CODEC_PNM;
     return CODEC_NONE;
 }

@@ -22,7 +22,7 @@ static uint32_t tiff_number(const struct tiff *tiff, size_t at, size_t bytes) {
 
 int exif_orientation(const uint8_t *data, size_t size) {
     struct tiff tiff = {.data = data, .size = size};
-    if (size < 8 || (memcmp(data, "II*\0", 4) && memcmp(data, "MM\0*", 4)))
+    if (size < 8 || (memcmp(data, "II*\0", 4) != 0 && memcmp(data, "MM\0*", 4) != 0))
         return 1;
     tiff.big = data[0] == 'M';
     size_t at = tiff_number(&tiff, 4, 4);
@@ -59,7 +59,7 @@ int exif_orientation_jpeg(const uint8_t *data, size_t size) {
         if (length < 2 || length > size - at - 2)
             return 1;
         const uint8_t *body = data + at + 4;
-        if (marker == APP1 && length >= 2 + sizeof name && !memcmp(body, name, sizeof name))
+        if (marker == APP1 && length >= 2 + sizeof name && memcmp(body, name, sizeof name) == 0)
             return exif_orientation(body + sizeof name, length - 2 - sizeof name);
         at += 2 + length;
     }

@@ -93,8 +93,10 @@ static int read_header(struct reader *r, unsigned *width, unsigned *height) {
         status = read_number(r, MAX_NUMBER, "height", height);
     if (!status && !is_bitmap(r))
         status = read_number(r, MAX_MAXVAL, "maxval", &r->maxval);
-    if (!status && r->maxval == 0)
-        status = error_set(r->err, STATUS_DATA, "PNM: the maxval is 0");
+    if (!status && r->maxval == 0) {
+        error_set(r->err, STATUS_DATA, "PNM: the maxval is 0");
+        return STATUS_DATA;
+    }
     return status || is_plain(r) ? status : end_header(r);
 }
 
@@ -188,7 +190,7 @@ static int read_raster(struct reader *r, uint8_t *values, size_t width, size_t h
 
 static int read_picture(struct reader *r, struct image *image,
                         const struct decode_options *options) {
-    unsigned width, height;
+    unsigned width = 0, height = 0;
     int status = read_header(r, &width, &height);
     if (status || (status = format_check_size(width, height, options, r->err)))
         return status;

@@ -184,9 +184,10 @@ static void test_jpeg_colours(struct tap *tap) {
         snprintf(name, sizeof name, "JPEG: %s becomes RGB", kinds[k].name);
         // Adobe stores 255 minus ink.
         for (size_t i = 0; i < image_values(&wanted); i++) {
-            double c = ink.u8[i / 3 * 4 + i % 3], black = ink.u8[i / 3 * 4 + 3];
-            wanted.u8[i] =
-                (uint8_t)(kinds[k].adobe ? c * black / 255 : (255 - c) * (255 - black) / 255);
+            const uint8_t *pixel = ink.u8 + i / 3 * 4;
+            int c = pixel[i % 3], black = pixel[3];
+            int light = kinds[k].adobe ? c * black : (255 - c) * (255 - black);
+            wanted.u8[i] = (uint8_t)(light / 255);
         }
         jpeg_write(&file, &ink, JCS_CMYK, kinds[k].stored, kinds[k].adobe ? NULL : without_adobe);
         TEST(tap, name, {
