@@ -1,5 +1,4 @@
 // adam-worker: trains a model on this machine with all its processors.
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
-#include "core/mem.h"
 #include "train/feed.h"
 #include "train/run.h"
 
@@ -138,10 +136,13 @@ static void save_handler(int number) {
     saves_wanted++;
 }
 
-static void save_on_signal(void) {
+// A limit on the size of files is to be an error like a full disk, not a death.
+static void prepare_signals(void) {
     struct sigaction action = {.sa_handler = save_handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGUSR1, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+    stop_on_signals(true);
 }
 
 // --- talk -------------------------------------------------------------------------------
@@ -218,9 +219,9 @@ static int resume(struct options *o, struct run_config *config, struct talker *t
 }
 
 static int start(struct options *o, struct run_config *config, struct error *err) {
-    int status = model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+    int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
     if (!status)
-        status = run_folder_make(o->out, o->force, err);
+        status = model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
     config->checkpoint.seed = (uint64_t)o->settings.seed;
     config->folder = o->out;
     return status;
@@ -237,8 +238,7 @@ static int run(struct options *o, int argc, char **argv, struct error *err) {
     struct talker talker = {0};
     progress_start(&talker.progress, o->quiet);
     struct run_config config = {.hooks = {&talker, wish, show, say}};
-    stop_on_signals(true);
-    save_on_signal();
+    prepare_signals();
     status = o->resume ? resume(o, &config, &talker, argc, argv, err) : start(o, &config, err);
     if (!status && o->settings.spool)
         status = feed_spool(&o->settings, o->force, err);
@@ -259,9 +259,9 @@ int main(int argc, char **argv) {
     struct error err = {0};
     settings_default(&options.settings);
     int status = run(&options, argc, argv, &err);
-    if (status == STATUS_STOPPED)
+    if (status == STATUS_STOPPED && !options.quiet)
         talk_note(PROGRAM, "%s", err.text);
-    else if (status != STATUS_OK)
+    if (status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(PROGRAM, &err);
     free(options.set.items);
     return talk_finish(PROGRAM, status);

@@ -41,9 +41,10 @@ void checkpoint_free(struct checkpoint *checkpoint);
 
 // --- the run folder -----------------------------------------------------------
 
-// Makes the folder if there is none. One that holds a run already is refused
-// (STATUS_CANTCREATE), unless `force`: then that run is removed.
-int run_folder_make(const char *run, bool force, struct error *err);
+// A folder that holds a run already is refused (STATUS_CANTCREATE).
+int run_folder_check(const char *run, struct error *err);
+// Makes the folder if there is none; removes the run in it if there is one.
+int run_folder_make(const char *run, struct error *err);
 
 // The name of a checkpoint within the run: "RUN/ckpt-00012000"; free with free().
 char *run_folder_checkpoint(const char *run, uint64_t clock);

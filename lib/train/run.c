@@ -256,26 +256,30 @@ static bool save_is_due(const struct run *run) {
     return run->every_seconds > 0 && clock_seconds() - run->last_save >= run->every_seconds;
 }
 
+static void obey(struct run *run) {
+    const struct run_hooks *hooks = &run->config->hooks;
+    enum run_wish wish = hooks->wish(hooks->self);
+    run->stop |= wish == RUN_STOP;
+    run->save |= wish == RUN_SAVE || save_is_due(run);
+    if (run->stop || run->save)
+        loop_pause(run->loop);
+    // Threads that wait for a pipe would wait for as long as it is silent.
+    if (run->stop && run->feed.source)
+        loader_cancel(run->loader);
+}
+
 // Lets the threads train up to `until`, or until the caller wishes otherwise.
 static void train(struct run *run, uint64_t until) {
-    const struct run_hooks *hooks = &run->config->hooks;
     double before = clock_seconds(), base = run->trained;
     loop_start(run->loop, until);
-    while (!loop_wait(run->loop, POLL)) {
-        enum run_wish wish = hooks->wish(hooks->self);
+    for (bool there = false; !there;) {
+        there = loop_wait(run->loop, POLL);
         run->trained = base + clock_seconds() - before;
-        run->stop |= wish == RUN_STOP;
-        run->save |= wish == RUN_SAVE || save_is_due(run);
-        if (run->stop || run->save)
-            loop_pause(run->loop);
-        // Threads that wait for a pipe would wait for as long as it is silent.
-        if (run->stop && run->feed.source)
-            loader_cancel(run->loader);
+        obey(run);
         if (run->trained - run->reported_trained >= run->config->settings.metrics_every)
             report_train(run);
         show_progress(run, NULL);
     }
-    run->trained = base + clock_seconds() - before;
     report_train(run);
     locate(run);
 }
@@ -340,6 +344,7 @@ static int train_all(struct run *run, struct error *err) {
             run->epochs);
         return STATUS_OK;
     }
+    status = run_folder_not_done(run->config->folder, err);
     while (!status && !run->ended)
         status = stretch(run, err);
     if (status)
@@ -503,10 +508,10 @@ static int open_run(struct run *run, struct error *err) {
         status = open_data(run, err);
     if (!status)
         status = make_parameters(run, err);
+    if (!status && !run->config->resumed)
+        status = run_folder_make(run->config->folder, err);
     if (!status)
         status = open_metrics(run, err);
-    if (!status)
-        status = run_folder_not_done(run->config->folder, err);
     if (!status)
         status = open_loop(run, err);
     return status;

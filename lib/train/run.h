@@ -32,7 +32,7 @@ struct run_config {
     // with its optimizer's state. Taken over by run_train, also on failure.
     struct checkpoint checkpoint;
     bool resumed;
-    const char *folder;  // exists
+    const char *folder;  // of a fresh run: made, and emptied of an earlier one
     const char *command; // the command line, for the record
     struct run_hooks hooks;
 };

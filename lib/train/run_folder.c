@@ -110,17 +110,19 @@ static bool exists(const char *run, const char *name) {
     return there;
 }
 
-int run_folder_make(const char *run, bool force, struct error *err) {
+int run_folder_check(const char *run, struct error *err) {
+    if (!exists(run, "latest") && !exists(run, "metrics.jsonl"))
+        return STATUS_OK;
+    return error_set(err, STATUS_CANTCREATE,
+                     "%s holds a run already; --resume %s goes on with it, --force replaces it",
+                     run, run);
+}
+
+int run_folder_make(const char *run, struct error *err) {
     if (mkdir(run, 0777) && errno != EEXIST)
         return error_errno(err, STATUS_CANTCREATE, "cannot create %s", run);
     if (access(run, W_OK | X_OK))
         return error_errno(err, STATUS_CANTCREATE, "cannot write in %s", run);
-    if (!exists(run, "latest") && !exists(run, "metrics.jsonl"))
-        return STATUS_OK;
-    if (!force)
-        return error_set(err, STATUS_CANTCREATE,
-                         "%s holds a run already; --resume %s goes on with it, --force replaces it",
-                         run, run);
     remove_file(run, "DONE");
     remove_file(run, "latest");
     remove_file(run, "metrics.jsonl");

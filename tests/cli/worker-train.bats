@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# adam-worker: what it learns, writes and says.
+load ../helper/common
+load ../helper/worker
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    tiny_set
+}
+
+@test "a model is trained, tested, saved and done" {
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 12 --rate 0.05 --threads 2 --out run
+    [ -z "$output" ]
+    [ -e run/DONE ]
+    [ "$(metrics run done top1)" = 1 ]
+    [ "$(metrics run eval epoch | tr '\n' ' ')" = "1 2 3 4 5 6 7 8 9 10 11 12 " ]
+    [ "$(metrics run done samples)" = $((12 * 103)) ]
+    [ "$(metrics run done step)" = $((12 * 7)) ]
+    [[ "$stderr" = *"epoch 12: test accuracy 100.00% (60 of 60)"* ]]
+    # --keep-last 3
+    [ "$(cd run && echo ckpt-*)" = "ckpt-00000070 ckpt-00000077 ckpt-00000084" ]
+    [ "$(readlink run/latest)" = ckpt-00000084 ]
+}
+
+@test "every line of metrics.jsonl has what adam-metrics(5) promises" {
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --out run
+    jq -es 'all(has("v") and has("t") and .role == "worker" and .rank == 0 and has("event")
+        and (.event == "start" or (has("step") and has("epoch") and has("samples"))))' \
+        run/metrics.jsonl
+    [ "$(jq -r .event run/metrics.jsonl | sort -u | tr '\n' ' ')" = "checkpoint done eval start train " ]
+    jq -es 'map(select(.event == "start"))[0] | .train.samples == 103 and .test.samples == 60
+        and .batch == 16 and .seed == 1 and .resumed == false' run/metrics.jsonl
+    jq -es 'map(select(.event == "train")) | length > 0 and all(.loss > 0 and .rate == 0.01 and .images_per_s > 0
+        and .connections_per_s > .images_per_s and .wait >= 0 and .wait <= 1)' run/metrics.jsonl
+}
+
+@test "each rule and each schedule trains" {
+    local rule schedule
+    for rule in sgd momentum adagrad; do
+        run_ok tiny --optimizer $rule --rate 0.02 --decay 0.0001 --clip 5 --epochs 10 --out $rule
+        metrics $rule train loss | tail -n 1 | awk '{ exit !($1 < 1) }'
+    done
+    for schedule in constant step:0.1@1 step:0.5/1 exp:0.5 cosine cosine:0.001; do
+        run_ok tiny --schedule $schedule --warmup 0.5 --epochs 2 --out "$schedule"
+    done
+    [ "$(metrics step:0.1@1 train rate | tr '\n' ' ')" = "0.001 0.001 " ]
+}
+
+@test "synchronous training gives the same bytes for any number of threads" {
+    local threads
+    for threads in 1 2 3; do
+        # 103 samples in mini-batches of 40: the last has 23, in chunks of 3
+        tiny --sync --threads $threads --epochs 3 --batch 40 --momentum 0.9 --ops 'noise 3' \
+            --out run$threads
+    done
+    same_model run1 run2
+    same_model run1 run3
+    tiny --sync --threads 2 --epochs 3 --batch 40 --momentum 0.9 --ops 'noise 3' --seed 2 --out other
+    ! same_model run1 other
+}
+
+@test "one thread gives the same bytes twice, whatever the number of loaders" {
+    tiny --threads 1 --epochs 3 --ops 'noise 3' --out a
+    tiny --threads 1 --epochs 3 --ops 'noise 3' --loaders 3 --out b
+    same_model a b
+}
+
+@test "numpy reads a checkpoint, and torch computes the loss that adam-worker says" {
+    need jq
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --rate 0.05 --out run
+    python - run/latest/model.safetensors "$(metrics run eval loss | tail -n 1)" <<'END'
+import json, sys
+import numpy as np, torch
+import torch.nn.functional as F
+
+raw = open(sys.argv[1], "rb").read()
+size = int.from_bytes(raw[:8], "little")
+header, data = json.loads(raw[8 : 8 + size]), raw[8 + size :]
+assert (8 + size) % 64 == 0
+meta = header.pop("__metadata__")
+w = {name: torch.from_numpy(np.frombuffer(data[slice(*t["data_offsets"])], "<f4")
+                            .reshape(t["shape"]).copy()) for name, t in header.items()}
+assert sorted(w) == ["c1.bias", "c1.weight", "d1.bias", "d1.weight", "softmax1.bias", "softmax1.weight"], sorted(w)
+assert w["c1.weight"].shape == (4, 1, 3, 3) and meta["format"] == "adam"
+x = torch.from_numpy(np.frombuffer(open("test.idx", "rb").read()[16:], np.uint8).copy())
+y = torch.from_numpy(np.frombuffer(open("test.lab", "rb").read()[8:], np.uint8).astype("i8"))
+x = x.float().reshape(-1, 1, 8, 8) / 255 - 0.4
+x = F.max_pool2d(F.relu(F.conv2d(x, w["c1.weight"], w["c1.bias"], padding=1)), 2).flatten(1)
+x = F.relu(F.linear(x, w["d1.weight"], w["d1.bias"]))
+x = F.linear(x, w["softmax1.weight"], w["softmax1.bias"])
+loss = F.cross_entropy(x, y).item()
+assert abs(loss - float(sys.argv[2])) < 1e-5 * max(1, loss), (loss, sys.argv[2])
+END
+}
+
+@test "a pipe is trained on once; --spool keeps it for more epochs" {
+    cat train.idx | adam-worker --model tiny.net --data - --labels train.lab --out once
+    [ "$(metrics once done samples)" = 103 ]
+    cat train.idx | adam-worker --model tiny.net --data - --labels train.lab --threads 1 \
+        --spool spool.arec --epochs 3 --out spooled
+    [ "$(metrics spooled done samples)" = 309 ]
+    adam-worker --model tiny.net --data spool.arec --threads 1 --epochs 3 --out file
+    same_model spooled file
+    run_status 2 tiny --data - --epochs 3 --out no
+    [[ "$stderr" = *--spool* ]]
+}
+
+@test "adam-prep feeds adam-worker through a pipe, names of classes and all" {
+    need adam-prep
+    adam-prep train.idx --labels train.lab -o - |
+        adam-worker --model tiny.net --data - --test test.idx --test-labels test.lab --out run
+    [ "$(metrics run done samples)" = 103 ]
+    metrics run eval top1
+}
+
+@test "a mistake is named before anything is trained" {
+    run_status 2 adam-worker --data train.idx
+    [[ "$stderr" = *"--model FILE"* ]]
+    run_status 2 tiny --out run extra
+    run_status 2 tiny --optimizer sgd --momentum 0.9 --out run
+    run_status 2 tiny --schedule sometimes --out run
+    [[ "$stderr" = *cosine* ]]
+    run_status 2 tiny --ops 'hflop' --out run
+    [[ "$stderr" = *hflip* ]]
+    run_status 2 tiny --checkpoint-every 3s --out run
+    run_status 66 adam-worker --model tiny.net --data nothing.arec --out run
+    run_status 2 tiny --set c1.kernal=3 --out run
+    [[ "$stderr" = *kernel* ]]
+    run_status 2 tiny --sync extra --out run
+    [ ! -e run ]
+}
+
+@test "pictures and classes that do not fit the model are refused, both named" {
+    sed -i 's/1x8x8/1x9x9/' tiny.net
+    run_status 65 tiny --out run
+    [[ "$stderr" = *"train.idx gives pictures of 1x8x8"*"tiny.net (line 1) is 1x9x9"* ]]
+    sed -i 's/1x9x9/1x8x8/; s/units=3/units=2/' tiny.net
+    run_status 65 tiny --out run
+    [[ "$stderr" = *"3 classes"*"tiny.net (line 5) has 2"* || "$stderr" = *"the label is 2"* ]]
+}
+
+@test "a folder that holds a run is refused, --force replaces it" {
+    tiny --epochs 3 --out run
+    run_status 73 tiny --epochs 1 --out run
+    [[ "$stderr" = *--resume* ]]
+    run_ok tiny --epochs 1 --force --out run
+    [ "$(cd run && echo ckpt-*)" = ckpt-00000007 ]
+    [ "$(metrics run start seed | wc -l)" = 1 ]
+}
