@@ -129,7 +129,7 @@ static int replay(struct inputs *inputs, struct sample *sample, bool *more, stru
     const char *reason = (const char *)inputs->reader.piece;
     size_t first = strnlen(reason, inputs->reader.size) + 1;
     if (first > inputs->reader.size)
-        return error_set(err, STATUS_IO, "the temporary file is damaged");
+        return error_set(err, STATUS_IO, "a temporary file is damaged");
     status = packed_read(sample, inputs->reader.piece + first, inputs->reader.size - first, err);
     if (!status && *reason)
         status = error_set(err, STATUS_SKIPPED, "%s", reason);

@@ -1,6 +1,5 @@
-// Pieces of bytes parked in a file of our own while they do not fit in memory.
-// The file is in $TMPDIR (or /tmp) and has no name: it is gone when the program
-// ends, however it ends.
+// Pieces of bytes parked in a temporary file (store/spool.h) while they do not
+// fit in memory, and read again in as many places at a time as is wanted.
 #ifndef ADAM_DATA_PARK_H
 #define ADAM_DATA_PARK_H
 
@@ -12,11 +11,10 @@
 
 struct park; // belongs to one thread
 
-// STATUS_CANTCREATE.
 int park_open(struct park **out, struct error *err);
 void park_close(struct park *park);
 
-// Adds a piece at the end. STATUS_IO when the disk is full, naming the folder.
+// Adds a piece at the end.
 int park_put(struct park *park, const void *piece, size_t size, struct error *err);
 // Where the next piece will stand.
 uint64_t park_end(const struct park *park);

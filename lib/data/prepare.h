@@ -1,10 +1,10 @@
 // The work of adam-prep: samples in, changed, out. One thread reads, several
 // decode, change and encode, the caller's writes in the order of reading.
 //
-// "The preprocessing includes whole-image transformations [...] such as image
-//  translations, reflections, and rotations. [...] a set of machines are provisioned
-//  as data-serving machines" (Adam 3.1): what does not change from epoch to epoch can
-// be done once, ahead, and this is the program for it.
+// "The training data set is augmented by randomly applying a different
+//  transformation to each image so that each training epoch effectively processes
+//  a different variant of the same image. This is done in advance since some of
+//  the image transformations are compute intensive" (Adam 3.1)
 #ifndef ADAM_DATA_PREPARE_H
 #define ADAM_DATA_PREPARE_H
 

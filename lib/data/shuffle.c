@@ -156,7 +156,7 @@ static int advance(struct run *run, bool *more, struct error *err) {
     if (status || !*more)
         return status;
     if (run->reader.size < sizeof run->place)
-        return error_set(err, STATUS_IO, "the temporary file is damaged");
+        return error_set(err, STATUS_IO, "a temporary file is damaged");
     memcpy(&run->place, run->reader.piece, sizeof run->place);
     return STATUS_OK;
 }

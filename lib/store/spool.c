@@ -8,6 +8,7 @@
 
 struct spool {
     FILE *file;
+    bool unwritten; // something may still be in stdio's buffer
 };
 
 static const char *folder(void) {
@@ -54,6 +55,7 @@ void spool_close(struct spool *spool) {
 }
 
 int spool_write(struct spool *spool, const void *data, size_t size, struct error *err) {
+    spool->unwritten = true;
     return fwrite(data, 1, size, spool->file) == size ? STATUS_OK : failed(err);
 }
 
@@ -64,6 +66,16 @@ int spool_rewind(struct spool *spool, struct error *err) {
 int spool_read(struct spool *spool, void *data, size_t size, size_t *got, struct error *err) {
     *got = fread(data, 1, size, spool->file);
     return *got < size && ferror(spool->file) ? failed(err) : STATUS_OK;
+}
+
+int spool_read_at(struct spool *spool, uint64_t offset, void *data, size_t size, size_t *got,
+                  struct error *err) {
+    if (spool->unwritten && fflush(spool->file))
+        return failed(err);
+    spool->unwritten = false;
+    ssize_t n = pread(fileno(spool->file), data, size, (off_t)offset);
+    *got = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? failed(err) : STATUS_OK;
 }
 
 int spool_copy(struct spool *spool, struct output *output, struct error *err) {

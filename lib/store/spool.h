@@ -15,6 +15,9 @@ int spool_write(struct spool *spool, const void *data, size_t size, struct error
 int spool_rewind(struct spool *spool, struct error *err);
 // *got is less than `size` only at the end.
 int spool_read(struct spool *spool, void *data, size_t size, size_t *got, struct error *err);
+// Any part of it, from `offset` on, wherever reading and writing are.
+int spool_read_at(struct spool *spool, uint64_t offset, void *data, size_t size, size_t *got,
+                  struct error *err);
 // Rewinds and appends everything to an output.
 int spool_copy(struct spool *spool, struct output *output, struct error *err);
 

@@ -1,0 +1,242 @@
+#!/usr/bin/env bats
+# adam-prep as a filter: order, copies, splits, shuffles, and the same bytes from
+# the same seed.
+load ../helper/common
+load ../helper/prep
+
+OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
+
+@test "the same seed gives the same bytes, with 1, 2 and 5 threads; another seed others" {
+    make_photos
+    for threads in 1 2 5; do
+        run_ok adam-prep photos/ --ops "$OPS" --copies 7 --seed 7 -t $threads -o $threads.arec
+        run_ok adam-prep photos/ --ops "$OPS" --copies 7 --seed 7 -t $threads -o $threads.tar
+        run_ok adam-prep draw 500 --seed 7 -t $threads --ops 'elastic alpha=8 sigma=3' -o d$threads.arec
+    done
+    cmp 1.arec 2.arec && cmp 1.arec 5.arec
+    cmp 1.tar 2.tar && cmp 1.tar 5.tar
+    cmp d1.arec d2.arec && cmp d1.arec d5.arec
+    run_ok adam-prep photos/ --ops "$OPS" --copies 7 --seed 8 -o other.arec
+    run ! cmp -s 1.arec other.arec
+}
+
+@test "copies differ from each other and do not depend on how many there are" {
+    make_photos
+    run_ok adam-prep photos/ --ops "$OPS" --copies 2 -o two.tar
+    run_ok adam-prep photos/ --ops "$OPS" --copies 9 -o nine.tar
+    mkdir two nine && tar xf two.tar -C two && tar xf nine.tar -C nine
+    for name in ant/0.png ant/0-2.png cow/7.png cow/7-2.png; do cmp {two,nine}/$name; done
+    [ "$(md5sum nine/bee/1{,-2,-3,-4,-5,-6,-7,-8,-9}.png | cut -c1-32 | sort -u | wc -l)" -eq 9 ]
+    # What happens to a picture does not depend on the others, either.
+    run_ok adam-prep photos/ --only cow --ops "$OPS" --copies 2 -o cow.tar
+    mkdir cow && tar xf cow.tar -C cow
+    cmp {two,cow}/cow/3-2.png
+}
+
+@test "copies are named as the pattern says, and order is kept" {
+    make_photos
+    keys photos/ --only ant -c 2 >names
+    diff names - <<<$'ant/0\nant/0-2\nant/1\nant/1-2\nant/2\nant/2-2'
+    keys photos/ --only ant -c 2 --name '{class}_{number}x{copy}' >names
+    diff names - <<<$'ant_000000x1\nant_000001x2\nant_000002x1\nant_000003x2\nant_000004x1\nant_000005x2'
+    run_status 2 adam-prep photos/ -c 2 --name '{key}' -o x.arec
+    [[ "$stderr" = *'{copy}'* ]]
+    run_status 2 adam-prep photos/ --name '{kye}' -o x.arec
+    [[ "$stderr" = *"'{kye}'"* ]]
+    run_status 2 adam-prep photos/ --name 'x' -o x.arec
+}
+
+@test "--balance gives each class as many, spread over its pictures; from a pipe too" {
+    make_photos
+    run_ok adam-prep photos/ --balance --copies 2 --ops 'rotate 10' -o even.arec
+    run_ok stat_of even.arec '[.classes[].samples] | join(" ")'
+    [ "$output" = '16 16 16' ]
+    keys even.arec | sed -n 's/^ant\/\(.\).*/\1/p' | sort | uniq -c | awk '{ print $1 }' >ants
+    diff ants - <<<$'5\n5\n6'
+    adam-prep photos/ -q -o - | adam-prep - --balance --copies 2 --ops 'rotate 10' -o piped.arec
+    cmp even.arec piped.arec
+    # A temporary file that cannot be made is named.
+    run_status 74 env TMPDIR=nowhere bash -c 'adam-prep photos/ -q -o - | adam-prep - --balance -o x.arec'
+    [[ "$stderr" = *nowhere* ]]
+}
+
+@test "--split goes by the key alone, and keeps copies together" {
+    run_ok adam-prep draw 2000 --split test=0.2,valid=0.1 -o d.arec
+    [ "$(ls *.arec)" = $'d-test.arec\nd-valid.arec\nd.arec' ]
+    for part in d d-test d-valid; do keys $part.arec >$part.keys; done
+    [ "$(cat d*.keys | sort -u | wc -l)" -eq 2000 ]
+    [ "$(wc -l <d-test.keys)" -gt 340 ] && [ "$(wc -l <d-test.keys)" -lt 460 ]
+    [ "$(wc -l <d-valid.keys)" -gt 140 ] && [ "$(wc -l <d-valid.keys)" -lt 260 ]
+    # The same among fewer samples, with another seed, in another order.
+    run_ok adam-prep draw 300 --seed 9 --shuffle --copies 3 --split test=0.2,valid=0.1 -o '{split}.arec'
+    keys test.arec | sort | diff - <(head -n 999 d-test.keys | awk '$1 < "000300"')
+    keys train.arec | sed 's/-.*//' | sort | uniq -c | awk '$1 != 3' | diff - /dev/null
+    keys train.arec | sed 's/-.*//' | sort -u | diff - <(awk '$1 < "000300"' d.keys)
+}
+
+@test "the parts held out are not augmented unless told" {
+    make_photos
+    run_status 2 adam-prep photos/ --ops "$OPS" --split test=0.3 -o x.arec
+    [[ "$stderr" = *--test-ops* ]]
+    run_ok adam-prep photos/ --ops "$OPS" --copies 3 --split test=0.3 --test-ops 'resize 20x20' -o x.tar
+    adam-prep photos/ -q --ops 'resize 20x20' -o plain.tar
+    mkdir plain held && tar xf plain.tar -C plain && tar xf x-test.tar -C held
+    [ -n "$(find held -name '*.png')" ]
+    (cd held && find . -type f) | while read -r file; do cmp {held,plain}/"$file"; done
+}
+
+@test "names of split outputs keep their kind" {
+    make_photos
+    run_ok adam-prep photos/ --ops 'resize 8x8' --split test=0.3 -o a.tar.gz
+    run_ok adam-prep photos/ --ops 'resize 8x8' --split test=0.3 -o b/
+    run_ok adam-prep photos/ --ops 'resize 8x8' --split test=0.3 -o c-images-idx3-ubyte.gz
+    tar tzf a-test.tar.gz >/dev/null
+    [ -e b/classes.txt ] && [ -e b-test/classes.txt ]
+    [ -e c-images-test-idx3-ubyte.gz ] && [ -e c-labels-test-idx1-ubyte.gz ]
+    run_status 2 adam-prep photos/ --split test=0.3 -o -
+    run_status 2 adam-prep photos/ --split test=1.5 -o x.arec
+    run_status 2 adam-prep photos/ --split a=0.6,b=0.5 -o x.arec
+    run_status 2 adam-prep photos/ --split ../x=0.5 -o x.arec
+}
+
+@test "--shuffle with little memory writes the same bytes as in memory, and leaves no file" {
+    mkdir tmp
+    run_ok adam-prep draw 3000 --seed 3 -c 2 --ops 'rotate 5' --shuffle -o memory.arec
+    run_ok env TMPDIR=tmp adam-prep draw 3000 --seed 3 -c 2 --ops 'rotate 5' --shuffle --memory 100K -o spilled.arec
+    cmp memory.arec spilled.arec
+    [ -z "$(ls -A tmp)" ]
+    run_status 74 env TMPDIR=nowhere adam-prep draw 3000 --shuffle --memory 100K -o x.arec
+    [[ "$stderr" = *nowhere* ]]
+    [ ! -e x.arec ]
+    # It is a permutation, and not the identity.
+    keys memory.arec >shuffled
+    adam-prep draw 3000 --seed 3 -c 2 -q -o plain.arec
+    keys plain.arec >plain
+    run ! cmp -s shuffled plain
+    diff <(sort shuffled) <(sort plain)
+    # Neighbours do not stay neighbours: about 1 of 3000 pairs may.
+    awk '{ n = substr($1, 1, 6) + 0; if (NR > 1 && n - last < 2 && last - n < 2) near++; last = n }
+        END { exit near > 40 }' shuffled
+}
+
+@test "the file of a shuffle is gone even while it is in use" {
+    mkdir tmp
+    mkfifo in
+    start env TMPDIR=tmp adam-prep --from arec in --shuffle --memory 10K -o x.arec
+    adam-prep draw 5000 -q -o - >in
+    wait_end
+    [ "$status" -eq 0 ]
+    [ -z "$(ls -A tmp)" ]
+}
+
+@test "inputs are read one behind the other; records may be put together with cat" {
+    make_photos
+    adam-prep photos/ -q -o a.arec
+    adam-prep draw 20 -q -o b.arec
+    cat a.arec b.arec >ab.arec
+    run_ok adam-prep a.arec b.arec -o both.arec
+    run_ok adam-prep ab.arec -o joined.arec
+    cmp both.arec joined.arec
+    run_ok stat_of joined.arec '[.samples, (.classes | length)] | join(" ")'
+    [ "$output" = '36 13' ]
+    adam-prep draw 20 -q -o - | adam-prep a.arec - -o piped.arec
+    cmp both.arec piped.arec
+}
+
+@test "lists of paths: newline or zero byte, label from the folder or a column" {
+    make_photos
+    mkdir "photos/two words"
+    cp photos/ant/0.jpg "photos/two words/new"$'\n'"line.jpg"
+    find photos -type f -print0 | sort -z >list
+    run_ok adam-prep -0 --files-from list --label-from parent -o l.arec
+    run_ok stat_of l.arec '[.classes[] | "\(.name)=\(.samples)"] | sort | join(" ")'
+    [ "$output" = 'ant=3 bee=5 cow=8 two words=1' ]
+    find photos -type f -print0 | sort -z | adam-prep -0 --files-from - --label-from parent -q -o p.arec
+    cmp l.arec p.arec
+    printf 'photos/ant/0.jpg\tsmall\nphotos/cow/1.png\tlarge\n' | adam-prep --files-from - --label-from column -q -o c.arec
+    run_ok labelled c.arec
+    [ "$(sed 's/.* //' <<<"$output" | tr '\n' ' ')" = 'small large ' ]
+}
+
+@test "--only filters classes; --classes fixes their order, and refuses others" {
+    make_photos
+    run_ok adam-prep photos/ --only cow --only bee -o x.arec
+    run_ok stat_of x.arec '[.classes[] | "\(.label)\(.name)\(.samples)"] | join(" ")'
+    [ "$output" = '0bee5 1cow8' ]
+    printf 'cow\nant\nbee\nyak\n' >names
+    run_ok adam-prep photos/ --classes names -o y.arec
+    run_ok stat_of y.arec '[.classes[] | "\(.label)\(.name)\(.samples)"] | join(" ")'
+    [ "$output" = '0cow8 1ant3 2bee5 3yak0' ]
+    printf 'cow\nbee\n' >fewer
+    run_status 1 adam-prep photos/ --classes fewer --reject bad.tsv -o z.arec
+    [ "$(grep -c $'^photos/ant/.*\tclass .ant. ' bad.tsv)" -eq 3 ]
+    # Numbers count the lines.
+    adam-prep draw 20 -q -o d.arec
+    printf '%s\n' zero one two three four five six seven eight nine >numbers
+    run_ok adam-prep d.arec --classes numbers -o e.arec
+    run_ok stat_of e.arec '.classes[7].name'
+    [ "$output" = seven ]
+}
+
+@test "--limit ends early, on an endless stream too" {
+    run_ok adam-prep draw 100 --codec pnm -o d.tar
+    tar xf d.tar --wildcards '*42.ppm'
+    run_ok bash -c 'while cat *42.ppm; do :; done 2>/dev/null | adam-prep - -n 25 -q -o - | adam-prep stat - --json'
+    [ "$(jq .samples <<<"$output")" -eq 25 ]
+}
+
+@test "shards have so many samples each, and hold all in order" {
+    run_ok adam-prep draw 1050 --max-count 500 -o 'd-%03d.arec'
+    [ "$(ls *.arec)" = $'d-000.arec\nd-001.arec\nd-002.arec' ]
+    [ "$(for i in 0 1 2; do stat_of d-00$i.arec .samples; done | tr '\n' ' ')" = '500 500 50 ' ]
+    for i in 0 1 2; do keys d-00$i.arec; done >sharded
+    adam-prep draw 1050 -q -o all.arec
+    keys all.arec | diff sharded -
+    run_status 2 adam-prep draw 10 --max-count 5 -o d.arec
+    [[ "$stderr" = *%06d* ]]
+}
+
+@test "a picture to which nothing is done stays as it is encoded" {
+    make_photos
+    run_ok adam-prep photos/ -o x.tar
+    run_ok adam-prep photos/ -o x.arec
+    run_ok adam-prep x.arec -o y.tar
+    cmp x.tar y.tar
+    mkdir x && tar xf x.tar -C x
+    cmp x/ant/0.jpg photos/ant/0.jpg
+    cmp x/cow/7.png photos/cow/7.png
+    # Unless pixels, another codec or other colours are asked for.
+    run_ok adam-prep photos/ --codec raw -o raw.arec
+    [ "$(stat_of raw.arec .bytes)" -eq "$(python -c 'print(sum(3 * 30 * (40 + i) for n in (3, 5, 8) for i in range(n)))')" ]
+    run_ok adam-prep photos/ --codec jpeg -o jpeg.tar
+    [ "$(tar tf jpeg.tar | grep -c png)" -eq 0 ]
+    run_ok adam-prep photos/ --channels gray -o gray.tar
+    [ "$(stat_of gray.tar .channels.max)" -eq 1 ]
+}
+
+@test "what a reader does not want ends the program quietly" {
+    make_photos
+    run bash -c 'set -o pipefail; adam-prep draw 20000 -q -o - | head -c 1000 >/dev/null'
+    [ "$status" -eq 141 ]
+    [ -z "$output" ]
+}
+
+@test "memory does not grow with the stream" {
+    if [ -n "$SAN" ]; then skip "a sanitizer has memory of its own"; fi
+    peak() {
+        python - "$1" <<'END'
+import resource
+import subprocess
+import sys
+
+draw = subprocess.Popen(["adam-prep", "draw", sys.argv[1], "-q", "-t", "1", "-o", "-"], stdout=subprocess.PIPE)
+subprocess.run(["adam-prep", "-", "-q", "-t", "2", "--ops", "rotate 5", "-c", "2", "-o", "/dev/null", "--to", "pnm", "-f"],
+               stdin=draw.stdout, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+END
+    }
+    small=$(peak 2000)
+    large=$(peak 40000) # 31 MB of pictures in, 63 MB out
+    echo "$small $large KiB"
+    [ $((large - small)) -lt 4000 ]
+}
