@@ -15,14 +15,15 @@ struct affine affine_identity(void) {
     return (struct affine){.a = 1, .e = 1};
 }
 
-struct affine affine_then(struct affine m, struct affine n) {
+struct affine affine_then(struct affine first, struct affine second) {
+    const struct affine *m = &first, *n = &second;
     return (struct affine){
-        .a = m.a * n.a + m.b * n.d,
-        .b = m.a * n.b + m.b * n.e,
-        .c = m.a * n.c + m.b * n.f + m.c,
-        .d = m.d * n.a + m.e * n.d,
-        .e = m.d * n.b + m.e * n.e,
-        .f = m.d * n.c + m.e * n.f + m.f,
+        .a = m->a * n->a + m->b * n->d,
+        .b = m->a * n->b + m->b * n->e,
+        .c = m->a * n->c + m->b * n->f + m->c,
+        .d = m->d * n->a + m->e * n->d,
+        .e = m->d * n->b + m->e * n->e,
+        .f = m->d * n->c + m->e * n->f + m->f,
     };
 }
 

@@ -213,7 +213,8 @@ static void test_refused(struct tap *tap) {
     TEST(tap, "a map far outside gives the fill, the edge, or the mirrored picture", {
         random_image(&from, 7, 5, 3, PIXEL_U8, 1);
         for (int border = 0; border < 3; border++)
-            for (double c = -5e8; c <= 5e8; c += 1e9) {
+            for (int side = -1; side <= 1; side += 2) {
+                double c = side * 5e8;
                 struct affine m = {1, 0, c + 0.5, 0, 1, 0};
                 image_warp(&to, &from, 7, 5, m, (enum border)border, 300, NULL);
                 m.c = fmod(c, 14) + 0.5; // the mirror repeats after 2 * 7
