@@ -10,6 +10,8 @@
 static const double REACH = 1 << 29;
 
 static const int64_t ONE = INT64_C(1) << WARP_POINT;
+// By so much may the loops over stretches fall below the exact coordinate.
+static const int64_t UNIT = INT64_C(1) << WARP_CUT;
 
 struct affine affine_identity(void) {
     return (struct affine){.a = 1, .e = 1};
@@ -97,8 +99,8 @@ static void sample_u8(const struct warp *warp, uint8_t *to, int64_t x, int64_t y
     int y1 = place((y >> WARP_POINT) + 1, h, warp->border);
     for (int c = 0; c < warp->from->channels; c++)
         to[c] = (uint8_t)warp_blend(byte_of(warp, x0, y0, c), byte_of(warp, x1, y0, c),
-                                    byte_of(warp, x0, y1, c), byte_of(warp, x1, y1, c), warp_fx(x),
-                                    warp_fy(y));
+                                    byte_of(warp, x0, y1, c), byte_of(warp, x1, y1, c),
+                                    warp_fx(warp_cut(x)), warp_fy(warp_cut(y)));
 }
 
 static void sample_f32(const struct warp *warp, float *to, int64_t x, int64_t y) {
@@ -164,7 +166,7 @@ static void stretch(const struct warp *warp, int y, int first, int end, struct w
     }
     int done = 0;
 #if defined(__x86_64__)
-    if (avx2 && warp->from->channels == 3)
+    if (avx2)
         done = warp_row_rgb_avx2(to, &warp->source, n, at);
 #endif
     at.x += done * at.dx, at.y += done * at.dy;
@@ -185,8 +187,9 @@ static int64_t half_y(const struct image *image) {
 }
 
 static void warp_rows(const struct warp *warp, const struct affine *map) {
-    bool avx2 = cpu_level() >= CPU_AVX2;
     const struct image *from = warp->from;
+    bool avx2 = cpu_level() >= CPU_AVX2 && from->channels == 3 &&
+                warp->source.stride <= INT16_MAX && from->height <= INT16_MAX;
     for (int y = 0; y < warp->to->height; y++) {
         struct warp_step at = {
             .x = fixed(map->b * y + map->c) + half_x(from),
@@ -195,8 +198,8 @@ static void warp_rows(const struct warp *warp, const struct affine *map) {
             .dy = fixed(map->d),
         };
         int first = 0, end = warp->to->width;
-        narrow(at.x, at.dx, (from->width - WARP_MARGIN) * ONE, &first, &end);
-        narrow(at.y, at.dy, (from->height - 1) * ONE, &first, &end);
+        narrow(at.x - UNIT, at.dx, (from->width - WARP_MARGIN) * ONE - UNIT, &first, &end);
+        narrow(at.y - UNIT, at.dy, (from->height - 1) * ONE - UNIT, &first, &end);
         pixels(warp, y, 0, first, at);
         stretch(warp, y, first, end, at, avx2);
         pixels(warp, y, end, warp->to->width, at);
@@ -311,7 +314,7 @@ static void field_pixel(const struct warp *warp, void *to, int64_t x, int64_t y)
             sample_f32(warp, to, x, y);
     } else {
         if (inside(warp, x, y))
-            warp_pixel_u8(to, &warp->source, x, y);
+            warp_pixel_u8(to, &warp->source, warp_cut(x), warp_cut(y));
         else
             sample_u8(warp, to, x, y);
     }

@@ -1,13 +1,12 @@
 // The inner loops of a warp: stretches of a row whose samples all lie inside the
 // picture, so that no bounds are tested. Inside lib/image only.
 //
-// Coordinates are fixed point with 32 bits behind the point, already rounded: the
-// top 7 bits behind the point of y and the top 15 of x are the weights. Bytes are
-// blended first down, then across, in 16 bits:
+// Coordinates have 32 bits behind the point. Bytes are sampled with 16 of them:
+// of x the top 14 and of y the top 7 are the weights fx and fy, for which half of
+// the last one was added before. They are blended first down, then across:
 //
 //   left  = (128 - fy) (p00 - 128) + fy (p10 - 128)           right likewise
-//   value = left + ((right - left) fx + 2^14 >> 15)
-//   byte  = (value + 64 >> 7) + 128
+//   byte  = (left (2^14 - fx) + right fx + 2^20 >> 21) + 128
 //
 // Every variant gives these bytes exactly.
 #ifndef ADAM_IMAGE_WARP_ROWS_H
@@ -18,9 +17,11 @@
 
 enum {
     WARP_POINT = 32, // bits behind the point of a coordinate
-    WARP_X_BITS = 15,
+    WARP_CUT = 16,   // of which so many are cut off for bytes
+    WARP_X_BITS = 14,
     WARP_Y_BITS = 7,
     WARP_MARGIN = 2, // columns at the right that a stretch leaves to the border's code
+    WARP_GROUP = 8,  // pixels whose coordinates are taken from the first one's
 };
 
 #define WARP_X_HALF (INT64_C(1) << (WARP_POINT - WARP_X_BITS - 1))
@@ -40,24 +41,33 @@ struct warp_step {
 static inline int warp_blend(int p00, int p01, int p10, int p11, int fx, int fy) {
     int left = (128 - fy) * (p00 - 128) + fy * (p10 - 128);
     int right = (128 - fy) * (p01 - 128) + fy * (p11 - 128);
-    int value = left + (((right - left) * fx + 0x4000) >> 15);
-    return ((value + 64) >> 7) + 128;
+    return ((left * ((1 << 14) - fx) + right * fx + (1 << 20)) >> 21) + 128;
 }
 
-static inline int warp_fx(int64_t x) {
-    return (int)(x >> (WARP_POINT - WARP_X_BITS)) & ((1 << WARP_X_BITS) - 1);
+static inline uint32_t warp_cut(int64_t coordinate) {
+    return (uint32_t)(coordinate >> WARP_CUT);
 }
 
-static inline int warp_fy(int64_t y) {
-    return (int)(y >> (WARP_POINT - WARP_Y_BITS)) & ((1 << WARP_Y_BITS) - 1);
+// The cut coordinate of pixel i of a stretch: at most one unit below the exact one.
+static inline uint32_t warp_cut_at(int64_t start, int64_t step, int i) {
+    int k = i % WARP_GROUP;
+    return warp_cut(start + (i - k) * step) + warp_cut(k * step);
+}
+
+static inline int warp_fx(uint32_t x) {
+    return (int)(x >> (16 - WARP_X_BITS)) & ((1 << WARP_X_BITS) - 1);
+}
+
+static inline int warp_fy(uint32_t y) {
+    return (int)(y >> (16 - WARP_Y_BITS)) & ((1 << WARP_Y_BITS) - 1);
 }
 
 // The pixel at (x, y), all of whose neighbours lie inside.
-static inline void warp_pixel_u8(uint8_t *to, const struct warp_source *from, int64_t x,
-                                 int64_t y) {
+static inline void warp_pixel_u8(uint8_t *to, const struct warp_source *from, uint32_t x,
+                                 uint32_t y) {
     int channels = from->channels, fx = warp_fx(x), fy = warp_fy(y);
-    const uint8_t *p = (const uint8_t *)from->data + (y >> WARP_POINT) * from->stride +
-                       (x >> WARP_POINT) * channels;
+    const uint8_t *p =
+        (const uint8_t *)from->data + (y >> 16) * from->stride + (ptrdiff_t)(x >> 16) * channels;
     const uint8_t *q = p + from->stride;
     for (int c = 0; c < channels; c++)
         to[c] = (uint8_t)warp_blend(p[c], p[c + channels], q[c], q[c + channels], fx, fy);
@@ -79,8 +89,8 @@ static inline void warp_pixel_f32(float *to, const struct warp_source *from, int
 void warp_row_u8(uint8_t *to, const struct warp_source *from, int n, struct warp_step at);
 void warp_row_f32(float *to, const struct warp_source *from, int n, struct warp_step at);
 
-// Three channels of bytes. They return how many of the n pixels they wrote; the
-// rest is for warp_row_u8.
+// Three channels of bytes, where neither rows nor the stride pass 32767. It returns
+// how many of the n pixels it wrote, whole groups; the rest is for warp_row_u8.
 int warp_row_rgb_avx2(uint8_t *to, const struct warp_source *from, int n, struct warp_step at);
 
 #endif
