@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rotate + crop + flip from memory, ours and OpenCV's warpAffine in turn, one
-# process a core, and the ratio of the medians.
+# process a core: the medians, and the median of the ratios of each turn.
 #   warp.sh [CORES] [ROUNDS] [SECONDS]
 # Needs python3-opencv.
 set -u
@@ -13,20 +13,24 @@ theirs=/usr/bin/python3
 together() {
     for ((i = 0; i < cores; i++)); do "$@" & done | awk '{ s += $1 } END { print s }'
 }
-median() {
-    sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+# Of the figures given: the median, or the least, or the largest.
+nth() {
+    local which=$1
+    shift
+    printf '%s\n' "$@" | sort -n | awk -v which="$which" '{ v[NR] = $1 }
+        END { print which == "least" ? v[1] : which == "most" ? v[NR] : v[int((NR + 1) / 2)] }'
 }
 
 if ! "$theirs" -c 'import cv2, numpy' 2>/dev/null; then
     echo "warp.sh: python3-opencv is not installed" >&2
     exit 69
 fi
-a=() b=()
+a=() b=() ratios=()
 for ((r = 0; r < rounds; r++)); do
     a+=("$(together "$ours" "$seconds")")
     b+=("$(together "$theirs" "$here/warp_opencv.py" "$seconds")")
+    ratios+=("$(awk -v x="${a[r]}" -v y="${b[r]}" 'BEGIN { printf "%.2f", x / y }')")
 done
-x=$(printf '%s\n' "${a[@]}" | median)
-y=$(printf '%s\n' "${b[@]}" | median)
-awk -v x="$x" -v y="$y" -v n="$cores" \
-    'BEGIN { printf "rotate+crop+flip, %d core(s): adam %.0f images/s, OpenCV %.0f images/s, ratio %.2f\n", n, x, y, x / y }'
+printf 'rotate+crop+flip, %d core(s): adam %.0f images/s, OpenCV %.0f images/s, ratio %s (%s..%s)\n' \
+    "$cores" "$(nth middle "${a[@]}")" "$(nth middle "${b[@]}")" \
+    "$(nth middle "${ratios[@]}")" "$(nth least "${ratios[@]}")" "$(nth most "${ratios[@]}")"

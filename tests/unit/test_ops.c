@@ -454,6 +454,34 @@ static void test_exactness(struct tap *tap) {
                     FAIL(tap, "'%s' changes a picture of %d channels", nothing[i], c);
             }
     });
+    TEST(tap, "resize is image_resize, with its filter and place, and joins a crop", {
+        static const struct {
+            const char *text;
+            enum filter filter;
+            int full_w, full_h, left, top, w, h;
+        } chains[] = {
+            {"resize 20", FILTER_AREA, 30, 20, 0, 0, 30, 20},
+            {"resize 20 filter=lanczos", FILTER_LANCZOS, 30, 20, 0, 0, 30, 20},
+            {"resize 12x20 fill filter=bilinear", FILTER_BILINEAR, 30, 20, 9, 0, 12, 20},
+            {"resize 30x10 fill", FILTER_AREA, 30, 20, 0, 5, 30, 10},
+            {"resize 20; crop 8x6", FILTER_AREA, 30, 20, 11, 7, 8, 6},
+            {"resize 20; crop 8x16; crop 8x6", FILTER_AREA, 30, 20, 11, 7, 8, 6},
+            {"resize 30x10 fill; crop 8x6", FILTER_AREA, 30, 20, 11, 7, 8, 6},
+        };
+        struct image wanted = {0};
+        for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+            noise_image(&first, 45, 30, 3, PIXEL_U8);
+            CHECK_INT(tap,
+                      image_resize(&wanted, &first, chains[i].filter, chains[i].full_w,
+                                   chains[i].full_h, chains[i].left, chains[i].top, chains[i].w,
+                                   chains[i].h, NULL),
+                      STATUS_OK);
+            must(tap, chains[i].text, &first, 0);
+            if (!same(&first, &wanted))
+                FAIL(tap, "'%s' is another picture", chains[i].text);
+        }
+        image_free(&wanted);
+    });
     TEST(tap, "elastic joins the map before it, with one interpolation", {
         // A picture of coordinates is linear, so interpolating it twice is harmless inside.
         struct image two = {0};
@@ -727,6 +755,14 @@ static void test_values(struct tap *tap) {
         CHECK_INT(tap, to.type, PIXEL_F32);
         for (size_t i = 0; i < image_values(&to); i++)
             CHECK_NEAR(tap, to.f32[i], (from.u8[i] / 255.0 - mean[i % 3]) / std[i % 3], 1e-5);
+    });
+    TEST(tap, "normalising in any order, and twice, is done in that order", {
+        noise_image(&from, 9, 7, 3, PIXEL_U8);
+        image_copy(&to, &from, NULL);
+        must(tap, "mean 3; scale 0.5,1,2; std 4; mean 1; scale 10", &to, 0);
+        for (size_t i = 0; i < image_values(&to); i++)
+            CHECK_NEAR(tap, to.f32[i], ((from.u8[i] - 3) * (i % 3 == 0 ? 0.5 : i % 3) / 4 - 1) * 10,
+                       1e-3);
     });
     TEST(tap, "operations behind normalising work on its floats", {
         noise_image(&from, 30, 30, 3, PIXEL_U8);
