@@ -65,12 +65,20 @@ enum { REJECTED_SHOWN = 10 }; // on stderr; the others are counted
 
 // ---- what runs tell ----
 
+static void say_rejected(const char *path, const char *reason) {
+    char *left = reject_escaped(path), *right = reject_escaped(reason);
+    if (left && right)
+        talk_note(PROGRAM, "skipped %s: %s", left, right);
+    free(left);
+    free(right);
+}
+
 static int on_rejected(void *context, const char *path, const char *reason, struct error *err) {
     struct session *s = context;
     s->rejected++;
     if (!s->options->quiet && s->rejected <= REJECTED_SHOWN) {
         progress_clear(&s->progress);
-        talk_note(PROGRAM, "skipped %s: %s", path, reason);
+        say_rejected(path, reason);
         if (s->rejected == REJECTED_SHOWN)
             talk_note(PROGRAM, "further ones are only counted; --reject FILE lists them all");
     }

@@ -1,0 +1,267 @@
+#!/usr/bin/env bats
+# adam-prep and what goes wrong: damaged pictures, hostile names, limits, wrong
+# words on the command line, full disks, signals.
+load ../helper/common
+load ../helper/prep
+
+# photos/ with a broken, a cut and an empty picture, and one that lies about its size.
+make_damaged() {
+    make_photos
+    echo 'no picture' >photos/ant/broken.jpg
+    head -c 400 photos/bee/0.jpg >photos/bee/cut.jpg
+    : >photos/cow/empty.png
+    python - <<'END'
+import struct
+import zlib
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+with open("photos/cow/huge.png", "wb") as out:
+    out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 60000, 60000, 8, 6, 0, 0, 0)) +
+              chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b""))
+END
+}
+
+@test "damaged pictures are left out, listed with their reasons, and the status is 1" {
+    make_damaged
+    run_status 1 adam-prep photos/ --ops 'resize 10x10' --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"20 in, 16 out, 4 skipped"* ]]
+    diff <(cut -f1 bad.tsv) - <<<$'photos/ant/broken.jpg\nphotos/bee/cut.jpg\nphotos/cow/empty.png\nphotos/cow/huge.png'
+    [ "$(awk -F'\t' 'NF == 2 && length($2) > 5' bad.tsv | wc -l)" -eq 4 ]
+    grep -q '^photos/cow/huge.png.*60000x60000' bad.tsv
+    [ "$(stat_of x.arec .samples)" -eq 16 ]
+    # Also those to which nothing is done, and whatever the number of copies.
+    run_status 1 adam-prep photos/ -c 40 --reject again.tsv -o y.arec
+    cmp bad.tsv again.tsv
+    [ "$(stat_of y.arec .samples)" -eq 640 ]
+    # Nothing is listed when nothing is wrong.
+    run_ok adam-prep x.arec --reject none.tsv -o z.arec
+    [ -e none.tsv ] && [ ! -s none.tsv ]
+}
+
+@test "the list of what was left out comes through the pipe of the issue" {
+    make_damaged
+    run_status 1 bash -c "set -o pipefail
+        find photos -name '*.jpg' -print0 |
+            adam-prep -0 --files-from - --label-from parent --reject bad.tsv -o - |
+            adam-prep - --ops gray -o small.tar"
+    diff <(cut -f1 bad.tsv | sort) - <<<$'photos/ant/broken.jpg\nphotos/bee/cut.jpg'
+    [ "$(tar tf small.tar | grep -c '\.png$')" -eq 9 ]
+    tar xf small.tar
+    python - <<'END'
+import glob
+import numpy as np
+from PIL import Image
+
+for path in glob.glob("photos/*/*.png"):
+    if not path.endswith(("1.png", "3.png", "5.png", "7.png", "empty.png", "huge.png")):
+        assert Image.open(path).mode == "L", path
+END
+}
+
+@test "--on-error stop ends at the first, with its name and no output" {
+    make_damaged
+    run_status 65 adam-prep photos/ --on-error stop -o x.arec
+    [[ "$stderr" = *"photos/ant/broken.jpg: "* ]]
+    [ ! -e x.arec ]
+    [ -z "$(find . -name '*.tmp')" ]
+    # The same with any number of threads.
+    run_status 65 adam-prep photos/ --on-error stop -t 5 -o x.arec
+    [[ "$stderr" = *"photos/ant/broken.jpg: "* ]]
+}
+
+@test "nothing usable is an error, not an empty success" {
+    mkdir -p photos/ant
+    echo x >photos/ant/a.jpg
+    run_status 65 adam-prep photos/ -o x.arec
+    [[ "$stderr" = *"none of the samples can be used"* ]]
+    [ ! -e x.arec ]
+}
+
+@test "tabs, newlines and backslashes in names are escaped in the list" {
+    make_photos
+    echo x >"photos/ant/a"$'\t\n\e'"\\b.jpg"
+    run_status 1 adam-prep photos/ --reject bad.tsv -o x.arec
+    [ "$(wc -l <bad.tsv)" -eq 1 ]
+    [ "$(cut -f1 bad.tsv)" = 'photos/ant/a\t\n\x1b\\b.jpg' ]
+    # So they are on stderr.
+    [[ "$stderr" = *'photos/ant/a\t\n\x1b\\b.jpg: '* ]]
+}
+
+@test "limits on pixels and bytes refuse before reading" {
+    make_photos
+    run_status 1 adam-prep photos/ --max-pixels 1300 --reject bad.tsv -o x.arec
+    # 40 to 47 pixels wide, 30 high: 43x30 are 1290, 44x30 are too many.
+    [ "$(stat_of x.arec .width.max)" -eq 43 ]
+    [ "$(wc -l <bad.tsv)" -eq 5 ]
+    run_status 1 adam-prep photos/ --max-bytes 1K --reject bad.tsv -o x.arec -f
+    diff <(cut -f1 bad.tsv | sort) <(find photos -type f -size +1024c | sort)
+}
+
+@test "operations that do not suit a picture reject that picture" {
+    make_photos
+    run_status 1 adam-prep photos/ --ops 'crop 43x30' --reject bad.tsv -o x.arec
+    # 43 pixels and more are 2 bees and 5 cows.
+    [ "$(stat_of x.arec .samples)" -eq 7 ]
+    [ "$(wc -l <bad.tsv)" -eq 9 ]
+}
+
+@test "a tar whose key comes back names tar, member and offset" {
+    make_photos
+    mkdir t && cp photos/ant/0.jpg t/a.jpg && cp photos/ant/2.jpg t/b.jpg
+    echo ant >t/a.cls && echo ant >t/b.cls
+    tar cf bad.tar -C t a.jpg b.jpg a.cls b.cls
+    run_status 65 adam-prep bad.tar -o x.arec
+    [[ "$stderr" = *bad.tar*a.cls*[0-9]* ]]
+    [ ! -e x.arec ]
+    # The offset is that of the member's header.
+    offset=$(grep -oE 'offset [0-9]+' <<<"$stderr" | cut -d' ' -f2)
+    [ "$(tail -c +$((offset + 1)) bad.tar | head -c 5)" = a.cls ]
+}
+
+@test "hostile keys stay inside the folder that is written" {
+    make_photos
+    mkdir away
+    python - <<'END'
+import io
+import tarfile
+
+picture = open("photos/ant/0.jpg", "rb").read()
+with tarfile.open("evil.tar", "w") as out:
+    for key in ("../up", "/tmp/adam-evil-absolute", "a/../../b", "./c", "x" * 80, "new\nline", "-dash"):
+        for kind, data in (("jpg", picture), ("cls", b"../../away")):
+            member = tarfile.TarInfo(f"{key}.{kind}")
+            member.size = len(data)
+            out.addfile(member, io.BytesIO(data))
+END
+    mkdir -p deep/er
+    run adam-prep evil.tar -o deep/er/out/
+    [ "$status" -le 1 ] || [ "$status" -eq 65 ]
+    [ -z "$(ls -A away)" ]
+    [ ! -e /tmp/adam-evil-absolute.jpg ]
+    [ -z "$(find . -name '*.jpg' -not -path './photos/*' -not -path './deep/er/out/*')" ]
+    # Their tar cannot climb out, either.
+    run adam-prep evil.tar -o out.tar
+    if [ -e out.tar ]; then run ! grep -qE '(^|/)\.\.(/|$)|^/' <(tar tPf out.tar); fi
+}
+
+@test "what exists is kept unless --force" {
+    make_photos
+    echo mine >x.arec
+    run_status 73 adam-prep photos/ -o x.arec
+    [ "$(cat x.arec)" = mine ]
+    run_ok adam-prep photos/ -o x.arec --force
+    [ "$(stat_of x.arec .samples)" -eq 16 ]
+    echo mine >look.png
+    run_status 73 adam-prep sheet photos/ -o look.png
+    run_status 73 adam-prep photos/ -o nowhere/x.arec
+    [[ "$stderr" = *nowhere/x.arec* ]]
+}
+
+@test "nothing binary goes to a terminal" {
+    need script
+    make_photos
+    run script -qec 'adam-prep photos/ -o -' /dev/null
+    [ "$status" -ne 0 ]
+    [[ "$output" = *terminal* ]]
+    [[ "$output" != *adamrec* ]]
+    run script -qec 'adam-prep sheet photos/ -o -' /dev/null
+    [[ "$output" = *terminal* ]]
+}
+
+@test "a terminal is no input" {
+    need script
+    run script -qec 'adam-prep - -o x.arec' /dev/null
+    [ "$status" -ne 0 ]
+    [[ "$output" = *"is a terminal"* ]]
+}
+
+@test "wrong words are status 2, each with its own sentence" {
+    make_photos
+    while read -r pattern words; do
+        run --separate-stderr bash -c "adam-prep $words </dev/null"
+        echo "$words: $status: $stderr"
+        [ "$status" -eq 2 ]
+        grep -qiE -- "$pattern" <<<"$stderr"
+        [ -z "$output" ]
+    done <<'END'
+no.input -o x.arec
+no.output photos/
+does.not.say photos/ -o x.zork
+unknown.kind|choices|--from photos/ --from zork -o x.arec
+once - - -o x.arec
+once - --files-from - -o x.arec
+at.most|out.of|65536|.sheet. sheet photos/ 0x3 9x9
+number draw -o x.arec
+number draw ten -o x.arec
+needs.--split photos/ --test-ops gray -o x.arec
+END
+}
+
+@test "a mistake in --ops is shown with a caret" {
+    run_status 2 adam-prep photos/ --ops 'resize 36; rotat 15' -o x.arec
+    [[ "$stderr" = *"did you mean 'rotate'"* ]]
+    caret=$(grep -n '\^' <<<"$stderr" | cut -d: -f1)
+    above=$(sed -n "$((caret - 1))p" <<<"$stderr")
+    below=$(sed -n "${caret}p" <<<"$stderr")
+    start=${below%%^*}
+    [ "${above:${#start}:5}" = rotat ]
+    [ "$(tr -d ' ' <<<"$below")" = '^^^^^' ]
+}
+
+@test "an input that is not there is status 66, and is named" {
+    run_status 66 adam-prep nowhere/ -o x.arec
+    [[ "$stderr" = *nowhere* ]]
+    [ ! -e x.arec ]
+    run_status 66 adam-prep stat nowhere
+}
+
+@test "a list with paths that are not there skips them" {
+    make_photos
+    printf '%s\n' photos/ant/0.jpg photos/ant/gone.jpg photos/ant/1.png >list
+    run_status 1 adam-prep --files-from list --reject bad.tsv -o x.arec
+    grep -q $'^photos/ant/gone.jpg\t.*No such file' bad.tsv
+    [ "$(stat_of x.arec .samples)" -eq 2 ]
+}
+
+@test "a full disk is an I/O error" {
+    make_photos
+    run_status 74 bash -c 'adam-prep photos/ -o - >/dev/full'
+    [[ "$stderr" = *"No space left"* ]]
+    run_status 74 bash -c 'adam-prep stat photos/ >/dev/full'
+    run_status 74 adam-prep photos/ --ops gray --reject /dev/full --max-pixels 1 -o x.arec
+}
+
+@test "SIGTERM ends it with status 75 and leaves nothing behind" {
+    mkdir out
+    mkfifo in
+    start adam-prep --from arec in -c 3 --ops 'rotate 5' -o out/x.arec
+    adam-prep draw 2000 -q -o two.arec
+    (cat two.arec; while cat two.arec; do :; done) >in 2>/dev/null 3>&- &
+    wait_for sh -c 'ls -A out | grep -q .'
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -z "$(ls -A out)" ]
+}
+
+@test "damaged records: the others are used, and the damaged one is named" {
+    adam-prep draw 50 -q -o d.arec
+    python - <<'END'
+data = bytearray(open("d.arec", "rb").read())
+data[len(data) // 2] ^= 0x40
+open("d.arec", "wb").write(data)
+END
+    run_status 1 adam-prep d.arec --reject bad.tsv -o x.arec
+    [ "$(stat_of x.arec .samples)" -eq 49 ]
+    grep -qE '^d.arec.*\s.*CRC' bad.tsv
+}
+
+@test "all options are those of the help: --quiet is quiet, --help is long" {
+    make_photos
+    run_ok adam-prep photos/ -q -o x.arec
+    [ -z "$stderr" ] && [ -z "$output" ]
+    run_ok adam-prep --help
+    [[ "$output" = *"elastic [alpha=ALPHA]"* ]]
+}
