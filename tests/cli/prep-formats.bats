@@ -1,0 +1,251 @@
+#!/usr/bin/env bats
+# adam-prep reads what other programs wrote, and other programs read what it
+# wrote: tar, numpy, PIL and netpbm are the judges.
+load ../helper/common
+load ../helper/prep
+
+# x.npy from any inputs: one array of all pixels.
+pixels() {
+    adam-prep "$@" -q --codec raw -f -o x.npy
+}
+
+@test "PNG of every colour type and depth, interlaced or not, as PIL sees it" {
+    mkdir p
+    python - <<'END'
+import numpy as np
+from PIL import Image
+
+r = np.random.default_rng(2)
+gray = Image.fromarray(r.integers(0, 256, (9, 11), dtype=np.uint8))
+rgb = Image.fromarray(r.integers(0, 256, (9, 11, 3), dtype=np.uint8))
+rgba = Image.fromarray(r.integers(0, 256, (9, 11, 4), dtype=np.uint8))
+gray.save("p/1.png")
+gray.convert("1").save("p/2.png")
+rgb.save("p/3.png")
+rgb.quantize(13).save("p/4.png")
+rgb.quantize(200).save("p/5.png")
+rgba.save("p/6.png")
+gray.convert("LA").save("p/7.png")
+wanted = []
+for i in range(1, 8):
+    picture = Image.open(f"p/{i}.png").convert("RGBA")
+    white = Image.new("RGBA", picture.size, "white")
+    white.alpha_composite(picture)
+    wanted.append(np.asarray(white.convert("RGB")))
+np.save("wanted.npy", np.stack(wanted))
+END
+    # netpbm writes what PIL does not: 16 bits, interlacing.
+    pngtopam p/3.png | pamdepth 65535 | pnmtopng >p/8.png 2>/dev/null
+    pngtopam p/3.png | pnmtopng -interlace >p/9.png 2>/dev/null
+    pixels p/*.png --channels rgb
+    python - <<'END'
+import numpy as np
+
+x, wanted = np.load("x.npy").astype(int), np.load("wanted.npy").astype(int)
+for i in range(7):
+    assert abs(x[i] - wanted[i]).max() <= 1, (i + 1, abs(x[i] - wanted[i]).max())
+assert (x[7] == x[2]).all() and (x[8] == x[2]).all()
+END
+}
+
+@test "JPEG: progressive, gray, CMYK and turned by EXIF, as PIL sees it" {
+    make_photos
+    mkdir p
+    python - <<'END'
+import numpy as np
+from PIL import Image, ImageOps
+
+photo = Image.open("photos/cow/0.jpg").resize((48, 32))
+photo.save("p/1.jpg", quality=95)
+photo.save("p/2.jpg", quality=95, progressive=True)
+photo.convert("L").save("p/3.jpg", quality=95)
+photo.convert("CMYK").save("p/4.jpg", quality=95)
+exif = Image.Exif()
+for turn in range(1, 9):
+    exif[0x112] = turn
+    (photo if turn < 5 else photo.transpose(Image.ROTATE_90)).save(f"p/5{turn}.jpg", quality=95, exif=exif)
+names = ["1", "2", "3", "4"] + [f"5{turn}" for turn in range(1, 9)]
+pictures = [ImageOps.exif_transpose(Image.open(f"p/{n}.jpg")).convert("RGB") for n in names]
+np.save("wanted.npy", np.stack([np.asarray(p) for p in pictures]))
+END
+    pixels p/*.jpg --channels rgb
+    python - <<'END'
+import numpy as np
+
+x, wanted = np.load("x.npy").astype(int), np.load("wanted.npy").astype(int)
+assert x.shape == wanted.shape, (x.shape, wanted.shape)
+for i in range(len(x)):
+    assert abs(x[i] - wanted[i]).mean() < 2, (i, abs(x[i] - wanted[i]).mean())
+END
+}
+
+@test "a resize to something much smaller decodes less of a JPEG, and looks the same" {
+    python - <<'END'
+import numpy as np
+from PIL import Image
+
+r = np.random.default_rng(3)
+small = Image.fromarray(r.integers(0, 256, (20, 24, 3), dtype=np.uint8))
+small.resize((960, 800), Image.BICUBIC).save("big.jpg", quality=95)
+END
+    run_ok adam-prep big.jpg --ops 'resize 60x50' -o x.npy
+    python - <<'END'
+import numpy as np
+from PIL import Image
+
+wanted = np.asarray(Image.open("big.jpg").resize((60, 50), Image.BOX)).astype(int)
+got = np.load("x.npy")[0].astype(int)
+assert abs(got - wanted).mean() < 2.5, abs(got - wanted).mean()
+END
+}
+
+@test "MNIST's format: gzip, plain, from a pipe, and back to the same bytes" {
+    python "$ROOT/tests/helper/fixture.py"
+    gzip -dk t10k-*.gz
+    run_ok adam-prep t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz -o a.arec
+    run_ok adam-prep t10k-images-idx3-ubyte --labels t10k-labels-idx1-ubyte -o b.arec
+    adam-prep - --labels t10k-labels-idx1-ubyte.gz -q -o c.arec <t10k-images-idx3-ubyte.gz
+    cat t10k-images-idx3-ubyte | adam-prep - --labels t10k-labels-idx1-ubyte -q -o d.arec
+    for other in b c d; do cmp a.arec $other.arec; done
+    run_ok adam-prep a.arec -o out-images-idx3-ubyte
+    cmp out-images-idx3-ubyte t10k-images-idx3-ubyte
+    cmp out-labels-idx1-ubyte t10k-labels-idx1-ubyte
+    run_ok adam-prep a.arec -o other.idx --labels-out there.idx
+    cmp other.idx t10k-images-idx3-ubyte
+    cmp there.idx t10k-labels-idx1-ubyte
+}
+
+@test "CIFAR-10 and CIFAR-100 binary: planes, labels, names" {
+    python - <<'END'
+import numpy as np
+
+r = np.random.default_rng(4)
+pictures = r.integers(0, 256, (20, 3, 32, 32), dtype=np.uint8)
+np.save("wanted.npy", pictures.transpose(0, 2, 3, 1))
+with open("ten.bin", "wb") as out:
+    for i, picture in enumerate(pictures):
+        out.write(bytes([i % 10]) + picture.tobytes())
+with open("hundred.bin", "wb") as out:
+    for i, picture in enumerate(pictures):
+        out.write(bytes([i // 5, i * 3]) + picture.tobytes())
+END
+    run_ok adam-prep --from cifar10 ten.bin -o ten.arec
+    run_ok adam-prep --from cifar100 hundred.bin -o hundred.arec
+    for set in ten hundred; do
+        pixels $set.arec
+        python -c 'import numpy as np; assert (np.load("x.npy") == np.load("wanted.npy")).all()'
+    done
+    [ "$(stat_of ten.arec '[.classes[].samples] | join("")')" = 2222222222 ]
+    [ "$(stat_of hundred.arec '[.classes[] | select(.samples > 0)] | length')" -eq 20 ]
+    gzip ten.bin
+    zcat ten.bin.gz | adam-prep --from cifar10 - -q -o again.arec
+    cmp ten.arec again.arec
+}
+
+@test "tar: made by tar, in folders or with .cls, plain, gzip, zstd, xz; the same bytes twice" {
+    make_photos
+    run_ok adam-prep photos/ -o set.tar
+    run_ok adam-prep photos/ -o again.tar
+    cmp set.tar again.tar
+    run_ok labelled set.tar
+    from_set=$output
+    mkdir members && tar xf set.tar -C members
+    diff members/cow/3.png photos/cow/3.png
+    # GNU tar's own, of folders: classes by folder.
+    tar cf folders.tar -C photos .
+    run_ok stat_of folders.tar '[.classes[] | "\(.name)\(.samples)"] | sort | join(" ")'
+    [ "$output" = 'ant3 bee5 cow8' ]
+    # And of key.png key.cls, with long names, in pax format.
+    long=$(printf 'long%.0s' {1..60})
+    mkdir "$long" && cp photos/ant/1.png "$long/a.png" && echo ant >"$long/a.cls"
+    tar --format=pax -cf pax.tar "$long/a.png" "$long/a.cls"
+    run_ok keys pax.tar
+    [ "$output" = "$long/a" ]
+    for kind in gz zst xz; do
+        tar caf set.tar.$kind -C members $(tar tf set.tar)
+        run_ok labelled set.tar.$kind
+        [ "$output" = "$from_set" ]
+    done
+    run_ok adam-prep set.tar -o own.tar.zst
+    zstd -dcq own.tar.zst | cmp - set.tar
+    run_ok adam-prep set.tar -o own.tar.gz
+    gzip -dc own.tar.gz | cmp - set.tar
+}
+
+@test "PNM streams: from netpbm, plain and raw, many in one; and to netpbm" {
+    make_photos
+    for i in 1 3 5 7; do pngtopam photos/cow/$i.png; done >four.ppm
+    run_ok adam-prep four.ppm -o x.arec
+    [ "$(stat_of x.arec '[.samples, .width.min, .width.max] | join(" ")')" = '4 41 47' ]
+    pngtopam photos/cow/1.png | pnmtoplainpnm >plain.ppm
+    pngtopam photos/cow/1.png | adam-prep - plain.ppm --codec raw -q -o x.npy
+    python -c 'import numpy as np; x = np.load("x.npy"); assert (x[0] == x[1]).all()'
+    run_ok adam-prep x.arec -o out.ppm
+    cmp out.ppm four.ppm
+    pamfile -allimages out.ppm | grep -c 'PPM raw' | grep -qx 4
+}
+
+@test "numpy: arrays in, arrays out, labels beside" {
+    python - <<'END'
+import numpy as np
+
+r = np.random.default_rng(6)
+np.save("gray.npy", r.integers(0, 256, (7, 5, 6), dtype=np.uint8))
+np.save("rgb.npy", r.integers(0, 256, (7, 5, 6, 3), dtype=np.uint8))
+np.save("float.npy", r.normal(size=(7, 5, 6)).astype(np.float32))
+np.save("labels.npy", np.arange(7) % 3)
+END
+    for name in gray rgb float; do
+        run_ok adam-prep $name.npy --labels labels.npy -o $name.arec
+        run_ok adam-prep $name.arec -o out-$name.npy --labels-out out-labels-$name.npy
+        python - $name <<'END'
+import sys
+import numpy as np
+
+a, b = np.load(f"{sys.argv[1]}.npy"), np.load(f"out-{sys.argv[1]}.npy")
+assert a.dtype == b.dtype and a.shape == b.shape and (a == b).all(), (a.shape, b.shape)
+assert (np.load(f"out-labels-{sys.argv[1]}.npy") == np.arange(7) % 3).all()
+END
+    done
+}
+
+@test "folders: written, read again, the same set" {
+    make_photos
+    run_ok adam-prep photos/ -o out/
+    diff -r photos out -x classes.txt
+    diff out/classes.txt - <<<$'ant\nbee\ncow'
+    run_ok adam-prep photos/ -o a.arec
+    run_ok adam-prep out/ -o b.arec
+    cmp a.arec b.arec
+}
+
+@test "kinds are told by their content, whatever the name; --from overrides" {
+    make_photos
+    adam-prep photos/ -q -o set.tar
+    adam-prep photos/ -q -o set.arec
+    cp set.tar tar.dat && cp set.arec arec.dat && cp photos/ant/1.png png.dat
+    [ "$(stat_of tar.dat .kind)" = tar ]
+    [ "$(stat_of arec.dat .kind)" = arec ]
+    [ "$(stat_of png.dat .samples)" -eq 1 ]
+    adam-prep - -q -o - <tar.dat | adam-prep stat - --json | jq -e '.samples == 16'
+    run_status 65 adam-prep --from idx tar.dat -o x.arec
+    echo nothing of the kind >text.dat
+    run_status 65 adam-prep text.dat -o x.arec
+    [[ "$stderr" = *text.dat* ]]
+}
+
+@test "the real sets: MNIST and CIFAR-10 as they are downloaded" {
+    adam_data mnist
+    run_ok adam-prep "$data/t10k-images-idx3-ubyte.gz" --labels "$data/t10k-labels-idx1-ubyte.gz" -o m.npy
+    python - "$data" <<'END'
+import gzip
+import sys
+import numpy as np
+
+raw = gzip.open(f"{sys.argv[1]}/t10k-images-idx3-ubyte.gz").read()[16:]
+assert np.load("m.npy").tobytes() == raw
+END
+    adam_data cifar10-test.tar
+    run_ok stat_of "$data" '[.samples, (.classes | length), .width.max] | join(" ")'
+    [ "$output" = '10000 10 32' ]
+}
