@@ -93,10 +93,15 @@ static const char *npy_value(const char *text, const char *key) {
     return at ? at + strlen(quoted) + strspn(at + strlen(quoted), " ") : NULL;
 }
 
+// strchr would find the end of `text` in any set.
+static bool one_of(char c, const char *set) {
+    return c && strchr(set, c);
+}
+
 // '<f4', '|u1', '>i2'...; a bool is read as 0 and 1.
 static bool npy_element(struct element *element, const char *text) {
-    if (!text || text[0] != '\'' || !strchr("<>|=", text[1]) || !strchr("uifb", text[2]) ||
-        !strchr("1248", text[3]) || text[4] != '\'')
+    if (!text || text[0] != '\'' || !one_of(text[1], "<>|=") || !one_of(text[2], "uifb") ||
+        !one_of(text[3], "1248") || text[4] != '\'')
         return false;
     *element = (struct element){text[2] == 'b' ? 'u' : text[2], text[3] - '0', text[1] == '>'};
     return element->kind != 'f' || element->size > 1;

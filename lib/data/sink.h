@@ -7,7 +7,9 @@
 //   idx     *-ubyte *-ubyte.gz *.idx             IDX; labels beside it (see --labels-out)
 //   pnm     *.pnm *.pgm *.ppm                    a stream of pictures
 //   npy     *.npy                                N x H x W [x C]; labels beside it
-// "-" is standard output, arec unless `to` says otherwise; never a terminal.
+// "-" is standard output, arec unless `to` says otherwise; never a terminal. There
+// and in pnm labels have no place, unless `labels_out` gives idx and npy one.
+// Any kind but folder is compressed when its name ends in .gz, .zst or .xz.
 #ifndef ADAM_DATA_SINK_H
 #define ADAM_DATA_SINK_H
 

@@ -251,8 +251,9 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
     if (header || cut || chunk->type != AREC_INDEX) {
         *done = true;
         status = lost(source, sample, stream_offset(source->stream),
-                      header || cut ? "ends too early: its writer did not finish"
-                                    : "damaged: its CRC-32 does not fit",
+                      header || cut                 ? "ends too early: its writer did not finish"
+                      : chunk->type == AREC_CLASSES ? "damaged class names before it"
+                                                    : "damaged: its CRC-32 does not fit",
                       err);
     }
     if (header || cut || chunk->type == AREC_END)

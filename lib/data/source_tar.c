@@ -32,6 +32,7 @@ struct state {
     bool pending; // `member` is not looked at yet
     bool ended;
     bool whole; // the end was looked at
+    bool some;  // a sample or a report was given
 };
 
 static bool recognise(const char *path, const uint8_t *data, size_t size) {
@@ -257,8 +258,13 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
 // The last group; and whether the archive is whole.
 static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct state *state = source->state;
-    if (state->group.have[PART_PICTURE])
+    if (state->group.have[PART_PICTURE]) {
+        state->some = true;
         return emit(source, sample, err);
+    }
+    if (!state->some)
+        return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
+                         stream_name(source->stream));
     *more = !state->whole && !tar_reader_whole(state->tar);
     state->whole = true;
     if (!*more)
@@ -284,6 +290,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
         if (state->ended)
             return at_end(source, sample, more, err);
         status = take_member(source, sample, &done, err);
+        state->some = state->some || done || status;
     }
     return status;
 }

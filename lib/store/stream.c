@@ -201,6 +201,12 @@ static int fill_unpack(struct stream *stream, struct error *err) {
     return STATUS_OK;
 }
 
+static int fill_nothing(struct stream *stream, struct error *err) {
+    (void)stream;
+    (void)err;
+    return STATUS_OK;
+}
+
 static int open_unpack(struct stream *stream, struct error *err) {
     struct archive *a = stream->unpack = archive_read_new();
     if (!a)
@@ -215,7 +221,8 @@ static int open_unpack(struct stream *stream, struct error *err) {
     int result = archive_read_next_header(a, &entry);
     if (result != ARCHIVE_OK && result != ARCHIVE_EOF)
         return unpack_failed(stream, err);
-    stream->fill = fill_unpack;
+    // Nothing was compressed, and libarchive wants not to be asked for more.
+    stream->fill = result == ARCHIVE_EOF ? fill_nothing : fill_unpack;
     return STATUS_OK;
 }
 

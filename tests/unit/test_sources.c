@@ -200,6 +200,8 @@ static void test_npy(struct tap *tap) {
             "with open('nv2.npy', 'wb') as f: np.lib.format.write_array(f, a, (2, 0))\n"
             "b = open('nu1.npy', 'rb').read()\n"
             "open('nhead.npy', 'wb').write(b[:40])\n"
+            "open('ncut.npy', 'wb').write(b'\\x93NUMPY\\x01\\x00\\x23\\x00' +\n"
+            "    b\"{'fortran_order': False, 'descr': '\")\n"
             "open('nhuge.npy', 'wb').write(b.replace(b'(6, 4, 5)', b'(6, 99999, 4294967296)'))\n"));
     TEST(tap, ".npy of every type and both byte orders, versions 1 and 2", {
         static const char *const names[] = {"u1",  "li2", "bi2", "lu2", "li4", "bi4", "li8",
@@ -223,6 +225,8 @@ static void test_npy(struct tap *tap) {
         CHECK(tap, says("ncomplex.npy", NULL, "values of type '<c8'"));
         CHECK(tap, says("nlabels.npy", NULL, "holds labels and no pictures"));
         CHECK(tap, says("nhead.npy", NULL, "ends within its header"));
+        // The header ends within the type.
+        CHECK(tap, says("ncut.npy", NULL, "values of type"));
         CHECK(tap, says("nhuge.npy", NULL, "nhuge.npy: "));
     });
 }
@@ -309,7 +313,11 @@ static void test_tar(struct tap *tap) {
             "tar('long.tar', long, format=1); tar('longpax.tar', long, format=2)\n"
             "tar('utf8.tar', lambda t: member(t, 'caf\\u00e9/k.png', png(0, 4, 5, 1)), format=2)\n"
             "two = open('named.tar', 'rb').read() + open('folders.tar', 'rb').read()\n"
-            "open('two.tar', 'wb').write(two)\n"));
+            "open('two.tar', 'wb').write(two)\n"
+            "tar('nothing.tar', lambda t: member(t, 'a/data_batch_1.bin', b'x'))\n"
+            "tar('zeros.tar', lambda t: (member(t, '1.cls', b'007'), member(t, '1.png', png(0, 1, "
+            "1, 1))))\n"
+            "open('none', 'wb')\n"));
     TEST(tap, "tar with key.png and key.cls: names, numbers, every dialect", {
         CHECK(tap, gives(in(folder, "named.tar"), NULL, &named));
         CHECK(tap, gives(in(folder, "pax.tar"), NULL, &named));
@@ -334,6 +342,14 @@ static void test_tar(struct tap *tap) {
         CHECK_INT(tap, account.samples, 12);
         CHECK_INT(tap, account.status, STATUS_OK);
         account_free(&account);
+    });
+    TEST(tap, "an archive without pictures, and compressed nothing, are refused", {
+        CHECK_INT(tap, shell(folder, "zstd -q none -o none.zst; gzip -k none; xz -k none"), 0);
+        CHECK(tap, says("nothing.tar", NULL, "nothing.tar: no pictures in this archive"));
+        CHECK(tap, says("none.zst", NULL, "none.zst: is empty"));
+        CHECK(tap, says("none.gz", NULL, "none.gz: is empty"));
+        CHECK(tap, says("none.xz", NULL, "none.xz: is empty"));
+        CHECK(tap, says("zeros.tar", NULL, "1 007 1x1x1 u8"));
     });
     TEST(tap, "names that are long or not ASCII come through", {
         struct account a = account_of(in(folder, "long.tar"), NULL);
