@@ -104,10 +104,12 @@ int source_open_list(struct source **out, const char *path, const struct source_
 }
 
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct error unwanted;
     sample->label = LABEL_NONE;
     sample->encoded_size = 0;
     *more = true;
-    return source->kind->next(source, sample, more, err);
+    // Kinds may build one report on another, so they always have a place for it.
+    return source->kind->next(source, sample, more, err ? err : &unwanted);
 }
 
 int64_t source_count(const struct source *source) {

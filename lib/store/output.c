@@ -144,12 +144,13 @@ static int put(struct output *output, const void *data, size_t size, struct erro
     return STATUS_OK;
 }
 
+// libarchive frees all it has only after an orderly end, so it is never told of
+// a failure: what comes behind one is dropped, and output->error tells it.
 static la_ssize_t pack_output(struct archive *archive, void *context, const void *data, size_t n) {
     struct output *output = context;
-    if (put(output, data, n, &output->error)) {
-        archive_set_error(archive, EIO, "%s", output->error.text);
-        return -1;
-    }
+    (void)archive;
+    if (!output->error.status)
+        put(output, data, n, &output->error);
     return (la_ssize_t)n;
 }
 
@@ -254,7 +255,7 @@ int output_write(struct output *output, const void *data, size_t size, struct er
     const uint8_t *bytes = data;
     while (size > 0) {
         la_ssize_t n = archive_write_data(output->pack, bytes, size);
-        if (n <= 0)
+        if (n <= 0 || output->error.status)
             return pack_failed(output, err);
         bytes += n;
         size -= (size_t)n;
@@ -263,9 +264,8 @@ int output_write(struct output *output, const void *data, size_t size, struct er
 }
 
 static void output_free(struct output *output) {
-    // A failed libarchive writer must not write more when it is freed.
-    if (output->pack)
-        archive_write_fail(output->pack);
+    // What libarchive still holds goes nowhere.
+    output->error.status = STATUS_STOPPED;
     archive_write_free(output->pack);
     if (output->fd > STDERR_FILENO)
         close(output->fd);
@@ -276,7 +276,7 @@ static void output_free(struct output *output) {
 }
 
 static int finish(struct output *output, struct error *err) {
-    if (output->pack && archive_write_close(output->pack) != ARCHIVE_OK)
+    if (output->pack && (archive_write_close(output->pack) != ARCHIVE_OK || output->error.status))
         return pack_failed(output, err);
     int status = flush(output, err);
     if (status || !output->temporary)

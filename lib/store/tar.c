@@ -145,12 +145,12 @@ struct tar_writer {
     struct error error; // what writing for libarchive met
 };
 
+// As in output.c, a failure is not told to libarchive, but kept in tar->error.
 static la_ssize_t write_block(struct archive *archive, void *context, const void *data, size_t n) {
     struct tar_writer *tar = context;
-    if (output_write(tar->output, data, n, &tar->error)) {
-        archive_set_error(archive, EIO, "%s", tar->error.text);
-        return -1;
-    }
+    (void)archive;
+    if (!tar->error.status)
+        output_write(tar->output, data, n, &tar->error);
     return (la_ssize_t)n;
 }
 
@@ -197,7 +197,7 @@ int tar_writer_put(struct tar_writer *tar, const char *name, const void *data, s
     const uint8_t *bytes = data;
     while (size > 0) {
         la_ssize_t n = archive_write_data(tar->archive, bytes, size);
-        if (n <= 0)
+        if (n <= 0 || tar->error.status)
             return writing_failed(tar, err);
         bytes += n;
         size -= (size_t)n;
@@ -205,27 +205,19 @@ int tar_writer_put(struct tar_writer *tar, const char *name, const void *data, s
     return STATUS_OK;
 }
 
-static void writer_free(struct tar_writer *tar) {
-    archive_entry_free(tar->entry);
-    archive_write_free(tar->archive);
-    free(tar);
-}
-
 int tar_writer_close(struct tar_writer *tar, struct error *err) {
-    int status =
-        archive_write_close(tar->archive) == ARCHIVE_OK ? STATUS_OK : writing_failed(tar, err);
-    if (status)
-        tar_writer_abort(tar);
-    else
-        writer_free(tar);
+    bool closed = archive_write_close(tar->archive) == ARCHIVE_OK && !tar->error.status;
+    int status = closed ? STATUS_OK : writing_failed(tar, err);
+    tar_writer_abort(tar);
     return status;
 }
 
 void tar_writer_abort(struct tar_writer *tar) {
     if (!tar)
         return;
-    // What is freed must not write more.
-    if (tar->archive)
-        archive_write_fail(tar->archive);
-    writer_free(tar);
+    // What libarchive still holds goes nowhere.
+    tar->error.status = STATUS_STOPPED;
+    archive_entry_free(tar->entry);
+    archive_write_free(tar->archive);
+    free(tar);
 }

@@ -598,6 +598,10 @@ static long peak_memory(const char *path) {
 }
 
 static void test_memory(struct tap *tap) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("ok %d - memory does not grow # skip a sanitizer keeps what was freed\n", ++tap->tests);
+    return;
+#endif
     TEST(tap, "memory does not grow with the length of the stream", {
         struct made made = {.channels = 3, .height = 64, .width = 64, .classes = 10};
         struct error err = {0};
