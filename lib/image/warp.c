@@ -73,10 +73,11 @@ static int place(int64_t i, int n, enum border border) {
         return -1;
     if (border == BORDER_EDGE)
         return i < 0 ? 0 : n - 1;
-    int64_t m = i % (2 * (int64_t)n);
-    if (m < 0)
-        m += 2 * (int64_t)n;
-    return (int)(m < n ? m : 2 * (int64_t)n - 1 - m);
+    if (i < 0)
+        i = -1 - i;
+    if (i >= 2 * (int64_t)n) // rare: a division is slow
+        i %= 2 * (int64_t)n;
+    return (int)(i < n ? i : 2 * (int64_t)n - 1 - i);
 }
 
 static int byte_of(const struct warp *warp, int x, int y, int channel) {
