@@ -26,10 +26,9 @@ static int type_unknown(const struct script *script, const struct word *word, st
         names[i] = types[i]->name;
     const char *near = text_nearest(word->value, word->value_length, names, count);
     free(names);
-    return script_error_word(script, word, err, "unknown layer type '%.*s'%s%s%s",
+    return script_error_word(script, word, err, "unknown layer type '%.*s'%s",
                              SHOWN(word->value_length), word->value,
-                             near ? "; did you mean '" : "; adam-model(5) lists all",
-                             near ? near : "", near ? "'?" : "");
+                             near ? hint_of(near).text : "; adam-model(5) lists all");
 }
 
 static int assign_type(const struct script *script, struct statement *statement,
@@ -52,13 +51,9 @@ static bool is_name(const char *text, size_t length) {
     return length <= SCRIPT_NAME_MAX;
 }
 
-static bool is_input(const struct layer_type *type) {
-    return type->inputs_most == 0;
-}
-
 // The word behind the type is the name, if it is bare.
 static bool has_name(const struct statement *statement) {
-    return statement->count > 1 && statement->words[1].bare && !is_input(statement->type);
+    return statement->count > 1 && statement->words[1].bare && !type_is_input(statement->type);
 }
 
 static int given_name(const struct script *script, struct statement *statement, struct error *err) {
@@ -79,7 +74,7 @@ static int assign_name(const struct script *script, struct statement *statement,
     if (has_name(statement))
         return given_name(script, statement, err);
     const char *type = statement->type->name;
-    if (is_input(statement->type) && number == 1)
+    if (type_is_input(statement->type) && number == 1)
         snprintf(statement->name, sizeof statement->name, "%s", type);
     else
         snprintf(statement->name, sizeof statement->name, "%s%d", type, number);

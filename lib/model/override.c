@@ -72,9 +72,8 @@ static int set_apply(struct script *script, const char *text, struct error *err)
     if (i >= 0)
         return set_put(&set, &script->statements[i], err);
     const char *near = names_nearest(script, set.layer, set.layer_length);
-    return error_set(err, STATUS_USAGE, "--set %.200s: no layer named '%.*s'%s%s%s", text,
-                     SHOWN(set.layer_length), set.layer, near ? "; did you mean '" : "",
-                     near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_USAGE, "--set %.200s: no layer named '%.*s'%s", text,
+                     SHOWN(set.layer_length), set.layer, hint_of(near).text);
 }
 
 static void write_word(struct grow *to, const struct word *word) {

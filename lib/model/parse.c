@@ -6,10 +6,6 @@
 #include "core/text.h"
 #include "model/script.h"
 
-static bool is_input(const struct layer_type *type) {
-    return type->inputs_most == 0;
-}
-
 static int no_such_layer(const struct script *script, const struct layer *layer, const char *name,
                          size_t length, struct error *err) {
     int below = names_find(script, name, length);
@@ -18,9 +14,8 @@ static int no_such_layer(const struct script *script, const struct layer *layer,
             script, name, length, err, "%s: '%s' is in line %d; a layer reads layers above it",
             layer->type->name, script->statements[below].name, script->statements[below].line);
     const char *near = names_nearest(script, name, length);
-    return script_error(script, name, length ? length : 1, err, "%s: no layer named '%.*s'%s%s%s",
-                        layer->type->name, SHOWN(length), name, near ? "; did you mean '" : "",
-                        near ? near : "", near ? "'?" : "");
+    return script_error(script, name, length ? length : 1, err, "%s: no layer named '%.*s'%s",
+                        layer->type->name, SHOWN(length), name, hint_of(near).text);
 }
 
 static int add_from(const struct script *script, struct layer *layer, const char *name,
@@ -57,9 +52,8 @@ static int parse_from(const struct script *script, struct layer *layer, const st
 static int unknown_key(const struct script *script, const struct layer *layer,
                        const struct word *word, struct error *err) {
     const char *near = key_nearest(layer->type, word->key, word->key_length);
-    return script_error(script, word->start, word->key_length, err, "%s: unknown key '%.*s'%s%s%s",
-                        layer->type->name, SHOWN(word->key_length), word->key,
-                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return script_error(script, word->start, word->key_length, err, "%s: unknown key '%.*s'%s",
+                        layer->type->name, SHOWN(word->key_length), word->key, hint_of(near).text);
 }
 
 static int parse_word(const struct script *script, struct layer *layer, const struct word *word,
@@ -115,7 +109,7 @@ static int check_order(const struct script *script, const struct layer *layer, b
                        struct error *err) {
     const struct word *type = &script->statements[layer->index].words[0];
     const char *name = layer->type->name;
-    if (is_input(layer->type) != (layer->index == 0))
+    if (type_is_input(layer->type) != (layer->index == 0))
         return script_error_word(script, type, err,
                                  layer->index ? "%s: only the first layer may be an input"
                                               : "%s: the first layer must be an input, as in "

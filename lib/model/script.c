@@ -179,22 +179,30 @@ static int read_word(const struct script *script, struct word *word, const char 
     return status;
 }
 
-// Room for one more element in an array that doubles; false when out of memory.
-static bool grow(void **array, int count, size_t size) {
-    if (count & (count - 1)) // full only at powers of two
-        return true;
-    void *larger = mem_resize(*array, count ? 2 * (size_t)count : 1, size);
-    if (larger)
-        *array = larger;
-    return larger != NULL;
+// The array with room for one more element, which doubles it when it is full;
+// NULL when out of memory.
+static void *with_room(void *array, int count, size_t size) {
+    bool full = (count & (count - 1)) == 0; // at 0 and the powers of two
+    return full ? mem_resize(array, count ? 2 * (size_t)count : 1, size) : array;
 }
 
 static struct statement *add_statement(struct script *script, int line) {
-    if (!grow((void **)&script->statements, script->count, sizeof *script->statements))
+    struct statement *all = with_room(script->statements, script->count, sizeof *all);
+    if (!all)
         return NULL;
+    script->statements = all;
     struct statement *statement = &script->statements[script->count++];
     *statement = (struct statement){.line = line};
     return statement;
+}
+
+static int add_word(struct statement *statement, const struct word *word, struct error *err) {
+    struct word *all = with_room(statement->words, statement->count, sizeof *all);
+    if (!all)
+        return error_nomem(err);
+    statement->words = all;
+    statement->words[statement->count++] = *word;
+    return STATUS_OK;
 }
 
 static int read_line(struct script *script, int line, const char **text, struct error *err) {
@@ -212,11 +220,10 @@ static int read_line(struct script *script, int line, const char **text, struct 
             return error_nomem(err);
         struct word word;
         int status = read_word(script, &word, &p, err);
+        if (status == STATUS_OK)
+            status = add_word(statement, &word, err);
         if (status != STATUS_OK)
             return status;
-        if (!grow((void **)&statement->words, statement->count, sizeof word))
-            return error_nomem(err);
-        statement->words[statement->count++] = word;
     }
 }
 
@@ -262,4 +269,11 @@ struct word *script_word(const struct statement *statement, const char *key, siz
             return word;
     }
     return NULL;
+}
+
+struct hint hint_of(const char *near) {
+    struct hint hint = {""};
+    if (near)
+        snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
+    return hint;
 }

@@ -64,6 +64,12 @@ int script_error(const struct script *script, const char *at, size_t length, str
 #define script_error_word(script, word, err, ...)                                                  \
     script_error(script, (word)->start, (word)->length, err, __VA_ARGS__)
 
+// "; did you mean 'NEAR'?" for the end of a message, or nothing when near is NULL.
+struct hint {
+    char text[SCRIPT_NAME_MAX + 24];
+};
+struct hint hint_of(const char *near);
+
 // Gives every statement its type and its name, and checks both.
 int names_assign(struct script *script, struct error *err);
 // The statement of that name, or -1; and the nearest name, or NULL.
@@ -73,6 +79,10 @@ const char *names_nearest(const struct script *script, const char *name, size_t 
 // Rewrites the script's text so that each "layer.key=value" of `sets` holds, and
 // reads it again. STATUS_USAGE.
 int override_apply(struct script *script, const char *const *sets, size_t count, struct error *err);
+
+static inline bool type_is_input(const struct layer_type *type) {
+    return type->inputs_most == 0;
+}
 
 // The i-th key of a type, its own first, then those that many types share; NULL
 // behind the last.

@@ -105,8 +105,8 @@ static bool read_choice(int *to, const struct layer_key *key, const char *text, 
     for (size_t i = 0; i < count && n < KEY_WHY; i++)
         n += snprintf(why + n, KEY_WHY - (size_t)n, "%s %s", i ? "," : "", key->choices[i]);
     const char *near = text_nearest(text, length, key->choices, count);
-    if (near && n < KEY_WHY)
-        snprintf(why + n, KEY_WHY - (size_t)n, "; did you mean '%s'?", near);
+    if (n < KEY_WHY)
+        snprintf(why + n, KEY_WHY - (size_t)n, "%s", hint_of(near).text);
     return false;
 }
 
