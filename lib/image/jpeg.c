@@ -22,6 +22,7 @@
 // Some cameras leave a few bytes of padding before a marker; more than that
 // means that the entropy decoder lost its way.
 #define MAX_EXTRANEOUS 64
+#define FIRST_ROOM 4096 // of what is being written
 
 // What both directions share: the way out.
 struct trap {
@@ -217,23 +218,24 @@ struct writer {
     struct encoded *out;
 };
 
-// libjpeg fills the free part of `out`; next_output_byte says how far it came.
-static boolean make_room(j_compress_ptr info) {
+// libjpeg fills the free part of `out`.
+static void give_room(j_compress_ptr info, size_t least) {
     struct writer *w = info->client_data;
-    w->out->size = w->out->capacity;
-    if (!encoded_reserve(w->out, 1))
+    if (!encoded_reserve(w->out, least))
         ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
     w->destination.next_output_byte = w->out->data + w->out->size;
     w->destination.free_in_buffer = w->out->capacity - w->out->size;
-    return TRUE;
 }
 
 static void destination_open(j_compress_ptr info) {
+    give_room(info, FIRST_ROOM);
+}
+
+static boolean destination_full(j_compress_ptr info) {
     struct writer *w = info->client_data;
-    if (!encoded_reserve(w->out, 4096))
-        ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
-    w->destination.next_output_byte = w->out->data + w->out->size;
-    w->destination.free_in_buffer = w->out->capacity - w->out->size;
+    w->out->size = w->out->capacity;
+    give_room(info, 1); // twice as much
+    return TRUE;
 }
 
 static void destination_close(j_compress_ptr info) {
@@ -274,7 +276,7 @@ static int write_picture(struct writer *w, const struct image *image, int qualit
 int jpeg_encode(struct encoded *out, const struct image *image, int quality, struct error *err) {
     struct writer w = {.out = out,
                        .destination = {.init_destination = destination_open,
-                                       .empty_output_buffer = make_room,
+                                       .empty_output_buffer = destination_full,
                                        .term_destination = destination_close}};
     w.info.err = trap_init(&w.trap, err);
     int status = write_picture(&w, image, quality);

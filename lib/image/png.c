@@ -31,7 +31,9 @@ static void on_read(png_structp png, png_bytep to, size_t n) {
 
 static void on_read_error(png_structp png, png_const_charp text) {
     struct reader *r = png_get_error_ptr(png);
-    r->status = error_set(r->err, STATUS_DATA, "PNG: %s", text);
+    // For want of memory libpng has no code, only words.
+    r->status = strstr(text, "memory") ? error_nomem(r->err)
+                                       : error_set(r->err, STATUS_DATA, "PNG: %s", text);
     png_longjmp(png, 1);
 }
 

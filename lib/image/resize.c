@@ -98,10 +98,10 @@ static int axis_init(struct resize_axis *axis, enum filter filter, int source, i
     axis->count = count;
     axis->stride = (taps + RESIZE_PAD - 1) / RESIZE_PAD * RESIZE_PAD;
     axis->first = mem_array((size_t)count, 2 * sizeof *axis->first);
-    axis->taps = axis->first + count;
     axis->weights = mem_zeroed((size_t)count * (size_t)axis->stride, sizeof *axis->weights);
     if (!axis->first || !axis->weights)
         return error_nomem(err);
+    axis->taps = axis->first + count;
     for (int i = 0; i < count; i++)
         weigh(axis, i, filter, (start + i + 0.5) * scale, widen, source);
     return STATUS_OK;

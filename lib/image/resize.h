@@ -14,7 +14,8 @@ enum filter {
 // the result from (left, top), width x height, of a whole result of full_width x
 // full_height is computed: resize and crop in one pass. A call allocates its
 // weights and one row of samples, and frees them; `to` grows when it must.
-// 8-bit results are rounded once, at the end, and are the same on every machine.
+// 8-bit samples keep a fraction between the passes and are clamped once, at the
+// end; the loops for each family of processors give the same bits.
 // STATUS_DATA when the whole is out of bounds or the part is outside of it.
 int image_resize(struct image *to, const struct image *from, enum filter filter, int full_width,
                  int full_height, int left, int top, int width, int height, struct error *err);

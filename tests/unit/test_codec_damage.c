@@ -1,5 +1,8 @@
 // Truncated, damaged and oversized pictures: refused with the reason, quickly,
 // without a crash and without a half-gray result. And what is written comes back.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <zlib.h>
 
 #include "../helper/pictures.h"
@@ -226,6 +229,40 @@ static void test_bombs(struct tap *tap) {
     });
 }
 
+// Sanitizers need address space without bound.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void limit_memory(size_t more) {
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm && fscanf(statm, "%lu", &pages) == 1) {
+        struct rlimit limit = {pages * (size_t)sysconf(_SC_PAGESIZE) + more, RLIM_INFINITY};
+        setrlimit(RLIMIT_AS, &limit);
+    }
+    if (statm)
+        fclose(statm);
+}
+
+static void test_no_memory(struct tap *tap) {
+    TEST(tap, "too little memory is said, and is no fault of the picture", {
+        struct bytes file = {0};
+        struct image image = {0};
+        struct error err = {0};
+        png_claim(&file, 8000, 8000, 8001 * 8000);
+        limit_memory(16 << 20);
+        CHECK_INT(tap, decode(&image, file.data, file.size, &err), STATUS_IO);
+        CHECK_TEXT(tap, err.text, "out of memory");
+        setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+        CHECK_INT(tap, decode(&image, file.data, file.size, &err), STATUS_OK);
+        image_free(&image);
+        bytes_free(&file);
+    });
+}
+#else
+static void test_no_memory(struct tap *tap) {
+    TEST(tap, "too little memory # skip a sanitizer takes what it wants", {});
+}
+#endif
+
 // Appends the file's last scan again and again before the end marker.
 static void repeat_last_scan(struct bytes *out, const struct bytes *file, int times) {
     size_t scan = 0;
@@ -391,6 +428,7 @@ int main(void) {
     test_stream_truncation(&tap);
     test_damage(&tap);
     test_bombs(&tap);
+    test_no_memory(&tap);
     test_scans(&tap);
     test_padding(&tap);
     test_extras(&tap);
