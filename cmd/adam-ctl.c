@@ -14,6 +14,7 @@
 #include "report/page.h"
 #include "store/textfile.h"
 #include "train/model_ops.h"
+#include "train/settings.h"
 
 #define PROGRAM "adam-ctl"
 
@@ -113,16 +114,26 @@ struct material {
     const char *data;
 };
 
-// The test data as the command line has it, or as the run was tested.
-static const char *test_data(const struct options *options, const struct history *history) {
-    const json_t *test = json_object_get(history_start(history), "test");
-    return options->data ? options->data : json_string_value(json_object_get(test, "path"));
+// The test data as the command line has it, or as the run was tested; NULL: none.
+static const char *test_data(const struct options *options, const struct checkpoint *checkpoint,
+                             struct source_options *source) {
+    struct settings settings = {0};
+    if (options->data) {
+        *source = (struct source_options){.from = options->from, .labels = options->labels};
+        return options->data;
+    }
+    settings_read(&settings, json_object_get(checkpoint->run, "settings"));
+    *source = (struct source_options){
+        .from = options->from ? options->from : settings.from,
+        .labels = options->labels ? options->labels : settings.test_labels,
+    };
+    return settings.test;
 }
 
 // What is missing is told in the page; what the user named must be there.
 static int gather(struct material *m, const struct options *options, const struct history *history,
                   struct error *err) {
-    struct source_options source = {.from = options->from, .labels = options->labels};
+    struct source_options source;
     if (checkpoint_load(&m->checkpoint, history->name, options->set.items, options->set.count,
                         false, &m->no_checkpoint)) {
         error_set(&m->no_review, m->no_checkpoint.status, "there is no checkpoint to predict with");
@@ -130,7 +141,7 @@ static int gather(struct material *m, const struct options *options, const struc
             *err = m->no_checkpoint;
         return options->data ? err->status : STATUS_OK;
     }
-    m->data = test_data(options, history);
+    m->data = test_data(options, &m->checkpoint, &source);
     if (!m->data) {
         error_set(&m->no_review, STATUS_NOINPUT, "the run had no test data; give some with --data");
         return STATUS_OK;
