@@ -41,7 +41,7 @@ setup() {
         metrics $rule train loss | tail -n 1 | awk '{ exit !($1 < 1) }'
     done
     for schedule in constant step:0.1@1 step:0.5/1 exp:0.5 cosine cosine:0.001; do
-        run_ok tiny --schedule $schedule --warmup 0.5 --epochs 2 --out "$schedule"
+        run_ok tiny --schedule $schedule --warmup 0.5 --epochs 2 --out "${schedule//\//-}"
     done
     [ "$(metrics step:0.1@1 train rate | tr '\n' ' ')" = "0.001 0.001 " ]
 }
