@@ -393,6 +393,12 @@ bool loader_failed(const struct loader *loader) {
     return atomic_load(&loader->failed);
 }
 
+void loader_abandon(struct loader *loader) {
+    loader_cancel(loader);
+    for (int i = 0; i < loader->started; i++)
+        pthread_detach(loader->workers[i].thread);
+}
+
 int loader_stop(struct loader *loader, struct error *err) {
     if (!loader)
         return STATUS_OK;

@@ -57,6 +57,10 @@ int loader_stop(struct loader *loader, struct error *err);
 bool loader_failed(const struct loader *loader);
 // Adds to `classes` the names of the source as far as it has been read.
 int loader_names(struct loader *loader, struct classes *classes, struct error *err);
+// Instead of loader_stop, when the process is about to end and a loading thread
+// may be waiting for a silent pipe, from which nothing wakes it: the threads are
+// left to themselves, and so is all that they may still touch.
+void loader_abandon(struct loader *loader);
 // Makes every loader_take return NULL from now on; any thread may call.
 void loader_cancel(struct loader *loader);
 

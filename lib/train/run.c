@@ -517,17 +517,13 @@ static int open_run(struct run *run, struct error *err) {
     return status;
 }
 
-// A loading thread that waits for a silent pipe cannot be woken; the caller is
-// about to end the process, so what it may still touch is left as it is.
-static bool pipe_is_silent(const struct run *run) {
-    return run->loader && run->feed.source && run->stop;
-}
-
 static void close_run(struct run *run) {
     loop_close(run->loop);
     metrics_close(run->metrics);
-    if (pipe_is_silent(run))
+    if (run->loader && run->feed.source && run->stop) {
+        loader_abandon(run->loader);
         return;
+    }
     loader_stop(run->loader, NULL);
     if (run->home)
         run->home->ops->close(run->home);
