@@ -14,14 +14,14 @@ _adam_worker() {
     :--set) return ;;
     :--data | :-d) offer -f; return ;;
     :--labels) offer -f; return ;;
-    :--test | :-t) offer -f; return ;;
+    :--test) offer -f; return ;;
     :--test-labels) offer -f; return ;;
     :--from) return ;;
     :--spool) offer -f; return ;;
     :--ops) return ;;
     :--epochs | :-e) return ;;
     :--batch | :-b) return ;;
-    :--threads | :-T) return ;;
+    :--threads | :-t) return ;;
     :--optimizer) offer -W 'sgd momentum adagrad'; return ;;
     :--rate | :-r) return ;;
     :--schedule) return ;;
@@ -41,7 +41,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --labels --test -t --test-labels --from --spool --ops --epochs -e --batch -b --threads -T --sync --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }
