@@ -12,7 +12,7 @@ int exif_orientation_jpeg(const uint8_t *data, size_t size);
 // Whether turning upright exchanges width and height.
 bool exif_transposes(int orientation);
 
-// Turns an 8-bit picture upright. STATUS_IO when out of memory.
+// Turns an 8-bit picture, gray or RGB, upright. STATUS_IO when out of memory.
 int exif_apply(struct image *image, int orientation, struct error *err);
 
 #endif
