@@ -47,7 +47,7 @@ TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += python3-torch        # an independent reference for every layer
 LINT_TOOLS = clang-format clang-tidy cppcheck shellcheck mandoc
 FUZZ_TOOLS = clang libclang-rt-dev
-BENCH_TOOLS = python3-numpy python3-pil python3-opencv libopencv-dev
+BENCH_TOOLS = python3-numpy python3-pil python3-opencv # the peers we measure beside
 
 CC = gcc
 AR = gcc-ar
@@ -173,7 +173,7 @@ tidy: lint-deps
 
 cppcheck: lint-deps
 	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-		--library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
+		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
 
 # bats ends a test at the first failure, and sets variables of its own.
 shellcheck: lint-deps
