@@ -19,15 +19,21 @@ static uint64_t get(const uint8_t *bytes, int size) {
     return value;
 }
 
+static const uint8_t magic[8] = {'a', 'd', 'a', 'm', 'r', 'e', 'c', '\n'};
+
+bool arec_is_segment(const uint8_t *data, size_t size) {
+    return size >= sizeof magic && !memcmp(data, magic, sizeof magic);
+}
+
 void arec_header_encode(uint8_t bytes[AREC_HEADER]) {
-    memcpy(bytes, AREC_MAGIC, 8);
+    memcpy(bytes, magic, sizeof magic);
     put(bytes + 8, AREC_VERSION, 2);
     put(bytes + 10, 0, 2);
     put(bytes + 12, crc32_of(0, bytes, 12), 4);
 }
 
 enum arec_header arec_header_check(const uint8_t *bytes, size_t size) {
-    if (size < AREC_HEADER || memcmp(bytes, AREC_MAGIC, 8) != 0 ||
+    if (size < AREC_HEADER || !arec_is_segment(bytes, size) ||
         get(bytes + 12, 4) != crc32_of(0, bytes, 12))
         return AREC_NO_HEADER;
     return get(bytes + 8, 2) == AREC_VERSION ? AREC_GOOD_HEADER : AREC_OTHER_VERSION;

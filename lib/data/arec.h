@@ -19,7 +19,8 @@ enum {
     AREC_KEY_MAX = 65535, // bytes
 };
 
-#define AREC_MAGIC "adamrec\n"
+// The first 8 bytes of a segment: "adamrec" and a newline.
+bool arec_is_segment(const uint8_t *data, size_t size);
 
 // A chunk's type, as its four letters read as a little-endian number.
 enum arec_type {

@@ -87,8 +87,10 @@ static bool read_entries(struct arec_index *index, const uint8_t *file,
     uint64_t samples = 0, at = segment->tail.index;
     while (samples < segment->tail.samples) {
         const uint8_t *body = chunk_at(segment, at, AREC_INDEX, &chunk);
+        if (!body)
+            return false;
         uint64_t entries = chunk.length / AREC_ENTRY;
-        if (!body || chunk.length % AREC_ENTRY || chunk.number != samples || entries == 0 ||
+        if (chunk.length % AREC_ENTRY || chunk.number != samples || entries == 0 ||
             entries > segment->tail.samples - samples)
             return false;
         for (uint64_t i = 0; i < entries; i++)

@@ -28,8 +28,10 @@ bool array_is_idx(const uint8_t *data, size_t size) {
            data[3] <= ARRAY_DIMENSIONS && size >= 4 + 4 * (size_t)data[3];
 }
 
+static const uint8_t npy_magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
 bool array_is_npy(const uint8_t *data, size_t size) {
-    return size >= 10 && !memcmp(data, "\x93NUMPY", 6);
+    return size >= 10 && !memcmp(data, npy_magic, sizeof npy_magic);
 }
 
 // Checks that no product of the sizes overflows, in bytes.
@@ -156,7 +158,7 @@ int array_read_npy(struct array *array, struct stream *stream, struct error *err
     int status = take_header(stream, head, 8, err);
     if (status)
         return status;
-    if (memcmp(head, "\x93NUMPY", 6) != 0 || head[6] < 1 || head[6] > 3)
+    if (memcmp(head, npy_magic, sizeof npy_magic) != 0 || head[6] < 1 || head[6] > 3)
         return error_set(err, STATUS_DATA, "%s: no .npy header of version 1 to 3",
                          stream_name(stream));
     size_t bytes = head[6] == 1 ? 2 : 4, length = 0;
@@ -193,7 +195,9 @@ void array_write_npy(uint8_t header[ARRAY_HEADER_MAX], size_t *size, const struc
                  type, shape, array->dimensions == 1 ? "," : "");
     size_t whole = (10 + (size_t)length + 1 + 63) / 64 * 64;
     memset(header, ' ', whole);
-    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    memcpy(header, npy_magic, sizeof npy_magic);
+    header[6] = 1;
+    header[7] = 0;
     header[8] = (uint8_t)(whole - 10);
     header[9] = (uint8_t)((whole - 10) >> 8);
     memcpy(header + 10, text, (size_t)length);

@@ -65,21 +65,26 @@ static int block_add(struct block *block, const void *data, size_t size, uint64_
     return STATUS_OK;
 }
 
-static int item_add(struct dataset *dataset, struct item **item, struct error *err) {
-    if (dataset->count == UINT32_MAX)
-        return error_set(err, STATUS_DATA, "%s: more than 2^32 - 1 samples", dataset->name);
+// One more item, or NULL with the reason in `err`.
+static struct item *item_add(struct dataset *dataset, struct error *err) {
+    if (dataset->count == UINT32_MAX) {
+        error_set(err, STATUS_DATA, "%s: more than 2^32 - 1 samples", dataset->name);
+        return NULL;
+    }
     if (dataset->count == dataset->capacity) {
         uint32_t capacity = dataset->count < UINT32_MAX / 2 ? 2 * dataset->count : UINT32_MAX;
         capacity = capacity ? capacity : 1024;
         struct item *items = mem_resize(dataset->items, capacity, sizeof *items);
-        if (!items)
-            return error_nomem(err);
+        if (!items) {
+            error_nomem(err);
+            return NULL;
+        }
         dataset->items = items;
         dataset->capacity = capacity;
     }
-    *item = &dataset->items[dataset->count++];
-    **item = (struct item){.label = LABEL_NONE};
-    return STATUS_OK;
+    struct item *item = &dataset->items[dataset->count++];
+    *item = (struct item){.label = LABEL_NONE};
+    return item;
 }
 
 static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label) {
@@ -94,10 +99,10 @@ static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label)
 // Keeps what a source gave.
 static int add_sample(struct dataset *dataset, const struct source *source,
                       const struct sample *sample, struct error *err) {
-    struct item *item;
-    int status = item_add(dataset, &item, err);
-    if (!status)
-        status = block_add(&dataset->keys, sample->key, strlen(sample->key) + 1, &item->key, err);
+    struct item *item = item_add(dataset, err);
+    if (!item)
+        return err->status;
+    int status = block_add(&dataset->keys, sample->key, strlen(sample->key) + 1, &item->key, err);
     if (status)
         return status;
     item->label = sample->label;
@@ -147,18 +152,17 @@ static int read_all(struct dataset *dataset, struct source *source, struct error
 
 // Takes the samples of mapped records from their index.
 static int take_index(struct dataset *dataset, const struct arec_index *index, struct error *err) {
-    int status = STATUS_OK;
-    for (uint32_t i = 0; !status && i < index->count; i++) {
+    for (uint32_t i = 0; i < index->count; i++) {
         const struct arec_position *position = &index->positions[i];
-        struct item *item;
-        if ((status = item_add(dataset, &item, err)))
-            return status;
+        struct item *item = item_add(dataset, err);
+        if (!item)
+            return err->status;
         item->place = PLACE_MAP;
         item->offset = position->offset;
         item->label = position->label;
         digest_add(dataset, position->key_crc, position->label);
     }
-    return status;
+    return STATUS_OK;
 }
 
 // The index rebuilt: every record is read, and must be sound.
@@ -167,12 +171,16 @@ static int scan_records(struct dataset *dataset, struct source *source, struct e
     bool more = true;
     int status = STATUS_OK;
     while (!status && more) {
-        struct item *item;
         status = source_next(source, &sample, &more, err);
         if (status == STATUS_SKIPPED)
             status = not_skipped(&sample, err);
-        if (status || !more || (status = item_add(dataset, &item, err)))
+        if (status || !more)
             break;
+        struct item *item = item_add(dataset, err);
+        if (!item) {
+            status = err->status;
+            break;
+        }
         item->place = PLACE_MAP;
         item->offset = source_arec_offset(source);
         item->label = sample.label;
@@ -258,6 +266,8 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
     struct classes classes = {0};
     struct source *source = NULL;
     struct dataset *dataset;
+    struct error unwanted = {0};
+    err = err ? err : &unwanted;
     int status = make(&dataset, path, err);
     if (!status)
         status = source_open(&source, path, options, &classes, err);
@@ -276,6 +286,8 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
 int dataset_read(struct dataset **out, struct source *source, struct classes *classes,
                  bool labelled, const struct classes *names, struct error *err) {
     struct dataset *dataset;
+    struct error unwanted = {0};
+    err = err ? err : &unwanted;
     int status = make(&dataset, source->stream ? stream_name(source->stream) : "input", err);
     if (!status)
         status = read_all(dataset, source, err);

@@ -68,9 +68,10 @@ static int write_classes(struct sink *sink, int first, struct error *err) {
     size_t size = 8;
     for (int i = first; i < count; i++)
         size += strlen(classes->names[i]) + 1;
-    uint8_t *body = mem_zeroed(size, 1), *at = body + 8;
+    uint8_t *body = mem_zeroed(size, 1);
     if (!body)
         return error_nomem(err);
+    uint8_t *at = body + 8;
     for (int i = 0; i < 4; i++) {
         body[i] = (uint8_t)(first >> 8 * i);
         body[4 + i] = (uint8_t)((count - first) >> 8 * i);

@@ -72,7 +72,7 @@ static int open_kind(struct source *source, struct error *err) {
         status = stream_open(&source->stream, source->path, err);
     if (!status && !source->kind)
         status = recognise(source, err);
-    return status ? status : source->kind->open(source, err);
+    return status || !source->kind ? status : source->kind->open(source, err);
 }
 
 int source_open(struct source **out, const char *path, const struct source_options *options,
@@ -104,7 +104,7 @@ int source_open_list(struct source **out, const char *path, const struct source_
 }
 
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct error unwanted;
+    struct error unwanted = {0};
     sample->label = LABEL_NONE;
     sample->encoded_size = 0;
     *more = true;

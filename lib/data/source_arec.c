@@ -23,7 +23,7 @@ struct reader {
 
 static bool recognise(const char *path, const uint8_t *data, size_t size) {
     (void)path;
-    return size >= 8 && !memcmp(data, AREC_MAGIC, 8);
+    return arec_is_segment(data, size);
 }
 
 static int open_reader(struct source *source, struct error *err) {

@@ -78,7 +78,7 @@ static int next_pnm(struct source *source, struct sample *sample, bool *more, st
     if ((status = source_number(source, sample, state->number, err)))
         return status;
     uint64_t offset = stream_offset(source->stream);
-    if ((status = decode_head(source, &sample->image, &used, err)))
+    if (decode_head(source, &sample->image, &used, err))
         return error_context(err, "%s: picture %llu, at offset %llu", stream_name(source->stream),
                              (unsigned long long)state->number, (unsigned long long)offset);
     state->number++;
