@@ -3,7 +3,7 @@
 #   small.net   digits.arec digits-test.arec (keys, labels)   pictures/CLASS/*.png
 #   run/        one worker, two epochs on digits.arec, tested on digits-test.arec
 small_run() {
-    cd "$1"
+    cd "$1" || return
     cat >small.net <<'END'
 input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
 conv    c1 maps=6 kernel=5 stride=2 act=relu

@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# adam-ctl plot and adam-ctl report: sound SVG and HTML, whatever the run holds.
+load ../helper/common
+load ../helper/run
+
+setup_file() {
+    small_run "$BATS_FILE_TMPDIR" >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }
+}
+
+# Each test has a run of its own, where it was made.
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    cp -r "$BATS_FILE_TMPDIR"/{run,digits-test.arec} .
+}
+
+page() {
+    run_ok python "$ROOT/tests/helper/page.py" "$@"
+}
+
+# Whether a line of $output is this text.
+says() {
+    grep -qxF -- "$1" <<<"$output" || { echo "no '$1'"; return 1; }
+}
+
+# A metrics line of a run's start, named $1.
+start_line() {
+    jq -nc --arg command "$1" '{v: 1, t: 100, event: "start", command: $command, seed: 1}'
+}
+
+@test "curves against epoch and time are in one drawing, with their last values" {
+    adam-ctl plot run/ -o curve.svg
+    page svg curve.svg
+    # Training loss, test loss, accuracy and rate, twice; and two in the legend.
+    says 'polylines 10'
+    says 'epoch'
+    says 'time of training, seconds'
+    says "$(jq -r 'select(.event == "eval") | .top1' run/metrics.jsonl | tail -n 1 |
+        awk '{ printf "%.2f%%", 100 * $1 }')"
+}
+
+@test "one axis alone can be asked for" {
+    adam-ctl plot run/ --x epoch >curve.svg
+    page svg curve.svg
+    says 'polylines 6'
+    ! grep -q 'time of training' <<<"$output"
+    adam-ctl plot run/metrics.jsonl --x time >curve.svg
+    page svg curve.svg
+    ! grep -qx epoch <<<"$output"
+    run_status 2 adam-ctl plot run/ --x steps
+}
+
+@test "several runs are in one drawing, each with its name" {
+    for i in $(seq 9); do cp -r run "run$i"; done
+    adam-ctl plot run? --x epoch -o curve.svg
+    page svg curve.svg
+    says 'polylines 47'
+    for i in $(seq 9); do says "run$i"; done
+}
+
+@test "a run that is still going on can be drawn" {
+    grep -v '"event":"done"' run/metrics.jsonl >whole
+    { cat whole; printf '{"v":1,"t":2,"ev'; } >run/metrics.jsonl
+    adam-ctl plot run/ -o curve.svg
+    page svg curve.svg
+    adam-ctl report run/ -o report.html
+    page html report.html
+    says 'No end is recorded: still running, or killed.'
+    start_line begun >run/metrics.jsonl
+    adam-ctl plot run/ -o curve.svg
+    page svg curve.svg
+    says 'nothing recorded'
+}
+
+@test "a report has figures, confusion, pictures, model and command lines" {
+    adam-ctl report run/ >report.html
+    page html report.html
+    says 'Finished.'
+    says "$(adam-eval --model run -q --data digits-test.arec --json | jq .top1 | awk '{ printf "%.2f%%", 100 * $1 }')"
+    says "$(adam-ctl check "$BATS_FILE_TMPDIR/small.net" --json | jq .parameters | sed 's/\(.*\)\(...\)/\1,\2/')"
+    grep -qF '$ adam-worker --model small.net --data digits.arec' <<<"$output"
+    grep -qF "conv    c1 maps=6 kernel=5 stride=2 act=relu" <<<"$output"
+    says 'digits-test.arec'
+    says 'One of each class'
+    [ "$(awk '$1 == "pictures" { print $2 }' <<<"$output")" -ge 34 ]
+}
+
+@test "the confusion of the page is that of adam-eval" {
+    adam-ctl report run/ >report.html
+    adam-eval --model run -q --data digits-test.arec --confusion cm.tsv
+    run_ok python - <<'END'
+import re
+page = open("report.html").read()
+table = re.search(r'<table class="confusion">.*?</table>', page, re.S).group()
+rows = [re.findall(r'<td class="cell"[^>]*>(\d*)</td>', row) for row in table.split("<tr>")[2:]]
+wanted = [line.rstrip("\n").split("\t")[1:] for line in open("cm.tsv")][1:]
+assert [[int(c or 0) for c in row] for row in rows] == [[int(c) for c in row] for row in wanted]
+END
+}
+
+@test "hostile names of runs, classes and commands are only text" {
+    local evil='<img src=x onerror=1>&"'"'"
+    mkdir -p "p/$evil" p/two
+    cp "$BATS_FILE_TMPDIR"/pictures/0/*.png "p/$evil"
+    cp "$BATS_FILE_TMPDIR"/pictures/1/*.png p/two
+    adam-worker --model "$BATS_FILE_TMPDIR/small.net" --set softmax1.units=2 --data p/ --test p/ \
+        --epochs 1 --threads 1 -q --out "r<i>&\"'/" 2>log || { cat log; return 1; }
+    adam-ctl report "r<i>&\"'/" >report.html
+    page html report.html
+    says "r<i>&\"'"
+    says "$evil"
+    cp -r "r<i>&\"'" other
+    adam-ctl plot "r<i>&\"'" other -o curve.svg
+    page svg curve.svg
+    says "r<i>&\"'"
+    start_line $'</pre><script>\x01' >"r<i>&\"'/metrics.jsonl"
+    adam-ctl report "r<i>&\"'/" >report.html
+    page html report.html
+    grep -qF '</pre><script>' <<<"$output"
+}
+
+@test "what is missing is said in the page" {
+    rm digits-test.arec
+    run_ok adam-ctl report run/
+    [[ "$stderr" = *"no confusion and no pictures: "*"digits-test.arec"* ]]
+    printf '%s\n' "$output" >report.html
+    page html report.html
+    says 'pictures 0'
+    grep -q '^Not shown: .*digits-test.arec' <<<"$output"
+    rm -r run/latest run/ckpt-*
+    adam-ctl report run/ 2>/dev/null >report.html
+    page html report.html
+    says 'Not shown: there is no checkpoint to predict with'
+}
+
+@test "what the user names must be there" {
+    run_status 66 adam-ctl report run/ --data nowhere.arec
+    [ -z "$output" ]
+    run_status 66 adam-ctl report nowhere/
+    run_status 66 adam-ctl plot run/ nowhere/
+    run_status 73 adam-ctl plot run/ -o nowhere/curve.svg
+    run_status 2 adam-ctl plot
+    run_status 2 adam-ctl report run/ run/
+    run bash -c 'adam-ctl report run/ >/dev/full'
+    [ "$status" -eq 74 ]
+}
+
+@test "damaged metrics are named with their line" {
+    sed -i '3s/.*/{"v":1,"t":/' run/metrics.jsonl
+    run_status 65 adam-ctl plot run/
+    [[ "$stderr" = *"run/metrics.jsonl:3: "* ]]
+    [ -z "$output" ]
+}
+
+@test "other test data can be given, with labels beside it" {
+    adam-prep "$BATS_FILE_TMPDIR/pictures/" -o x-images-idx3-ubyte --labels-out y
+    run_ok adam-ctl report run/ --data x-images-idx3-ubyte --labels y
+    printf '%s\n' "$output" >report.html
+    page html report.html
+    grep -qx '30 samples of' <<<"$output"
+    says 'x-images-idx3-ubyte'
+}
