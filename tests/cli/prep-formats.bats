@@ -161,8 +161,9 @@ END
     tar --format=pax -cf pax.tar "$long/a.png" "$long/a.cls"
     run_ok keys pax.tar
     [ "$output" = "$long/a" ]
+    mapfile -t names < <(tar tf set.tar)
     for kind in gz zst xz; do
-        tar caf set.tar.$kind -C members $(tar tf set.tar)
+        tar caf set.tar.$kind -C members "${names[@]}"
         run_ok labelled set.tar.$kind
         [ "$output" = "$from_set" ]
     done
