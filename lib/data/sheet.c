@@ -71,7 +71,7 @@ static int to_bytes(struct choice *c, struct error *err) {
     float scale = high > low ? 255 / (high - low) : 0;
     for (size_t i = 0; i < count && !status; i++) {
         float value = (from->f32[i] - low) * scale;
-        c->bytes.u8[i] = value >= 0 && value <= 255 ? (uint8_t)(value + 0.5f) : 0;
+        c->bytes.u8[i] = value >= 0 && value <= 255 ? (uint8_t)lrintf(value) : 0;
     }
     if (!status)
         image_swap(&c->decoded, &c->bytes);
