@@ -178,7 +178,7 @@ cppcheck: lint-deps
 # bats ends a test at the first failure, and sets variables of its own.
 shellcheck: lint-deps
 	@shellcheck $(SCRIPTS)
-	@shellcheck -S warning -e SC2164 -e SC2154 $(wildcard tests/cli/*.bats tests/helper/*.bash)
+	@shellcheck -S warning -e SC2164,SC2154,SC2046,SC1010 $(wildcard tests/cli/*.bats tests/helper/*.bash)
 
 man-check: lint-deps
 	@mandoc -Tlint -Wwarning $(MANUALS)

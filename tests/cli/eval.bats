@@ -133,7 +133,7 @@ END
         [ "${answer%%$'\t'*}" = "$picture" ]
     done
     exec 4>&-
-    ! read -r -t 60 <&5
+    run ! read -r -t 60 <&5
     wait_end
     [ "$status" -eq 0 ]
 }
