@@ -28,8 +28,10 @@ enum label_from {
 };
 
 struct source_options {
-    const char *from;   // a kind of the table above, NULL to recognise
-    const char *labels; // a second file with labels (idx, npy)
+    const char *from; // a kind of the table above, NULL to recognise
+    // A second file with labels (idx, npy). NULL: the one beside it that has the
+    // customary name, if there is one (train-labels-idx1-ubyte, x-labels.npy).
+    const char *labels;
     enum label_from label_from;
     char separator;     // of a list: '\n' or 0
     uint64_t max_bytes; // of one encoded sample; 0 means 256 MiB
@@ -39,7 +41,9 @@ struct source_options {
 // `path` may be "-" for standard input. Gzip, zstd and xz are undone for every
 // kind. `classes` belongs to the caller, outlives the source, and is added to
 // as names come (a folder's names at once, in sorted order; else in order of
-// appearance); a name that is already there keeps its label.
+// appearance); a name that is already there keeps its label. Labels that are
+// numbers become the classes "0", "1"...; CIFAR has its own names. A folder that
+// holds a classes.txt, as adam-prep writes it, has the order of that file.
 // STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
 int source_open(struct source **out, const char *path, const struct source_options *options,
                 struct classes *classes, struct error *err);

@@ -62,10 +62,11 @@ static size_t folder_length(const char *path) {
 }
 
 char *output_temporary(const char *path, unsigned n) {
+    enum { MOST = 200 }; // of the name, so that ours is no longer than names may be
     char *name = NULL;
     size_t folder = folder_length(path);
-    if (asprintf(&name, "%.*s.%s.%ld-%u.tmp", (int)folder, path, path + folder, (long)getpid(), n) <
-        0)
+    if (asprintf(&name, "%.*s.%.*s.%ld-%u.tmp", (int)folder, path, MOST, path + folder,
+                 (long)getpid(), n) < 0)
         return NULL;
     return name;
 }

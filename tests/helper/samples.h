@@ -24,14 +24,14 @@ static inline void *test_need(void *p) {
     return p;
 }
 
-// A new folder below $TMPDIR; "" ends with scratch_remove.
+// A new folder below $TMPDIR, removed with scratch_remove.
 static inline void scratch_make(char folder[SCRATCH_PATH]) {
     const char *tmp = getenv("TMPDIR");
     snprintf(folder, SCRATCH_PATH, "%s/adam-test-XXXXXX", tmp ? tmp : "/tmp");
     test_need(mkdtemp(folder));
 }
 
-// Runs a shell command with the scratch folder as $1; the exit status.
+// Runs a shell command in the scratch folder; its exit status.
 static inline int shell(const char *folder, const char *command) {
     char *line = NULL;
     fflush(stdout);

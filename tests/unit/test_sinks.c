@@ -271,6 +271,11 @@ static void test_appearance(struct tap *tap) {
         CHECK_INT(tap, made_write(in(folder, "no/such/x.arec"), NULL, &made, NULL, &err),
                   STATUS_CANTCREATE);
     });
+    TEST(tap, "a name may be as long as the file system allows", {
+        char name[256];
+        snprintf(name, sizeof name, "%0250d.arec", 0);
+        CHECK_INT(tap, made_write(in(folder, name), NULL, &made, NULL, &err), STATUS_OK);
+    });
     TEST(tap, "a link is followed, and stays", {
         CHECK_INT(tap, shell(folder, "touch real.arec; ln -s real.arec link.arec"), 0);
         CHECK_INT(tap, made_write(in(folder, "link.arec"), &force, &made, NULL, &err), STATUS_OK);
