@@ -144,6 +144,17 @@ int arec_index_read(struct arec_index *index, const uint8_t *file, size_t size,
     return status;
 }
 
+int64_t arec_index_count(const uint8_t *file, size_t size) {
+    struct segment segment;
+    int64_t count = 0;
+    for (size_t end = size; end > 0; end -= segment.tail.length) {
+        if (!find_segment(&segment, file, end) || segment.tail.samples > size / AREC_ENTRY)
+            return -1;
+        count += (int64_t)segment.tail.samples;
+    }
+    return count;
+}
+
 void arec_index_free(struct arec_index *index) {
     free(index->positions);
     *index = (struct arec_index){0};

@@ -21,6 +21,8 @@ struct arec_index {
 // out of memory.
 int arec_index_read(struct arec_index *index, const uint8_t *file, size_t size,
                     struct classes *classes, bool *found, struct error *err);
+// How many samples the tails of a mapped file count, or -1 when it is not whole.
+int64_t arec_index_count(const uint8_t *file, size_t size);
 void arec_index_free(struct arec_index *index);
 
 // The sample whose chunk is at `offset`, in place. `check` compares the CRC-32

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/arec.h"
+#include "data/arec_index.h"
 #include "data/source_kind.h"
 #include "store/crc.h"
+#include "store/map.h"
 
 enum { SEARCH_SIZE = 1 << 16 };
 
@@ -19,6 +20,7 @@ struct reader {
     uint64_t before; // samples of earlier segments
     uint64_t offset; // of the last sample's chunk
     struct arec_labels labels;
+    int64_t count; // of samples in the whole file, or -1
 };
 
 static bool recognise(const char *path, const uint8_t *data, size_t size) {
@@ -27,8 +29,22 @@ static bool recognise(const char *path, const uint8_t *data, size_t size) {
 }
 
 static int open_reader(struct source *source, struct error *err) {
-    source->state = mem_zeroed(1, sizeof(struct reader));
-    return source->state ? STATUS_OK : error_nomem(err);
+    struct reader *reader = source->state = mem_zeroed(1, sizeof *reader);
+    struct map map;
+    if (!reader)
+        return error_nomem(err);
+    reader->count = -1;
+    // A plain file has its count at the end.
+    if (stream_size(source->stream) > 0 && map_open(&map, source->path, NULL) == STATUS_OK) {
+        reader->count = arec_index_count(map.data, map.size);
+        map_close(&map);
+    }
+    return STATUS_OK;
+}
+
+static int64_t count(const struct source *source) {
+    const struct reader *reader = source->state;
+    return reader->count;
 }
 
 static void close_reader(struct source *source) {
@@ -339,5 +355,6 @@ const struct source_kind source_arec = {
     .recognise = recognise,
     .open = open_reader,
     .next = next,
+    .count = count,
     .close = close_reader,
 };

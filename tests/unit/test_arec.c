@@ -207,6 +207,12 @@ static void test_joined(struct tap *tap) {
         CHECK_INT(tap, shell(folder, "cat a.arec b.arec >ab.arec"), 0);
         struct account both = account_of(in(folder, "ab.arec"), NULL);
         CHECK_TEXT(tap, both.text, one.text);
+        struct source *source;
+        struct classes names = {0};
+        CHECK_INT(tap, source_open(&source, in(folder, "ab.arec"), NULL, &names, &err), 0);
+        CHECK_INT(tap, source_count(source), 6);
+        source_close(source);
+        classes_free(&names);
         struct dataset *dataset = NULL;
         CHECK_INT(tap, dataset_open(&dataset, in(folder, "ab.arec"), NULL, true, NULL, &err), 0);
         CHECK_INT(tap, dataset_count(dataset), 6);
