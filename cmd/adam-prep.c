@@ -11,13 +11,13 @@
 #include "cli/talk.h"
 #include "core/clock.h"
 #include "core/cpu.h"
-#include "core/json.h"
 #include "core/text.h"
 #include "data/copies.h"
 #include "data/digits.h"
 #include "data/prepare.h"
 #include "data/reject.h"
 #include "data/sheet.h"
+#include "data/stat_table.h"
 #include "data/statistics.h"
 #include "store/output.h"
 
@@ -314,75 +314,15 @@ static int run_draw(struct session *s, char **operands, int count, struct error 
 
 // ---- adam-prep stat ----
 
-static json_t *json_range(const int range[2]) {
-    return json_pack("{s:i, s:i}", "min", range[0], "max", range[1]);
-}
-
-static json_t *json_reals(const double *values, int count) {
-    json_t *array = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(array, json_real(values[i]));
-    return array;
-}
-
-static json_t *json_statistics(const struct statistics *st, const char *ops) {
-    json_t *classes = json_array();
-    for (int i = 0; i < st->classes.count; i++)
-        json_array_append_new(classes,
-                              json_pack("{s:i, s:s, s:I}", "label", i, "name", st->classes.names[i],
-                                        "samples", (json_int_t)st->counts[i]));
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?}", "kind",
-                     st->kind, "samples", (json_int_t)st->samples, "unlabelled",
-                     (json_int_t)st->unlabelled, "damaged", (json_int_t)st->damaged, "bytes",
-                     (json_int_t)st->bytes, "width", json_range(st->width), "height",
-                     json_range(st->height), "channels", json_range(st->channels), "mean",
-                     json_reals(st->mean, st->moments), "deviation",
-                     json_reals(st->deviation, st->moments), "classes", classes, "ops", ops);
-}
-
-static int print_json(const struct statistics *st, const char *ops, struct error *err) {
-    json_t *value = json_statistics(st, ops);
-    char *line = value ? json_line(value) : NULL;
-    json_decref(value);
-    if (!line)
-        return error_set(err, STATUS_DATA, "a class name is not UTF-8, so JSON cannot hold it");
-    puts(line);
-    free(line);
+static int print_statistics(const struct statistics *statistics, bool json, struct error *err) {
+    char *text;
+    int status =
+        json ? stat_table_json(&text, statistics, err) : stat_table_text(&text, statistics, err);
+    if (status)
+        return status;
+    fputs(text, stdout);
+    free(text);
     return STATUS_OK;
-}
-
-static void print_range(const char *name, const int range[2]) {
-    if (range[0] == range[1])
-        printf("%-10s %d\n", name, range[0]);
-    else
-        printf("%-10s %d to %d\n", name, range[0], range[1]);
-}
-
-static void print_reals(const char *name, const double *values, int count) {
-    printf("%-10s", name);
-    for (int i = 0; i < count; i++)
-        printf(" %.4f", values[i]);
-    putchar('\n');
-}
-
-static void print_table(const struct statistics *st, const char *ops) {
-    printf("%-10s %s\n%-10s %llu\n%-10s %llu\n", "kind", st->kind, "samples",
-           (unsigned long long)st->samples, "bytes", (unsigned long long)st->bytes);
-    if (st->unlabelled)
-        printf("%-10s %llu\n", "unlabelled", (unsigned long long)st->unlabelled);
-    if (st->damaged)
-        printf("%-10s %llu\n", "damaged", (unsigned long long)st->damaged);
-    print_range("channels", st->channels);
-    print_range("height", st->height);
-    print_range("width", st->width);
-    if (st->moments) {
-        print_reals("mean", st->mean, st->moments);
-        print_reals("deviation", st->deviation, st->moments);
-        printf("%-10s %s\n", "ops", ops);
-    }
-    printf("%-10s %d\n", "classes", st->classes.count);
-    for (int i = 0; i < st->classes.count; i++)
-        printf("%10d %10llu  %s\n", i, (unsigned long long)st->counts[i], st->classes.names[i]);
 }
 
 static int run_stat(struct session *s, char **operands, int count, struct error *err) {
@@ -402,12 +342,8 @@ static int run_stat(struct session *s, char **operands, int count, struct error 
     struct statistics statistics;
     status = statistics_run(&config, &statistics, err);
     progress_clear(&s->progress);
-    char *ops = status ? NULL : statistics_ops(&statistics);
-    if (!status && o->json)
-        status = print_json(&statistics, ops, err);
-    else if (!status)
-        print_table(&statistics, ops);
-    free(ops);
+    if (!status)
+        status = print_statistics(&statistics, o->json, err);
     statistics_free(&statistics);
     return status;
 }

@@ -365,6 +365,8 @@ static int count_classes(struct prepare *p, struct error *err) {
         if (p->config->stopped && p->config->stopped())
             return error_set(err, STATUS_STOPPED, "stopped on request");
     }
+    if (!p->copies.most)
+        return error_set(err, STATUS_DATA, "--balance: no sample has a class");
     return inputs_rewind(p->inputs, err);
 }
 
@@ -399,6 +401,10 @@ static int open_output(struct prepare *p, struct error *err) {
     int status = outputs_open(&p->outputs, &config->outputs, &p->out_classes, err);
     if (status)
         return status;
+    if (config->bare && outputs_codec(p->outputs) != CODEC_NONE)
+        return error_set(err, STATUS_USAGE,
+                         "--codec raw: this kind of output holds pictures, not "
+                         "bare pixels; pnm comes nearest");
     p->transform = (struct transform){
         .decode = config->inputs.source.decode,
         .codec = outputs_codec(p->outputs),

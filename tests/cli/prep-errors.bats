@@ -196,7 +196,15 @@ at.most|out.of|65536|.sheet. sheet photos/ 0x3 9x9
 number draw -o x.arec
 number draw ten -o x.arec
 needs.--split photos/ --test-ops gray -o x.arec
+pnm photos/ --codec raw -o x.tar
 END
+}
+
+@test "what has no class cannot be balanced" {
+    make_photos
+    run_status 65 adam-prep photos/ --label-from none --balance -o x.arec
+    [[ "$stderr" = *"no sample has a class"* ]]
+    [ ! -e x.arec ]
 }
 
 @test "a mistake in --ops is shown with a caret" {
