@@ -3,8 +3,7 @@
 load ../helper/common
 
 @test "the demo goes from drawn pictures to a measured model, twice in one place" {
-    local i
-    for i in 1 2; do
+    for _ in 1 2; do
         DEMO_PICTURES=2400 DEMO_EPOCHS=4 DEMO_TOP1=0.95 run_ok "$ROOT/examples/demo.sh"
     done
     [[ "$output" = *"accuracy on the part held out: 0.9"* ]]

@@ -42,10 +42,10 @@ start_line() {
     adam-ctl plot run/ --x epoch >curve.svg
     page svg curve.svg
     says 'polylines 6'
-    ! grep -q 'time of training' <<<"$output"
+    [[ "$output" != *'time of training'* ]]
     adam-ctl plot run/metrics.jsonl --x time >curve.svg
     page svg curve.svg
-    ! grep -qx epoch <<<"$output"
+    [ -z "$(grep -x epoch <<<"$output")" ]
     run_status 2 adam-ctl plot run/ --x steps
 }
 
