@@ -1,0 +1,73 @@
+#!/bin/sh
+# The MNIST results of Project Adam (4.3.3, table 1) on one machine:
+#
+#   examples/mnist.sh FOLDER [OUT [async|sync|augmented]...]
+#
+# FOLDER holds the four IDX files as they are published (gzip or not). Runs go
+# below OUT (mnist-runs), one for each way and seed; without a way: all three.
+#   MNIST_SEEDS    seeds to run ("1 2 3")
+#   MNIST_THREADS  training threads (2)
+set -eu
+
+seeds=${MNIST_SEEDS:-1 2 3}
+threads=${MNIST_THREADS:-2}
+if [ $# -lt 1 ]; then
+    echo "usage: mnist.sh FOLDER [OUT [async|sync|augmented]...]" >&2
+    exit 2
+fi
+model=$(cd "$(dirname "$0")" && pwd)/mnist.net
+folder=$1
+out=${2:-mnist-runs}
+[ $# -lt 2 ] || shift
+shift
+[ $# -gt 0 ] || set -- async sync augmented
+
+idx() { # PREFIX KIND: the file as it is there, packed or not
+    for file in "$folder/$1-$2-ubyte" "$folder/$1-$2-ubyte.gz"; do
+        if [ -e "$file" ]; then
+            printf '%s' "$file"
+            return
+        fi
+    done
+    echo "mnist.sh: no $1-$2-ubyte in $folder" >&2
+    exit 66
+}
+
+mkdir -p "$out"
+adam-prep "$(idx train images-idx3)" --labels "$(idx train labels-idx1)" -o "$out/train.arec" --force
+adam-prep "$(idx t10k images-idx3)" --labels "$(idx t10k labels-idx1)" -o "$out/test.arec" --force
+
+# train WAY SEED OPTION...
+train() {
+    way=$1 seed=$2
+    shift 2
+    adam-worker --model "$model" --data "$out/train.arec" --test "$out/test.arec" --seed "$seed" \
+        --threads "$threads" --schedule cosine --warmup 1 --keep-last 1 --force \
+        --out "$out/$way-$seed" "$@"
+    top1=$(adam-eval --model "$out/$way-$seed/latest" --data "$out/test.arec" --json | jq .top1)
+    printf '%s\tseed %s\t%s\n' "$way" "$seed" "$top1"
+}
+
+for way; do
+    for seed in $seeds; do
+        case $way in
+        async) # threads that share the weights without locks (Adam 3.2.2)
+            train "$way" "$seed" --epochs 30 --batch 8 --rate 0.03 --decay 0.0005 \
+                --set d1.dropout=0.5 --set d2.dropout=0.5
+            ;;
+        sync) # "Adam (synchronous)" of table 1: the same images, one step for all
+            train "$way" "$seed" --sync --epochs 30 --batch 16 --rate 0.06 --decay 0.0005 \
+                --set d1.dropout=0.5 --set d2.dropout=0.5
+            ;;
+        augmented) # elastic distortions and small affine ones (Simard 2003)
+            train "$way" "$seed" --epochs 60 --batch 16 --rate 0.05 --decay 0.0001 \
+                --set d1.dropout=0.3 --set d2.dropout=0.3 \
+                --ops 'affine rotate=12 scale=0.88..1.12 shear=8; translate 2; elastic alpha=34 sigma=4'
+            ;;
+        *)
+            echo "mnist.sh: unknown way '$way': async, sync or augmented" >&2
+            exit 2
+            ;;
+        esac
+    done
+done
