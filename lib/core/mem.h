@@ -28,8 +28,8 @@ char *mem_string(const char *text);
 // (Adam 3.2.1: "The context is pre-allocated to avoid heap locks while training").
 struct arena {
     char *base;
-    size_t size; // bytes behind base
-    size_t used; // bytes handed out or, while measuring, wanted
+    size_t size;   // bytes behind base
+    size_t used;   // bytes handed out or, while measuring, wanted
     bool overflow; // some size did not fit in size_t
 };
 

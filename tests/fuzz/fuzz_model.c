@@ -12,8 +12,7 @@ static void check_accepted(const struct model *model) {
     struct model *again;
     struct error err = {0};
     if (model_parse(&again, "again", model->text, NULL, 0, &err) != STATUS_OK ||
-        strcmp(again->text, model->text) != 0 ||
-        again->parameter_count != model->parameter_count)
+        strcmp(again->text, model->text) != 0 || again->parameter_count != model->parameter_count)
         abort();
     model_free(again);
     char *table = table_text(model, 2, 2);

@@ -25,45 +25,45 @@ static inline int tap_done(const struct tap *tap) {
 }
 
 // TEST(&tap, "a shape out of bounds is refused", { ... });
-#define TEST(tap, name, ...)                                                                      \
-    do {                                                                                          \
-        __VA_ARGS__                                                                               \
-        tap_result(tap, name);                                                                    \
+#define TEST(tap, name, ...)                                                                       \
+    do {                                                                                           \
+        __VA_ARGS__                                                                                \
+        tap_result(tap, name);                                                                     \
     } while (0)
 
-#define FAIL(tap, ...)                                                                            \
-    do {                                                                                          \
-        (tap)->failed_here++;                                                                     \
-        printf("# %s:%d: ", __FILE__, __LINE__);                                                  \
-        printf(__VA_ARGS__);                                                                      \
-        putchar('\n');                                                                            \
+#define FAIL(tap, ...)                                                                             \
+    do {                                                                                           \
+        (tap)->failed_here++;                                                                      \
+        printf("# %s:%d: ", __FILE__, __LINE__);                                                   \
+        printf(__VA_ARGS__);                                                                       \
+        putchar('\n');                                                                             \
     } while (0)
 
-#define CHECK(tap, condition)                                                                     \
-    do {                                                                                          \
-        if (!(condition))                                                                         \
-            FAIL(tap, "not true: %s", #condition);                                                \
+#define CHECK(tap, condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            FAIL(tap, "not true: %s", #condition);                                                 \
     } while (0)
 
-#define CHECK_INT(tap, got, wanted)                                                               \
-    do {                                                                                          \
-        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                         \
-        if (got_ != wanted_)                                                                      \
-            FAIL(tap, "%s is %lld, not %lld", #got, got_, wanted_);                               \
+#define CHECK_INT(tap, got, wanted)                                                                \
+    do {                                                                                           \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                          \
+        if (got_ != wanted_)                                                                       \
+            FAIL(tap, "%s is %lld, not %lld", #got, got_, wanted_);                                \
     } while (0)
 
-#define CHECK_NEAR(tap, got, wanted, tolerance)                                                   \
-    do {                                                                                          \
-        double got_ = (got), wanted_ = (wanted);                                                  \
-        if (!(fabs(got_ - wanted_) <= (tolerance)))                                               \
+#define CHECK_NEAR(tap, got, wanted, tolerance)                                                    \
+    do {                                                                                           \
+        double got_ = (got), wanted_ = (wanted);                                                   \
+        if (!(fabs(got_ - wanted_) <= (tolerance)))                                                \
             FAIL(tap, "%s is %.9g, not %.9g within %g", #got, got_, wanted_, (double)(tolerance)); \
     } while (0)
 
-#define CHECK_TEXT(tap, got, wanted)                                                              \
-    do {                                                                                          \
-        const char *got_ = (got), *wanted_ = (wanted);                                            \
-        if (strcmp(got_, wanted_) != 0)                                                           \
-            FAIL(tap, "%s is '%s', not '%s'", #got, got_, wanted_);                               \
+#define CHECK_TEXT(tap, got, wanted)                                                               \
+    do {                                                                                           \
+        const char *got_ = (got), *wanted_ = (wanted);                                             \
+        if (strcmp(got_, wanted_) != 0)                                                            \
+            FAIL(tap, "%s is '%s', not '%s'", #got, got_, wanted_);                                \
     } while (0)
 
 #endif
