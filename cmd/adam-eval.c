@@ -354,40 +354,38 @@ static int evaluate_run(struct run *run, struct error *err) {
     return judge(run);
 }
 
-int main(int argc, char **argv) {
-    struct options o = {
-        .top = 0, .threads = cpu_count(), .batch = 32, .min_top1 = -1, .max_pixels = 100000000};
-    o.on_error = "stop", o.format = "tsv", o.label_from = "default";
+// Whether to go on: the options are in `o`. Else *status is how to end.
+static bool parse(struct options *o, int argc, char **argv, int *status, struct error *err) {
     const struct option_row rows[] = {
         HEADING("Input"),
-        TEXT('m', "model", "DIR", &o.model, NULL, "a run, a checkpoint or its .safetensors file"),
-        LIST(0, "set", "LAYER.KEY=VALUE", &o.sets, "change the model's text"),
-        TEXT('d', "data", "FILE", &o.data, NULL, "samples: any kind adam-prep reads, or -"),
-        TEXT(0, "files-from", "FILE", &o.files_from, NULL, "paths of pictures, one a line, or -"),
-        FLAG('0', "null", &o.null, "paths end in NUL"),
-        TEXT(0, "from", "KIND", &o.from, NULL, "the kind of --data, where it is not recognised"),
-        TEXT(0, "labels", "FILE", &o.labels, NULL, "labels beside IDX or npy data"),
-        CHOICE(0, "label-from", "WHERE", &o.label_from, label_choices, "default",
+        TEXT('m', "model", "DIR", &o->model, NULL, "a run, a checkpoint or its .safetensors file"),
+        LIST(0, "set", "LAYER.KEY=VALUE", &o->sets, "change the model's text"),
+        TEXT('d', "data", "FILE", &o->data, NULL, "samples: any kind adam-prep reads, or -"),
+        TEXT(0, "files-from", "FILE", &o->files_from, NULL, "paths of pictures, one a line, or -"),
+        FLAG('0', "null", &o->null, "paths end in NUL"),
+        TEXT(0, "from", "KIND", &o->from, NULL, "the kind of --data, where it is not recognised"),
+        TEXT(0, "labels", "FILE", &o->labels, NULL, "labels beside IDX or npy data"),
+        CHOICE(0, "label-from", "WHERE", &o->label_from, label_choices, "default",
                "where labels come from"),
-        TEXT(0, "ops", "CHAIN", &o.ops, NULL, "operations before the model's own"),
-        INT(0, "max-pixels", "N", &o.max_pixels, 1, 1e12, "100000000",
+        TEXT(0, "ops", "CHAIN", &o->ops, NULL, "operations before the model's own"),
+        INT(0, "max-pixels", "N", &o->max_pixels, 1, 1e12, "100000000",
             "refuse larger pictures before decoding"),
         HEADING("Output"),
-        CHOICE(0, "print", "WHAT", &o.print, print_choices, NULL, "what goes to standard output"),
-        INT('k', "top", "N", &o.top, 1, 1000000, "1", "print the N best classes of each sample"),
-        FLAG(0, "json", &o.json, "print JSON instead of TSV"),
-        TEXT(0, "confusion", "FILE", &o.confusion, NULL, "confusion matrix, TSV"),
-        TEXT(0, "per-class", "FILE", &o.per_class, NULL, "precision and recall, TSV"),
-        TEXT(0, "per-sample", "FILE", &o.per_sample, NULL, "all scores of each sample"),
-        CHOICE(0, "format", "KIND", &o.format, format_choices, "tsv", "of --per-sample"),
+        CHOICE(0, "print", "WHAT", &o->print, print_choices, NULL, "what goes to standard output"),
+        INT('k', "top", "N", &o->top, 1, 1000000, "1", "print the N best classes of each sample"),
+        FLAG(0, "json", &o->json, "print JSON instead of TSV"),
+        TEXT(0, "confusion", "FILE", &o->confusion, NULL, "confusion matrix, TSV"),
+        TEXT(0, "per-class", "FILE", &o->per_class, NULL, "precision and recall, TSV"),
+        TEXT(0, "per-sample", "FILE", &o->per_sample, NULL, "all scores of each sample"),
+        CHOICE(0, "format", "KIND", &o->format, format_choices, "tsv", "of --per-sample"),
         HEADING("Behaviour"),
-        REAL(0, "min-top1", "SHARE", &o.min_top1, 0, 1, NULL, "exit with 1 below this accuracy"),
-        CHOICE(0, "on-error", "WHAT", &o.on_error, error_choices, "stop",
+        REAL(0, "min-top1", "SHARE", &o->min_top1, 0, 1, NULL, "exit with 1 below this accuracy"),
+        CHOICE(0, "on-error", "WHAT", &o->on_error, error_choices, "stop",
                "at a damaged or unlabelled sample"),
-        TEXT(0, "reject", "FILE", &o.reject, NULL, "list the skipped samples: path, reason"),
-        INT('t', "threads", "N", &o.threads, 1, 1024, "all cores", "threads"),
-        INT('b', "batch", "N", &o.batch, 1, 65536, "32", "samples a pass of one thread"),
-        FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
+        TEXT(0, "reject", "FILE", &o->reject, NULL, "list the skipped samples: path, reason"),
+        INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads"),
+        INT('b', "batch", "N", &o->batch, 1, 65536, "32", "samples a pass of one thread"),
+        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
     };
     const struct command command = {
         .name = name,
@@ -396,19 +394,31 @@ int main(int argc, char **argv) {
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
     };
+    int operands;
+    enum cli_next next = cli_parse(&command, argc, argv, &operands, err);
+    if (next == CLI_RUN && operands < argc)
+        *status = error_set(err, STATUS_USAGE, "'%s': give samples by --data or --files-from",
+                            argv[operands]);
+    else if (next == CLI_RUN)
+        *status = check_options(o, err);
+    else
+        *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
+    return next == CLI_RUN && *status == STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+    struct options o = {
+        .threads = cpu_count(),
+        .batch = 32,
+        .min_top1 = -1,
+        .max_pixels = 100000000,
+        .on_error = "stop",
+        .format = "tsv",
+        .label_from = "default",
+    };
     struct error err = {0};
-    int operands, status = STATUS_OK;
-    enum cli_next next = cli_parse(&command, argc, argv, &operands, &err);
-    if (next == CLI_DONE)
-        return talk_finish(name, STATUS_OK);
-    if (next == CLI_FAIL)
-        status = STATUS_USAGE;
-    else if (operands < argc)
-        status = error_set(&err, STATUS_USAGE, "'%s': give samples by --data or --files-from",
-                           argv[operands]);
-    if (status == STATUS_OK)
-        status = check_options(&o, &err);
-    if (status == STATUS_OK) {
+    int status;
+    if (parse(&o, argc, argv, &status, &err)) {
         struct run run = {.o = &o, .predictions = wants_predictions(&o)};
         // An answer is out as soon as it is known, whoever reads.
         setvbuf(stdout, NULL, _IOLBF, 0);

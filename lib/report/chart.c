@@ -115,7 +115,7 @@ static int draw_series(struct svg *svg, const struct chart *chart,
         svg_path(svg, px, py, n, series->colour, series->faint ? 1.3 : 2, series->dash,
                  series->faint ? 0.55 : 1);
     for (size_t i = 0; i < n && !series->faint; i++)
-        if (n <= DOTS_MOST || i == n - 1)
+        if ((series->dots && n <= DOTS_MOST) || i == n - 1)
             svg_dot(svg, px[i], py[i], 3.2, series->colour);
     if (n > 0 && series->label) {
         size_t last = series->n - 1;

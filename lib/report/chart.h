@@ -20,6 +20,7 @@ struct chart_series {
     const char *colour;
     const char *dash; // NULL: solid
     bool faint;       // the background of another one
+    bool dots;        // mark each point, where there are few
     bool label;       // write its last value behind it
 };
 

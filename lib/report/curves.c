@@ -49,6 +49,7 @@ static struct chart_series series_of(const struct figure *f, size_t run, enum cu
         .n = curve->n,
         .colour = chart_colour(run),
         .dash = many && run / CHART_COLOURS % 2 ? "6 4" : NULL,
+        .dots = which != CURVE_LOSS && which != CURVE_RATE,
         .label = true,
     };
 }

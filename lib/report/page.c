@@ -25,7 +25,8 @@ static const char style[] =
     "th,td{padding:.2rem .6rem;text-align:right;font-variant-numeric:tabular-nums}"
     "th{font-weight:600;border-bottom:1px solid #ccc}td{border-bottom:1px solid #eee}"
     ".words td,.words th,td.word,th.word{text-align:left}"
-    "tfoot td{border-top:1px solid #ccc;border-bottom:0;font-weight:600}"
+    "tbody th{border-bottom:1px solid #eee}tfoot td{border-top:1px solid "
+    "#ccc;border-bottom:0;font-weight:600}"
     ".wide{overflow-x:auto}"
     ".confusion td.cell{text-align:center;min-width:2.2rem;border:1px solid #fff}"
     ".confusion th.cell{text-align:center}"
@@ -36,6 +37,7 @@ static const char style[] =
     "figure .none{width:88px;height:88px;background:#f2f2f2;color:#666;display:flex;"
     "align-items:center;justify-content:center;text-align:center;margin-bottom:.2rem}"
     ".miss{color:#b33f00}"
+    "pre.wrap{white-space:pre-wrap;overflow-wrap:anywhere}"
     "pre{background:#f6f6f6;padding:.7rem .9rem;overflow-x:auto;font-size:.85rem;line-height:1.4;"
     "border-radius:6px}";
 
@@ -229,16 +231,23 @@ static int value_cell(FILE *out, const json_t *value, struct error *err) {
     return STATUS_OK;
 }
 
-// The settings of the last session: everything its start event has, but the command.
+// What every line of metrics has, and the command, which stands above.
+static bool is_plumbing(const char *name) {
+    static const char *const names[] = {"v", "t", "role", "rank", "event", "command"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+// The settings of the last session, as its start event has them.
 static int settings(FILE *out, const struct history *history, struct error *err) {
     const char *name;
     json_t *value;
     int status = STATUS_OK;
     fputs("<div class=\"wide\"><table class=\"words\"><tbody>\n", out);
     json_object_foreach((json_t *)history_start(history), name, value) {
-        bool plumbing = !strcmp(name, "v") || !strcmp(name, "t") || !strcmp(name, "event") ||
-                        !strcmp(name, "command");
-        if (plumbing || status != STATUS_OK)
+        if (is_plumbing(name) || status != STATUS_OK)
             continue;
         fputs("<tr><th>", out);
         markup_text(out, name);
@@ -252,7 +261,7 @@ static int settings(FILE *out, const struct history *history, struct error *err)
 
 static int making_section(FILE *out, const struct page *page, struct error *err) {
     const struct history *history = page->history;
-    fputs("<h2>How it was made</h2>\n<pre>", out);
+    fputs("<h2>How it was made</h2>\n<pre class=\"wrap\">", out);
     for (size_t i = 0; i < json_array_size(history->starts); i++) {
         const json_t *command = json_object_get(json_array_get(history->starts, i), "command");
         fputs("$ ", out);

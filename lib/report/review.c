@@ -16,6 +16,9 @@ enum {
     LONGEST_SIDE = 128,
 };
 
+// A right answer that leads by less is a doubtful one.
+#define DOUBT 0.9
+
 // What the predictor tells us into.
 struct reviewer {
     struct review *review;
@@ -106,7 +109,7 @@ static int look_at(void *self, const struct sample *sample, const float *scores,
     double certainty = (double)scores[top[0]], margin = certainty - (double)scores[top[k - 1]];
     struct gallery *gallery = right ? &review->doubtful : &review->wrong;
     double rank = right ? -margin : certainty;
-    if (gallery_wants(gallery, rank))
+    if ((!right || margin < DOUBT) && gallery_wants(gallery, rank))
         status = take_shot(r, gallery, sample, scores, top[0], rank, err);
     if (status == STATUS_OK && !r->seen[sample->label] &&
         review->typical.count < review->typical.most) {
