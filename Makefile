@@ -75,7 +75,7 @@ BENCHES = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 HELPERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/helper/*.c)))
 FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
-EXAMPLES = $(sort $(wildcard examples/*))
+EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/bench/*.sh examples/*.sh))
 
