@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "data/sink.h"
 #include "train/model_ops.h"
 
@@ -169,25 +170,31 @@ static int open_sets(struct feed *feed, const struct settings *settings, const s
     return status;
 }
 
-int feed_open(struct feed *feed, const struct settings *settings, const struct model *model,
+int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
               const struct classes *classes, struct error *err) {
-    *feed = (struct feed){0};
+    struct feed *feed = mem_zeroed(1, sizeof *feed);
+    if (!feed)
+        return error_nomem(err);
     int status = open_ops(feed, settings, model, err);
     if (!status)
         status = open_sets(feed, settings, model, classes, err);
     if (status)
         feed_close(feed);
+    else
+        *out = feed;
     return status;
 }
 
 void feed_close(struct feed *feed) {
+    if (!feed)
+        return;
     dataset_close(feed->train);
     dataset_close(feed->test);
     source_close(feed->source);
     classes_free(&feed->classes);
     ops_free(feed->augment);
     ops_free(feed->input);
-    *feed = (struct feed){0};
+    free(feed);
 }
 
 json_t *feed_describe(const char *path, const struct dataset *dataset) {

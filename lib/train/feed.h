@@ -23,7 +23,7 @@ int feed_spool(struct settings *settings, bool force, struct error *err);
 // mapped. A picture of another shape than the model's input, or more classes than
 // it has outputs, is STATUS_DATA and names both. STATUS_USAGE, STATUS_NOINPUT,
 // STATUS_DATA, STATUS_IO.
-int feed_open(struct feed *feed, const struct settings *settings, const struct model *model,
+int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
               const struct classes *classes, struct error *err);
 void feed_close(struct feed *feed);
 

@@ -25,7 +25,7 @@ struct run {
     struct run_config *config;
     const struct model *model;
     const struct kernels *kernels;
-    struct feed feed;
+    struct feed *feed;
     json_t *before; // record of the run that goes on: the settings' texts lie in it
     struct schedule schedule;
     struct home *home;
@@ -92,9 +92,9 @@ static void report_start(struct run *run) {
         run->kernels->name, "model", run->model->name, "parameters",
         (json_int_t)run->model->parameter_count, "connections", (json_int_t)run->model->connections,
         "resumed", json_boolean(config->resumed));
-    json_object_set_new(fields, "train", feed_describe(settings->data, run->feed.train));
-    if (run->feed.test)
-        json_object_set_new(fields, "test", feed_describe(settings->test, run->feed.test));
+    json_object_set_new(fields, "train", feed_describe(settings->data, run->feed->train));
+    if (run->feed->test)
+        json_object_set_new(fields, "test", feed_describe(settings->test, run->feed->test));
     struct error err = {0};
     if (metrics_write(run->metrics, "start", fields, &err))
         say(run, "warning: %s; the run goes on", err.text);
@@ -172,8 +172,7 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
 
 static int run_test(struct run *run, struct tally *tally, struct error *err) {
     struct loader *loader;
-    int status =
-        feed_test(&run->feed, &run->config->settings, run->model, TEST_BATCH, &loader, err);
+    int status = feed_test(run->feed, &run->config->settings, run->model, TEST_BATCH, &loader, err);
     if (status)
         return status;
     status = evaluate(tally, run->model, run->kernels, run->config->checkpoint.parameters, loader,
@@ -212,7 +211,7 @@ static int test(struct run *run, struct error *err) {
 
 // Names of a stream are known as far as it has been read.
 static int collect_names(struct run *run, struct error *err) {
-    if (!run->feed.source)
+    if (!run->feed->source)
         return STATUS_OK;
     return loader_names(run->loader, &run->config->checkpoint.classes, err);
 }
@@ -264,7 +263,7 @@ static void obey(struct run *run) {
     if (run->stop || run->save)
         loop_pause(run->loop);
     // Threads that wait for a pipe would wait for as long as it is silent.
-    if (run->stop && run->feed.source)
+    if (run->stop && run->feed->source)
         loader_cancel(run->loader);
 }
 
@@ -314,7 +313,7 @@ static int stretch(struct run *run, struct error *err) {
         return diverged(run, loss, err);
     run->ended = run->number >= run->last || (loop_exhausted(run->loop) && !run->stop);
     bool test_due = run->number == test_at || run->ended;
-    if (run->feed.test && test_due && !run->stop && !loader_failed(run->loader))
+    if (run->feed->test && test_due && !run->stop && !loader_failed(run->loader))
         status = test(run, err);
     bool save_due = run->number == save_at || run->ended || run->stop || run->save;
     if (!status && save_due && run->saved != run->number)
@@ -397,16 +396,16 @@ static int choose_rule(struct run *run, struct error *err) {
 static void set_range(struct run *run) {
     const struct settings *settings = &run->config->settings;
     const struct checkpoint *checkpoint = &run->config->checkpoint;
-    bool stream = run->feed.source != NULL;
+    bool stream = run->feed->source != NULL;
     run->pace.batch = (uint64_t)settings->batch;
     if (stream) {
-        int64_t count = source_count(run->feed.source);
+        int64_t count = source_count(run->feed->source);
         run->pace.samples = count > 0 ? (uint64_t)count : 0;
         run->epochs = 1;
         run->number = checkpoint->samples / run->pace.batch;
         run->last = UINT64_MAX;
     } else {
-        run->pace.samples = dataset_count(run->feed.train);
+        run->pace.samples = dataset_count(run->feed->train);
         run->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : EPOCHS;
         run->number = pace_number(&run->pace, checkpoint->epoch);
         run->last = run->epochs * pace_per_epoch(&run->pace);
@@ -423,20 +422,21 @@ static int record(struct run *run, struct error *err) {
     run->before = checkpoint->run;
     const char *digest =
         json_string_value(json_object_get(json_object_get(run->before, "train"), "digest"));
-    json_t *train = feed_describe(settings->data, run->feed.train);
+    json_t *train = feed_describe(settings->data, run->feed->train);
     const char *now = json_string_value(json_object_get(train, "digest"));
     if (run->config->resumed && digest && now && strcmp(digest, now) != 0)
         say(run, "note: %s is not the training set of before (digest %s, was %s)", settings->data,
             now, digest);
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
-    if (checkpoint->run && run->feed.test)
-        json_object_set_new(checkpoint->run, "test", feed_describe(settings->test, run->feed.test));
+    if (checkpoint->run && run->feed->test)
+        json_object_set_new(checkpoint->run, "test",
+                            feed_describe(settings->test, run->feed->test));
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
 static int keep_names(struct run *run, struct error *err) {
     struct checkpoint *checkpoint = &run->config->checkpoint;
-    const struct classes *names = run->feed.train ? dataset_classes(run->feed.train) : NULL;
+    const struct classes *names = run->feed->train ? dataset_classes(run->feed->train) : NULL;
     int status = STATUS_OK, label;
     for (int i = 0; names && !status && i < names->count; i++)
         status = classes_label(&checkpoint->classes, names->names[i], &label, err);
@@ -472,8 +472,8 @@ static int open_loop(struct run *run, struct error *err) {
     int status = home_local(&run->home, run->model, &checkpoint->optimizer, run->kernels,
                             checkpoint->parameters, checkpoint->state, checkpoint->clock, err);
     if (!status)
-        status = feed_train(&run->feed, settings, run->model, run->epochs, run->number,
-                            run->threads, &run->loader, err);
+        status = feed_train(run->feed, settings, run->model, run->epochs, run->number, run->threads,
+                            &run->loader, err);
     if (status)
         return status;
     const struct loop_config config = {
@@ -520,14 +520,14 @@ static int open_run(struct run *run, struct error *err) {
 static void close_run(struct run *run) {
     loop_close(run->loop);
     metrics_close(run->metrics);
-    if (run->loader && run->feed.source && run->stop) {
-        loader_abandon(run->loader);
-        return;
+    if (run->loader && run->feed->source && run->stop) {
+        loader_abandon(run->loader); // and what it reads: the feed
+    } else {
+        loader_stop(run->loader, NULL);
+        feed_close(run->feed);
     }
-    loader_stop(run->loader, NULL);
     if (run->home)
         run->home->ops->close(run->home);
-    feed_close(&run->feed);
     checkpoint_free(&run->config->checkpoint);
     json_decref(run->before);
 }

@@ -26,8 +26,8 @@ stop_or_end() {
 # the same without a stop.
 stop_and_go() {
     local round torn=0
-    tiny "$@" --checkpoint-every 0 --out a
-    start_tiny "$@" --checkpoint-every 0 --out b
+    tiny "$@" --eval-every 0 --checkpoint-every 0 --out a
+    start_tiny "$@" --eval-every 0 --checkpoint-every 0 --out b
     for round in 1 2 3; do
         stop_or_end
         if jq -e '.epoch != (.epoch | floor)' b/latest/manifest.json; then torn=1; fi
