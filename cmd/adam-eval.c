@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/option.h"
@@ -30,6 +31,8 @@ struct options {
     const char *model, *data, *files_from, *from, *labels, *label_from, *ops;
     const char *print, *confusion, *per_class, *per_sample, *format, *on_error, *reject;
     struct option_list sets;
+    char **pictures; // operands
+    int picture_count;
     int64_t top, threads, batch, max_pixels;
     double min_top1;
     bool null, json, quiet;
@@ -44,6 +47,7 @@ struct run {
     struct classes classes; // of the source: the model's, then what else it has
     struct ops *before, *input;
     struct source *source;
+    int list;     // of the command line's pictures, or -1
     bool by_path; // samples are files: named by their paths
     struct tally tally;
     int *top;
@@ -66,8 +70,8 @@ static const char *const *names_of(const struct run *run) {
 static int check_options(const struct options *o, struct error *err) {
     if (!o->model)
         return error_set(err, STATUS_USAGE, "--model is missing");
-    if (!o->data == !o->files_from)
-        return error_set(err, STATUS_USAGE, "give either --data or --files-from");
+    if ((o->data != NULL) + (o->files_from != NULL) + (o->picture_count > 0) != 1)
+        return error_set(err, STATUS_USAGE, "give either --data, --files-from or pictures");
     int to_stdout = is(o->confusion, "-") + is(o->per_class, "-") + is(o->per_sample, "-");
     if (to_stdout > 1)
         return error_set(err, STATUS_USAGE, "only one output can be '-'");
@@ -87,11 +91,11 @@ static bool may_predict(const struct options *o) {
            !is(o->per_sample, "-");
 }
 
-// Samples that come through a pipe or as a list ask for an answer each, a data
+// Samples that come through a pipe or as paths ask for an answer each, a data
 // set for its figures; --print and --top say otherwise.
 static bool wants_predictions(const struct options *o) {
-    return may_predict(o) &&
-           (is(o->print, "predictions") || o->top || o->files_from || is(o->data, "-"));
+    return may_predict(o) && (is(o->print, "predictions") || o->top || o->files_from ||
+                              o->picture_count > 0 || is(o->data, "-"));
 }
 
 // Every sample must have a label where somebody asks what labels decide.
@@ -142,18 +146,42 @@ static int open_ops(struct run *run, struct error *err) {
     return model_ops_open(&run->input, run->checkpoint.model, err);
 }
 
+// Pictures of the command line are a list like any other: NUL-separated, in a
+// file without a name, which `path` (32 bytes) then names.
+static int list_pictures(struct run *run, char *path, struct error *err) {
+    const struct options *o = run->o;
+    run->list = memfd_create("pictures", MFD_CLOEXEC);
+    FILE *file = run->list < 0 ? NULL : fdopen(dup(run->list), "w");
+    if (!file)
+        return error_errno(err, STATUS_IO, "cannot list the pictures");
+    for (int i = 0; i < o->picture_count; i++)
+        fprintf(file, "%s%c", o->pictures[i], 0);
+    bool written = !ferror(file);
+    if (fclose(file) != 0 || !written || lseek(run->list, 0, SEEK_SET) < 0)
+        return error_errno(err, STATUS_IO, "cannot list the pictures");
+    snprintf(path, 32, "/dev/fd/%d", run->list);
+    return STATUS_OK;
+}
+
 static int open_source(struct run *run, struct error *err) {
     const struct options *o = run->o;
+    const char *list = o->files_from;
+    char own_list[32];
     struct source_options options = {
         .from = o->from,
         .labels = o->labels,
         .label_from = label_from(o->label_from),
-        .separator = o->null ? 0 : '\n',
+        .separator = o->null || o->picture_count > 0 ? 0 : '\n',
         .decode = {.max_pixels = (uint64_t)o->max_pixels},
     };
-    int status = o->files_from
-                     ? source_open_list(&run->source, o->files_from, &options, &run->classes, err)
-                     : source_open(&run->source, o->data, &options, &run->classes, err);
+    int status = STATUS_OK;
+    if (o->picture_count > 0) {
+        status = list_pictures(run, own_list, err);
+        list = own_list;
+    }
+    if (status == STATUS_OK)
+        status = list ? source_open_list(&run->source, list, &options, &run->classes, err)
+                      : source_open(&run->source, o->data, &options, &run->classes, err);
     if (status != STATUS_OK)
         return status;
     const char *kind = source_kind(run->source);
@@ -193,6 +221,8 @@ static void close_all(struct run *run) {
     free(run->top);
     tally_free(&run->tally);
     source_close(run->source);
+    if (run->list >= 0)
+        close(run->list);
     ops_free(run->before);
     ops_free(run->input);
     classes_free(&run->classes);
@@ -341,8 +371,7 @@ static int evaluate_run(struct run *run, struct error *err) {
     if (status == STATUS_OK)
         status = run_predict(run, err);
     if (status == STATUS_OK && wants_labels(run) && run->tally.samples == 0)
-        status = error_set(err, STATUS_DATA, "%s: there is no sample to count",
-                           o->data ? o->data : o->files_from);
+        status = error_set(err, STATUS_DATA, "there is no sample to count");
     if (status == STATUS_OK)
         status = write_files(run, err);
     if (status == STATUS_OK && prints_figures(run))
@@ -389,19 +418,19 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
     };
     const struct command command = {
         .name = name,
-        .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]",
+        .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
+                    "--model DIR [options] PICTURE ...",
         .about = "measure a model, or predict with it",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE",
     };
     int operands;
     enum cli_next next = cli_parse(&command, argc, argv, &operands, err);
-    if (next == CLI_RUN && operands < argc)
-        *status = error_set(err, STATUS_USAGE, "'%s': give samples by --data or --files-from",
-                            argv[operands]);
-    else if (next == CLI_RUN)
+    if (next == CLI_RUN) {
+        o->pictures = argv + operands, o->picture_count = argc - operands;
         *status = check_options(o, err);
-    else
+    } else
         *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
     return next == CLI_RUN && *status == STATUS_OK;
 }
@@ -419,7 +448,7 @@ int main(int argc, char **argv) {
     struct error err = {0};
     int status;
     if (parse(&o, argc, argv, &status, &err)) {
-        struct run run = {.o = &o, .predictions = wants_predictions(&o)};
+        struct run run = {.o = &o, .list = -1, .predictions = wants_predictions(&o)};
         // An answer is out as soon as it is known, whoever reads.
         setvbuf(stdout, NULL, _IOLBF, 0);
         status = evaluate_run(&run, &err);

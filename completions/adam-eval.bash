@@ -34,7 +34,7 @@ _adam_eval() {
     esac
     case $command:$current in
     :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --quiet -q --help -h --version -V --completion' ;;
-    :*) ;;
+    :*) offer -f ;;
     esac
 }
 complete -o filenames -F _adam_eval adam-eval

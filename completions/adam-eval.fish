@@ -26,3 +26,4 @@ complete -c adam-eval -s q -l quiet -d 'say nothing but errors'
 complete -c adam-eval -s h -l help -d 'print this text'
 complete -c adam-eval -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-eval -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
+complete -c adam-eval -F

@@ -97,7 +97,7 @@ END
     tops wanted >tops
     for way in "--data p.tar --top 1" "--data p.arec --top 1" "--data $made/pictures --top 1" \
         "--data p.pgm --top 1" "--data - <p.tar" "--data - <p.arec" "--data - <p.pgm" \
-        "--files-from - <list" "-0 --files-from - < <(tr '\n' '\0' <list)"; do
+        "--files-from - <list" "-0 --files-from - < <(tr '\n' '\0' <list)" "\$(cat list)"; do
         eval "adam-eval --model $model --json $way" >got
         tops got | diff tops - || { echo "$way"; return 1; }
     done
@@ -246,9 +246,9 @@ END
     run_status 2 adam-eval --data "$data"
     [[ "$stderr" = *"--model is missing"* ]]
     run_status 2 adam-eval --model "$model"
-    [[ "$stderr" = *"--data or --files-from"* ]]
+    [[ "$stderr" = *"--data, --files-from or pictures"* ]]
     run_status 2 adam-eval --model "$model" --data "$data" --files-from list
-    run_status 2 adam-eval --model "$model" "$data"
+    run_status 2 adam-eval --model "$model" --data "$data" picture.png
     run_status 2 adam-eval --model "$model" --data "$data" --reject r.tsv
     run_status 2 adam-eval --model "$model" --data "$data" --top 0
 }
