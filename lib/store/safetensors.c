@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "core/mem.h"
+#include "store/crc.h"
 
 enum {
     LENGTH_BYTES = 8,
@@ -39,7 +39,7 @@ static int write_all(int fd, const void *data, size_t size, struct file_sum *sum
             continue;
         if (n < 0)
             return error_errno(err, STATUS_IO, "write");
-        sum->crc = (uint32_t)crc32(sum->crc, p, (uInt)n);
+        sum->crc = crc32_of(sum->crc, p, (size_t)n);
         sum->bytes += (uint64_t)n;
         p += n;
         size -= (size_t)n;
@@ -89,7 +89,7 @@ int safetensors_write(int fd, const struct tensor *tensors, size_t count, json_t
     char *header = header_text(tensors, count, metadata);
     if (!header)
         return error_nomem(err);
-    *sum = (struct file_sum){.crc = (uint32_t)crc32(0, NULL, 0)};
+    *sum = (struct file_sum){0};
     uint64_t length = htole64(strlen(header));
     int status = write_all(fd, &length, sizeof length, sum, err);
     if (!status)

@@ -18,9 +18,12 @@ bool loop_claim(struct loop *loop) {
 }
 
 struct batch *seat_take(struct seat *seat) {
-    double waited = atomic_load_explicit(&seat->waited, memory_order_relaxed);
-    struct batch *batch = loader_take(seat->loop->config.loader, &waited);
-    atomic_store_explicit(&seat->waited, waited, memory_order_relaxed);
+    const struct loop_config *config = &seat->loop->config;
+    double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
+    struct batch *batch = loader_take(config->loader, &waited);
+    // Synchronous threads all wait while one takes.
+    sum += config->sync ? waited * config->threads : waited;
+    atomic_store_explicit(&seat->waited, sum, memory_order_relaxed);
     if (!batch)
         atomic_store(&seat->loop->exhausted, true);
     return batch;

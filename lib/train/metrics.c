@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -44,6 +45,8 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
         status = error_errno(err, STATUS_CANTCREATE, "%s", path);
     else if (!metrics->path || !metrics->role)
         status = error_nomem(err);
+    else if (flock(metrics->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        status = error_set(err, STATUS_CANTCREATE, "%s: another process is writing it", path);
     if (status) {
         metrics_close(metrics);
         return status;

@@ -19,6 +19,7 @@
 //   done        seconds, top1
 struct metrics;
 
+// STATUS_CANTCREATE, also when another process has it open: one run has one writer.
 int metrics_open(struct metrics **out, const char *path, const char *role, int rank,
                  struct error *err);
 // Adds v, t, role, rank and event in front and writes the line. Takes over the

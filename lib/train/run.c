@@ -19,6 +19,7 @@
 enum {
     EPOCHS = 10,     // where nothing is said
     TEST_BATCH = 64, // samples that one thread tests at once
+    SILENCE = 10,    // seconds until a wait for standard input is said
 };
 
 struct run {
@@ -43,7 +44,9 @@ struct run {
     struct loop_sums reported;          // as of the last "train" line
     double reported_trained;
     struct run_progress late;
-    double top1; // below 0: never tested
+    uint64_t heard;  // samples when a stream was last heard of
+    double heard_at; // when that was; INFINITY: its silence was said
+    double top1;     // below 0: never tested
     bool stop, save, ended;
 };
 
@@ -216,6 +219,15 @@ static int collect_names(struct run *run, struct error *err) {
     return loader_names(run->loader, &run->config->checkpoint.classes, err);
 }
 
+// Adds to an error which checkpoint is good.
+static int name_last_good(const struct run *run, struct error *err) {
+    struct error why = *err;
+    if (run->saved == UINT64_MAX)
+        return error_set(err, why.status, "%s; nothing was saved yet", why.text);
+    return error_set(err, why.status, "%s; the last good checkpoint is %s/latest", why.text,
+                     run->config->folder);
+}
+
 static int save(struct run *run, struct error *err) {
     const struct run_config *config = run->config;
     double before = clock_seconds();
@@ -227,7 +239,7 @@ static int save(struct run *run, struct error *err) {
     run->last_save = clock_seconds();
     run->save = false;
     if (status)
-        return status;
+        return name_last_good(run, err);
     run->saved = run->number;
     char *path = run_folder_checkpoint(config->folder, config->checkpoint.clock);
     report(run, "checkpoint",
@@ -267,6 +279,19 @@ static void obey(struct run *run) {
         loader_cancel(run->loader);
 }
 
+// "A wait says whom it waits for": once, when a stream was silent for long.
+static void watch_stream(struct run *run) {
+    uint64_t samples = loop_sums(run->loop).samples;
+    double now = clock_seconds();
+    if (samples != run->heard || run->heard_at == 0) {
+        run->heard = samples;
+        run->heard_at = now;
+    } else if (run->feed->source && now - run->heard_at > SILENCE) {
+        say(run, "waiting for standard input: no samples for %d s", SILENCE);
+        run->heard_at = INFINITY;
+    }
+}
+
 // Lets the threads train up to `until`, or until the caller wishes otherwise.
 static void train(struct run *run, uint64_t until) {
     double before = clock_seconds(), base = run->trained;
@@ -275,6 +300,7 @@ static void train(struct run *run, uint64_t until) {
         there = loop_wait(run->loop, POLL);
         run->trained = base + clock_seconds() - before;
         obey(run);
+        watch_stream(run);
         if (run->trained - run->reported_trained >= run->config->settings.metrics_every)
             report_train(run);
         show_progress(run, NULL);
@@ -287,12 +313,12 @@ static int diverged(struct run *run, double loss, struct error *err) {
     const struct checkpoint *checkpoint = &run->config->checkpoint;
     report(run, "nan", json_pack("{s:o}", "loss", number(loss)));
     report(run, "stop", json_pack("{s:s}", "reason", "nan"));
-    return error_set(err, STATUS_DIVERGED,
-                     "the loss is no longer finite at mini-batch %" PRIu64
-                     " (epoch %.4g, rate %g): the update was refused; the last good checkpoint is "
-                     "%s/latest, if there is one; try a lower --rate, a --warmup or --clip",
-                     checkpoint->clock, checkpoint->epoch, rate_now(run, run->number),
-                     run->config->folder);
+    error_set(err, STATUS_DIVERGED,
+              "the loss is no longer finite at mini-batch %" PRIu64
+              " (epoch %.4g, rate %g), and the update was refused; try a lower --rate, a --warmup "
+              "or --clip",
+              checkpoint->clock, checkpoint->epoch, rate_now(run, run->number));
+    return name_last_good(run, err);
 }
 
 static int stopped(struct run *run, struct error *err) {

@@ -86,6 +86,8 @@ resumed_times() {
     kill -USR1 "$pid"
     wait_for test -e run/latest/manifest.json
     kill -0 "$pid"
+    run_status 73 adam-worker --resume run
+    [[ "$stderr" = *"another process"* ]]
     stop_now
 }
 
@@ -120,7 +122,7 @@ END
     tiny --epochs 1 --out run
     cp run/latest/model.safetensors good
     run_status 3 adam-worker --resume run --epochs 9 --rate 1e6 --decay 1
-    [[ "$stderr" = *"no longer finite"*"run/latest"* ]]
+    [[ "$stderr" = *"no longer finite"*"last good checkpoint is run/latest"* ]]
     cmp good run/latest/model.safetensors
     [ "$(metrics run nan loss | wc -l)" = 1 ]
     [ "$(metrics run stop reason)" = '"nan"' ]
@@ -128,11 +130,12 @@ END
 }
 
 @test "a full disk ends with status 74; the good checkpoint stays" {
-    start_tiny --epochs 1000000000 --checkpoint-every 1 --set d1.units=100 --out run
+    start_tiny --epochs 1000000000 --checkpoint-every 1 --set d1.units=100 --out run 2>err
     wait_for test -e run/latest/manifest.json
     prlimit --pid "$pid" --fsize=2000:2000
-    wait_end 2>err
+    wait_end
     [ "$status" -eq 74 ]
+    grep -q 'cannot save run/ckpt.*the last good checkpoint is run/latest' err
     run_ok adam-worker --resume run --epochs 1
     [ -z "$(find run -name '*.tmp')" ]
 }
