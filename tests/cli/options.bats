@@ -159,7 +159,7 @@ offers_all() {
     need zsh
     local command
     while read -ra command; do
-        zsh -f "$ROOT/tests/helper/complete.zsh" "$ROOT/completions/_${command[0]}" "${command[*]} --" |
+        timeout 60 zsh -f "$ROOT/tests/helper/complete.zsh" "$ROOT/completions/_${command[0]}" "${command[*]} --" |
             offers_all "${command[@]}"
     done < <(commands)
 }

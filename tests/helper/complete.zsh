@@ -9,8 +9,10 @@ zpty -w shell "source ${(q)1}"
 zpty -w shell 'echo REA""DY'
 zpty -r -m shell line '*READY*'
 zpty -n -w shell "$2"$'\t'
+# Every command has --help; zsh lists nothing while more keys are waiting.
+zpty -r -m shell list '*--help*'
 zpty -n -w shell $'\x15''echo DO""NE'$'\n'
 zpty -r -m shell line '*DONE*'
-print -r -- $line | sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' | tr -d '\r' |
+print -r -- $list$line | sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' | tr -d '\r' |
     grep -oE '^--[a-z0-9-]+'
 zpty -d shell
