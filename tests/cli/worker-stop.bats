@@ -91,6 +91,15 @@ resumed_times() {
     stop_now
 }
 
+@test "checkpoints come by the clock too" {
+    start_tiny --epochs 1000000000 --eval-every 0 --checkpoint-every 0.002m --keep-last 1 --out run
+    wait_for test -e run/latest/manifest.json
+    local first
+    first=$(readlink run/latest)
+    wait_for eval '[ "$(readlink run/latest)" != "$first" ] && [ ! -e run/$first ]'
+    stop_now
+}
+
 @test "SIGINT is a stop like SIGTERM" {
     start_tiny --epochs 1000000000 --checkpoint-every 0 --out run
     kill -INT "$pid"

@@ -65,6 +65,32 @@ setup() {
     same_model a b
 }
 
+@test "training allocates nothing once it runs: ten times the epochs, as many allocations" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers have their own malloc"; fi
+    cat >count.c <<'END'
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+static atomic_long count;
+void *malloc(size_t n) { count++; return __libc_malloc(n); }
+void *calloc(size_t n, size_t m) { count++; return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { count++; return __libc_realloc(p, n); }
+__attribute__((destructor)) static void tell(void) { fprintf(stderr, "%ld\n", (long)count); }
+END
+    gcc -shared -fPIC -o count.so count.c
+    local mode epochs
+    for mode in '' --sync; do
+        for epochs in 50 500; do
+            LD_PRELOAD=$PWD/count.so tiny $mode --epochs $epochs --eval-every 0 \
+                --checkpoint-every 0 --metrics-every 1e6 --threads 2 --quiet \
+                --ops 'rotate 5; noise 3' --force --out run 2>count.$epochs
+        done
+        # 3150 more mini-batches; a word longer or shorter in a message is allowed for.
+        [ $(($(cat count.500) - $(cat count.50))) -lt 20 ]
+    done
+}
+
 @test "numpy reads a checkpoint, and torch computes the loss that adam-worker says" {
     need jq
     run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --rate 0.05 --out run
