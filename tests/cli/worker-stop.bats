@@ -94,10 +94,13 @@ resumed_times() {
 @test "checkpoints come by the clock too" {
     start_tiny --epochs 1000000000 --eval-every 0 --checkpoint-every 0.002m --keep-last 1 --out run
     wait_for test -e run/latest/manifest.json
-    local first
-    first=$(readlink run/latest)
-    wait_for eval '[ "$(readlink run/latest)" != "$first" ] && [ ! -e run/$first ]'
+    wait_for replaced "$(readlink run/latest)"
     stop_now
+}
+
+# Whether checkpoint $1 went when a newer one came.
+replaced() {
+    [ "$(readlink run/latest)" != "$1" ] && [ ! -e "run/$1" ]
 }
 
 @test "SIGINT is a stop like SIGTERM" {
