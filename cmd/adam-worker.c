@@ -163,18 +163,25 @@ static enum run_wish wish(void *self) {
     return RUN_SAVE;
 }
 
+// How far the run is: "epoch 1.25 of 10", or of a stream "48000 images".
+static void show_place(char text[64], const struct run_progress *now) {
+    if (now->epochs > 0)
+        snprintf(text, 64, "epoch %.2f of %g", now->epoch, now->epochs);
+    else
+        snprintf(text, 64, "%llu images", (unsigned long long)now->samples);
+}
+
 static void show(void *self, const struct run_progress *now) {
     struct talker *talker = self;
-    char left[16] = "?";
+    char left[16] = "?", place[64];
     if (!progress_due(&talker->progress))
         return;
+    show_place(place, now);
     if (now->seconds_left >= 0)
         progress_duration(left, now->seconds_left);
-    if (now->epochs > 0)
-        progress_line(&talker->progress,
-                      "epoch %.2f of %g  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
-                      now->epoch, now->epochs, now->loss, now->rate, now->samples_per_s,
-                      100 * now->waiting, now->doing ? now->doing : "left", now->doing ? "" : left);
+    progress_line(&talker->progress, "%s  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
+                  place, now->loss, now->rate, now->samples_per_s, 100 * now->waiting,
+                  now->doing ? now->doing : "left", now->doing ? "" : left);
 }
 
 static void say(void *self, const char *text) {

@@ -150,7 +150,8 @@ static void show_progress(struct run *run, const char *doing) {
     struct run_progress *now = &run->late;
     uint64_t next = loop_next(run->loop);
     now->doing = doing;
-    now->epochs = (double)run->epochs;
+    now->epochs = run->pace.samples > 0 ? (double)run->epochs : 0;
+    now->samples = run->first_samples + loop_sums(run->loop).samples;
     now->epoch = pace_epoch(&run->pace, next);
     now->rate = rate_now(run, next);
     double left = (now->epochs - now->epoch) * (double)run->pace.samples;
@@ -328,6 +329,12 @@ static int stopped(struct run *run, struct error *err) {
                      run->config->checkpoint.epoch, run->config->folder);
 }
 
+// At its end a stream is known to have been one epoch.
+static void measure_stream(struct run *run) {
+    run->pace.samples = run->config->checkpoint.samples;
+    locate(run);
+}
+
 // One stretch and what is due behind it.
 static int stretch(struct run *run, struct error *err) {
     double loss;
@@ -337,7 +344,10 @@ static int stretch(struct run *run, struct error *err) {
     train(run, test_at < save_at ? test_at : save_at);
     if (loop_diverged(run->loop, &loss))
         return diverged(run, loss, err);
-    run->ended = run->number >= run->last || (loop_exhausted(run->loop) && !run->stop);
+    bool exhausted = loop_exhausted(run->loop) && !run->stop;
+    run->ended = run->number >= run->last || exhausted;
+    if (exhausted && !loader_failed(run->loader))
+        measure_stream(run);
     bool test_due = run->number == test_at || run->ended;
     if (run->feed->test && test_due && !run->stop && !loader_failed(run->loader))
         status = test(run, err);

@@ -10,6 +10,7 @@ enum run_wish { RUN_GO_ON, RUN_SAVE, RUN_STOP };
 
 struct run_progress {
     double epoch, epochs; // epochs 0: not known
+    uint64_t samples;     // trained on so far
     double rate;
     double loss; // mean of late
     double samples_per_s;

@@ -122,6 +122,7 @@ END
 @test "a pipe is trained on once; --spool keeps it for more epochs" {
     cat train.idx | adam-worker --model tiny.net --data - --labels train.lab --out once
     [ "$(metrics once done samples)" = 103 ]
+    [ "$(metrics once done epoch)" = 1 ]
     cat train.idx | adam-worker --model tiny.net --data - --labels train.lab --threads 1 \
         --spool spool.arec --epochs 3 --out spooled
     [ "$(metrics spooled done samples)" = 309 ]
