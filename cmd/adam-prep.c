@@ -422,8 +422,9 @@ static int run_sheet(struct session *s, char **operands, int count, struct error
 
 // ---- options ----
 
-static const char *const kinds[] = {"folder", "list", "tar",   "idx",  "cifar10", "cifar100",
-                                    "pnm",    "npy",  "image", "arec", NULL};
+static const char *const kinds[] = {
+    "folder",          "list", "tar", "idx",   "cifar10", "cifar100",
+    "cifar100-coarse", "pnm",  "npy", "image", "arec",    NULL};
 static const char *const outs[] = {"arec", "tar", "folder", "idx", "pnm", "npy", NULL};
 static const char *const label_froms[] = {"parent", "column", "none", NULL};
 static const char *const codecs[] = {"png", "jpeg", "pnm", "raw", NULL};

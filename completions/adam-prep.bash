@@ -13,7 +13,7 @@ _adam_prep() {
     esac
     COMPREPLY=()
     case $command:$before in
-    :--from) offer -W 'folder list tar idx cifar10 cifar100 pnm npy image arec'; return ;;
+    :--from) offer -W 'folder list tar idx cifar10 cifar100 cifar100-coarse pnm npy image arec'; return ;;
     :--files-from) offer -f; return ;;
     :--labels) offer -f; return ;;
     :--label-from) offer -W 'parent column none'; return ;;
@@ -40,7 +40,7 @@ _adam_prep() {
     :--reject) offer -f; return ;;
     :--threads | :-t) return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
-    stat:--from) offer -W 'folder list tar idx cifar10 cifar100 pnm npy image arec'; return ;;
+    stat:--from) offer -W 'folder list tar idx cifar10 cifar100 cifar100-coarse pnm npy image arec'; return ;;
     stat:--files-from) offer -f; return ;;
     stat:--labels) offer -f; return ;;
     stat:--label-from) offer -W 'parent column none'; return ;;
@@ -55,7 +55,7 @@ _adam_prep() {
     sheet:--output | sheet:-o) offer -f; return ;;
     sheet:--seed | sheet:-s) return ;;
     sheet:--cell) return ;;
-    sheet:--from) offer -W 'folder list tar idx cifar10 cifar100 pnm npy image arec'; return ;;
+    sheet:--from) offer -W 'folder list tar idx cifar10 cifar100 cifar100-coarse pnm npy image arec'; return ;;
     sheet:--files-from) offer -f; return ;;
     sheet:--labels) offer -f; return ;;
     sheet:--label-from) offer -W 'parent column none'; return ;;

@@ -235,6 +235,30 @@ static int judge(struct copy *copy, int status, bool fatal, struct error *err) {
     return STATUS_OK;
 }
 
+// Makes the input of copy `i` ready. When it cannot be used none of its copies can;
+// only the first of all is to be reported.
+static int work_input(struct prepare *p, struct transform_scratch *scratch, struct group *g, int i,
+                      struct error *err) {
+    struct copy *copy = &g->copies[i];
+    int status = judge(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
+    if (copy->state == GOOD)
+        return status;
+    copy->state = copy->number == 0 ? BAD : NONE;
+    for (int k = i + 1; k < g->copy_count && g->copies[k].input == copy->input; k++)
+        g->copies[k].state = NONE;
+    return status;
+}
+
+static int work_copy(struct prepare *p, struct transform_scratch *scratch, struct group *g, int i,
+                     struct error *err) {
+    struct copy *copy = &g->copies[i];
+    bool last = i + 1 == g->copy_count || g->copies[i + 1].input != copy->input, fatal;
+    int status =
+        transform_copy(&p->transform, scratch, chain_of(p, copy->part), &g->inputs[copy->input],
+                       (uint64_t)copy->number, last, &copy->out, &fatal, &copy->error);
+    return judge(copy, status, fatal, err);
+}
+
 static int work_group(void *context, int worker, void *slot, struct error *err) {
     struct prepare *p = context;
     struct group *g = slot;
@@ -242,25 +266,12 @@ static int work_group(void *context, int worker, void *slot, struct error *err) 
     int ready = -1, status = STATUS_OK;
     for (int i = 0; i < g->copy_count && !status; i++) {
         struct copy *copy = &g->copies[i];
-        if (copy->state != GOOD)
-            continue;
-        bool first = copy->input != ready, fatal = false;
-        bool last = i + 1 == g->copy_count || g->copies[i + 1].input != copy->input;
-        if (first)
-            status = judge(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
-        if (first && copy->state == BAD) {
-            copy->state = copy->number ? NONE : BAD; // once is enough
-            for (int k = i + 1; k < g->copy_count && g->copies[k].input == copy->input; k++)
-                g->copies[k].state = NONE;
-            continue;
+        if (copy->state == GOOD && copy->input != ready) {
+            status = work_input(p, scratch, g, i, err);
+            ready = copy->input;
         }
-        ready = copy->input;
-        if (!status)
-            status = judge(copy,
-                           transform_copy(&p->transform, scratch, chain_of(p, copy->part),
-                                          &g->inputs[copy->input], (uint64_t)copy->number, last,
-                                          &copy->out, &fatal, &copy->error),
-                           fatal, err);
+        if (copy->state == GOOD && !status)
+            status = work_copy(p, scratch, g, i, err);
     }
     return status;
 }

@@ -71,6 +71,17 @@ END
     [[ "$stderr" = *"photos/ant/broken.jpg: "* ]]
 }
 
+@test "a bad picture is reported once, also when its copies go different ways" {
+    make_photos
+    echo x >photos/ant/1b.jpg
+    for threads in 1 4; do
+        run_status 1 adam-prep photos/ -c 23 --ops 'rotate 9' -t $threads --reject bad$threads.tsv -o $threads.arec
+        [[ "$stderr" = *"17 in, 368 out, 1 skipped"* ]]
+        [ "$(wc -l <bad$threads.tsv)" -eq 1 ]
+    done
+    cmp 1.arec 4.arec
+}
+
 @test "nothing usable is an error, not an empty success" {
     mkdir -p photos/ant
     echo x >photos/ant/a.jpg
@@ -105,6 +116,15 @@ END
     # 43 pixels and more are 2 bees and 5 cows.
     [ "$(stat_of x.arec .samples)" -eq 7 ]
     [ "$(wc -l <bad.tsv)" -eq 9 ]
+}
+
+@test "a result that the kind of output cannot hold ends the run, with the reason" {
+    make_photos
+    run_status 65 adam-prep photos/ --ops 'scale 1/255' -o x.tar
+    [[ "$stderr" = *"photos/ant/0.jpg: "*floats* ]]
+    run_status 65 adam-prep photos/ -o x.npy
+    [[ "$stderr" = *"all have one shape"* ]]
+    [ "$(ls -d photos x.* 2>/dev/null)" = photos ]
 }
 
 @test "a tar whose key comes back names tar, member and offset" {

@@ -221,6 +221,44 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     [ -z "$output" ]
 }
 
+@test "as many threads work as are asked for" {
+    mkfifo in
+    start adam-prep --from arec in -t 5 --ops 'rotate 5' -o x.arec
+    # One reads, one writes, five work.
+    wait_for sh -c "[ \$(ls /proc/$pid/task | wc -l) -eq 7 ]"
+    adam-prep draw 100 -q -o - >in
+    wait_end
+    [ "$status" -eq 0 ]
+}
+
+@test "who does not read holds up the reading: back-pressure through the whole program" {
+    python - <<'END'
+import os
+import select
+import subprocess
+
+picture = b"P5 100 100 255\n" + bytes(10000)
+prep = subprocess.Popen(["adam-prep", "-", "-q", "-t", "2", "--ops", "invert", "--to", "pnm", "-o", "-"],
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+os.set_blocking(prep.stdin.fileno(), False)
+taken = 0
+while taken < 50_000_000 and select.select([], [prep.stdin], [], 3)[1]:
+    try:
+        taken += os.write(prep.stdin.fileno(), picture[taken % len(picture):])
+    except BlockingIOError:
+        pass
+print(taken)
+# Pipes hold 64 KiB each; 6 groups of 7 pictures are under way, and one is being read.
+assert taken < 5_000_000, taken
+# It goes on when its output is read.
+os.set_blocking(prep.stdin.fileno(), True)
+rest = picture[taken % len(picture):] if taken % len(picture) else b""
+out, _ = prep.communicate(rest)
+assert len(out) == (taken + len(rest)) // len(picture) * len(picture), (len(out), taken)
+assert prep.returncode == 0
+END
+}
+
 @test "memory does not grow with the stream" {
     if [ -n "$SAN" ]; then skip "a sanitizer has memory of its own"; fi
     peak() {
