@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/mem.h"
-#include "data/reject.h"
+#include "prep/reject.h"
 #include "report/results.h"
 #include "store/textfile.h"
 #include "train/checkpoint.h"

@@ -6,8 +6,8 @@
 
 #include "core/mem.h"
 #include "core/random.h"
-#include "data/arec_index.h"
-#include "data/source_kind.h"
+#include "sample/arec_index.h"
+#include "sample/source_kind.h"
 #include "store/crc.h"
 #include "store/map.h"
 

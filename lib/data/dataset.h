@@ -2,7 +2,7 @@
 #ifndef ADAM_DATA_DATASET_H
 #define ADAM_DATA_DATASET_H
 
-#include "data/source.h"
+#include "sample/source.h"
 
 struct dataset; // immutable after opening: shared by threads
 

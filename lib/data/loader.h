@@ -7,7 +7,7 @@
 #define ADAM_DATA_LOADER_H
 
 #include "data/dataset.h"
-#include "data/ops.h"
+#include "ops/ops.h"
 
 // n samples of channels x height x width floats each, one behind the other,
 // ready for net_forward. Owned by the loader; the taker's until given back.

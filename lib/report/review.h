@@ -3,7 +3,7 @@
 #ifndef ADAM_REPORT_REVIEW_H
 #define ADAM_REPORT_REVIEW_H
 
-#include "data/source.h"
+#include "sample/source.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "core/json.h"
-#include "data/sample.h"
+#include "sample/sample.h"
 #include "train/optimizer.h"
 
 // Everything a run needs to go on, and everything adam-eval needs to predict.

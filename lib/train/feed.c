@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "data/sink.h"
+#include "sample/sink.h"
 #include "train/model_ops.h"
 
 enum {

@@ -2,8 +2,8 @@
 #ifndef ADAM_TRAIN_MODEL_OPS_H
 #define ADAM_TRAIN_MODEL_OPS_H
 
-#include "data/ops.h"
 #include "model/model.h"
+#include "ops/ops.h"
 
 // Parses the input's `ops`, which may not draw random numbers. A mistake is shown
 // in its place in the model's text, STATUS_DATA. Freed with ops_free.

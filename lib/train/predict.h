@@ -3,9 +3,9 @@
 #ifndef ADAM_TRAIN_PREDICT_H
 #define ADAM_TRAIN_PREDICT_H
 
-#include "data/ops.h"
-#include "data/source.h"
 #include "model/net.h"
+#include "ops/ops.h"
+#include "sample/source.h"
 #include "train/evaluate.h"
 
 // The class names of a model with `count` outputs: those given, then numbers for

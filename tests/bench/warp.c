@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/random.h"
 #include "data/input.h"
-#include "data/ops.h"
+#include "ops/ops.h"
 
 enum { PICTURES = 64, SIDE = 256, RESULT = 224 };
 

@@ -2,7 +2,7 @@
 // but a CRC-32 are rare, so the last byte chooses to set the CRC-32s right.
 #include "source_input.h"
 
-#include "data/arec.h"
+#include "sample/arec.h"
 #include "store/crc.h"
 
 static void put32(uint8_t *bytes, uint32_t value) {

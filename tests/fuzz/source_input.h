@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "data/dataset.h"
-#include "data/source.h"
+#include "sample/source.h"
 
 #define INPUT_PATH 64
 

@@ -2,7 +2,7 @@
 // OPERATION PARAMETER VALUE"; or, given chains, whether each is accepted.
 #include <stdio.h>
 
-#include "data/ops.h"
+#include "ops/ops.h"
 
 static void list(void) {
     size_t count;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/random.h"
-#include "data/sink.h"
-#include "data/source.h"
+#include "sample/sink.h"
+#include "sample/source.h"
 
 #define SCRATCH_PATH 512
 

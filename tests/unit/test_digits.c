@@ -3,7 +3,7 @@
 
 #include "../helper/tap.h"
 #include "core/random.h"
-#include "data/digits.h"
+#include "prep/digits.h"
 
 static uint64_t hash_of(uint64_t seed, uint64_t index, int size) {
     struct image image = {0};

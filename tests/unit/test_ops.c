@@ -6,7 +6,7 @@
 
 #include "../helper/tap.h"
 #include "core/random.h"
-#include "data/op.h"
+#include "ops/op.h"
 
 static const double RADIANS = 3.14159265358979323846 / 180;
 

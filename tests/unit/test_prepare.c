@@ -5,11 +5,11 @@
 
 #include "../helper/tap.h"
 #include "core/random.h"
-#include "data/copies.h"
-#include "data/packed.h"
-#include "data/reject.h"
-#include "data/shuffle.h"
-#include "data/split.h"
+#include "prep/copies.h"
+#include "prep/reject.h"
+#include "prep/shuffle.h"
+#include "prep/split.h"
+#include "sample/packed.h"
 
 static void test_split(struct tap *tap) {
     TEST(tap, "a split takes the shares it is told, and leaves the rest", {

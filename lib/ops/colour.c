@@ -1,0 +1,202 @@
+// Operations that change values where they are. On bytes the full range is 255,
+// and results are rounded and kept within it; on floats it is 1, without bounds.
+#include "image/noise.h"
+#include "ops/op.h"
+
+static uint8_t byte_of(double v) {
+    v = v > 0 ? v : 0;
+    v = v < 255 ? v : 255;
+    return (uint8_t)(int)(v + 0.5);
+}
+
+// Waits behind what waits, as a table: table[v] = scale * v + offset, rounded.
+static void wait_bytes(struct canvas *canvas, double scale, double offset) {
+    struct point *point = &canvas->point;
+    for (int v = 0; v < 256; v++) {
+        int before = point->mapped ? point->table[v] : v;
+        point->table[v] = byte_of(scale * before + offset);
+    }
+    point->mapped = true;
+}
+
+// Every value becomes scale * v + offset * full range.
+static int change(struct canvas *canvas, double scale, double offset, struct error *err) {
+    if (canvas_type(canvas) == PIXEL_U8) {
+        wait_bytes(canvas, scale, offset * 255);
+        return STATUS_OK;
+    }
+    int status = canvas_settle(canvas, err);
+    size_t n = status ? 0 : image_values(canvas->image);
+    for (size_t i = 0; i < n; i++)
+        canvas->image->f32[i] = (float)scale * canvas->image->f32[i] + (float)offset;
+    return status;
+}
+
+static int brightness_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                            struct error *err) {
+    return change(canvas, op_draw(&op->values[0], random), 0, err);
+}
+
+const struct op_code op_brightness = {brightness_apply, NULL};
+
+static int invert_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                        struct error *err) {
+    (void)op, (void)random;
+    return change(canvas, -1, 1, err);
+}
+
+const struct op_code op_invert = {invert_apply, NULL};
+
+// Luma of ITU-R BT.601, as in JPEG; in 16 bits behind the point for bytes.
+static int luma_u8(const uint8_t *p) {
+    return (19595 * p[0] + 38470 * p[1] + 7471 * p[2] + 32768) >> 16;
+}
+
+static float luma_f32(const float *p) {
+    return 0.299f * p[0] + 0.587f * p[1] + 0.114f * p[2];
+}
+
+// The mean over the picture: of luma when it has three channels, else of all values.
+static double mean_of(const struct image *image) {
+    size_t pixels = (size_t)image->width * (size_t)image->height;
+    size_t n = image->channels == 3 ? pixels : image_values(image);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (image->type == PIXEL_U8)
+            sum += image->channels == 3 ? luma_u8(image->u8 + 3 * i) : image->u8[i];
+        else
+            sum += (double)(image->channels == 3 ? luma_f32(image->f32 + 3 * i) : image->f32[i]);
+    return sum / (double)n;
+}
+
+static int contrast_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                          struct error *err) {
+    double factor = op_draw(&op->values[0], random);
+    int status = canvas_settle(canvas, err);
+    if (status)
+        return status;
+    double full = canvas->image->type == PIXEL_U8 ? 255 : 1;
+    return change(canvas, factor, (1 - factor) * mean_of(canvas->image) / full, err);
+}
+
+const struct op_code op_contrast = {contrast_apply, NULL};
+
+static int saturation_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                            struct error *err) {
+    double factor = op_draw(&op->values[0], random);
+    int status = canvas_settle(canvas, err);
+    struct image *image = canvas->image;
+    if (status || image->channels != 3)
+        return status;
+    size_t n = image_values(image);
+    for (size_t i = 0; i < n; i += 3)
+        if (image->type == PIXEL_U8) {
+            uint8_t *p = image->u8 + i;
+            double gray = (1 - factor) * luma_u8(p);
+            for (int c = 0; c < 3; c++)
+                p[c] = byte_of(gray + factor * p[c]);
+        } else {
+            float *p = image->f32 + i, gray = (float)(1 - factor) * luma_f32(p);
+            for (int c = 0; c < 3; c++)
+                p[c] = gray + (float)factor * p[c];
+        }
+    return STATUS_OK;
+}
+
+const struct op_code op_saturation = {saturation_apply, NULL};
+
+// With a probability below 1 all pictures must keep one shape, so the channels
+// stay and become equal.
+static bool gray_keeps_channels(const struct op *op) {
+    return op->probability < 1;
+}
+
+static bool gray_shape(const struct op *op, int *width, int *height, int *channels) {
+    (void)width, (void)height;
+    if (*channels != 1 && *channels != 3)
+        return false;
+    if (!gray_keeps_channels(op))
+        *channels = 1;
+    return true;
+}
+
+static void gray_pixels(struct image *image, int channels) {
+    size_t n = (size_t)image->width * (size_t)image->height;
+    for (size_t i = 0; i < n; i++)
+        if (image->type == PIXEL_U8) {
+            int gray = luma_u8(image->u8 + 3 * i);
+            for (int c = 0; c < channels; c++)
+                image->u8[i * (size_t)channels + (size_t)c] = (uint8_t)gray;
+        } else {
+            float gray = luma_f32(image->f32 + 3 * i);
+            for (int c = 0; c < channels; c++)
+                image->f32[i * (size_t)channels + (size_t)c] = gray;
+        }
+    image->channels = channels;
+}
+
+static int gray_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                      struct error *err) {
+    (void)random;
+    int channels = canvas->image->channels;
+    if (channels == 1)
+        return STATUS_OK;
+    if (channels != 3)
+        return error_set(err, STATUS_DATA, "gray: a picture of %d channels has no gray", channels);
+    int status = canvas_settle(canvas, err);
+    if (!status)
+        gray_pixels(canvas->image, gray_keeps_channels(op) ? 3 : 1);
+    return status;
+}
+
+const struct op_code op_gray = {gray_apply, gray_shape};
+
+static int noise_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                       struct error *err) {
+    double deviation = op_draw(&op->values[0], random);
+    int status = canvas_settle(canvas, err);
+    if (!status)
+        image_noise(canvas->image, deviation, random);
+    return status;
+}
+
+const struct op_code op_noise = {noise_apply, NULL};
+
+static void blank_row(struct image *image, int left, int right, int y, float fill) {
+    size_t channels = (size_t)image->channels;
+    size_t row = (size_t)y * (size_t)image->width * channels;
+    for (size_t i = row + (size_t)left * channels; i < row + (size_t)right * channels; i++)
+        if (image->type == PIXEL_U8)
+            image->u8[i] = byte_of((double)fill);
+        else
+            image->f32[i] = fill;
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+// "we randomly select a pixel coordinate within the image as a center point and
+//  then place the cutout mask around that location [...] allowing for part of
+//  the mask to lie outside the borders of the image" (DeVries and Taylor 2017)
+static int cutout_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                        struct error *err) {
+    const struct op_value *size = &op->values[CUTOUT_SIZE];
+    int status = canvas_settle(canvas, err);
+    struct image *image = canvas->image;
+    for (int i = 0; !status && i < (int)op->values[CUTOUT_COUNT].low; i++) {
+        int left = (int)random_below(random, (uint32_t)image->width) - size->width / 2;
+        int top = (int)random_below(random, (uint32_t)image->height) - size->height / 2;
+        int right = smaller(left + size->width, image->width);
+        int bottom = smaller(top + size->height, image->height);
+        for (int y = larger(top, 0); y < bottom; y++)
+            blank_row(image, larger(left, 0), right, y, (float)op->values[CUTOUT_FILL].low);
+    }
+    return status;
+}
+
+const struct op_code op_cutout = {cutout_apply, NULL};

@@ -1,0 +1,228 @@
+#include "prep/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "core/text.h"
+#include "prep/park.h"
+#include "sample/packed.h"
+
+// An input whose samples are kept because it can be read only once.
+struct kept {
+    bool kept;
+    uint64_t from, to;
+};
+
+struct inputs {
+    struct inputs_config config;
+    struct classes *classes; // the caller's
+    struct classes own;      // those of the sources, when they are filtered or renumbered
+    bool fixed;              // `classes` does not grow
+    size_t at, count;        // inputs
+    struct source *source;   // the input that is being read, or
+    bool replaying;          // what was kept of it
+    struct park_reader reader;
+    bool second; // pass
+    struct park *park;
+    struct kept *kept;
+    int64_t taken;
+};
+
+static const char *path_of(const struct inputs *inputs, size_t input) {
+    return input < inputs->config.path_count ? inputs->config.paths[input]
+                                             : inputs->config.files_from;
+}
+
+// Only files and folders give the same twice.
+static bool readable_again(const char *path) {
+    struct stat info;
+    return strcmp(path, "-") != 0 && stat(path, &info) == 0 &&
+           (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
+}
+
+int inputs_open(struct inputs **out, const struct inputs_config *config, struct classes *classes,
+                struct error *err) {
+    struct inputs *inputs = mem_zeroed(1, sizeof *inputs);
+    if (!inputs)
+        return error_nomem(err);
+    *inputs = (struct inputs){.config = *config,
+                              .classes = classes,
+                              .fixed = classes->count > 0,
+                              .count = config->path_count + (config->files_from != NULL)};
+    inputs->kept = mem_zeroed(inputs->count, sizeof *inputs->kept);
+    int status = inputs->kept ? STATUS_OK : error_nomem(err);
+    for (size_t i = 0; config->twice && i < inputs->count && !status; i++) {
+        inputs->kept[i].kept = !readable_again(path_of(inputs, i));
+        if (inputs->kept[i].kept && !inputs->park)
+            status = park_open(&inputs->park, err);
+    }
+    if (status)
+        inputs_close(inputs);
+    else
+        *out = inputs;
+    return status;
+}
+
+const char *inputs_kind(const struct inputs *inputs) {
+    return inputs->source ? source_kind(inputs->source) : "";
+}
+
+static void close_input(struct inputs *inputs) {
+    source_close(inputs->source);
+    inputs->source = NULL;
+    park_reader_free(&inputs->reader);
+    inputs->replaying = false;
+}
+
+void inputs_close(struct inputs *inputs) {
+    if (!inputs)
+        return;
+    close_input(inputs);
+    park_close(inputs->park);
+    classes_free(&inputs->own);
+    free(inputs->kept);
+    free(inputs);
+}
+
+static struct classes *source_classes(struct inputs *inputs) {
+    return inputs->fixed || inputs->config.only_count ? &inputs->own : inputs->classes;
+}
+
+static int open_input(struct inputs *inputs, struct error *err) {
+    struct kept *kept = &inputs->kept[inputs->at];
+    if (inputs->second && kept->kept) {
+        inputs->replaying = true;
+        return park_read(&inputs->reader, inputs->park, kept->from, kept->to, 1 << 16, err);
+    }
+    if (kept->kept)
+        kept->from = park_end(inputs->park);
+    const char *path = path_of(inputs, inputs->at);
+    const struct source_options *options = &inputs->config.source;
+    return inputs->at < inputs->config.path_count
+               ? source_open(&inputs->source, path, options, source_classes(inputs), err)
+               : source_open_list(&inputs->source, path, options, source_classes(inputs), err);
+}
+
+// A kept sample is the reason why it is bad (empty: it is good), a zero byte, and
+// the packed sample.
+static int keep(struct inputs *inputs, const struct sample *sample, const char *reason,
+                struct error *err) {
+    struct kept *kept = &inputs->kept[inputs->at];
+    size_t first = strlen(reason) + 1, size = first + packed_size(sample);
+    uint8_t *piece = mem_array(size, 1);
+    if (!piece)
+        return error_nomem(err);
+    memcpy(piece, reason, first);
+    packed_write(piece + first, sample);
+    int status = park_put(inputs->park, piece, size, err);
+    free(piece);
+    kept->to = park_end(inputs->park);
+    return status;
+}
+
+static int replay(struct inputs *inputs, struct sample *sample, bool *more, struct error *err) {
+    int status = park_next(&inputs->reader, more, err);
+    if (status || !*more)
+        return status;
+    const char *reason = (const char *)inputs->reader.piece;
+    size_t first = strnlen(reason, inputs->reader.size) + 1;
+    if (first > inputs->reader.size)
+        return error_set(err, STATUS_IO, "a temporary file is damaged");
+    status = packed_read(sample, inputs->reader.piece + first, inputs->reader.size - first, err);
+    if (!status && *reason)
+        status = error_set(err, STATUS_SKIPPED, "%s", reason);
+    return status;
+}
+
+// The next sample of the current input, kept when it must be.
+static int next_of_input(struct inputs *inputs, struct sample *sample, bool *more,
+                         struct error *err) {
+    if (inputs->replaying)
+        return replay(inputs, sample, more, err);
+    int status = source_next(inputs->source, sample, more, err);
+    bool bad = status == STATUS_SKIPPED, good = !status && *more;
+    if (inputs->kept[inputs->at].kept && (bad || good)) {
+        int kept = keep(inputs, sample, bad ? err->text : "", err);
+        status = kept ? kept : status;
+    }
+    return status;
+}
+
+static bool wanted(const struct inputs *inputs, const char *name) {
+    for (size_t i = 0; i < inputs->config.only_count; i++)
+        if (!strcmp(inputs->config.only[i], name))
+            return true;
+    return inputs->config.only_count == 0;
+}
+
+static int fixed_label(const struct inputs *inputs, const char *name, int *label,
+                       struct error *err) {
+    int64_t line;
+    *label = classes_find(inputs->classes, name);
+    if (*label < 0 && text_integer(name, strlen(name), &line) && line >= 0 &&
+        line < inputs->classes->count)
+        *label = (int)line;
+    if (*label < 0)
+        return error_set(err, STATUS_SKIPPED, "class '%s' is not one of those given", name);
+    return STATUS_OK;
+}
+
+// From the sources' classes to the caller's. *use is false for a class that is not wanted.
+static int relabel(struct inputs *inputs, struct sample *sample, bool *use, struct error *err) {
+    if (source_classes(inputs) == inputs->classes) {
+        *use = true;
+        return STATUS_OK;
+    }
+    if (sample->label < 0 || sample->label >= inputs->own.count) {
+        *use = inputs->config.only_count == 0;
+        return STATUS_OK;
+    }
+    const char *name = inputs->own.names[sample->label];
+    int label = LABEL_NONE;
+    int status = inputs->fixed ? fixed_label(inputs, name, &label, err) : STATUS_OK;
+    *use = wanted(inputs, name) || (label >= 0 && wanted(inputs, inputs->classes->names[label]));
+    if (!*use)
+        return STATUS_OK;
+    if (!inputs->fixed)
+        status = classes_label(inputs->classes, name, &label, err);
+    sample->label = label;
+    return status;
+}
+
+int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct error *err) {
+    *more = true;
+    for (;;) {
+        if (inputs->at == inputs->count ||
+            (inputs->config.limit && inputs->taken == inputs->config.limit)) {
+            *more = false;
+            return STATUS_OK;
+        }
+        int status = inputs->source || inputs->replaying ? STATUS_OK : open_input(inputs, err);
+        bool again = true, use = true;
+        if (!status)
+            status = next_of_input(inputs, sample, &again, err);
+        if (status)
+            return status;
+        if (!again) {
+            close_input(inputs);
+            inputs->at++;
+            continue;
+        }
+        status = relabel(inputs, sample, &use, err);
+        if (use) {
+            inputs->taken += !status;
+            return status;
+        }
+    }
+}
+
+int inputs_rewind(struct inputs *inputs, struct error *err) {
+    if (inputs->second)
+        return error_set(err, STATUS_BUG, "a inputs is rewound twice");
+    close_input(inputs);
+    inputs->second = true;
+    inputs->at = 0, inputs->taken = 0;
+    return STATUS_OK;
+}

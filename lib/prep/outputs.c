@@ -1,0 +1,158 @@
+#include "prep/outputs.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+struct part {
+    struct sink *sink;
+    int64_t in_shard, shard;
+};
+
+struct outputs {
+    struct outputs_options options;
+    const struct classes *classes;
+    struct part parts[SPLIT_PARTS];
+};
+
+// Finds the place of a shard's number, "%d" or "%06d"; false when there is none.
+static bool shard_place(const char *path, size_t *at, size_t *length, int *width) {
+    const char *percent = strchr(path, '%');
+    if (!percent)
+        return false;
+    const char *p = percent + 1;
+    bool zero = *p == '0';
+    *width = 0;
+    while (isdigit((unsigned char)*p) && *width < 20)
+        *width = *width * 10 + *p++ - '0';
+    if (*p != 'd' || *width > 20 || (*width && !zero))
+        return false;
+    *at = (size_t)(percent - path), *length = (size_t)(p + 1 - percent);
+    return true;
+}
+
+static char *shard_path(const char *path, int64_t shard) {
+    size_t at, length;
+    int width;
+    if (!shard_place(path, &at, &length, &width))
+        return mem_string(path);
+    char *result = NULL;
+    if (asprintf(&result, "%.*s%0*lld%s", (int)at, path, width, (long long)shard,
+                 path + at + length) < 0)
+        return NULL;
+    return result;
+}
+
+// The path of a part's shard, from a pattern. NULL stays NULL.
+static int name_of(char **out, const struct outputs *o, int part, const char *pattern,
+                   struct error *err) {
+    *out = NULL;
+    if (!pattern)
+        return STATUS_OK;
+    char *of_part = split_path(o->options.split, part, pattern);
+    if (!of_part)
+        return error_nomem(err);
+    *out = o->options.max_count ? shard_path(of_part, o->parts[part].shard) : mem_string(of_part);
+    free(of_part);
+    return *out ? STATUS_OK : error_nomem(err);
+}
+
+static int open_sink(struct outputs *o, int part, struct error *err) {
+    struct sink_options options = o->options.sink;
+    char *path, *labels = NULL;
+    int status = name_of(&path, o, part, o->options.path, err);
+    if (!status)
+        status = name_of(&labels, o, part, o->options.sink.labels_out, err);
+    options.labels_out = labels;
+    if (!status)
+        status = sink_open(&o->parts[part].sink, path, &options, o->classes, err);
+    free(path);
+    free(labels);
+    return status;
+}
+
+static int check_names(const struct outputs_options *options, struct error *err) {
+    size_t at, length;
+    int width;
+    bool shards = shard_place(options->path, &at, &length, &width);
+    if (options->max_count && !shards)
+        return error_set(err, STATUS_USAGE,
+                         "--max-count: '%s' has no %%06d for the number of the "
+                         "shard",
+                         options->path);
+    if (!strcmp(options->path, "-") && options->split->count > 1)
+        return error_set(err, STATUS_USAGE,
+                         "--split needs a file for each part, not standard "
+                         "output");
+    return STATUS_OK;
+}
+
+int outputs_open(struct outputs **out, const struct outputs_options *options,
+                 const struct classes *classes, struct error *err) {
+    int status = check_names(options, err);
+    if (status)
+        return status;
+    struct outputs *o = mem_zeroed(1, sizeof *o);
+    if (!o)
+        return error_nomem(err);
+    o->options = *options, o->classes = classes;
+    for (int part = 0; part < options->split->count && !status; part++)
+        status = open_sink(o, part, err);
+    if (status)
+        outputs_abort(o);
+    else
+        *out = o;
+    return status;
+}
+
+static int next_shard(struct outputs *o, struct part *part, struct error *err) {
+    struct sink *full = part->sink;
+    part->sink = NULL;
+    int status = sink_close(full, err);
+    if (status)
+        return status;
+    part->in_shard = 0, part->shard++;
+    return open_sink(o, (int)(part - o->parts), err);
+}
+
+int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err) {
+    struct part *p = &outputs->parts[part];
+    if (outputs->options.max_count && p->in_shard == outputs->options.max_count) {
+        int status = next_shard(outputs, p, err);
+        if (status)
+            return status;
+    }
+    p->in_shard++;
+    return sink_put(p->sink, sample, err);
+}
+
+enum codec outputs_codec(const struct outputs *outputs) {
+    return sink_codec(outputs->parts[0].sink);
+}
+
+bool outputs_keep(const struct outputs *outputs, enum codec codec) {
+    return sink_keeps(outputs->parts[0].sink, codec);
+}
+
+int outputs_close(struct outputs *outputs, struct error *err) {
+    int status = STATUS_OK;
+    for (int part = 0; part < outputs->options.split->count && !status; part++) {
+        struct sink *sink = outputs->parts[part].sink;
+        outputs->parts[part].sink = NULL;
+        status = sink_close(sink, err);
+    }
+    outputs_abort(outputs);
+    return status;
+}
+
+void outputs_abort(struct outputs *outputs) {
+    if (!outputs)
+        return;
+    for (int part = 0; part < SPLIT_PARTS; part++)
+        if (outputs->parts[part].sink)
+            sink_abort(outputs->parts[part].sink);
+    free(outputs);
+}

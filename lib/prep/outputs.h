@@ -1,0 +1,35 @@
+// The sinks of one run: one for each part of a split, cut into shards when so
+// many samples are in one.
+#ifndef ADAM_PREP_OUTPUTS_H
+#define ADAM_PREP_OUTPUTS_H
+
+#include "prep/split.h"
+#include "sample/sink.h"
+
+struct outputs; // belongs to one thread
+
+struct outputs_options {
+    const char *path; // with %d or %06d where shards are wanted
+    const struct split *split;
+    struct sink_options sink; // labels_out names like path
+    int64_t max_count;        // samples in a shard; 0: no shards
+};
+
+// Opens the first sink of every part, so that what cannot be created is known
+// at once. Everything pointed to outlives it. STATUS_USAGE, and as sink_open.
+int outputs_open(struct outputs **out, const struct outputs_options *options,
+                 const struct classes *classes, struct error *err);
+
+int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err);
+
+// The codec in which samples should come, or CODEC_NONE for pixels; and whether
+// a sample in `codec` is kept as it is.
+enum codec outputs_codec(const struct outputs *outputs);
+bool outputs_keep(const struct outputs *outputs, enum codec codec);
+
+// Puts all in place; frees in any case.
+int outputs_close(struct outputs *outputs, struct error *err);
+// Removes what was begun and not complete; frees.
+void outputs_abort(struct outputs *outputs);
+
+#endif

@@ -1,0 +1,21 @@
+// The list of samples that could not be used: a line each, path, tab, reason.
+// A tab, newline, carriage return or backslash in them is written \t \n \r \\,
+// and any other control character \x and two hexadecimal digits.
+#ifndef ADAM_PREP_REJECT_H
+#define ADAM_PREP_REJECT_H
+
+#include "core/error.h"
+
+// A text as the list has it, also fit for a terminal. Freed with free(); NULL when
+// out of memory.
+char *reject_escaped(const char *text);
+
+struct reject; // belongs to one thread
+
+// STATUS_CANTCREATE. A file that exists is written anew.
+int reject_open(struct reject **out, const char *path, struct error *err);
+// Each line is in the file when this returns. STATUS_IO.
+int reject_put(struct reject *reject, const char *path, const char *reason, struct error *err);
+int reject_close(struct reject *reject, struct error *err);
+
+#endif

@@ -1,0 +1,96 @@
+#include "prep/split.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/random.h"
+#include "core/text.h"
+
+static int parse_part(struct split *split, const char *text, size_t length, struct error *err) {
+    const char *equals = memchr(text, '=', length);
+    size_t name = equals ? (size_t)(equals - text) : length;
+    double share = 0;
+    if (!equals || !text_real(equals + 1, length - name - 1, &share) || share <= 0 || share >= 1)
+        return error_set(err, STATUS_USAGE,
+                         "--split: '%.*s' is not NAME=SHARE with a share "
+                         "between 0 and 1",
+                         (int)length, text);
+    if (!name || name >= SPLIT_NAME || memchr(text, '/', name) || text[0] == '.')
+        return error_set(err, STATUS_USAGE, "--split: '%.*s' cannot be the name of a part",
+                         (int)name, text);
+    if (split->count == SPLIT_PARTS)
+        return error_set(err, STATUS_USAGE, "--split: more than %d parts", SPLIT_PARTS - 1);
+    struct split_part *part = &split->parts[split->count];
+    snprintf(part->name, sizeof part->name, "%.*s", (int)name, text);
+    part->share = share;
+    for (int i = 0; i < split->count; i++)
+        if (!strcmp(split->parts[i].name, part->name))
+            return error_set(err, STATUS_USAGE, "--split: part '%s' is there already", part->name);
+    split->parts[0].share -= share;
+    split->count++;
+    return STATUS_OK;
+}
+
+int split_parse(struct split *split, const char *text, struct error *err) {
+    *split = (struct split){.count = 1, .parts = {{.name = "train", .share = 1}}};
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        int status = parse_part(split, text, length, err);
+        if (status)
+            return status;
+        text += length + (text[length] != 0);
+    }
+    if (split->parts[0].share <= 0)
+        return error_set(err, STATUS_USAGE, "--split: the shares leave nothing for training");
+    return STATUS_OK;
+}
+
+int split_of(const struct split *split, const char *key) {
+    if (split->count == 1)
+        return 0;
+    double place = (double)(hash_bytes(key, strlen(key)) >> 11) * 0x1p-53;
+    for (int part = 1; part < split->count; part++) {
+        if (place < split->parts[part].share)
+            return part;
+        place -= split->parts[part].share;
+    }
+    return 0;
+}
+
+// Where "-NAME" goes in: before the extension of the last name in the path, and
+// before that of what is compressed.
+static size_t insertion(const char *path) {
+    static const char *const compressed[] = {".gz", ".zst", ".xz"};
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (path[length] == '/')
+        return length;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *idx = strstr(base, "-idx");
+    if (idx && idx > base)
+        return (size_t)(idx - path);
+    const char *dot = strrchr(base, '.');
+    for (size_t i = 0; dot && i < sizeof compressed / sizeof *compressed; i++)
+        if (!strcmp(dot, compressed[i])) {
+            const char *inner = memrchr(base, '.', (size_t)(dot - base));
+            dot = inner ? inner : dot;
+            break;
+        }
+    return dot && dot > base ? (size_t)(dot - path) : length;
+}
+
+char *split_path(const struct split *split, int part, const char *path) {
+    static const char placeholder[] = "{split}";
+    const char *name = split->parts[part].name, *found = strstr(path, placeholder);
+    if (!found && part == 0)
+        return mem_string(path);
+    size_t at = found ? (size_t)(found - path) : insertion(path);
+    const char *rest = path + at + (found ? sizeof placeholder - 1 : 0);
+    char *result = NULL;
+    if (asprintf(&result, "%.*s%s%s%s", (int)at, path, found ? "" : "-", name, rest) < 0)
+        return NULL;
+    return result;
+}

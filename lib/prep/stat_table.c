@@ -1,0 +1,107 @@
+#include "prep/stat_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/json.h"
+
+// ---- text ----
+
+static void put_count(FILE *to, const char *name, uint64_t count) {
+    fprintf(to, "%-10s %llu\n", name, (unsigned long long)count);
+}
+
+static void put_range(FILE *to, const char *name, const int range[2]) {
+    if (range[0] == range[1])
+        fprintf(to, "%-10s %d\n", name, range[0]);
+    else
+        fprintf(to, "%-10s %d to %d\n", name, range[0], range[1]);
+}
+
+static void put_reals(FILE *to, const char *name, const double *values, int count) {
+    fprintf(to, "%-10s", name);
+    for (int i = 0; i < count; i++)
+        fprintf(to, " %.4f", values[i]);
+    putc('\n', to);
+}
+
+static void put_table(FILE *to, const struct statistics *st, const char *ops) {
+    fprintf(to, "%-10s %s\n", "kind", st->kind);
+    put_count(to, "samples", st->samples);
+    put_count(to, "bytes", st->bytes);
+    if (st->unlabelled)
+        put_count(to, "unlabelled", st->unlabelled);
+    if (st->damaged)
+        put_count(to, "damaged", st->damaged);
+    put_range(to, "channels", st->channels);
+    put_range(to, "height", st->height);
+    put_range(to, "width", st->width);
+    if (st->moments) {
+        put_reals(to, "mean", st->mean, st->moments);
+        put_reals(to, "deviation", st->deviation, st->moments);
+        fprintf(to, "%-10s %s\n", "ops", ops);
+    }
+    put_count(to, "classes", (uint64_t)st->classes.count);
+    for (int i = 0; i < st->classes.count; i++)
+        fprintf(to, "%10d %10llu  %s\n", i, (unsigned long long)st->counts[i],
+                st->classes.names[i]);
+}
+
+int stat_table_text(char **text, const struct statistics *statistics, struct error *err) {
+    size_t size;
+    char *ops = statistics_ops(statistics);
+    *text = NULL;
+    FILE *to = ops || !statistics->moments ? open_memstream(text, &size) : NULL;
+    if (to)
+        put_table(to, statistics, ops);
+    free(ops);
+    if (to && !fclose(to))
+        return STATUS_OK;
+    free(*text);
+    return error_nomem(err);
+}
+
+// ---- JSON ----
+
+static json_t *json_range(const int range[2]) {
+    return json_pack("{s:i, s:i}", "min", range[0], "max", range[1]);
+}
+
+static json_t *json_reals(const double *values, int count) {
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(array, json_real(values[i]));
+    return array;
+}
+
+static json_t *json_classes(const struct statistics *st) {
+    json_t *array = json_array();
+    int failed = 0;
+    for (int i = 0; i < st->classes.count && !failed; i++)
+        failed = json_array_append_new(array, json_pack("{s:i, s:s, s:I}", "label", i, "name",
+                                                        st->classes.names[i], "samples",
+                                                        (json_int_t)st->counts[i]));
+    if (!failed)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+int stat_table_json(char **text, const struct statistics *st, struct error *err) {
+    char *ops = statistics_ops(st);
+    json_t *value =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?}", "kind", st->kind,
+                  "samples", (json_int_t)st->samples, "unlabelled", (json_int_t)st->unlabelled,
+                  "damaged", (json_int_t)st->damaged, "bytes", (json_int_t)st->bytes, "width",
+                  json_range(st->width), "height", json_range(st->height), "channels",
+                  json_range(st->channels), "mean", json_reals(st->mean, st->moments), "deviation",
+                  json_reals(st->deviation, st->moments), "classes", json_classes(st), "ops", ops);
+    char *line = value ? json_line(value) : NULL;
+    json_decref(value);
+    free(ops);
+    if (!line)
+        return error_set(err, STATUS_DATA, "a class name is not UTF-8, so JSON cannot hold it");
+    int length = asprintf(text, "%s\n", line);
+    free(line);
+    return length < 0 ? error_nomem(err) : STATUS_OK;
+}

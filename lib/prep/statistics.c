@@ -1,0 +1,296 @@
+#include "prep/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/pipeline.h"
+
+#define GROUP_SAMPLES 16
+#define GROUP_BYTES (64 * 1024)
+
+struct measured {
+    int status;
+    struct error error;
+    struct sample sample;
+    size_t bytes;
+    double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS];
+};
+
+struct group {
+    int count;
+    struct measured items[GROUP_SAMPLES];
+    char kind[32];
+};
+
+struct measuring {
+    const struct statistics_config *config;
+    struct statistics *result;
+    struct inputs *inputs;
+    struct classes classes; // the reader's
+    struct error failed;    // waits for the group before it to leave
+    // The writer's.
+    double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS], pixels;
+    int measured_channels; // -1: pictures of too many kinds
+    size_t count_capacity;
+};
+
+static int read_group(void *context, void *slot, bool *more, struct error *err) {
+    struct measuring *m = context;
+    struct group *g = slot;
+    size_t bytes = 0;
+    bool again = true;
+    int status = m->failed.status;
+    g->count = 0;
+    if (status)
+        *err = m->failed;
+    while (!status && g->count < GROUP_SAMPLES && bytes < GROUP_BYTES) {
+        struct measured *item = &g->items[g->count];
+        status = item->status = inputs_next(m->inputs, &item->sample, &again, &item->error);
+        if ((status && status != STATUS_SKIPPED) || !again)
+            break;
+        status = STATUS_OK;
+        const struct sample *s = &item->sample;
+        item->bytes = item->status ? 0 : s->encoded_size ? s->encoded_size : image_bytes(&s->image);
+        bytes += item->bytes;
+        g->count++;
+        snprintf(g->kind, sizeof g->kind, "%s", inputs_kind(m->inputs));
+    }
+    if (status && !m->failed.status) {
+        m->failed = g->items[g->count].error;
+        *err = m->failed;
+    }
+    *more = g->count > 0;
+    return g->count ? STATUS_OK : status;
+}
+
+// Sums of each channel of `pixels` interleaved pixels.
+static void add_bytes(struct measured *m, const uint8_t *from, size_t pixels, int channels) {
+    for (int c = 0; c < channels; c++) {
+        uint64_t sum = 0, squares = 0;
+        for (size_t i = 0; i < pixels; i++) {
+            uint32_t value = from[i * (size_t)channels + (size_t)c];
+            sum += value, squares += value * value;
+        }
+        m->sum[c] = (double)sum / 255, m->squares[c] = (double)squares / (255.0 * 255);
+    }
+}
+
+static void add_floats(struct measured *m, const float *from, size_t pixels, int channels) {
+    for (int c = 0; c < channels; c++) {
+        double sum = 0, squares = 0;
+        for (size_t i = 0; i < pixels; i++) {
+            double value = (double)from[i * (size_t)channels + (size_t)c];
+            sum += value, squares += value * value;
+        }
+        m->sum[c] = sum, m->squares[c] = squares;
+    }
+}
+
+static int measure(void *context, int worker, void *slot, struct error *err) {
+    const struct measuring *m = context;
+    struct group *g = slot;
+    (void)worker;
+    (void)err;
+    for (int i = 0; i < g->count; i++) {
+        struct measured *item = &g->items[i];
+        struct image *image = &item->sample.image;
+        if (item->status)
+            continue;
+        if (item->sample.encoded_size)
+            item->status = image_decode(image, item->sample.encoded, item->sample.encoded_size,
+                                        &m->config->inputs.source.decode, &item->error);
+        if (item->status || image->channels > STATISTICS_CHANNELS)
+            continue;
+        size_t pixels = (size_t)image->width * (size_t)image->height;
+        if (image->type == PIXEL_U8)
+            add_bytes(item, image->u8, pixels, image->channels);
+        else
+            add_floats(item, image->f32, pixels, image->channels);
+    }
+    return STATUS_OK;
+}
+
+static void widen(int range[2], int value, bool first) {
+    range[0] = first || value < range[0] ? value : range[0];
+    range[1] = first || value > range[1] ? value : range[1];
+}
+
+// From gray to colour: what was measured so far counts for all three channels.
+static void spread_gray(double values[STATISTICS_CHANNELS]) {
+    values[1] = values[2] = values[0];
+}
+
+// Adds a picture's sums. Gray pictures among coloured ones count as coloured.
+static void add_moments(struct measuring *m, struct measured *item) {
+    const struct image *image = &item->sample.image;
+    bool floats = image->type == PIXEL_F32, first = m->result->samples == 1;
+    int channels = image->channels;
+    if (first)
+        m->measured_channels = channels, m->result->floats = floats;
+    if (m->measured_channels == 1 && channels == 3) {
+        spread_gray(m->sum);
+        spread_gray(m->squares);
+        m->measured_channels = 3;
+    } else if (m->measured_channels == 3 && channels == 1) {
+        spread_gray(item->sum);
+        spread_gray(item->squares);
+        channels = 3;
+    }
+    if (channels != m->measured_channels || channels > STATISTICS_CHANNELS ||
+        floats != m->result->floats)
+        m->measured_channels = -1;
+    for (int c = 0; c < m->measured_channels; c++)
+        m->sum[c] += item->sum[c], m->squares[c] += item->squares[c];
+    m->pixels += (double)image->width * image->height;
+}
+
+static int count_label(struct measuring *m, int label, struct error *err) {
+    if (label < 0) {
+        m->result->unlabelled++;
+        return STATUS_OK;
+    }
+    if ((size_t)label >= m->count_capacity) {
+        size_t wanted = (size_t)label * 2 + 16;
+        uint64_t *counts = mem_resize(m->result->counts, wanted, sizeof *counts);
+        if (!counts)
+            return error_nomem(err);
+        memset(counts + m->count_capacity, 0, (wanted - m->count_capacity) * sizeof *counts);
+        m->result->counts = counts, m->count_capacity = wanted;
+    }
+    m->result->counts[label]++;
+    return STATUS_OK;
+}
+
+static int add_sample(struct measuring *m, struct measured *item, struct error *err) {
+    struct statistics *r = m->result;
+    const struct image *image = &item->sample.image;
+    if (item->status && item->status != STATUS_SKIPPED && item->status != STATUS_DATA) {
+        *err = item->error;
+        return item->status;
+    }
+    if (item->status) {
+        r->damaged++;
+        return m->config->rejected ? m->config->rejected(m->config->context, item->sample.path,
+                                                         item->error.text, err)
+                                   : STATUS_OK;
+    }
+    bool first = r->samples++ == 0;
+    r->bytes += item->bytes;
+    widen(r->width, image->width, first);
+    widen(r->height, image->height, first);
+    widen(r->channels, image->channels, first);
+    add_moments(m, item);
+    return count_label(m, item->sample.label, err);
+}
+
+static int add_group(void *context, void *slot, struct error *err) {
+    struct measuring *m = context;
+    struct group *g = slot;
+    int status = STATUS_OK;
+    for (int i = 0; i < g->count && !status; i++)
+        status = add_sample(m, &g->items[i], err);
+    if (*m->result->kind && strcmp(m->result->kind, g->kind) != 0)
+        snprintf(m->result->kind, sizeof m->result->kind, "mixed");
+    else
+        memcpy(m->result->kind, g->kind, sizeof g->kind);
+    if (m->config->progress)
+        m->config->progress(m->config->context, m->result->samples);
+    return status;
+}
+
+static int run_pipeline(struct measuring *m, struct error *err) {
+    int slots = 2 * m->config->threads + 2;
+    struct group *groups = mem_zeroed((size_t)slots, sizeof *groups);
+    if (!groups)
+        return error_nomem(err);
+    struct pipeline pipeline = {
+        .threads = m->config->threads,
+        .slots = groups,
+        .slot_size = sizeof *groups,
+        .slot_count = slots,
+        .context = m,
+        .read = read_group,
+        .work = measure,
+        .write = add_group,
+        .stopped = m->config->stopped,
+    };
+    int status = pipeline_run(&pipeline, err);
+    for (int i = 0; i < slots; i++)
+        for (int k = 0; k < GROUP_SAMPLES; k++)
+            sample_free(&groups[i].items[k].sample);
+    free(groups);
+    return status;
+}
+
+// Takes the class names over, and gives every class a count.
+static int finish(struct measuring *m, struct error *err) {
+    struct statistics *r = m->result;
+    uint64_t *counts = mem_zeroed((size_t)m->classes.count + 1, sizeof *counts);
+    if (!counts)
+        return error_nomem(err);
+    for (int i = 0; i < m->classes.count && (size_t)i < m->count_capacity; i++)
+        counts[i] = r->counts[i];
+    free(r->counts);
+    r->counts = counts;
+    r->classes = m->classes;
+    m->classes = (struct classes){0};
+    r->moments = m->measured_channels > 0 ? m->measured_channels : 0;
+    for (int c = 0; c < r->moments; c++) {
+        double mean = m->sum[c] / m->pixels;
+        r->mean[c] = mean;
+        r->deviation[c] = sqrt(fmax(0, m->squares[c] / m->pixels - mean * mean));
+    }
+    return STATUS_OK;
+}
+
+int statistics_run(const struct statistics_config *config, struct statistics *statistics,
+                   struct error *err) {
+    *statistics = (struct statistics){0};
+    struct measuring m = {.config = config, .result = statistics};
+    int status = STATUS_OK, label;
+    for (int i = 0; config->classes && i < config->classes->count && !status; i++)
+        status = classes_label(&m.classes, config->classes->names[i], &label, err);
+    if (!status)
+        status = inputs_open(&m.inputs, &config->inputs, &m.classes, err);
+    if (!status)
+        status = run_pipeline(&m, err);
+    if (!status)
+        status = finish(&m, err);
+    inputs_close(m.inputs);
+    classes_free(&m.classes);
+    return status;
+}
+
+void statistics_free(struct statistics *statistics) {
+    classes_free(&statistics->classes);
+    free(statistics->counts);
+    *statistics = (struct statistics){0};
+}
+
+static void put_list(FILE *to, const double *values, int count) {
+    for (int i = 0; i < count; i++)
+        fprintf(to, "%s%.4g", i ? "," : "", values[i]);
+}
+
+char *statistics_ops(const struct statistics *statistics) {
+    char *text = NULL;
+    size_t size;
+    FILE *to = statistics->moments ? open_memstream(&text, &size) : NULL;
+    if (!to)
+        return NULL;
+    fputs(statistics->floats ? "mean " : "scale 1/255; mean ", to);
+    put_list(to, statistics->mean, statistics->moments);
+    double deviation[STATISTICS_CHANNELS]; // of a channel without any: left as it is
+    for (int c = 0; c < statistics->moments; c++)
+        deviation[c] = statistics->deviation[c] > 1e-6 ? statistics->deviation[c] : 1;
+    fputs("; std ", to);
+    put_list(to, deviation, statistics->moments);
+    if (fclose(to)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,63 @@
+// One sample on its way through the programs, and the table of class names.
+#ifndef ADAM_SAMPLE_SAMPLE_H
+#define ADAM_SAMPLE_SAMPLE_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+#include "image/codec.h"
+#include "image/image.h"
+
+// Class names in label order; the label is the index. Names are unique; only the
+// functions below add them.
+struct classes {
+    char **names;
+    int count;
+    uint32_t *slots; // hash table over names: label + 1, or 0; kept by the functions below
+    uint32_t slot_count;
+};
+
+#define CLASSES_MAX 1000000
+#define CLASS_NAME_MAX 255 // bytes
+
+// The label of `name`, or -1.
+int classes_find(const struct classes *classes, const char *name);
+// The same, adding the name at the end when it is new.
+// STATUS_DATA when the name is empty, too long or holds a control character.
+int classes_label(struct classes *classes, const char *name, int *label, struct error *err);
+// The label of the class whose name is the decimal number. While all names are
+// "0", "1", "2"... in order, the missing ones up to it are added, so that label
+// and number agree.
+int classes_number(struct classes *classes, int64_t number, int *label, struct error *err);
+// Adds the names of a file, one a line; those that are there keep their labels.
+// STATUS_NOINPUT, STATUS_DATA with the line, also for a name that comes twice.
+int classes_read(struct classes *classes, const char *path, struct error *err);
+int classes_copy(struct classes *to, const struct classes *from, struct error *err);
+void classes_free(struct classes *classes);
+
+#define LABEL_NONE (-1)
+
+// A sample is either encoded (JPEG, PNG or PNM bytes, `encoded_size` > 0) or
+// decoded (`image`). It owns all it points to, and what it owns is used again
+// from sample to sample.
+struct sample {
+    char *key;     // names the sample within its set: path without extension, or number
+    char *path;    // where it came from, for messages: file, or archive and member
+    int32_t label; // LABEL_NONE when it has none
+    uint8_t *encoded;
+    size_t encoded_size, encoded_capacity;
+    struct image image;
+};
+
+int sample_key(struct sample *sample, const char *key, struct error *err);
+int sample_path(struct sample *sample, const char *path, struct error *err);
+// A key that is a number, with zeros in front, so that keys sort as they come.
+int sample_key_number(struct sample *sample, uint64_t number, struct error *err);
+// Room for `size` encoded bytes; those that are there are kept.
+int sample_reserve(struct sample *sample, size_t size, struct error *err);
+// Decodes if it is still encoded. The error names the path.
+int sample_decode(struct sample *sample, const struct decode_options *options, struct error *err);
+void sample_swap(struct sample *a, struct sample *b);
+void sample_free(struct sample *sample);
+
+#endif

@@ -1,0 +1,52 @@
+// Where samples go: one interface over every kind of output.
+//
+//   kind    chosen by                            what
+//   arec    *.arec                               our records (adam-records(5))
+//   tar     *.tar *.tar.gz *.tar.zst             key.ext key.cls, same bytes twice
+//   folder  name ending in /, or a directory     class/key.ext, and classes.txt
+//   idx     *-ubyte *-ubyte.gz *.idx             IDX; labels beside it (see --labels-out)
+//   pnm     *.pnm *.pgm *.ppm                    a stream of pictures
+//   npy     *.npy                                N x H x W [x C]; labels beside it
+// "-" is standard output, arec unless `to` says otherwise; never a terminal. There
+// and in pnm labels have no place, unless `labels_out` gives idx and npy one.
+// Any kind but folder is compressed when its name ends in .gz, .zst or .xz.
+#ifndef ADAM_SAMPLE_SINK_H
+#define ADAM_SAMPLE_SINK_H
+
+#include <stdbool.h>
+
+#include "sample/sample.h"
+
+struct sink; // belongs to one thread
+
+struct sink_options {
+    const char *to;         // a kind, NULL to choose by the name
+    const char *labels_out; // where idx and npy put the labels; NULL for the customary name
+    enum codec codec;       // for pixels in tar, folder and arec; CODEC_NONE: arec raw, else PNG
+    int quality;            // of JPEG; 0 means 92
+    bool force;             // overwrite what exists
+};
+
+// Writes under a temporary name; nothing appears before sink_close.
+// `classes` is read at sink_close (and for folder names before).
+// STATUS_USAGE, STATUS_CANTCREATE, STATUS_IO.
+int sink_open(struct sink **out, const char *path, const struct sink_options *options,
+              const struct classes *classes, struct error *err);
+
+// Takes nothing over. A sample that is still encoded, and whose codec the sink
+// may keep, is written as it is, without decoding.
+// STATUS_DATA when the kind cannot hold it (another shape in idx or npy).
+int sink_put(struct sink *sink, const struct sample *sample, struct error *err);
+
+// The codec in which pixels end up here, so that they can be encoded before, by
+// many threads; CODEC_NONE when they are stored as pixels. And whether a sample
+// that is encoded in `codec` already is stored as it is.
+enum codec sink_codec(const struct sink *sink);
+bool sink_keeps(const struct sink *sink, enum codec codec);
+
+// Completes the output and puts it in place; frees the sink in any case.
+int sink_close(struct sink *sink, struct error *err);
+// Removes what was begun; frees the sink.
+void sink_abort(struct sink *sink);
+
+#endif

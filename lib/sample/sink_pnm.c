@@ -1,0 +1,36 @@
+// Pictures as PGM (gray) and PPM (RGB), one behind the other.
+#include <stdlib.h>
+
+#include "sample/sink_kind.h"
+
+static int open_pnm(struct sink *sink, struct error *err) {
+    (void)err;
+    sink->options.codec = CODEC_PNM;
+    return STATUS_OK;
+}
+
+static void free_pnm(struct sink *sink) {
+    (void)sink;
+}
+
+static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+    const void *data;
+    size_t size;
+    enum codec codec;
+    int status = sink_encode(sink, sample, &data, &size, &codec, err);
+    return status ? status : output_write(sink->output, data, size, err);
+}
+
+static int finish(struct sink *sink, struct error *err) {
+    (void)sink;
+    (void)err;
+    return STATUS_OK;
+}
+
+const struct sink_kind sink_pnm = {
+    .name = "pnm",
+    .open = open_pnm,
+    .put = put,
+    .finish = finish,
+    .free = free_pnm,
+};

@@ -1,0 +1,102 @@
+// Tar with two members a sample, "key.png" and "key.cls", as WebDataset has it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "sample/keyset.h"
+#include "sample/sink_kind.h"
+#include "store/tar.h"
+
+struct state {
+    struct tar_writer *tar;
+    struct keyset keys;
+};
+
+static int open_tar(struct sink *sink, struct error *err) {
+    struct state *state = sink->state = mem_zeroed(1, sizeof *state);
+    return state ? tar_writer_open(&state->tar, sink->output, err) : error_nomem(err);
+}
+
+static void free_tar(struct sink *sink) {
+    struct state *state = sink->state;
+    if (!state)
+        return;
+    tar_writer_abort(state->tar);
+    keyset_free(&state->keys);
+    free(state);
+}
+
+// A key as the beginning of a member's name, without what would change it on
+// the way back or lead out of a folder: no "/" in front, no part that begins
+// with a dot, no dot in the base name. NULL when out of memory.
+static char *safe_key(const char *key) {
+    key += strspn(key, "/");
+    char *safe = mem_string(*key ? key : "_");
+    if (!safe)
+        return NULL;
+    for (char *part = safe; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (*part == '.')
+            *part = '_';
+    }
+    char *slash = strrchr(safe, '/');
+    for (char *c = slash ? slash + 1 : safe; *c; c++)
+        if (*c == '.')
+            *c = '_';
+    return safe;
+}
+
+static int put_member(struct state *state, const char *key, const char *extension, const void *data,
+                      size_t size, struct error *err) {
+    char *name = NULL;
+    if (asprintf(&name, "%s.%s", key, extension) < 0)
+        return error_nomem(err);
+    int status = tar_writer_put(state->tar, name, data, size, err);
+    free(name);
+    return status;
+}
+
+static int put_sample(struct sink *sink, const struct sample *sample, const char *key,
+                      struct error *err) {
+    struct state *state = sink->state;
+    const char *name = sink_class(sink, sample);
+    const void *data;
+    size_t size;
+    enum codec codec;
+    bool again;
+    int status = sink_encode(sink, sample, &data, &size, &codec, err);
+    if (!status)
+        status = keyset_add(&state->keys, key, &again, err);
+    if (!status && again)
+        status = error_set(err, STATUS_DATA, "%s: key '%s' comes twice", sink->path, key);
+    if (!status)
+        status = put_member(state, key, codec_extension(codec), data, size, err);
+    if (!status && name)
+        status = put_member(state, key, "cls", name, strlen(name), err);
+    return status;
+}
+
+static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+    char *key = safe_key(sample->key);
+    int status = key ? put_sample(sink, sample, key, err) : error_nomem(err);
+    free(key);
+    return status;
+}
+
+static int finish(struct sink *sink, struct error *err) {
+    struct state *state = sink->state;
+    struct tar_writer *tar = state->tar;
+    state->tar = NULL;
+    return tar_writer_close(tar, err);
+}
+
+const struct sink_kind sink_tar = {
+    .name = "tar",
+    .encoded = true,
+    .codec = CODEC_PNG,
+    .open = open_tar,
+    .put = put,
+    .finish = finish,
+    .free = free_tar,
+};

@@ -1,0 +1,243 @@
+#include "sample/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "core/text.h"
+#include "sample/source_kind.h"
+
+// In the order in which they are asked whether they recognise the data.
+static const struct source_kind *const kinds[] = {
+    &source_arec, &source_npy,     &source_tar,      &source_image,           &source_pnm,
+    &source_idx,  &source_cifar10, &source_cifar100, &source_cifar100_coarse, &source_folder,
+    &source_list,
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int find_kind(const struct source_kind **kind, const char *name, struct error *err) {
+    const char *names[KINDS];
+    for (int i = 0; i < KINDS; i++) {
+        names[i] = kinds[i]->name;
+        *kind = kinds[i];
+        if (!strcmp(names[i], name))
+            return STATUS_OK;
+    }
+    const char *near = text_nearest(name, strlen(name), names, KINDS);
+    return error_set(err, STATUS_USAGE, "unknown kind of input '%s'%s%s%s", name,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int recognise(struct source *source, struct error *err) {
+    const uint8_t *data;
+    size_t size;
+    int status = stream_peek(source->stream, SOURCE_HEAD, &data, &size, err);
+    if (status)
+        return status;
+    if (size == 0)
+        return error_set(err, STATUS_DATA, "%s: is empty", stream_name(source->stream));
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i]->recognise && kinds[i]->recognise(source->path, data, size)) {
+            source->kind = kinds[i];
+            return STATUS_OK;
+        }
+    return error_set(err, STATUS_DATA,
+                     "%s: neither arec, tar, IDX, CIFAR, npy, PNM, JPEG nor PNG; --from KIND says "
+                     "what it is",
+                     stream_name(source->stream));
+}
+
+static bool is_folder(const char *path) {
+    struct stat stat_of;
+    return strcmp(path, "-") != 0 && stat(path, &stat_of) == 0 && S_ISDIR(stat_of.st_mode);
+}
+
+static int open_kind(struct source *source, struct error *err) {
+    int status = STATUS_OK;
+    bool folder = is_folder(source->path);
+    if (source->options.from)
+        status = find_kind(&source->kind, source->options.from, err);
+    else if (folder)
+        source->kind = &source_folder;
+    if (status)
+        return status;
+    if (folder && source->kind != &source_folder)
+        return error_set(err, STATUS_NOINPUT, "%s: is a folder, not %s", source->path,
+                         source->kind->name);
+    if (source->kind != &source_folder)
+        status = stream_open(&source->stream, source->path, err);
+    if (!status && !source->kind)
+        status = recognise(source, err);
+    return status || !source->kind ? status : source->kind->open(source, err);
+}
+
+int source_open(struct source **out, const char *path, const struct source_options *options,
+                struct classes *classes, struct error *err) {
+    struct source *source = mem_zeroed(1, sizeof *source);
+    if (!source)
+        return error_nomem(err);
+    if (options)
+        source->options = *options;
+    if (source->options.max_bytes == 0)
+        source->options.max_bytes = SOURCE_MAX_BYTES;
+    source->classes = classes;
+    source->path = path;
+    int status = open_kind(source, err);
+    if (status) {
+        source_close(source);
+        return status;
+    }
+    source->path = NULL;
+    *out = source;
+    return STATUS_OK;
+}
+
+int source_open_list(struct source **out, const char *path, const struct source_options *options,
+                     struct classes *classes, struct error *err) {
+    struct source_options list = options ? *options : (struct source_options){.separator = '\n'};
+    list.from = source_list.name;
+    return source_open(out, path, &list, classes, err);
+}
+
+int source_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct error unwanted = {0};
+    sample->label = LABEL_NONE;
+    sample->encoded_size = 0;
+    *more = true;
+    // Kinds may build one report on another, so they always have a place for it.
+    return source->kind->next(source, sample, more, err ? err : &unwanted);
+}
+
+int64_t source_count(const struct source *source) {
+    return source->kind->count ? source->kind->count(source) : -1;
+}
+
+const char *source_kind(const struct source *source) {
+    return source->kind->name;
+}
+
+void source_close(struct source *source) {
+    if (!source)
+        return;
+    if (source->kind && source->kind->close)
+        source->kind->close(source);
+    stream_close(source->stream);
+    free(source);
+}
+
+int source_skipped(struct error *err) {
+    if (err)
+        err->status = STATUS_SKIPPED;
+    return STATUS_SKIPPED;
+}
+
+static int read_whole(struct sample *sample, struct stream *stream, uint64_t max_bytes,
+                      struct error *err) {
+    const uint8_t *data;
+    size_t size;
+    int status = stream_peek(stream, max_bytes + 1, &data, &size, err);
+    if (status)
+        return status;
+    if (size > max_bytes)
+        return error_set(err, STATUS_DATA, "more than %llu bytes", (unsigned long long)max_bytes);
+    if (size == 0)
+        return error_set(err, STATUS_DATA, "is empty");
+    if ((status = sample_reserve(sample, size, err)))
+        return status;
+    memcpy(sample->encoded, data, size);
+    sample->encoded_size = size;
+    return STATUS_OK;
+}
+
+int source_bytes(struct sample *sample, struct stream *stream, uint64_t max_bytes,
+                 struct error *err) {
+    if (read_whole(sample, stream, max_bytes, err))
+        return source_skipped(err);
+    if (codec_of(sample->encoded, sample->encoded_size) == CODEC_NONE)
+        return error_set(err, STATUS_SKIPPED, "neither JPEG, PNG nor PNM");
+    return STATUS_OK;
+}
+
+int source_file(struct sample *sample, uint64_t max_bytes, struct error *err) {
+    struct stream *stream;
+    if (stream_open(&stream, sample->path, err))
+        return source_skipped(err);
+    int status = source_bytes(sample, stream, max_bytes, err);
+    stream_close(stream);
+    return status;
+}
+
+bool source_picture_name(const char *name) {
+    static const char *const others[] = {"gif",  "bmp",  "tif", "tiff", "webp",
+                                         "heic", "avif", "jpe", "jfif", "pam"};
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name || strchr(dot, '/'))
+        return false;
+    if (codec_of_extension(dot + 1) != CODEC_NONE)
+        return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcasecmp(dot + 1, others[i]))
+            return true;
+    return false;
+}
+
+int source_key_of(struct sample *sample, const char *path, struct error *err) {
+    for (;;) {
+        if (path[0] == '/')
+            path++;
+        else if (path[0] == '.' && path[1] == '/')
+            path += 2;
+        else
+            break;
+    }
+    int status = sample_key(sample, path, err);
+    if (status)
+        return status;
+    char *slash = strrchr(sample->key, '/');
+    char *base = slash ? slash + 1 : sample->key, *dot = strrchr(base, '.');
+    if (dot && dot > base)
+        *dot = 0;
+    return STATUS_OK;
+}
+
+int source_number(struct source *source, struct sample *sample, uint64_t number,
+                  struct error *err) {
+    char *path = NULL;
+    if (asprintf(&path, "%s: sample %llu", stream_name(source->stream),
+                 (unsigned long long)number) < 0)
+        return error_nomem(err);
+    int status = sample_path(sample, path, err);
+    free(path);
+    return status ? status : sample_key_number(sample, number, err);
+}
+
+int source_label_parent(struct source *source, struct sample *sample, const char *path,
+                        struct error *err) {
+    const char *end = strrchr(path, '/');
+    if (!end || end == path)
+        return STATUS_OK;
+    const char *begin = end;
+    while (begin > path && begin[-1] != '/')
+        begin--;
+    char name[CLASS_NAME_MAX + 2];
+    snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return STATUS_OK;
+    return classes_label(source->classes, name, &sample->label, err);
+}
+
+int source_label_text(struct source *source, struct sample *sample, const char *text,
+                      struct error *err) {
+    int64_t number;
+    char again[24] = "";
+    // "007" is a name, 7 is a number.
+    if (text_integer(text, strlen(text), &number))
+        snprintf(again, sizeof again, "%lld", (long long)number);
+    if (!strcmp(text, again))
+        return classes_number(source->classes, number, &sample->label, err);
+    return classes_label(source->classes, text, &sample->label, err);
+}

@@ -1,0 +1,70 @@
+// Where samples come from: one interface over every kind of input.
+//
+//   kind    what                                    recognised by
+//   folder  a folder per class                      a directory
+//   list    paths, one a line (or NUL-separated)    --files-from
+//   tar     key.jpg key.cls members (libarchive)    "ustar" at byte 257
+//   idx     MNIST IDX, labels in a second file      00 00 type dimensions
+//   cifar10, cifar100   binary records              name *.bin and labels in bounds, or --from
+//   cifar100-coarse     with the 20 coarse labels   --from only
+//   pnm     a stream of P1..P6 pictures             'P' and a digit
+//   npy     numpy array N x H x W [x C] or N x D    93 'NUMPY'
+//   image   a single JPEG or PNG file               its first bytes
+//   arec    our records (adam-records(5))           "adamrec"
+#ifndef ADAM_SAMPLE_SOURCE_H
+#define ADAM_SAMPLE_SOURCE_H
+
+#include <stdbool.h>
+
+#include "sample/sample.h"
+
+struct source; // belongs to one thread
+
+enum label_from {
+    LABEL_DEFAULT, // as the kind has it
+    LABEL_PARENT,  // name of the parent folder
+    LABEL_COLUMN,  // list only: path, tab, class name
+    LABEL_NO,      // no labels
+};
+
+struct source_options {
+    const char *from; // a kind of the table above, NULL to recognise
+    // A second file with labels (idx, npy). NULL: the one beside it that has the
+    // customary name, if there is one (train-labels-idx1-ubyte, x-labels.npy).
+    const char *labels;
+    enum label_from label_from;
+    char separator;     // of a list: '\n' or 0
+    uint64_t max_bytes; // of one encoded sample; 0 means 256 MiB
+    struct decode_options decode;
+};
+
+// `path` may be "-" for standard input. Gzip, zstd and xz are undone for every
+// kind. `classes` belongs to the caller, outlives the source, and is added to
+// as names come (a folder's names at once, in sorted order; else in order of
+// appearance); a name that is already there keeps its label. Labels that are
+// numbers become the classes "0", "1"...; CIFAR has its own names. A folder that
+// holds a classes.txt, as adam-prep writes it, has the order of that file.
+// STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
+int source_open(struct source **out, const char *path, const struct source_options *options,
+                struct classes *classes, struct error *err);
+
+// The same from a list of paths (kind "list"): `path` is the list, or "-".
+int source_open_list(struct source **out, const char *path, const struct source_options *options,
+                     struct classes *classes, struct error *err);
+
+// The next sample into `sample`, or *more = false at the end. JPEG, PNG and PNM
+// files come encoded, the rest decoded.
+// STATUS_SKIPPED: this one is bad (sample->path says which, err says why, without
+// the path) and the next call goes on behind it. Any other status ends the source,
+// and err names it.
+int source_next(struct source *source, struct sample *sample, bool *more, struct error *err);
+
+// How many samples there will be, or -1 when the kind cannot know before the end.
+int64_t source_count(const struct source *source);
+
+// The name of its kind ("tar"), for messages and `adam-prep stat`.
+const char *source_kind(const struct source *source);
+
+void source_close(struct source *source);
+
+#endif

@@ -1,0 +1,360 @@
+// Our records as a stream: no seek, one chunk in memory at a time. A damaged
+// chunk is reported with its number and offset, and reading goes on behind it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "sample/arec_index.h"
+#include "sample/source_kind.h"
+#include "store/crc.h"
+#include "store/map.h"
+
+enum { SEARCH_SIZE = 1 << 16 };
+
+struct reader {
+    bool inside;     // a segment, whose tail has not come yet
+    bool uncertain;  // something was lost: the next number may be any later one
+    uint64_t start;  // of the segment, in the stream
+    uint64_t number; // of the next sample in the segment
+    uint64_t before; // samples of earlier segments
+    uint64_t offset; // of the last sample's chunk
+    struct arec_labels labels;
+    int64_t count; // of samples in the whole file, or -1
+};
+
+static bool recognise(const char *path, const uint8_t *data, size_t size) {
+    (void)path;
+    return arec_is_segment(data, size);
+}
+
+static int open_reader(struct source *source, struct error *err) {
+    struct reader *reader = source->state = mem_zeroed(1, sizeof *reader);
+    struct map map;
+    if (!reader)
+        return error_nomem(err);
+    reader->count = -1;
+    // A plain file has its count at the end.
+    if (stream_size(source->stream) > 0 && map_open(&map, source->path, NULL) == STATUS_OK) {
+        reader->count = arec_index_count(map.data, map.size);
+        map_close(&map);
+    }
+    return STATUS_OK;
+}
+
+static int64_t count(const struct source *source) {
+    const struct reader *reader = source->state;
+    return reader->count;
+}
+
+static void close_reader(struct source *source) {
+    struct reader *reader = source->state;
+    if (reader)
+        arec_labels_free(&reader->labels);
+    free(reader);
+}
+
+static void begin_segment(struct reader *reader, uint64_t start) {
+    arec_labels_free(&reader->labels);
+    reader->before += reader->number;
+    reader->number = 0;
+    reader->start = start;
+    reader->inside = true;
+    reader->uncertain = false;
+}
+
+// Says what was lost at `offset`, in sample->path and err.
+static int lost(struct source *source, struct sample *sample, uint64_t offset, const char *what,
+                struct error *err) {
+    struct reader *reader = source->state;
+    char path[4096];
+    snprintf(path, sizeof path, "%s: record %llu", stream_name(source->stream),
+             (unsigned long long)(reader->before + reader->number));
+    int status = sample_path(sample, path, err);
+    if (status)
+        return status;
+    return error_set(err, STATUS_SKIPPED, "at offset %llu: %s", (unsigned long long)offset, what);
+}
+
+static int skip(struct source *source, uint64_t n, struct error *err) {
+    uint64_t skipped;
+    return stream_skip(source->stream, n, &skipped, err);
+}
+
+// The zeros behind a body, and nothing else: where a writer was killed among
+// them, another segment may begin.
+static int skip_padding(struct source *source, uint64_t length, struct error *err) {
+    const uint8_t *data;
+    size_t got, zeros = 0;
+    int status = stream_peek(source->stream, arec_padding(length), &data, &got, err);
+    if (status)
+        return status;
+    while (zeros < got && data[zeros] == 0)
+        zeros++;
+    return skip(source, zeros, err);
+}
+
+// Whether a segment or a chunk begins here. The type is looked at first,
+// because it is cheaper than a CRC-32.
+static bool begins_here(const uint8_t *data, size_t size) {
+    static const uint32_t types[] = {AREC_CLASSES, AREC_RECORD, AREC_INDEX, AREC_END};
+    struct arec_chunk chunk;
+    if (arec_header_check(data, size) != AREC_NO_HEADER)
+        return true;
+    for (int i = 0; i < 4; i++)
+        if (size >= 4 && data[0] == (types[i] & 255) && data[1] == (types[i] >> 8 & 255))
+            return arec_chunk_decode(&chunk, data, size) && chunk.type == types[i];
+    return false;
+}
+
+// Skips to the next segment or chunk that is whole, or to the end.
+static int search(struct source *source, struct error *err) {
+    const uint8_t *data;
+    size_t got = 1;
+    while (got > 0) {
+        int status = stream_peek(source->stream, SEARCH_SIZE, &data, &got, err);
+        if (status)
+            return status;
+        bool last = got < SEARCH_SIZE;
+        size_t end = last ? got : got - AREC_CHUNK + 1, at = 0;
+        while (at < end && !begins_here(data + at, got - at))
+            at++;
+        if ((status = skip(source, at, err)))
+            return status;
+        if (at < end)
+            break;
+    }
+    return STATUS_OK;
+}
+
+// Something at this place is damaged: reports it and goes on behind it.
+static int recover(struct source *source, struct sample *sample, uint64_t known, const char *what,
+                   struct error *err) {
+    struct reader *reader = source->state;
+    uint64_t offset = stream_offset(source->stream);
+    int status = lost(source, sample, offset, what, err), failed;
+    if ((failed = skip(source, known, err)) || (failed = search(source, err)))
+        return failed;
+    reader->uncertain = true;
+    return status;
+}
+
+static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct reader *reader = source->state;
+    if (!reader->inside) {
+        *more = false;
+        return STATUS_OK;
+    }
+    reader->inside = false;
+    return lost(source, sample, stream_offset(source->stream),
+                "ends too early: its writer did not finish", err);
+}
+
+static int take_sample(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
+                       const uint8_t *body, struct error *err) {
+    struct reader *reader = source->state;
+    struct arec_record record;
+    int status = arec_record_decode(&record, body, chunk->length, err);
+    if (!status)
+        status = arec_label(&reader->labels, record.label, &sample->label, err);
+    if (status)
+        return status;
+    if (source->options.label_from == LABEL_NO)
+        sample->label = LABEL_NONE;
+    char path[4096];
+    snprintf(path, sizeof path, "%s: record %llu", stream_name(source->stream),
+             (unsigned long long)(reader->before + reader->number));
+    if ((status = sample_path(sample, path, err)) || (status = sample_key(sample, record.key, err)))
+        return status;
+    if (!arec_is_encoded(record.encoding))
+        return arec_record_image(&sample->image, &record, err);
+    if ((status = sample_reserve(sample, record.size, err)))
+        return status;
+    memcpy(sample->encoded, record.data, record.size);
+    sample->encoded_size = record.size;
+    return STATUS_OK;
+}
+
+static int end_segment(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
+                       const uint8_t *body, struct error *err) {
+    struct reader *reader = source->state;
+    struct arec_tail tail;
+    uint64_t offset = stream_offset(source->stream);
+    if (!arec_tail_decode(&tail, body, chunk->length))
+        return lost(source, sample, offset, "damaged tail", err);
+    reader->inside = false;
+    if (!reader->uncertain && tail.samples != reader->number) {
+        char what[96];
+        snprintf(what, sizeof what, "the tail counts %llu samples, but there were %llu",
+                 (unsigned long long)tail.samples, (unsigned long long)reader->number);
+        return lost(source, sample, offset, what, err);
+    }
+    return STATUS_OK;
+}
+
+// A whole chunk, whose body is good. *done when it gave a sample or a report.
+static int take_chunk(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
+                      const uint8_t *body, bool *done, struct error *err) {
+    struct reader *reader = source->state;
+    uint64_t offset = stream_offset(source->stream);
+    int status;
+    switch (chunk->type) {
+    case AREC_CLASSES:
+        status = arec_classes_decode(&reader->labels, body, chunk->length, source->classes, err);
+        if (status)
+            arec_labels_free(&reader->labels);
+        break;
+    case AREC_RECORD:
+        *done = true;
+        status = take_sample(source, sample, chunk, body, err);
+        reader->offset = offset;
+        break;
+    case AREC_END:
+        return end_segment(source, sample, chunk, body, err);
+    default: // the index is for those who can seek
+        return STATUS_OK;
+    }
+    if (status == STATUS_DATA) {
+        struct error why = *err;
+        status = lost(source, sample, offset, why.text, err);
+    }
+    if (chunk->type == AREC_RECORD)
+        reader->number++;
+    return status;
+}
+
+// A sample out of turn: some are missing, or come again.
+static int check_number(struct source *source, struct sample *sample,
+                        const struct arec_chunk *chunk, struct error *err) {
+    struct reader *reader = source->state;
+    if (chunk->type != AREC_RECORD)
+        return STATUS_OK;
+    bool expected =
+        chunk->number == reader->number || (reader->uncertain && chunk->number > reader->number);
+    int status = STATUS_OK;
+    // Numbers that begin again are another segment's, whose header and names
+    // are lost; the names that we have are not its own.
+    if (chunk->number < reader->number)
+        arec_labels_free(&reader->labels);
+    reader->uncertain = false;
+    if (!expected) {
+        char what[96];
+        snprintf(what, sizeof what, "out of order: record %u of its segment comes in its place",
+                 chunk->number);
+        status = lost(source, sample, stream_offset(source->stream), what, err);
+    }
+    reader->number = chunk->number;
+    return status;
+}
+
+// A chunk whose body is cut off or damaged. When its writer was killed and
+// another file joined on, the next segment may begin inside of it.
+static int bad_body(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
+                    bool *done, struct error *err) {
+    struct reader *reader = source->state;
+    size_t whole = AREC_CHUNK + chunk->length, at = AREC_CHUNK, got;
+    const uint8_t *data;
+    // As far as the header of a segment that has cut this one short.
+    int status = stream_peek(source->stream, whole + AREC_HEADER, &data, &got, err);
+    if (status)
+        return status;
+    bool cut = got < whole;
+    while (at < got && arec_header_check(data + at, got - at) == AREC_NO_HEADER)
+        at++;
+    bool header = at < got;
+    size_t used = header ? at : cut ? got : whole;
+    // A damaged index costs nothing here.
+    if (header || cut || chunk->type != AREC_INDEX) {
+        *done = true;
+        status = lost(source, sample, stream_offset(source->stream),
+                      header || cut                 ? "ends too early: its writer did not finish"
+                      : chunk->type == AREC_CLASSES ? "damaged class names before it"
+                                                    : "damaged: its CRC-32 does not fit",
+                      err);
+    }
+    if (header || cut || chunk->type == AREC_END)
+        reader->inside = false;
+    if (chunk->type == AREC_RECORD)
+        reader->number++;
+    int failed = skip(source, used, err);
+    if (!failed && !header && !cut)
+        failed = skip_padding(source, chunk->length, err);
+    return failed ? failed : status;
+}
+
+static int next_chunk(struct source *source, struct sample *sample, struct arec_chunk *chunk,
+                      bool *done, struct error *err) {
+    struct reader *reader = source->state;
+    if (!reader->inside) {
+        begin_segment(reader, stream_offset(source->stream));
+        reader->uncertain = true;
+    }
+    int status = check_number(source, sample, chunk, err);
+    if (status) {
+        *done = true;
+        return status;
+    }
+    uint64_t most = source->options.max_bytes + AREC_SAMPLE + AREC_KEY_MAX + 8;
+    if (chunk->length > most) {
+        *done = true;
+        return recover(source, sample, AREC_CHUNK, "larger than samples may be", err);
+    }
+    size_t whole = AREC_CHUNK + chunk->length, got;
+    const uint8_t *data;
+    if ((status = stream_peek(source->stream, whole, &data, &got, err)))
+        return status;
+    if (got < whole || crc32_of(0, data + AREC_CHUNK, chunk->length) != chunk->crc)
+        return bad_body(source, sample, chunk, done, err);
+    status = take_chunk(source, sample, chunk, data + AREC_CHUNK, done, err);
+    *done = *done || status;
+    int failed = skip(source, whole, err);
+    if (!failed)
+        failed = skip_padding(source, chunk->length, err);
+    return failed ? failed : status;
+}
+
+static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct reader *reader = source->state;
+    bool done = false;
+    int status = STATUS_OK;
+    while (!done && !status) {
+        const uint8_t *data;
+        size_t got;
+        struct arec_chunk chunk;
+        if ((status = stream_peek(source->stream, AREC_CHUNK, &data, &got, err)))
+            return status;
+        if (got == 0)
+            return at_end(source, sample, more, err);
+        enum arec_header header = arec_header_check(data, got);
+        if (header == AREC_OTHER_VERSION)
+            return error_set(err, STATUS_DATA,
+                             "%s: at offset %llu: records of another version than %d",
+                             stream_name(source->stream),
+                             (unsigned long long)stream_offset(source->stream), AREC_VERSION);
+        if (header == AREC_GOOD_HEADER) {
+            if (reader->inside)
+                return at_end(source, sample, more, err);
+            begin_segment(reader, stream_offset(source->stream));
+            status = skip(source, AREC_HEADER, err);
+        } else if (arec_chunk_decode(&chunk, data, got)) {
+            status = next_chunk(source, sample, &chunk, &done, err);
+        } else {
+            return recover(source, sample, 1, "damaged", err);
+        }
+    }
+    return status;
+}
+
+uint64_t source_arec_offset(const struct source *source) {
+    const struct reader *reader = source->state;
+    return reader->offset;
+}
+
+const struct source_kind source_arec = {
+    .name = "arec",
+    .recognise = recognise,
+    .open = open_reader,
+    .next = next,
+    .count = count,
+    .close = close_reader,
+};

@@ -1,0 +1,304 @@
+// Tar archives: members "key.jpg" and "key.cls" side by side are one sample,
+// "Each group of files with the same basename (up to the first dot)" in the
+// words of WebDataset; without a label member the parent folder is the class.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "sample/keyset.h"
+#include "sample/source_kind.h"
+#include "store/tar.h"
+
+enum { TEXT_MAX = CLASS_NAME_MAX + 2 };
+
+enum part { PART_NONE, PART_PICTURE, PART_CLASS, PART_TEXT };
+
+// The sample whose members are being read.
+struct group {
+    char *key;
+    struct sample sample;
+    char text[TEXT_MAX];
+    bool have[4]; // by enum part
+    bool text_good;
+};
+
+struct state {
+    struct tar_reader *tar;
+    struct keyset seen;
+    struct group group;
+    struct tar_member member;
+    bool pending; // `member` is not looked at yet
+    bool ended;
+    bool whole; // the end was looked at
+    bool some;  // a sample or a report was given
+};
+
+static bool recognise(const char *path, const uint8_t *data, size_t size) {
+    (void)path;
+    return size >= 512 && !memcmp(data + 257, "ustar", 5);
+}
+
+static int open_tar(struct source *source, struct error *err) {
+    struct state *state = source->state = mem_zeroed(1, sizeof *state);
+    return state ? tar_reader_open(&state->tar, source->stream, err) : error_nomem(err);
+}
+
+static void close_tar(struct source *source) {
+    struct state *state = source->state;
+    if (!state)
+        return;
+    tar_reader_close(state->tar);
+    keyset_free(&state->seen);
+    free(state->group.key);
+    sample_free(&state->group.sample);
+    free(state);
+}
+
+static const char *base_of(const char *name) {
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+// What a member is to its sample: by what follows the first dot of its base name.
+static enum part part_of(const char *name) {
+    const char *base = base_of(name), *dot = strchr(base, '.');
+    if (!dot || dot == base)
+        return PART_NONE;
+    if (!strcmp(dot, ".cls"))
+        return PART_CLASS;
+    if (!strcmp(dot, ".txt"))
+        return PART_TEXT;
+    return !strchr(dot + 1, '.') && source_picture_name(base) ? PART_PICTURE : PART_NONE;
+}
+
+// Whether some part of the path is "..".
+static bool climbs(const char *name) {
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (!strncmp(part, "..", 2) && (part[2] == '/' || !part[2]))
+            return true;
+    }
+    return false;
+}
+
+// The key of a member: its name up to the first dot of the base name.
+static int key_of(struct sample *sample, const char *name, struct error *err) {
+    int status = source_key_of(sample, name, err);
+    if (!status) {
+        char *dot = strchr((char *)base_of(sample->key), '.');
+        if (dot)
+            *dot = 0;
+    }
+    return status;
+}
+
+static int member_path(struct source *source, struct sample *sample, struct error *err) {
+    struct state *state = source->state;
+    char *path = NULL;
+    if (asprintf(&path, "%s: %s", stream_name(source->stream), state->member.name) < 0)
+        return error_nomem(err);
+    int status = sample_path(sample, path, err);
+    free(path);
+    return status;
+}
+
+// Reports the member that is being looked at as bad, with its path in `sample`.
+static int refuse(struct source *source, struct sample *sample, const char *why,
+                  struct error *err) {
+    struct state *state = source->state;
+    int status = member_path(source, sample, err);
+    if (status)
+        return status;
+    return error_set(err, STATUS_SKIPPED, "at offset %llu: %s",
+                     (unsigned long long)state->member.offset, why);
+}
+
+static int read_picture(struct source *source, struct sample *sample, struct error *err) {
+    struct state *state = source->state;
+    struct sample *own = &state->group.sample;
+    uint64_t size = state->member.size, most = source->options.max_bytes;
+    if (size > most || size == 0) {
+        char why[96];
+        snprintf(why, sizeof why, size ? "%llu bytes, and %llu are allowed" : "is empty",
+                 (unsigned long long)size, (unsigned long long)most);
+        return refuse(source, sample, why, err);
+    }
+    size_t got;
+    int status = sample_reserve(own, size, err);
+    if (!status)
+        status = tar_reader_read(state->tar, own->encoded, size, &got, err);
+    if (!status)
+        status = member_path(source, own, err);
+    if (status)
+        return status;
+    own->encoded_size = got;
+    if (codec_of(own->encoded, got) == CODEC_NONE)
+        return refuse(source, sample, "neither JPEG, PNG nor PNM", err);
+    state->group.have[PART_PICTURE] = true;
+    return STATUS_OK;
+}
+
+// A class name or number, alone on its line.
+static int read_text(struct source *source, enum part part, struct error *err) {
+    struct state *state = source->state;
+    struct group *group = &state->group;
+    size_t got;
+    group->have[part] = true;
+    if (part == PART_TEXT && group->have[PART_CLASS])
+        return STATUS_OK;
+    int status = tar_reader_read(state->tar, group->text, TEXT_MAX - 1, &got, err);
+    if (status)
+        return status;
+    while (got > 0 && isspace((unsigned char)group->text[got - 1]))
+        got--;
+    group->text[got] = 0;
+    group->text_good = got > 0 && got <= CLASS_NAME_MAX && strlen(group->text) == got;
+    return STATUS_OK;
+}
+
+static int comes_back(struct source *source, struct error *err) {
+    struct state *state = source->state;
+    return error_set(err, STATUS_DATA,
+                     "%s: member %s at offset %llu: its key comes back after another key; the "
+                     "members of a sample must be side by side (tar --sort=name)",
+                     stream_name(source->stream), state->member.name,
+                     (unsigned long long)state->member.offset);
+}
+
+static int begin_group(struct source *source, const char *key, struct error *err) {
+    struct state *state = source->state;
+    struct group *group = &state->group;
+    bool again;
+    int status = keyset_add(&state->seen, key, &again, err);
+    if (status)
+        return status;
+    if (again)
+        return comes_back(source, err);
+    free(group->key);
+    group->key = mem_string(key);
+    if (!group->key)
+        return error_nomem(err);
+    memset(group->have, 0, sizeof group->have);
+    group->sample.label = LABEL_NONE;
+    group->sample.encoded_size = 0;
+    return STATUS_OK;
+}
+
+static int add_member(struct source *source, struct sample *sample, enum part part,
+                      struct error *err) {
+    struct state *state = source->state;
+    if (state->group.have[part])
+        return part == PART_PICTURE ? refuse(source, sample, "a second picture for its key", err)
+                                    : comes_back(source, err);
+    return part == PART_PICTURE ? read_picture(source, sample, err) : read_text(source, part, err);
+}
+
+static int label_group(struct source *source, struct sample *sample, struct error *err) {
+    struct state *state = source->state;
+    struct group *group = &state->group;
+    enum label_from from = source->options.label_from;
+    if (from == LABEL_NO)
+        return STATUS_OK;
+    const char *name = sample->path + strlen(stream_name(source->stream)) + 2;
+    bool labelled = from == LABEL_DEFAULT && (group->have[PART_CLASS] || group->have[PART_TEXT]);
+    if (!labelled)
+        return source_label_parent(source, sample, name, err);
+    if (!group->text_good)
+        return error_set(err, STATUS_DATA, "its label is no class name on one line");
+    return source_label_text(source, sample, group->text, err);
+}
+
+// Hands the sample of the group out. The group is empty behind that.
+static int emit(struct source *source, struct sample *sample, struct error *err) {
+    struct state *state = source->state;
+    sample_swap(sample, &state->group.sample);
+    int status = sample_key(sample, state->group.key, err);
+    if (!status)
+        status = label_group(source, sample, err);
+    memset(state->group.have, 0, sizeof state->group.have);
+    return status == STATUS_DATA ? source_skipped(err) : status;
+}
+
+// Looks at the pending member. *done when a sample or a report is ready.
+static int take_member(struct source *source, struct sample *sample, bool *done,
+                       struct error *err) {
+    struct state *state = source->state;
+    struct group *group = &state->group;
+    enum part part = part_of(state->member.name);
+    state->pending = false;
+    if (state->member.folder)
+        return STATUS_OK;
+    *done = true;
+    if (state->member.other) {
+        char why[64];
+        snprintf(why, sizeof why, "is %s", state->member.other);
+        return refuse(source, sample, why, err);
+    }
+    *done = part != PART_NONE;
+    if (!*done)
+        return STATUS_OK;
+    if (climbs(state->member.name))
+        return refuse(source, sample, "a name with '..' in it", err);
+    int status = key_of(sample, state->member.name, err);
+    if (status)
+        return status;
+    bool same = group->key && !strcmp(group->key, sample->key);
+    if (!same && group->have[PART_PICTURE]) {
+        state->pending = true;
+        return emit(source, sample, err);
+    }
+    *done = false;
+    if (!same)
+        status = begin_group(source, sample->key, err);
+    return status ? status : add_member(source, sample, part, err);
+}
+
+// The last group; and whether the archive is whole.
+static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct state *state = source->state;
+    if (state->group.have[PART_PICTURE]) {
+        state->some = true;
+        return emit(source, sample, err);
+    }
+    if (!state->some)
+        return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
+                         stream_name(source->stream));
+    *more = !state->whole && !tar_reader_whole(state->tar);
+    state->whole = true;
+    if (!*more)
+        return STATUS_OK;
+    int status = sample_path(sample, stream_name(source->stream), err);
+    return status
+               ? status
+               : error_set(err, STATUS_SKIPPED,
+                           "at offset %llu: the archive ends without its end mark, as if cut off",
+                           (unsigned long long)stream_offset(source->stream));
+}
+
+static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+    struct state *state = source->state;
+    bool done = false;
+    int status = STATUS_OK;
+    while (!done && !status) {
+        if (!state->pending && !state->ended) {
+            if ((status = tar_reader_next(state->tar, &state->member, &state->pending, err)))
+                return status;
+            state->ended = !state->pending;
+        }
+        if (state->ended)
+            return at_end(source, sample, more, err);
+        status = take_member(source, sample, &done, err);
+        state->some = state->some || done || status;
+    }
+    return status;
+}
+
+const struct source_kind source_tar = {
+    .name = "tar",
+    .recognise = recognise,
+    .open = open_tar,
+    .next = next,
+    .close = close_tar,
+};
