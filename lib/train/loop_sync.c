@@ -17,11 +17,14 @@
 
 enum {
     CHUNKS_MOST = 16,  // so many threads have work
+    CHUNK_LEAST = 4,   // samples: fewer leave the vector units idle
     SLICE = 16 * 1024, // floats: a slice of several gradients stays in the L2 cache
 };
 
 int step_chunk(int batch) {
-    return (batch + CHUNKS_MOST - 1) / CHUNKS_MOST;
+    int chunk = (batch + CHUNKS_MOST - 1) / CHUNKS_MOST;
+    int least = batch < CHUNK_LEAST ? batch : CHUNK_LEAST;
+    return chunk > least ? chunk : least;
 }
 
 static int chunks_of(int n, int chunk) {
