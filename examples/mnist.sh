@@ -60,9 +60,9 @@ for way; do
                 --set d1.dropout=0.5 --set d2.dropout=0.5
             ;;
         augmented) # elastic distortions and small affine ones (Simard 2003)
-            train "$way" "$seed" --epochs 60 --batch 16 --rate 0.05 --decay 0.0001 \
+            train "$way" "$seed" --epochs 80 --batch 16 --rate 0.05 --decay 0.0003 \
                 --set d1.dropout=0.3 --set d2.dropout=0.3 \
-                --ops 'affine rotate=12 scale=0.88..1.12 shear=8; translate 2; elastic alpha=34 sigma=4'
+                --ops 'affine rotate=8 scale=0.92..1.08 shear=4; translate 1; elastic alpha=34 sigma=6'
             ;;
         *)
             echo "mnist.sh: unknown way '$way': async, sync or augmented" >&2

@@ -124,8 +124,9 @@ struct kernels {
     bool (*finite)(const float *x, size_t n);
 };
 
-// The best table for this machine (cpu_level(), ADAM_CPU). Sets OpenBLAS to one
-// thread a call: our threads work on different samples. Call it before they start.
+// The best table for this machine (cpu_level(), ADAM_CPU). Both set OpenBLAS to one
+// thread a call, since our threads work on different samples: call them before
+// those start.
 const struct kernels *kernels_best(void);
 // The table of one level, for tests; NULL when this machine lacks it. That of
 // CPU_REF is plain C throughout, matrix products included.

@@ -6,6 +6,7 @@
 #include "kernels/tables.h"
 
 const struct kernels *kernels_of(enum cpu_level level) {
+    blas_single_thread();
     if (level > cpu_level())
         return NULL;
     switch (level) {
@@ -21,10 +22,8 @@ const struct kernels *kernels_of(enum cpu_level level) {
 }
 
 const struct kernels *kernels_best(void) {
-    blas_single_thread();
     // A machine without AVX still has an OpenBLAS made for it; plain C products
     // are for those who ask for them.
-    if (cpu_level() == CPU_REF && !getenv("ADAM_CPU"))
-        return &kernels_blas;
-    return kernels_of(cpu_level());
+    const struct kernels *kernels = kernels_of(cpu_level());
+    return kernels == &kernels_ref && !getenv("ADAM_CPU") ? &kernels_blas : kernels;
 }
