@@ -14,15 +14,24 @@
 
 #define PREFIX "ckpt-"
 
+// Length of a folder's path without the slashes at its end: paths are shown.
+static int bare_length(const char *folder) {
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    return (int)n;
+}
+
 static char *join(const char *folder, const char *name) {
     char *path = NULL;
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+    int n = asprintf(&path, "%.*s/%s", bare_length(folder), folder, name);
+    return n < 0 ? NULL : path;
 }
 
 char *run_folder_checkpoint(const char *run, uint64_t clock) {
-    char *path = NULL;
-    int n = asprintf(&path, "%s/" PREFIX "%08llu", run, (unsigned long long)clock);
-    return n < 0 ? NULL : path;
+    char name[32];
+    snprintf(name, sizeof name, PREFIX "%08llu", (unsigned long long)clock);
+    return join(run, name);
 }
 
 // Whether `name` is a checkpoint's; its clock.
