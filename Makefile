@@ -56,7 +56,8 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPTIMIZE = -O2 -g
 CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off $(OPTIMIZE) $(WARNINGS) $(SANFLAGS)
-LDFLAGS = -pthread $(SANFLAGS)
+# A program loads only the libraries that it uses: OpenBLAS starts threads when loaded.
+LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS)
 LDLIBS = -larchive -lpng -ljpeg -lz -ljansson -lopenblas -lnuma -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
@@ -94,7 +95,7 @@ help:
 # The compiler and its flags, touched only when they change: no build mixes two.
 $(BUILD)/flags: always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS) $(value KERNEL_FLAGS))' >$@.new
+	@printf '%s\n' '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(value KERNEL_FLAGS))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
