@@ -47,7 +47,7 @@ TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += python3-torch        # an independent reference for every layer
 LINT_TOOLS = clang-format clang-tidy cppcheck shellcheck mandoc
 FUZZ_TOOLS = clang libclang-rt-dev
-BENCH_TOOLS = python3-numpy python3-pil python3-opencv # the peers we measure beside
+BENCH_TOOLS = python3-numpy python3-pil python3-opencv python3-torch # the peers we measure beside
 
 CC = gcc
 AR = gcc-ar
