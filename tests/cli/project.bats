@@ -9,7 +9,7 @@ setup() {
 
 # The files of the project: what is committed, or all there is without git.
 files() {
-    git ls-files 2>/dev/null || find . -type f -not -path './build/*' -printf '%P\n'
+    git ls-files 2>/dev/null || find . -type f -not -path './build/*' -not -path './.git/*' -printf '%P\n'
 }
 
 # Text files, without this one, which must name what it forbids.
