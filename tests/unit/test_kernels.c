@@ -298,6 +298,19 @@ static void test_activations(struct family *f) {
     }
 }
 
+// Divergence must show: what is no number does not become one.
+static void test_no_number(struct family *f) {
+    void (*forward[])(float *, size_t) = {f->k->relu, f->k->tanh, f->k->sigmoid};
+    for (int kind = 0; kind < 3; kind++) {
+        float x[20] = {[3] = NAN, [19] = NAN};
+        forward[kind](x, 20);
+        CHECK(f->tap, isnan(x[3]) && isnan(x[19]) && isfinite(x[4]));
+    }
+    float x[3] = {1, NAN, 2};
+    f->k->softmax(x, 1, 3);
+    CHECK(f->tap, isnan(x[0]) && isnan(x[1]) && isnan(x[2]));
+}
+
 static void test_softmax(struct family *f) {
     for (int m = 1; m < 40; m += 6) {
         float *x = noise(f, 3 * (size_t)m);
@@ -431,6 +444,7 @@ static void test_family(struct tap *tap, enum cpu_level level) {
     test_conv(&f);
     test_activations(&f);
     test_softmax(&f);
+    test_no_number(&f);
     check_lrn(&f, 1, 1, 3, 0.75f);
     check_lrn(&f, 33, 19, 5, 0.75f);
     check_lrn(&f, 4, 16, 9, 0.5f);

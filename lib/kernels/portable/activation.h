@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 // e^x to about 2 units in the last place, without branches so that it
@@ -22,15 +23,20 @@ static inline float exponential(float x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    int32_t bits = ((int32_t)n + 127) * (1 << 23);
+    // The low bits of `shifted` are n beside those of 1.5 * 2^23 itself, so no
+    // conversion is needed, which a NaN would not survive.
+    uint32_t bits;
     float power;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits - 0x4b400000u + 127) << 23;
     memcpy(&power, &bits, sizeof power);
     return p * power;
 }
 
+// What is no number stays none: divergence must show in the loss.
 static void relu(float *y, size_t n) {
     for (size_t i = 0; i < n; i++)
-        y[i] = y[i] > 0 ? y[i] : 0;
+        y[i] = y[i] < 0 ? 0 : y[i];
 }
 
 static void relu_back(float *dy, const float *y, size_t n) {
