@@ -118,7 +118,9 @@ static void headline(FILE *out, const struct page *page) {
     tile(out, value, "epochs", more);
     markup_seconds(value, history->seconds);
     size_t sessions = json_array_size(history->starts);
-    snprintf(more, sizeof more, sessions > 1 ? "in %zu sessions" : "", sessions);
+    *more = 0;
+    if (sessions > 1)
+        snprintf(more, sizeof more, "in %zu sessions", sessions);
     tile(out, value, "of training", more);
     speed_tile(out, page);
     double parameters = page->checkpoint ? (double)page->checkpoint->model->parameter_count
