@@ -1,11 +1,25 @@
-// The portable kernels compiled for AVX2 and FMA.
-#include "kernels/blas/gemm.h"
+// The portable kernels compiled for AVX2 and FMA, with our own convolutions.
 #include "kernels/tables.h"
 
 #define FAMILY_TABLE kernels_avx2
-#define FAMILY_NAME "AVX2, OpenBLAS"
-#define FAMILY_GEMM blas_gemm
-#define FAMILY_CONV(pass) conv_columns##pass
-#include "kernels/portable/conv_columns.h"
+#define FAMILY_NAME "AVX2"
+#define FAMILY_LANES 8
+#define FAMILY_ROWS 6 // 12 sums, 2 vectors of B and one broadcast of the 16 registers
+#define FAMILY_GEMM gemm
+#define FAMILY_CONV(pass) conv_direct##pass
+#define FAMILY_STORE(at, value, first, count)                                                      \
+    __builtin_ia32_maskstoreps256((vector8 *)(at), lanes_between(first, (first) + (count)), value)
+#define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
+
+typedef float vector8 __attribute__((vector_size(32), may_alias));
+typedef int mask8 __attribute__((vector_size(32)));
+
+// All bits of lanes [first, end).
+static inline mask8 lanes_between(int first, int end) {
+    mask8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (lane >= first) & (lane < end);
+}
+
+#include "kernels/portable/conv_direct.h"
 
 #include "kernels/portable/all.h"
