@@ -22,7 +22,7 @@ torch() {
 }
 
 echo "# one thread, $rounds rounds of $seconds s; ratios of samples a second, and of those of"
-echo "# processor time; kernels $("${BUILD:-build}/adam-ctl" --version | tail -1)"
+echo "# processor time; $("${BUILD:-build}/adam-ctl" --version | tail -1)"
 echo "net            batch      ours   PyTorch   ratio   (cpu)"
 for batch; do
     for net in $nets; do
