@@ -44,7 +44,7 @@ struct layer {
     struct shape in, out;                   // in: of from[0]
 
     // Keys, as given or by default; which of them a type has is in its table.
-    int maps, groups, units, size, classes;
+    int maps, groups, units, size;
     struct pair kernel, stride, pad;
     enum rounding round;
     enum act act;
