@@ -4,6 +4,15 @@
 //
 // Shapes: n samples, c channels (maps), h x w pixels, one sample behind the
 // other, each c x h x w. Matrices are row-major. No kernel allocates.
+//
+// Blocks: the second layout, of the functions named *_block. A block holds `lanes`
+// samples (a power of two, at most kernels.lanes), interleaved: h x w x c x lanes,
+// the pixel outermost, the sample innermost. So every operation fills the vectors
+// whatever its number of maps (with 16 lanes, a vector is one value of 16 samples;
+// with one lane it is 16 maps of one sample; with 4, 4 maps of 4), and no border
+// need be computed. n samples take (n + lanes - 1) / lanes blocks; the places of
+// samples that the last block lacks hold finite values in activations and zeros
+// in errors.
 #ifndef ADAM_KERNELS_KERNELS_H
 #define ADAM_KERNELS_KERNELS_H
 
@@ -33,8 +42,13 @@ struct convolution {
 // SIZE_MAX when they do not fit in size_t.
 size_t conv_scratch(const struct convolution *conv);
 
+// Floats of scratch that any family's conv_block functions need, for any number
+// of blocks; SIZE_MAX when they do not fit in size_t.
+size_t conv_block_scratch(const struct convolution *conv);
+
 struct kernels {
     const char *name; // "ref", "avx2+openblas", ... for --version
+    int lanes;        // floats in a vector register; 0: this family has no blocks
 
     // C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k, op(B) k x n,
     // and op transposes when asked to. ld*: floats from row to row as stored.
@@ -116,6 +130,47 @@ struct kernels {
                      float decay);
     void (*adagrad)(float *w, float *s, const float *g, size_t n, float rate, float decay,
                     float epsilon);
+
+    // Plain samples to blocks and back. c x pixels each.
+    void (*block)(float *blocks, const float *samples, int n, int c, int pixels, int lanes);
+    void (*unblock)(float *samples, const float *blocks, int n, int c, int pixels, int lanes);
+
+    // Convolutions of blocks. The forward one adds the biases and, when told to,
+    // applies relu; the last one also sums up the gradient of the biases.
+    // `scratch` has conv_block_scratch() floats.
+    void (*conv_block)(float *y, const float *x, const float *weights, const float *biases,
+                       bool relu, int blocks, int lanes, const struct convolution *conv,
+                       float *scratch);
+    void (*conv_block_back_input)(float *dx, const float *dy, const float *weights, int blocks,
+                                  int lanes, const struct convolution *conv, float *scratch);
+    void (*conv_block_back_weights)(float *dweights, float *dbiases, const float *dy,
+                                    const float *x, int blocks, int lanes,
+                                    const struct convolution *conv, float *scratch);
+
+    // The pools and norms above, of blocks. winner holds the place (a pixel of the
+    // map) of each maximum; lrn's scale and lcn's v have the layout of x; lcn's s is
+    // blocks x h*w x lanes, its plane 2 * h*w * lanes floats.
+    void (*maxpool_block)(float *y, int32_t *winner, const float *x, int blocks, int lanes,
+                          const struct window *window);
+    void (*maxpool_block_back)(float *dx, const float *dy, const int32_t *winner, int blocks,
+                               int lanes, const struct window *window);
+    void (*avgpool_block)(float *y, const float *x, int blocks, int lanes,
+                          const struct window *window);
+    void (*avgpool_block_back)(float *dx, const float *dy, int blocks, int lanes,
+                               const struct window *window);
+    void (*l2pool_block)(float *y, const float *x, int blocks, int lanes,
+                         const struct window *window);
+    void (*l2pool_block_back)(float *dx, const float *dy, const float *y, const float *x,
+                              int blocks, int lanes, const struct window *window);
+    void (*lrn_block)(float *y, float *scale, const float *x, int blocks, int lanes, int c,
+                      int pixels, int size, float alpha, float beta, float k);
+    void (*lrn_block_back)(float *dx, const float *dy, const float *y, const float *scale,
+                           const float *x, int blocks, int lanes, int c, int pixels, int size,
+                           float alpha, float beta);
+    void (*lcn_block)(float *y, float *v, float *s, const float *x, int blocks, int lanes, int c,
+                      int h, int w, int size, float least);
+    void (*lcn_block_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,
+                           int blocks, int lanes, int c, int h, int w, int size, float least);
 
     // y *= x; y += a x; the sum of x^2; whether all n are finite.
     void (*multiply)(float *y, const float *x, size_t n);

@@ -11,6 +11,9 @@
 #include "kernels/portable/update.h"
 #include "kernels/portable/vector.h"
 #include "kernels/portable/window.h"
+#ifdef FAMILY_LANES
+#include "kernels/block/all.h"
+#endif
 
 const struct kernels FAMILY_TABLE = {
     .name = FAMILY_NAME,
@@ -46,4 +49,7 @@ const struct kernels FAMILY_TABLE = {
     .axpy = axpy,
     .sum_squares = sum_squares,
     .finite = all_finite,
+#ifdef FAMILY_LANES
+    .lanes = FAMILY_LANES,
+#endif
 };

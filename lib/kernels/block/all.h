@@ -1,0 +1,1 @@
+// The kernels for blocks (kernels.h), for families with vectors of FAMILY_LANES.
