@@ -15,7 +15,7 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
                                         .fan_in = inputs,
                                         .fan_out = units};
     layer->biases = (struct parameter){.count = units, .dims = {layer->units}, .rank = 1};
-    layer->connections = units * inputs;
+    layer->connections = layer->useful = units * inputs;
     return true;
 }
 

@@ -50,3 +50,20 @@ bool window_shape(struct layer *layer, const char *key, struct misfit *misfit) {
     }
     return true;
 }
+
+// The taps of a kernel that exist, over all places along one side.
+static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
+    uint64_t taps = 0;
+    for (int i = 0; i < out; i++) {
+        int64_t begin = (int64_t)i * stride - pad, end = begin + kernel;
+        begin = begin > 0 ? begin : 0;
+        end = end < size ? end : size;
+        taps += end > begin ? (uint64_t)(end - begin) : 0;
+    }
+    return taps;
+}
+
+uint64_t window_taps(const struct layer *layer) {
+    return side_taps(layer->in.h, layer->out.h, layer->kernel.h, layer->stride.h, layer->pad.h) *
+           side_taps(layer->in.w, layer->out.w, layer->kernel.w, layer->stride.w, layer->pad.w);
+}

@@ -29,4 +29,7 @@ int window_out(int size, int kernel, int stride, int pad, enum rounding round);
 // Sets out.h and out.w from in, kernel, stride, pad, round; false with *misfit.
 bool window_shape(struct layer *layer, const char *key, struct misfit *misfit);
 
+// Of one channel: the taps of all windows that fall on a pixel that exists.
+uint64_t window_taps(const struct layer *layer);
+
 #endif

@@ -50,7 +50,7 @@ struct layer_type {
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases
-    // (dims, count, fans; not offset), connections. False with *misfit filled.
+    // (dims, count, fans; not offset), connections, useful. False with *misfit filled.
     bool (*shape)(struct layer *layer, const struct shape *in, struct misfit *misfit);
 
     // Floats of scratch one pass of at most n samples needs, kept from forward to

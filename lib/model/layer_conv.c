@@ -39,6 +39,7 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     };
     layer->biases = (struct parameter){.count = (size_t)maps, .dims = {maps}, .rank = 1};
     layer->connections = (uint64_t)shape_size(layer->out) * fan_in;
+    layer->useful = (uint64_t)maps * (size_t)(layer->in.c / groups) * window_taps(layer);
     return true;
 }
 

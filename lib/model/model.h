@@ -59,6 +59,7 @@ struct layer {
 
     struct parameter weights, biases; // count 0: none
     uint64_t connections;             // multiplies of one forward pass of one sample
+    uint64_t useful;                  // those of them that no padding makes zero
 };
 
 struct model {

@@ -22,6 +22,8 @@ struct net {
     struct node *nodes;
     struct arena arena;
     int most, n;
+    net_watch *watch;
+    void *watcher;
 };
 
 // Whether anything at or below each layer trains, and who reads it.
@@ -132,6 +134,23 @@ void net_close(struct net *net) {
     free(net);
 }
 
+void net_watched(struct net *net, net_watch *watch, void *self) {
+    net->watch = watch;
+    net->watcher = self;
+}
+
+static void tell(const struct net *net, const struct layer *layer, enum net_pass pass) {
+    if (net->watch)
+        net->watch(net->watcher, layer, pass);
+}
+
+uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum net_pass pass) {
+    bool errors = false;
+    for (int j = 0; j < layer->from_count; j++)
+        errors |= net->nodes[layer->from[j]].wanted;
+    return pass == NET_FORWARD ? layer->useful : layer->useful * (errors ? 2 : 1);
+}
+
 static void set_parameters(struct pass *pass, const float *parameters, float *gradient) {
     const struct layer *layer = pass->layer;
     pass->weights = parameters + layer->weights.offset;
@@ -154,6 +173,7 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
         set_parameters(pass, parameters, NULL);
         if (pass->layer->type->forward)
             pass->layer->type->forward(pass);
+        tell(net, pass->layer, NET_FORWARD);
     }
 }
 
@@ -228,6 +248,7 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
             gather_errors(net, i);
         set_parameters(pass, parameters, gradient);
         pass->layer->type->backward(pass);
+        tell(net, pass->layer, NET_BACKWARD);
         if (ready && pass->layer->type->trains)
             ready(self, pass->layer, gradient + pass->layer->weights.offset);
     }

@@ -22,6 +22,21 @@ void net_close(struct net *net);
 // Bytes that net_open would allocate; SIZE_MAX when that does not fit.
 size_t net_bytes(const struct model *model, int most, enum net_mode mode);
 
+enum net_pass { NET_FORWARD, NET_BACKWARD };
+
+// Told, for measuring, each time that a layer has done its part of a pass, the
+// conversions that it needed included: first the input layer, when net_forward
+// has begun; of the backward pass only layers whose errors somebody wants, before
+// `ready`. What passes between two calls is the work of the layer of the second.
+typedef void net_watch(void *self, const struct layer *layer, enum net_pass pass);
+// From the next pass on; NULL: nobody is told.
+void net_watched(struct net *net, net_watch *watch, void *self);
+
+// Useful multiply-adds of one layer in one pass of one sample: weights times what
+// exists (padding does not), and in the backward pass only the gradients that are
+// wanted: not the errors of inputs below which nothing has parameters.
+uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum net_pass pass);
+
 // The forward pass of n samples. `input` is n x channels x height x width.
 // `parameters` (model->parameter_count floats) may be written by other threads
 // meanwhile (core/hogwild.h). `draw` (n numbers) and `seed` decide what dropout
