@@ -1,1 +1,2 @@
 // The kernels for blocks (kernels.h), for families with vectors of FAMILY_LANES.
+#include "kernels/block/layout.h"

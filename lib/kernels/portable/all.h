@@ -51,5 +51,7 @@ const struct kernels FAMILY_TABLE = {
     .finite = all_finite,
 #ifdef FAMILY_LANES
     .lanes = FAMILY_LANES,
+    .block = block,
+    .unblock = unblock,
 #endif
 };

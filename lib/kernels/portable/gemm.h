@@ -137,6 +137,15 @@ __attribute__((always_inline)) static inline void exchange(vector *v, int s) {
         }
 }
 
+// LANES x LANES numbers: rows become columns.
+__attribute__((always_inline)) static inline void transpose_vectors(vector *v) {
+    exchange(v, 1);
+    exchange(v, 2);
+    exchange(v, 4);
+    if (LANES > 8)
+        exchange(v, 8);
+}
+
 // LANES x LANES numbers from columns of B (each `column` apart, along which B is
 // contiguous) to rows of the panel.
 HOGWILD static void transpose_square(float *panel, const float *from, size_t column) {
@@ -144,11 +153,7 @@ HOGWILD static void transpose_square(float *panel, const float *from, size_t col
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         v[j] = *(const vector *)(from + (size_t)j * column);
-    exchange(v, 1);
-    exchange(v, 2);
-    exchange(v, 4);
-    if (LANES > 8)
-        exchange(v, 8);
+    transpose_vectors(v);
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++)
         *(vector *)(panel + (size_t)l * WIDTH) = v[l];
