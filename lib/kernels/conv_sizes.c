@@ -4,6 +4,22 @@ static int most(int a, int b) {
     return a > b ? a : b;
 }
 
+static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
+    uint64_t taps = 0;
+    for (int i = 0; i < out; i++) {
+        int64_t begin = (int64_t)i * stride - pad, end = begin + kernel;
+        begin = begin > 0 ? begin : 0;
+        end = end < size ? end : size;
+        taps += end > begin ? (uint64_t)(end - begin) : 0;
+    }
+    return taps;
+}
+
+uint64_t window_taps(const struct window *v) {
+    return side_taps(v->h, v->out_h, v->kernel_h, v->stride_h, v->pad_h) *
+           side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w);
+}
+
 struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
     const struct window *v = &conv->window;
     int reach_h = (v->out_h - 1) * v->stride_h + v->kernel_h;
@@ -20,6 +36,12 @@ struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
     s.picture = (size_t)v->c * s.plane + 2 * (size_t)lanes;
     s.strips = s.narrow ? (v->out_h + 1) / 2 : v->out_h * ((v->out_w + lanes - 1) / lanes);
     return s;
+}
+
+bool direct_fits(const struct convolution *conv, int lanes) {
+    struct direct_sizes s = direct_sizes(conv, lanes);
+    return !window_pointwise(&conv->window) && s.picture < INT32_MAX / 2 &&
+           2 * window_out_pixels(&conv->window) >= (size_t)s.strips * (size_t)lanes;
 }
 
 struct convolution conv_turned(const struct convolution *conv) {

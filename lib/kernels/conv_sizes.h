@@ -37,6 +37,8 @@ struct direct_sizes {
 };
 
 struct direct_sizes direct_sizes(const struct convolution *conv, int lanes);
+// Whether rows of outputs fill at least half of the lanes.
+bool direct_fits(const struct convolution *conv, int lanes);
 
 // The convolution that takes errors of outputs back to inputs, for stride 1: the
 // kernels turned round, maps and channels exchanged, padding completed.

@@ -33,6 +33,13 @@ struct window {
     int pad_h, pad_w;
 };
 
+// The taps of all windows over one channel that fall on a pixel, not on padding: the
+// multiply-adds that a convolution cannot do without, for each map and channel.
+uint64_t window_taps(const struct window *window);
+
+// No block has more samples.
+enum { KERNELS_LANES_MOST = 16 };
+
 struct convolution {
     struct window window;
     int maps, groups; // both c and maps are multiples of groups
@@ -178,6 +185,10 @@ struct kernels {
     double (*sum_squares)(const float *x, size_t n);
     bool (*finite)(const float *x, size_t n);
 };
+
+// What one pass of n samples is expected to cost in vector multiply-adds, with
+// `lanes` samples a block, or plain (0).
+double conv_cost(const struct kernels *kernels, const struct convolution *conv, int n, int lanes);
 
 // The best table for this machine (cpu_level(), ADAM_CPU). Both set OpenBLAS to one
 // thread a call, since our threads work on different samples: call them before

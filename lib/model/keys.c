@@ -21,6 +21,10 @@ struct window layer_window(const struct layer *layer) {
     };
 }
 
+struct convolution layer_convolution(const struct layer *layer) {
+    return (struct convolution){layer_window(layer), layer->maps, layer->groups};
+}
+
 int window_out(int size, int kernel, int stride, int pad, enum rounding round) {
     int room = size + 2 * pad - kernel;
     if (room < 0)
@@ -49,21 +53,4 @@ bool window_shape(struct layer *layer, const char *key, struct misfit *misfit) {
         return false;
     }
     return true;
-}
-
-// The taps of a kernel that exist, over all places along one side.
-static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
-    uint64_t taps = 0;
-    for (int i = 0; i < out; i++) {
-        int64_t begin = (int64_t)i * stride - pad, end = begin + kernel;
-        begin = begin > 0 ? begin : 0;
-        end = end < size ? end : size;
-        taps += end > begin ? (uint64_t)(end - begin) : 0;
-    }
-    return taps;
-}
-
-uint64_t window_taps(const struct layer *layer) {
-    return side_taps(layer->in.h, layer->out.h, layer->kernel.h, layer->stride.h, layer->pad.h) *
-           side_taps(layer->in.w, layer->out.w, layer->kernel.w, layer->stride.w, layer->pad.w);
 }

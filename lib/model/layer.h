@@ -38,6 +38,13 @@ struct misfit {
     char need[160];  // "an input of at least 5x5"
 };
 
+// Which memory layouts a layer's passes understand (kernels/kernels.h, "Blocks").
+enum layer_layout {
+    LAYOUT_PLAIN,  // plain samples only
+    LAYOUT_FOLLOW, // that of its inputs
+    LAYOUT_BLOCKS, // blocks, where they are faster
+};
+
 struct pass; // one layer's view of a context: see net.h
 
 struct layer_type {
@@ -45,15 +52,16 @@ struct layer_type {
     const char *what; // one line
     const struct layer_key *keys;
     size_t key_count;
-    bool trains;     // has parameters: also takes init, bias, rate, decay
-    bool output;     // ends a model: softmax, logistic
+    bool trains; // has parameters: also takes init, bias, rate, decay
+    bool output; // ends a model: softmax, logistic
+    enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.
     bool (*shape)(struct layer *layer, const struct shape *in, struct misfit *misfit);
 
-    // Floats of scratch one pass of at most n samples needs, kept from forward to
+    // Floats of scratch one pass of at most n places needs, kept from forward to
     // backward (`kept`) or only within a call (`brief`, shared by all layers).
     void (*scratch)(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
 

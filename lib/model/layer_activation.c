@@ -12,12 +12,11 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
 }
 
 static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    (void)brief;
-    *kept = pass_mask_size(layer, n, train);
+    *kept = *brief = pass_mask_size(layer, n, train);
 }
 
 static void forward(const struct pass *pass) {
-    memcpy(pass->y, pass->x[0], (size_t)pass->n * shape_size(pass->in[0]) * sizeof(float));
+    memcpy(pass->y, pass->x[0], (size_t)pass->places * shape_size(pass->in[0]) * sizeof(float));
     pass_activate(pass, pass->kept);
 }
 
@@ -25,7 +24,7 @@ static void backward(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     pass_activate_back(pass, pass->kept);
-    memcpy(pass->dx[0], pass->dy, (size_t)pass->n * shape_size(pass->in[0]) * sizeof(float));
+    memcpy(pass->dx[0], pass->dy, (size_t)pass->places * shape_size(pass->in[0]) * sizeof(float));
 }
 
 static bool shape_relu(struct layer *layer, const struct shape *in, struct misfit *misfit) {
@@ -48,6 +47,7 @@ static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
 #define ACTIVATION(variable, type_name, text, shape_rule)                                          \
     const struct layer_type variable = {.name = type_name,                                         \
                                         .what = text,                                              \
+                                        .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
                                         .shape = shape_rule,                                       \
                                         .scratch = scratch,                                        \
@@ -64,6 +64,7 @@ const struct layer_type layer_dropout = {
     .what = "sets a share of its inputs to 0 in training and scales up the others",
     .keys = dropout_keys,
     .key_count = KEY_COUNT_OF(dropout_keys),
+    .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .shape = shape,
     .scratch = scratch,

@@ -24,23 +24,37 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return true;
 }
 
+// The inputs are runs of floats that take turns: whole samples, or what a block
+// holds of one pixel.
+static size_t run_count(const struct pass *pass) {
+    const struct shape *out = &pass->layer->out;
+    return pass->lanes ? (size_t)pass->blocks * (size_t)out->h * (size_t)out->w : (size_t)pass->n;
+}
+
+static size_t run_size(const struct pass *pass, int i) {
+    const struct shape *in = &pass->in[i];
+    return pass->lanes ? (size_t)in->c * (size_t)pass->lanes : shape_size(*in);
+}
+
 static void forward(const struct pass *pass) {
     float *y = pass->y;
-    for (int s = 0; s < pass->n; s++)
+    size_t count = run_count(pass);
+    for (size_t s = 0; s < count; s++)
         for (int i = 0; i < pass->layer->from_count; i++) {
-            size_t size = shape_size(pass->in[i]);
-            memcpy(y, pass->x[i] + (size_t)s * size, size * sizeof *y);
+            size_t size = run_size(pass, i);
+            memcpy(y, pass->x[i] + s * size, size * sizeof *y);
             y += size;
         }
 }
 
 static void backward(const struct pass *pass) {
     const float *dy = pass->dy;
-    for (int s = 0; s < pass->n; s++)
+    size_t count = run_count(pass);
+    for (size_t s = 0; s < count; s++)
         for (int i = 0; i < pass->layer->from_count; i++) {
-            size_t size = shape_size(pass->in[i]);
+            size_t size = run_size(pass, i);
             if (pass->dx[i])
-                memcpy(pass->dx[i] + (size_t)s * size, dy, size * sizeof *dy);
+                memcpy(pass->dx[i] + s * size, dy, size * sizeof *dy);
             dy += size;
         }
 }
@@ -48,6 +62,7 @@ static void backward(const struct pass *pass) {
 const struct layer_type layer_concat = {
     .name = "concat",
     .what = "the maps of several layers (from=A,B), one behind the other",
+    .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
     .shape = shape,
     .forward = forward,

@@ -39,40 +39,62 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     };
     layer->biases = (struct parameter){.count = (size_t)maps, .dims = {maps}, .rank = 1};
     layer->connections = (uint64_t)shape_size(layer->out) * fan_in;
-    layer->useful = (uint64_t)maps * (size_t)(layer->in.c / groups) * window_taps(layer);
+    struct window window = layer_window(layer);
+    layer->useful = (uint64_t)maps * (size_t)(layer->in.c / groups) * window_taps(&window);
     return true;
 }
 
-static struct convolution convolution(const struct layer *layer) {
-    return (struct convolution){layer_window(layer), layer->maps, layer->groups};
-}
-
 static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    struct convolution conv = convolution(layer);
-    *kept = pass_mask_size(layer, n, train);
-    *brief = conv_scratch(&conv);
+    struct convolution conv = layer_convolution(layer);
+    size_t plain = conv_scratch(&conv), blocks = conv_block_scratch(&conv);
+    *kept = *brief = pass_mask_size(layer, n, train);
+    *brief = *brief > plain ? *brief : plain;
+    *brief = *brief > blocks ? *brief : blocks;
 }
 
-static void forward(const struct pass *pass) {
+static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
+    bool relu = pass->layer->act == ACT_RELU;
+    pass->kernels->conv_block(pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks,
+                              pass->lanes, conv, pass->brief);
+    (relu ? pass_drop : pass_activate)(pass, pass->kept);
+}
+
+static void forward_plain(const struct pass *pass, const struct convolution *conv) {
     const struct layer *layer = pass->layer;
-    struct convolution conv = convolution(layer);
-    pass->kernels->conv(pass->y, pass->x[0], pass->weights, pass->n, &conv, pass->brief);
+    pass->kernels->conv(pass->y, pass->x[0], pass->weights, pass->n, conv, pass->brief);
     pass->kernels->bias_add(pass->y, pass->biases, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
     pass_activate(pass, pass->kept);
 }
 
-static void backward(const struct pass *pass) {
+static void forward(const struct pass *pass) {
+    struct convolution conv = layer_convolution(pass->layer);
+    (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
+}
+
+static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
+    pass->kernels->conv_block_back_weights(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
+                                           pass->blocks, pass->lanes, conv, pass->brief);
+    if (pass->dx[0])
+        pass->kernels->conv_block_back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks,
+                                             pass->lanes, conv, pass->brief);
+}
+
+static void backward_plain(const struct pass *pass, const struct convolution *conv) {
     const struct layer *layer = pass->layer;
-    struct convolution conv = convolution(layer);
-    pass_activate_back(pass, pass->kept);
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
-    pass->kernels->conv_back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, &conv,
+    pass->kernels->conv_back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
                                      pass->brief);
     if (pass->dx[0])
-        pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, &conv,
+        pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
                                        pass->brief);
+}
+
+static void backward(const struct pass *pass) {
+    struct convolution conv = layer_convolution(pass->layer);
+    pass_activate_back(pass, pass->kept);
+    (pass->lanes ? backward_blocks : backward_plain)(pass, &conv);
 }
 
 const struct layer_type layer_conv = {
@@ -81,6 +103,7 @@ const struct layer_type layer_conv = {
     .keys = keys,
     .key_count = KEY_COUNT_OF(keys),
     .trains = true,
+    .layout = LAYOUT_BLOCKS,
     .inputs_most = 1,
     .shape = shape,
     .scratch = scratch,

@@ -29,7 +29,8 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
         .rank = 3,
     };
     layer->connections = (uint64_t)layer->weights.count;
-    layer->useful = (uint64_t)layer->maps * (size_t)in[0].c * window_taps(layer);
+    struct window window = layer_window(layer);
+    layer->useful = (uint64_t)layer->maps * (size_t)in[0].c * window_taps(&window);
     return true;
 }
 

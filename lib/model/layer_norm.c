@@ -35,13 +35,23 @@ static void scratch_lrn(const struct layer *layer, int n, bool train, size_t *ke
 
 static void forward_lrn(const struct pass *pass) {
     const struct layer *l = pass->layer;
-    pass->kernels->lrn(pass->y, pass->kept, pass->x[0], pass->n, l->in.c, pixels(l), l->size,
-                       l->alpha, l->beta, l->bias_k);
+    if (pass->lanes)
+        pass->kernels->lrn_block(pass->y, pass->kept, pass->x[0], pass->blocks, pass->lanes,
+                                 l->in.c, pixels(l), l->size, l->alpha, l->beta, l->bias_k);
+    else
+        pass->kernels->lrn(pass->y, pass->kept, pass->x[0], pass->n, l->in.c, pixels(l), l->size,
+                           l->alpha, l->beta, l->bias_k);
 }
 
 static void backward_lrn(const struct pass *pass) {
     const struct layer *l = pass->layer;
-    if (pass->dx[0])
+    if (!pass->dx[0])
+        return;
+    if (pass->lanes)
+        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0],
+                                      pass->blocks, pass->lanes, l->in.c, pixels(l), l->size,
+                                      l->alpha, l->beta);
+    else
         pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0], pass->n,
                                 l->in.c, pixels(l), l->size, l->alpha, l->beta);
 }
@@ -49,22 +59,32 @@ static void backward_lrn(const struct pass *pass) {
 // Kept: the centred values, then the deviations.
 static void scratch_lcn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
     *kept = (size_t)n * (shape_size(layer->out) + (size_t)pixels(layer));
-    *brief = train ? 2 * (size_t)pixels(layer) : 0;
+    *brief = train ? 2 * KERNELS_LANES_MOST * (size_t)pixels(layer) : 0;
 }
 
 static float *deviations(const struct pass *pass) {
-    return pass->kept + (size_t)pass->n * shape_size(pass->layer->out);
+    return pass->kept + (size_t)pass->places * shape_size(pass->layer->out);
 }
 
 static void forward_lcn(const struct pass *pass) {
     const struct layer *l = pass->layer;
-    pass->kernels->lcn(pass->y, pass->kept, deviations(pass), pass->x[0], pass->n, l->in.c, l->in.h,
-                       l->in.w, l->size, l->alpha);
+    if (pass->lanes)
+        pass->kernels->lcn_block(pass->y, pass->kept, deviations(pass), pass->x[0], pass->blocks,
+                                 pass->lanes, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
+    else
+        pass->kernels->lcn(pass->y, pass->kept, deviations(pass), pass->x[0], pass->n, l->in.c,
+                           l->in.h, l->in.w, l->size, l->alpha);
 }
 
 static void backward_lcn(const struct pass *pass) {
     const struct layer *l = pass->layer;
-    if (pass->dx[0])
+    if (!pass->dx[0])
+        return;
+    if (pass->lanes)
+        pass->kernels->lcn_block_back(pass->dx[0], pass->dy, pass->kept, deviations(pass),
+                                      pass->brief, pass->blocks, pass->lanes, l->in.c, l->in.h,
+                                      l->in.w, l->size, l->alpha);
+    else
         pass->kernels->lcn_back(pass->dx[0], pass->dy, pass->kept, deviations(pass), pass->brief,
                                 pass->n, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
 }
@@ -74,6 +94,7 @@ const struct layer_type layer_lrn = {
     .what = "local response normalisation across maps: x / (k + alpha * mean of squares)^beta",
     .keys = lrn_keys,
     .key_count = KEY_COUNT_OF(lrn_keys),
+    .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .shape = shape,
     .scratch = scratch_lrn,
@@ -86,6 +107,7 @@ const struct layer_type layer_lcn = {
     .what = "local contrast normalisation: less the local mean, by the local deviation",
     .keys = lcn_keys,
     .key_count = KEY_COUNT_OF(lcn_keys),
+    .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .shape = shape,
     .scratch = scratch_lcn,

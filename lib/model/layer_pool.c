@@ -25,37 +25,65 @@ static void scratch_winners(const struct layer *layer, int n, bool train, size_t
     *kept = (size_t)n * shape_size(layer->out); // an int32_t each
 }
 
+static int32_t *winners(const struct pass *pass) {
+    return (int32_t *)(void *)pass->kept;
+}
+
 static void forward_max(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    pass->kernels->maxpool(pass->y, (int32_t *)(void *)pass->kept, pass->x[0], pass->n, &window);
+    if (pass->lanes)
+        pass->kernels->maxpool_block(pass->y, winners(pass), pass->x[0], pass->blocks, pass->lanes,
+                                     &window);
+    else
+        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window);
 }
 
 static void backward_max(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    if (pass->dx[0])
-        pass->kernels->maxpool_back(pass->dx[0], pass->dy, (const int32_t *)(void *)pass->kept,
-                                    pass->n, &window);
+    if (!pass->dx[0])
+        return;
+    if (pass->lanes)
+        pass->kernels->maxpool_block_back(pass->dx[0], pass->dy, winners(pass), pass->blocks,
+                                          pass->lanes, &window);
+    else
+        pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, &window);
 }
 
 static void forward_avg(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    pass->kernels->avgpool(pass->y, pass->x[0], pass->n, &window);
+    if (pass->lanes)
+        pass->kernels->avgpool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, &window);
+    else
+        pass->kernels->avgpool(pass->y, pass->x[0], pass->n, &window);
 }
 
 static void backward_avg(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    if (pass->dx[0])
+    if (!pass->dx[0])
+        return;
+    if (pass->lanes)
+        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->blocks, pass->lanes,
+                                          &window);
+    else
         pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, &window);
 }
 
 static void forward_l2(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    pass->kernels->l2pool(pass->y, pass->x[0], pass->n, &window);
+    if (pass->lanes)
+        pass->kernels->l2pool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, &window);
+    else
+        pass->kernels->l2pool(pass->y, pass->x[0], pass->n, &window);
 }
 
 static void backward_l2(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
-    if (pass->dx[0])
+    if (!pass->dx[0])
+        return;
+    if (pass->lanes)
+        pass->kernels->l2pool_block_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->blocks,
+                                         pass->lanes, &window);
+    else
         pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, &window);
 }
 
@@ -64,6 +92,7 @@ static void backward_l2(const struct pass *pass) {
                                         .what = text,                                              \
                                         .keys = keys,                                              \
                                         .key_count = KEY_COUNT_OF(keys),                           \
+                                        .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
                                         .shape = shape,                                            \
                                         __VA_ARGS__}

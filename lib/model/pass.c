@@ -2,13 +2,17 @@
 
 #include "core/random.h"
 
+static size_t pass_outputs(const struct pass *pass) {
+    return (size_t)pass->places * shape_size(pass->layer->out);
+}
+
 size_t pass_mask_size(const struct layer *layer, int n, bool train) {
     return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
 }
 
 // Inverted dropout: what stays is scaled up, so that evaluation changes nothing.
 // The numbers depend on the sample and the layer, not on the thread or the batch.
-static void draw_mask(const struct pass *pass, float *mask) {
+static void draw_samples(const struct pass *pass, float *mask) {
     const struct layer *layer = pass->layer;
     size_t size = shape_size(layer->out);
     float keep = 1.0f - layer->dropout, factor = 1.0f / keep;
@@ -19,12 +23,22 @@ static void draw_mask(const struct pass *pass, float *mask) {
     }
 }
 
+static void draw_mask(const struct pass *pass, float *mask) {
+    const struct shape *out = &pass->layer->out;
+    if (!pass->lanes) {
+        draw_samples(pass, mask);
+        return;
+    }
+    draw_samples(pass, pass->brief);
+    pass->kernels->block(mask, pass->brief, pass->n, out->c, out->h * out->w, pass->lanes);
+}
+
 static bool drops(const struct pass *pass) {
     return pass->layer->dropout > 0 && pass->draw;
 }
 
 void pass_activate(const struct pass *pass, float *mask) {
-    size_t n = (size_t)pass->n * shape_size(pass->layer->out);
+    size_t n = pass_outputs(pass);
     switch (pass->layer->act) {
     case ACT_RELU:
         pass->kernels->relu(pass->y, n);
@@ -38,10 +52,14 @@ void pass_activate(const struct pass *pass, float *mask) {
     case ACT_LINEAR:
         break;
     }
-    if (drops(pass)) {
-        draw_mask(pass, mask);
-        pass->kernels->multiply(pass->y, mask, n);
-    }
+    pass_drop(pass, mask);
+}
+
+void pass_drop(const struct pass *pass, float *mask) {
+    if (!drops(pass))
+        return;
+    draw_mask(pass, mask);
+    pass->kernels->multiply(pass->y, mask, pass_outputs(pass));
 }
 
 // Nobody reads y any more, so it may be turned back into what it was before the
@@ -53,7 +71,7 @@ static void undo_scale(const struct pass *pass, size_t n) {
 }
 
 void pass_activate_back(const struct pass *pass, const float *mask) {
-    size_t n = (size_t)pass->n * shape_size(pass->layer->out);
+    size_t n = pass_outputs(pass);
     if (drops(pass)) {
         pass->kernels->multiply(pass->dy, mask, n);
         undo_scale(pass, n);

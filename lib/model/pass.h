@@ -10,9 +10,11 @@ struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
     int n;                            // samples
-    const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, n x in each
+    int lanes, blocks;                // samples in a block; 0: plain samples
+    int places;                       // for samples: n, or lanes * blocks
+    const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];
-    float *y;                      // n x out; the backward pass may overwrite it
+    float *y;                      // places x out; the backward pass may overwrite it
     float *dx[LAYER_INPUTS_MAX];   // errors to write; NULL where nobody wants them
     float *dy;                     // errors of y; the backward pass may overwrite them
     const float *weights, *biases; // shared: other threads may write them meanwhile
@@ -24,8 +26,9 @@ struct pass {
 
 // The activation of layer->act over a layer's outputs, with dropout behind it,
 // and their adjoints; `mask` is a kept float for each output, used when the
-// layer drops.
+// layer drops. A layer laid out in blocks that drops has as much brief scratch.
 void pass_activate(const struct pass *pass, float *mask);
+void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, const float *mask);
 // Floats of `mask` for n samples.
 size_t pass_mask_size(const struct layer *layer, int n, bool train);

@@ -246,16 +246,9 @@ static void conv_direct_forward(float *y, const float *x, const float *weights, 
     }
 }
 
-// Whether rows of outputs fill at least half of the lanes.
-static bool direct_fits(const struct convolution *conv) {
-    struct direct_sizes s = direct_sizes(conv, LANES);
-    return !window_pointwise(&conv->window) && s.picture < INT32_MAX / 2 &&
-           2 * window_out_pixels(&conv->window) >= (size_t)s.strips * LANES;
-}
-
 static void conv_direct(float *y, const float *x, const float *weights, int n,
                         const struct convolution *conv, float *scratch) {
-    if (direct_fits(conv))
+    if (direct_fits(conv, LANES))
         conv_direct_forward(y, x, weights, n, conv, scratch);
     else
         conv_columns(y, x, weights, n, conv, scratch);
@@ -277,7 +270,7 @@ static void conv_direct_back_input(float *dx, const float *dy, const float *weig
                                    const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
     struct convolution turned = conv_turned(conv);
-    if (v->stride_h != 1 || v->stride_w != 1 || !direct_fits(&turned)) {
+    if (v->stride_h != 1 || v->stride_w != 1 || !direct_fits(&turned, LANES)) {
         conv_columns_back_input(dx, dy, weights, n, conv, scratch);
         return;
     }
@@ -396,7 +389,7 @@ static int weights_chunk(const struct direct *d) {
 static void conv_direct_back_weights(float *dweights, const float *dy, const float *x, int n,
                                      const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
-    if (!direct_fits(conv)) {
+    if (!direct_fits(conv, LANES)) {
         conv_columns_back_weights(dweights, dy, x, n, conv, scratch);
         return;
     }

@@ -1,0 +1,24 @@
+// Which layers of a model hold their samples in blocks (kernels/kernels.h,
+// "Blocks"), and how many lanes a pass of n samples gives to each block: the one
+// decision about memory layouts, made here for the whole net, so that activations
+// change their layout only where a stack of convolutions begins and ends.
+#ifndef ADAM_MODEL_LAYOUT_H
+#define ADAM_MODEL_LAYOUT_H
+
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+#include "model/model.h"
+
+// Whether layer i of the model is one that a pass may lay out in blocks; blocked[]
+// holds the answer for all layers before it.
+bool layout_blocked(const struct layer *layer, const bool *blocked);
+
+// The lanes of the blocks in which a pass of n samples is expected to be fastest;
+// 0: plain samples.
+int layout_lanes(const struct model *model, const struct kernels *kernels, int n);
+
+// Places for samples that n samples take, at most, whatever layout is chosen.
+int layout_places_most(int n);
+
+#endif
