@@ -53,6 +53,8 @@ size_t conv_scratch(const struct convolution *conv);
 // of blocks; SIZE_MAX when they do not fit in size_t.
 size_t conv_block_scratch(const struct convolution *conv);
 
+enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
+
 struct kernels {
     const char *name; // "ref", "avx2+openblas", ... for --version
     int lanes;        // floats in a vector register; 0: this family has no blocks
@@ -72,6 +74,10 @@ struct kernels {
                             const struct convolution *conv, float *scratch);
     void (*conv_back_weights)(float *dweights, const float *dy, const float *x, int n,
                               const struct convolution *conv, float *scratch);
+
+    // The way that a pass of a convolution of this shape takes, for people: "direct",
+    // "columns", "product"... `lanes` of its blocks; 0: plain samples.
+    const char *(*conv_way)(enum conv_pass pass, const struct convolution *conv, int lanes);
 
     // What one output pixel (out_y, out_x) sees of n pictures: n rows of
     // c*kernel_h*kernel_w; and the adjoint, which adds into the pictures.
@@ -184,6 +190,10 @@ struct kernels {
     void (*axpy)(float *y, const float *x, size_t n, float a);
     double (*sum_squares)(const float *x, size_t n);
     bool (*finite)(const float *x, size_t n);
+
+    // For measuring: as many multiply-adds as the registers of this family do at
+    // best, in so many rounds; returns how many. *sum gets what they come to.
+    uint64_t (*multiply_adds)(float *sum, uint64_t rounds);
 };
 
 // What one pass of n samples is expected to cost in vector multiply-adds, with

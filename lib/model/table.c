@@ -1,11 +1,9 @@
 #include "model/table.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
-#include "core/mem.h"
+#include "core/columns.h"
 #include "model/net.h"
 #include "model/script.h"
 
@@ -81,27 +79,13 @@ json_t *table_json(const struct model *model, int batch, int threads) {
                      layers);
 }
 
-enum column { LINE, LAYER, TYPE, READS, OUTPUT, PARAMETERS, CONNECTIONS, ACTIVATIONS, UPDATE };
-enum { COLUMNS = UPDATE + 1, CELL = 80 };
-
-static const struct {
-    const char *title;
-    bool number; // set to the right
-} columns[COLUMNS] = {
-    [LINE] = {"line", true},
-    [LAYER] = {"layer", false},
-    [TYPE] = {"type", false},
-    [READS] = {"reads", false},
-    [OUTPUT] = {"output", false},
-    [PARAMETERS] = {"parameters", true},
-    [CONNECTIONS] = {"connections", true},
-    [ACTIVATIONS] = {"activations", true},
-    [UPDATE] = {"update", true},
+static const struct column columns[] = {
+    {"line", true},        {"layer", false},      {"type", false},
+    {"reads", false},      {"output", false},     {"parameters", true},
+    {"connections", true}, {"activations", true}, {"update", true},
 };
 
-struct row {
-    char cell[COLUMNS][CELL];
-};
+enum { CELL = 80 };
 
 // "260", "1.0K", "2.3M": three digits or so, in powers of 1024.
 static void bytes_text(char *text, size_t size, size_t bytes) {
@@ -127,42 +111,40 @@ static void reads_text(char text[CELL], const struct model *model, const struct 
         memcpy(text + CELL - 4, "...", 4);
 }
 
-static void layer_row(struct row *row, const struct model *model, const struct layer *layer,
+static void layer_row(struct columns *table, const struct model *model, const struct layer *layer,
                       int batch) {
     size_t parameters = layer_parameters(layer);
-    snprintf(row->cell[LINE], CELL, "%d", layer->line);
-    snprintf(row->cell[LAYER], CELL, "%s", layer->name);
-    snprintf(row->cell[TYPE], CELL, "%s", layer->type->name);
-    reads_text(row->cell[READS], model, layer);
-    shape_text(row->cell[OUTPUT], layer->out);
-    snprintf(row->cell[PARAMETERS], CELL, "%zu", parameters);
-    snprintf(row->cell[CONNECTIONS], CELL, "%ju", (uintmax_t)layer->connections);
-    bytes_text(row->cell[ACTIVATIONS], CELL, layer_activations(layer, batch));
-    bytes_text(row->cell[UPDATE], CELL, times(parameters, sizeof(float)));
+    char reads[CELL], shape[SHAPE_TEXT], activations[CELL], update[CELL];
+    reads_text(reads, model, layer);
+    shape_text(shape, layer->out);
+    bytes_text(activations, CELL, layer_activations(layer, batch));
+    bytes_text(update, CELL, times(parameters, sizeof(float)));
+    columns_cell(table, "%d", layer->line);
+    columns_cell(table, "%s", layer->name);
+    columns_cell(table, "%s", layer->type->name);
+    columns_cell(table, "%s", reads);
+    columns_cell(table, "%s", shape);
+    columns_cell(table, "%zu", parameters);
+    columns_cell(table, "%ju", (uintmax_t)layer->connections);
+    columns_cell(table, "%s", activations);
+    columns_cell(table, "%s", update);
 }
 
-static void total_row(struct row *row, const struct model *model, int batch) {
-    size_t activations = 0;
+static void total_row(struct columns *table, const struct model *model, int batch) {
+    size_t sum = 0;
+    char activations[CELL], update[CELL];
     for (int i = 0; i < model->layer_count; i++)
-        activations = plus(activations, layer_activations(&model->layers[i], batch));
-    snprintf(row->cell[LAYER], CELL, "total");
-    snprintf(row->cell[PARAMETERS], CELL, "%zu", model->parameter_count);
-    snprintf(row->cell[CONNECTIONS], CELL, "%ju", (uintmax_t)model->connections);
-    bytes_text(row->cell[ACTIVATIONS], CELL, activations);
-    bytes_text(row->cell[UPDATE], CELL, times(model->parameter_count, sizeof(float)));
-}
-
-static void write_rows(struct grow *to, const struct row *rows, int count) {
-    int widths[COLUMNS] = {0};
-    for (int i = 0; i < count; i++)
-        for (int c = 0; c < COLUMNS; c++) {
-            int width = (int)strlen(rows[i].cell[c]);
-            widths[c] = width > widths[c] ? width : widths[c];
-        }
-    for (int i = 0; i < count; i++)
-        for (int c = 0; c < COLUMNS; c++)
-            grow_format(to, "%*s%s", columns[c].number ? widths[c] : -widths[c], rows[i].cell[c],
-                        c == COLUMNS - 1 ? "\n" : "  ");
+        sum = plus(sum, layer_activations(&model->layers[i], batch));
+    bytes_text(activations, CELL, sum);
+    bytes_text(update, CELL, times(model->parameter_count, sizeof(float)));
+    columns_cell(table, "%s", "");
+    columns_cell(table, "total");
+    for (int empty = 0; empty < 3; empty++)
+        columns_cell(table, "%s", "");
+    columns_cell(table, "%zu", model->parameter_count);
+    columns_cell(table, "%ju", (uintmax_t)model->connections);
+    columns_cell(table, "%s", activations);
+    columns_cell(table, "%s", update);
 }
 
 static void write_cost(struct grow *to, const struct model *model, int batch, int threads) {
@@ -178,18 +160,12 @@ static void write_cost(struct grow *to, const struct model *model, int batch, in
 }
 
 char *table_text(const struct model *model, int batch, int threads) {
-    int count = model->layer_count + 2;
     struct grow to = {0};
-    struct row *rows = mem_zeroed((size_t)count, sizeof *rows);
-    if (!rows)
-        return NULL;
-    for (int c = 0; c < COLUMNS; c++)
-        snprintf(rows[0].cell[c], CELL, "%s", columns[c].title);
+    struct columns table = {.column = columns, .count = sizeof columns / sizeof *columns};
     for (int i = 0; i < model->layer_count; i++)
-        layer_row(&rows[i + 1], model, &model->layers[i], batch);
-    total_row(&rows[count - 1], model, batch);
-    write_rows(&to, rows, count);
-    free(rows);
+        layer_row(&table, model, &model->layers[i], batch);
+    total_row(&table, model, batch);
+    columns_put(&table, &to);
     write_cost(&to, model, batch, threads);
     return grow_take(&to);
 }

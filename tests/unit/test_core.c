@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
@@ -141,6 +142,29 @@ static void test_grow(struct tap *tap) {
     });
 }
 
+static void test_columns(struct tap *tap) {
+    static const struct column titles[] = {{"name", false}, {"n", true}, {"last", false}};
+    TEST(tap, "columns are as wide as their widest cell, numbers set to the right", {
+        struct columns table = {.column = titles, .count = 3};
+        struct grow to = {0};
+        grow_format(&to, "# ");
+        columns_put(&table, &to); // without rows
+        for (int i = 9; i <= 10; i++) {
+            columns_cell(&table, i > 9 ? "%s" : "%s of two", "words");
+            columns_cell(&table, "%d", i);
+            columns_cell(&table, "%s", "");
+        }
+        columns_put(&table, &to);
+        char *text = grow_take(&to);
+        CHECK_TEXT(tap, text,
+                   "# name  n  last\n"
+                   "name           n  last\n"
+                   "words of two   9      \n"
+                   "words         10      \n");
+        free(text);
+    });
+}
+
 static void test_error(struct tap *tap) {
     TEST(tap, "context goes in front of an error", {
         struct error err = {0};
@@ -156,6 +180,7 @@ int main(void) {
     test_text(&tap);
     test_mem(&tap);
     test_grow(&tap);
+    test_columns(&tap);
     test_error(&tap);
     return tap_done(&tap);
 }

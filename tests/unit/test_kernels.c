@@ -51,6 +51,16 @@ static void check_gemm(struct family *f, bool ta, bool tb, int m, int n, int k, 
     free(a), free(b), free(c), free(wanted);
 }
 
+// Each sum starts at its number and goes to s/2 + 1 in every round.
+static void test_multiply_adds(struct family *f) {
+    float sum;
+    uint64_t lanes = f->k->multiply_adds(&sum, 1) / 12;
+    CHECK_NEAR(f->tap, (double)sum, (66 * 0.5 + 12) * (double)lanes, 0);
+    CHECK_INT(f->tap, f->k->multiply_adds(&sum, 1000), 1000 * 12 * lanes);
+    CHECK_NEAR(f->tap, (double)sum, 24 * (double)lanes, 1e-3);
+    CHECK(f->tap, lanes >= 4 && (f->k->lanes == 0 || lanes == (uint64_t)f->k->lanes));
+}
+
 static void test_gemm(struct family *f) {
     static const int sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {10, 196, 25}, {20, 33, 250}, {65, 17, 1}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -435,6 +445,7 @@ static void test_family(struct tap *tap, enum cpu_level level) {
         tap_result(tap, name);
         return;
     }
+    test_multiply_adds(&f);
     test_gemm(&f);
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
         check_conv(&f, &windows[i], 3, 1, 2);

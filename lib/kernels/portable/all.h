@@ -7,6 +7,7 @@
 #include "kernels/portable/bias.h"
 #include "kernels/portable/lcn.h"
 #include "kernels/portable/lrn.h"
+#include "kernels/portable/peak.h"
 #include "kernels/portable/pool.h"
 #include "kernels/portable/update.h"
 #include "kernels/portable/vector.h"
@@ -21,6 +22,7 @@ const struct kernels FAMILY_TABLE = {
     .conv = FAMILY_CONV(),
     .conv_back_input = FAMILY_CONV(_back_input),
     .conv_back_weights = FAMILY_CONV(_back_weights),
+    .conv_way = FAMILY_CONV(_way),
     .patch = patch,
     .patch_add = patch_add,
     .bias_add = bias_add,
@@ -49,6 +51,7 @@ const struct kernels FAMILY_TABLE = {
     .axpy = axpy,
     .sum_squares = sum_squares,
     .finite = all_finite,
+    .multiply_adds = multiply_adds,
 #ifdef FAMILY_LANES
     .lanes = FAMILY_LANES,
     .block = block,

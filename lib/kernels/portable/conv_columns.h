@@ -81,4 +81,10 @@ static void conv_columns_back_weights(float *dweights, const float *dy, const fl
     }
 }
 
+static const char *conv_columns_way(enum conv_pass pass, const struct convolution *conv,
+                                    int lanes) {
+    (void)pass, (void)lanes;
+    return window_pointwise(&conv->window) ? "product" : "columns";
+}
+
 #endif

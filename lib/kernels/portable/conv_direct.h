@@ -266,11 +266,16 @@ HOGWILD static void turn_weights(float *turned, const float *weights,
                     *turned++ = weights[(m * channels + c) * taps + taps - 1 - t];
 }
 
+static bool direct_fits_back(const struct convolution *conv) {
+    struct convolution turned = conv_turned(conv);
+    return conv->window.stride_h == 1 && conv->window.stride_w == 1 && direct_fits(&turned, LANES);
+}
+
 static void conv_direct_back_input(float *dx, const float *dy, const float *weights, int n,
                                    const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
     struct convolution turned = conv_turned(conv);
-    if (v->stride_h != 1 || v->stride_w != 1 || !direct_fits(&turned, LANES)) {
+    if (!direct_fits_back(conv)) {
         conv_columns_back_input(dx, dy, weights, n, conv, scratch);
         return;
     }
@@ -415,6 +420,13 @@ static void conv_direct_back_weights(float *dweights, const float *dy, const flo
                                  d.errors + (size_t)(g * maps) * (size_t)d.sizes.strips * LANES,
                                  error_step, maps, m, t, begin == 0);
     }
+}
+
+static const char *conv_direct_way(enum conv_pass pass, const struct convolution *conv, int lanes) {
+    bool direct = pass == CONV_BACK_INPUT ? direct_fits_back(conv) : direct_fits(conv, LANES);
+    if (lanes)
+        return "blocks";
+    return direct ? "direct" : conv_columns_way(pass, conv, lanes);
 }
 
 #endif
