@@ -9,8 +9,8 @@
 #define FAMILY_CONV(pass) conv_direct##pass
 #define FAMILY_STORE(at, value, first, count)                                                      \
     __builtin_ia32_maskstoreps256((vector8 *)(at), lanes_between(first, (first) + (count)), value)
-#define FAMILY_LOAD(at, count)                                                                     \
-    __builtin_ia32_maskloadps256((const vector8 *)(at), lanes_between(0, count))
+#define FAMILY_LOAD(at, first, count)                                                              \
+    __builtin_ia32_maskloadps256((const vector8 *)(at), lanes_between(first, (first) + (count)))
 #define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 
 typedef float vector8 __attribute__((vector_size(32), may_alias));

@@ -9,8 +9,9 @@
 #define FAMILY_CONV(pass) conv_direct##pass
 #define FAMILY_STORE(at, value, first, count)                                                      \
     __builtin_ia32_storeups512_mask(at, value, (unsigned short)(((1u << (count)) - 1) << (first)))
-#define FAMILY_LOAD(at, count)                                                                     \
-    __builtin_ia32_loadups512_mask(at, (vector){0}, (unsigned short)((1u << (count)) - 1))
+#define FAMILY_LOAD(at, first, count)                                                              \
+    __builtin_ia32_loadups512_mask(at, (vector){0},                                                \
+                                   (unsigned short)(((1u << (count)) - 1) << (first)))
 #define FAMILY_JOIN(low, high)                                                                     \
     __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 #include "kernels/portable/conv_direct.h"

@@ -1,2 +1,4 @@
 // The kernels for blocks (kernels.h), for families with vectors of FAMILY_LANES.
 #include "kernels/block/layout.h"
+#include "kernels/block/lrn.h"
+#include "kernels/block/pool.h"

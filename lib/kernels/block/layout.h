@@ -3,15 +3,12 @@
 // transposition, done in squares of LANES x LANES; a last square that would stand
 // out stands back over its neighbour instead, and what is smaller than a square
 // is loaded and stored in part.
-//
-// The family defines FAMILY_LOAD(at, count): lanes [0, count) from memory, zeros in
-// the others; it touches no other memory.
 #ifndef ADAM_KERNELS_BLOCK_LAYOUT_H
 #define ADAM_KERNELS_BLOCK_LAYOUT_H
 
 #include <string.h>
 
-#include "kernels/portable/gemm.h"
+#include "kernels/block/run.h"
 
 // LANES rows of one block, from `first` on, with how many pixels of each can be
 // read or written at once: none of a sample that does not exist.
@@ -52,7 +49,7 @@ static void block_square(float *to, size_t pixel, int count, const float *from,
     else
 #pragma GCC unroll 16
         for (int j = 0; j < LANES; j++)
-            v[j] = FAMILY_LOAD(from + strip->at[j], strip->width[j]);
+            v[j] = FAMILY_LOAD(from + strip->at[j], 0, strip->width[j]);
     transpose_vectors(v);
     if (count == LANES && width == LANES)
 #pragma GCC unroll 16
@@ -72,7 +69,7 @@ static void unblock_square(float *to, const struct strip_rows *strip, const floa
             v[p] = *(const vector *)from;
     else
         for (int p = 0; p < width; p++, from += pixel)
-            v[p] = FAMILY_LOAD(from, count);
+            v[p] = FAMILY_LOAD(from, 0, count);
     transpose_vectors(v);
     if (strip->full)
 #pragma GCC unroll 16

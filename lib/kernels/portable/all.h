@@ -56,5 +56,13 @@ const struct kernels FAMILY_TABLE = {
     .lanes = FAMILY_LANES,
     .block = block,
     .unblock = unblock,
+    .maxpool_block = maxpool_block,
+    .maxpool_block_back = maxpool_block_back,
+    .avgpool_block = avgpool_block,
+    .avgpool_block_back = avgpool_block_back,
+    .l2pool_block = l2pool_block,
+    .l2pool_block_back = l2pool_block_back,
+    .lrn_block = lrn_block,
+    .lrn_block_back = lrn_block_back,
 #endif
 };

@@ -1,0 +1,126 @@
+// Pools of blocks and their adjoints: the results are those of plain samples.
+#include "../helper/blocks.h"
+
+#define TOLERANCE 1e-6f // sums of a window, in the same order but perhaps fused
+
+// Outputs along one side; rounded up, a last window is clipped, but never empty.
+static int pool_length(int length, int kernel, int stride, int pad, bool up) {
+    int out = (length + 2 * pad - kernel + (up ? stride - 1 : 0)) / stride + 1;
+    return (out - 1) * stride - pad < length ? out : out - 1;
+}
+
+static struct window pool_window(int c, const int shape[5], bool up) {
+    int h = shape[0], w = shape[1], kernel = shape[2], stride = shape[3], pad = shape[4];
+    return (struct window){.c = c,
+                           .h = h,
+                           .w = w,
+                           .out_h = pool_length(h, kernel, stride, pad, up),
+                           .out_w = pool_length(w, kernel, stride, pad, up),
+                           .kernel_h = kernel,
+                           .kernel_w = kernel,
+                           .stride_h = stride,
+                           .stride_w = stride,
+                           .pad_h = pad,
+                           .pad_w = pad};
+}
+
+// The numbers are few, so that maxima are equal often and zeros fill some windows.
+static float *coarse_noise(struct family *f, size_t n) {
+    float *x = noise(f, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = roundf(x[i]);
+    return x;
+}
+
+static void check_winners(struct family *f, const int32_t *got, const int32_t *wanted, int n, int c,
+                          int pixels, int lanes) {
+    for (int i = 0; i < n * c * pixels; i++) {
+        int sample = i / pixels / c, map = i / pixels % c, pixel = i % pixels;
+        int at = ((sample / lanes * pixels + pixel) * c + map) * lanes + sample % lanes;
+        if (got[at] != wanted[i]) {
+            FAIL(f->tap, "%s, %d lanes: winner of sample %d, map %d, pixel %d is %d, not %d",
+                 f->k->name, lanes, sample, map, pixel, (int)got[at], (int)wanted[i]);
+            return;
+        }
+    }
+}
+
+struct pool_case {
+    const struct window *v;
+    int n, lanes, blocks, in, out; // in, out: pixels
+    float *x, *y, *dy, *dx;        // plain samples
+    float *bx, *bdy;               // the same in blocks
+};
+
+static void check_max(struct family *f, struct pool_case *p) {
+    const struct window *v = p->v;
+    float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
+    float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
+    int32_t *wanted = mem_array((size_t)(p->n * v->c * p->out), sizeof *wanted);
+    int32_t *winner = mem_array(block_size(p->n, v->c, p->out, p->lanes), sizeof *winner);
+    f->ref->maxpool(p->y, wanted, p->x, p->n, v);
+    f->k->maxpool_block(y, winner, p->bx, p->blocks, p->lanes, v);
+    check_winners(f, winner, wanted, p->n, v->c, p->out, p->lanes);
+    check_blocks(f, "maxpool_block", y, p->y, p->n, v->c, p->out, p->lanes, 0);
+    f->ref->maxpool_back(p->dx, p->dy, wanted, p->n, v);
+    f->k->maxpool_block_back(dx, p->bdy, winner, p->blocks, p->lanes, v);
+    check_blocks(f, "maxpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, 0);
+    free(wanted), free(winner);
+}
+
+static void check_mean(struct family *f, struct pool_case *p) {
+    const struct window *v = p->v;
+    float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
+    float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
+    f->ref->avgpool(p->y, p->x, p->n, v);
+    f->k->avgpool_block(y, p->bx, p->blocks, p->lanes, v);
+    check_blocks(f, "avgpool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
+    f->ref->avgpool_back(p->dx, p->dy, p->n, v);
+    f->k->avgpool_block_back(dx, p->bdy, p->blocks, p->lanes, v);
+    check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
+}
+
+static void check_l2(struct family *f, struct pool_case *p) {
+    const struct window *v = p->v;
+    float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
+    float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
+    f->ref->l2pool(p->y, p->x, p->n, v);
+    f->k->l2pool_block(y, p->bx, p->blocks, p->lanes, v);
+    f->ref->l2pool_back(p->dx, p->dy, p->y, p->x, p->n, v);
+    f->k->l2pool_block_back(dx, p->bdy, y, p->bx, p->blocks, p->lanes, v);
+    check_blocks(f, "l2pool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
+    check_blocks(f, "l2pool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
+}
+
+static void check_pools(struct family *f, const struct window *v, int n, int lanes) {
+    struct pool_case p = {.v = v, .n = n, .lanes = lanes, .blocks = block_count(n, lanes)};
+    p.in = v->h * v->w, p.out = v->out_h * v->out_w;
+    size_t in = (size_t)(n * v->c * p.in), out = (size_t)(n * v->c * p.out);
+    p.x = coarse_noise(f, in), p.dy = noise(f, out);
+    p.y = mem_floats(out), p.dx = mem_floats(in);
+    p.bx = blocks_of(f, p.x, n, v->c, p.in, lanes);
+    p.bdy = blocks_of(f, p.dy, n, v->c, p.out, lanes);
+    check_max(f, &p);
+    check_mean(f, &p);
+    check_l2(f, &p);
+    free(p.x), free(p.dy), free(p.y), free(p.dx), free(p.bx), free(p.bdy);
+}
+
+static void test_pools(struct family *f, int lanes) {
+    static const int maps[] = {1, 3, 10, 16, 20, 33};
+    static const int shapes[][5] = {
+        // h, w, kernel, stride, pad
+        {1, 1, 1, 1, 0}, {28, 14, 2, 2, 0}, {9, 12, 3, 2, 0}, {7, 7, 3, 1, 1},
+        {8, 8, 3, 2, 1}, {11, 6, 5, 3, 2},  {6, 7, 2, 3, 0},  {5, 4, 4, 1, 3},
+    };
+    for (size_t c = 0; c < sizeof maps / sizeof *maps; c++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int up = 0; up < 2; up++) {
+                struct window v = pool_window(maps[c], shapes[s], up);
+                check_pools(f, &v, lanes + 3, lanes);
+            }
+}
+
+int main(void) {
+    return test_families("pools of blocks are those of samples", test_pools);
+}
