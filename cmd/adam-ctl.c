@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "measure/timing.h"
 #include "model/model.h"
 #include "model/table.h"
 #include "report/curves.h"
@@ -22,7 +23,8 @@ struct options {
     struct option_list set;
     int64_t batch, threads, readers;
     const char *output, *x, *data, *labels, *from;
-    bool json;
+    double seconds;
+    bool json, predict;
 };
 
 static const char *const x_choices[] = {"both", "epoch", "time", NULL};
@@ -64,6 +66,23 @@ static int run_check(const struct options *options, char **operands, int count, 
         status = options->json ? print_json(table_json(model, batch, threads), err)
                                : print_text(table_text(model, batch, threads), err);
     ops_free(ops);
+    model_free(model);
+    return status;
+}
+
+static int run_time(const struct options *options, char **operands, int count, struct error *err) {
+    struct model *model;
+    struct timing timing = {0};
+    (void)count;
+    int status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+    if (status != STATUS_OK)
+        return status;
+    status = timing_run(&timing, model, kernels_best(), (int)options->batch,
+                        options->predict ? NET_PREDICT : NET_TRAIN, options->seconds, err);
+    if (status == STATUS_OK)
+        status = options->json ? print_json(timing_json(&timing), err)
+                               : print_text(timing_text(&timing), err);
+    timing_free(&timing);
     model_free(model);
     return status;
 }
@@ -201,6 +220,13 @@ static int run(int argc, char **argv, struct options *options, struct error *err
         INT('t', "threads", "N", &options->threads, 1, 4096, "1", "threads that train"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
+    const struct option_row time_rows[] = {
+        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch"),
+        REAL('s', "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to repeat it"),
+        FLAG(0, "predict", &options->predict, "only the forward pass, as adam-eval does it"),
+        FLAG(0, "json", &options->json, "print one JSON object"),
+    };
     const struct option_row plot_rows[] = {
         TEXT('o', "output", "FILE", &options->output, "-", "the drawing, SVG"),
         CHOICE('x', "x", "AXIS", &options->x, x_choices, "both", "what the x axis is"),
@@ -220,6 +246,12 @@ static int run(int argc, char **argv, struct options *options, struct error *err
          .rows = check_rows,
          .row_count = sizeof check_rows / sizeof *check_rows,
          .operand = "FILE"},
+        {.name = PROGRAM " time",
+         .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-s S] [--predict] [--json] FILE",
+         .about = "time a model layer by layer, on one thread and random samples",
+         .rows = time_rows,
+         .row_count = sizeof time_rows / sizeof *time_rows,
+         .operand = "FILE"},
         {.name = PROGRAM " plot",
          .synopsis = "[-o FILE] [-x AXIS] RUN ...",
          .about = "draw the learning curves of runs: loss, accuracy and learning rate",
@@ -236,7 +268,7 @@ static int run(int argc, char **argv, struct options *options, struct error *err
     static const struct {
         run_function *run;
         bool several; // operands
-    } runs[] = {{run_check, false}, {run_plot, true}, {run_report, false}};
+    } runs[] = {{run_check, false}, {run_time, false}, {run_plot, true}, {run_report, false}};
     const struct command program = {
         .name = PROGRAM, .synopsis = "SUBCOMMAND ...", .about = "look at models and runs"};
     size_t count = sizeof commands / sizeof *commands;
@@ -259,7 +291,7 @@ static int run(int argc, char **argv, struct options *options, struct error *err
 
 int main(int argc, char **argv) {
     struct options options = {
-        .batch = 1, .threads = 1, .readers = cpu_count(), .output = "-", .x = "both"};
+        .batch = 1, .threads = 1, .seconds = 1, .readers = cpu_count(), .output = "-", .x = "both"};
     struct error err = {0};
     int status = run(argc, argv, &options, &err);
     if (status != STATUS_OK)

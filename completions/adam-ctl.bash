@@ -9,7 +9,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | plot | report) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -17,6 +17,9 @@ _adam_ctl() {
     check:--set) return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
+    time:--set) return ;;
+    time:--batch | time:-b) return ;;
+    time:--seconds | time:-s) return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     report:--output | report:-o) offer -f; return ;;
@@ -28,9 +31,11 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check plot report'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --json --help -h --version -V' ;;
     check:*) offer -f ;;
+    time:-*) offer -W '--set --batch -b --seconds -s --predict --json --help -h --version -V' ;;
+    time:*) offer -f ;;
     plot:-*) offer -W '--output -o --x -x --help -h --version -V' ;;
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --data -d --from --labels --set --threads -t --help -h --version -V' ;;

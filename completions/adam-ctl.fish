@@ -1,11 +1,12 @@
 # fish completion for adam-ctl, printed by adam-ctl --completion fish
 complete -c adam-ctl -f
 complete -c adam-ctl -n __fish_use_subcommand -a check -d 'check a model file, and show shapes, parameters, connections and memory'
+complete -c adam-ctl -n __fish_use_subcommand -a time -d 'time a model layer by layer, on one thread and random samples'
 complete -c adam-ctl -n __fish_use_subcommand -a plot -d 'draw the learning curves of runs: loss, accuracy and learning rate'
 complete -c adam-ctl -n __fish_use_subcommand -a report -d 'write a run as one HTML page: curves, model, confusion, pictures'
-complete -c adam-ctl -n 'not __fish_seen_subcommand_from check plot report' -s h -l help -d 'print this text'
-complete -c adam-ctl -n 'not __fish_seen_subcommand_from check plot report' -s V -l version -d 'print the version and the processor features in use'
-complete -c adam-ctl -n 'not __fish_seen_subcommand_from check plot report' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
+complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report' -s h -l help -d 'print this text'
+complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report' -s V -l version -d 'print the version and the processor features in use'
+complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s b -l batch -x -d 'samples in a mini-batch of a thread'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s t -l threads -x -d 'threads that train'
@@ -13,6 +14,14 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l json -d 'print on
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -F
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s b -l batch -x -d 'samples in a mini-batch'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s s -l seconds -x -d 'how long to repeat it'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l predict -d 'only the forward pass, as adam-eval does it'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l json -d 'print one JSON object'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s h -l help -d 'print this text'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s V -l version -d 'print the version and the processor features in use'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s o -l output -r -F -d 'the drawing, SVG'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s x -l x -x -a 'both epoch time' -d 'what the x axis is'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s h -l help -d 'print this text'

@@ -12,6 +12,10 @@ double clock_seconds(void) {
     return read_clock(CLOCK_MONOTONIC);
 }
 
+double clock_busy(void) {
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 double clock_wall(void) {
     return read_clock(CLOCK_REALTIME);
 }

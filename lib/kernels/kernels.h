@@ -194,6 +194,8 @@ struct kernels {
     // For measuring: as many multiply-adds as the registers of this family do at
     // best, in so many rounds; returns how many. *sum gets what they come to.
     uint64_t (*multiply_adds)(float *sum, uint64_t rounds);
+    // Reads n floats and does next to nothing with them: the xor of their bits.
+    uint32_t (*read)(const float *x, size_t n);
 };
 
 // What one pass of n samples is expected to cost in vector multiply-adds, with

@@ -68,6 +68,8 @@ struct layer_type {
     void (*forward)(const struct pass *pass);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
+    // The way that it takes in the layout of the pass, where there are several.
+    const char *(*way)(const struct pass *pass, enum conv_pass part);
 };
 
 extern const struct layer_type layer_logistic; // its loss is one-vs-all

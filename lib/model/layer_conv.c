@@ -97,6 +97,11 @@ static void backward(const struct pass *pass) {
     (pass->lanes ? backward_blocks : backward_plain)(pass, &conv);
 }
 
+static const char *way(const struct pass *pass, enum conv_pass part) {
+    struct convolution conv = layer_convolution(pass->layer);
+    return pass->kernels->conv_way(part, &conv, pass->lanes);
+}
+
 const struct layer_type layer_conv = {
     .name = "conv",
     .what = "convolution: each map has one kernel for all places",
@@ -109,4 +114,5 @@ const struct layer_type layer_conv = {
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
+    .way = way,
 };

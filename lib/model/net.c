@@ -251,6 +251,14 @@ uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum n
     return pass == NET_FORWARD ? layer->useful : layer->useful * (errors ? 2 : 1);
 }
 
+int net_lanes(const struct net *net, const struct layer *layer) {
+    return net->nodes[layer->index].pass.lanes;
+}
+
+const char *net_way(const struct net *net, const struct layer *layer, enum conv_pass pass) {
+    return layer->type->way ? layer->type->way(&net->nodes[layer->index].pass, pass) : NULL;
+}
+
 static void set_parameters(struct pass *pass, const float *parameters, float *gradient) {
     const struct layer *layer = pass->layer;
     pass->weights = parameters + layer->weights.offset;

@@ -37,6 +37,11 @@ void net_watched(struct net *net, net_watch *watch, void *self);
 // wanted: not the errors of inputs below which nothing has parameters.
 uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum net_pass pass);
 
+// Of the last pass: how many samples the blocks of a layer hold; 0: plain samples.
+int net_lanes(const struct net *net, const struct layer *layer);
+// The way that the layer takes in that layout, for people; NULL: it has only one.
+const char *net_way(const struct net *net, const struct layer *layer, enum conv_pass pass);
+
 // The forward pass of n samples. `input` is n x channels x height x width.
 // `parameters` (model->parameter_count floats) may be written by other threads
 // meanwhile (core/hogwild.h). `draw` (n numbers) and `seed` decide what dropout

@@ -51,6 +51,17 @@ static void check_gemm(struct family *f, bool ta, bool tb, int m, int n, int k, 
     free(a), free(b), free(c), free(wanted);
 }
 
+static void test_read(struct family *f) {
+    float *x = noise(f, 100);
+    uint32_t all = 0, bits;
+    for (size_t i = 0; i < 100; i++) {
+        CHECK_INT(f->tap, f->k->read(x, i), all);
+        memcpy(&bits, &x[i], sizeof bits);
+        all ^= bits;
+    }
+    free(x);
+}
+
 // Each sum starts at its number and goes to s/2 + 1 in every round.
 static void test_multiply_adds(struct family *f) {
     float sum;
@@ -446,6 +457,7 @@ static void test_family(struct tap *tap, enum cpu_level level) {
         return;
     }
     test_multiply_adds(&f);
+    test_read(&f);
     test_gemm(&f);
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
         check_conv(&f, &windows[i], 3, 1, 2);

@@ -52,6 +52,7 @@ const struct kernels FAMILY_TABLE = {
     .sum_squares = sum_squares,
     .finite = all_finite,
     .multiply_adds = multiply_adds,
+    .read = read_all,
 #ifdef FAMILY_LANES
     .lanes = FAMILY_LANES,
     .block = block,

@@ -1,8 +1,10 @@
-// The peak that measurements are held against.
+// The limits that measurements are held against.
 #ifndef ADAM_KERNELS_PORTABLE_PEAK_H
 #define ADAM_KERNELS_PORTABLE_PEAK_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef FAMILY_LANES
 #define PEAK_LANES FAMILY_LANES
@@ -31,6 +33,16 @@ static uint64_t multiply_adds(float *sum, uint64_t rounds) {
     for (int i = 0; i < PEAK_LANES; i++)
         *sum += sums[0][i];
     return rounds * PEAK_SUMS * PEAK_LANES;
+}
+
+static uint32_t read_all(const float *x, size_t n) {
+    uint32_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        all ^= bits;
+    }
+    return all;
 }
 
 #endif

@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# adam-ctl time: where the time of a model goes. No test depends on speed.
+load ../helper/common
+
+@test "the table has a row a layer, and totals" {
+    run_ok adam-ctl time "$ROOT/examples/mnist.net" --batch 2 --seconds 0
+    [[ "${lines[0]}" =~ ^layer\ +type\ +output\ +layout\ +kernels\ +forward ]]
+    [ -z "$stderr" ]
+    echo "$output" >table
+    grep -E '^c2 +conv +20x14x14 ' table
+    grep -E '^total +' table
+    grep -E '^training, mini-batch 2, one thread: [0-9.]+ samples/s, [0-9.]+ useful GFLOP/s$' table
+    grep -E '^limits of one core \(.+\): [0-9.]+ GFLOP/s, weights read at [0-9.]+ GB/s$' table
+    [ "$(wc -l <table)" -eq 13 ]
+    # Columns stand below each other.
+    [ "$(head -n 10 table | awk '{ print length($0) }' | sort -u | wc -l)" -eq 1 ]
+}
+
+@test "--json is one object whose figures agree" {
+    run_ok adam-ctl time "$ROOT/examples/mnist.net" -b 3 -s 0 --json
+    [ "${#lines[@]}" -eq 1 ]
+    jq -e 'def near($a; $b): ($a - $b) | fabs <= 1e-6 * $b;
+        .mode == "train" and .batch == 3 and .passes >= 5 and (.layers | length) == 8 and
+        near([.layers[] | .forward_s + .backward_s + .update_s] | add; .seconds) and
+        near([.layers[] | .forward_flops + .backward_flops] | add; .flops) and
+        near(.samples_per_s * .seconds; 3) and
+        near(.peak_share * .peak_flops * .seconds; .flops) and
+        .layers[5].weight_bytes == 3 * 4 * 392000 and
+        .layers[1].ways[1] == null' <<<"$output"
+}
+
+@test "useful FLOPs are those of the published counts: no padding, no errors of the input" {
+    # Per sample: MNIST 8.97 MFLOP, CIFAR-10 57.02, speech 248.3 (3 x forward less both).
+    adam-ctl time "$ROOT/examples/mnist.net" -s 0 --json | jq -e '.flops == 8969440'
+    adam-ctl time "$ROOT/examples/cifar10_full.net" -b 2 -s 0 --json |
+        jq -e '(.flops / 2e6 * 100 | round) == 5702'
+}
+
+@test "--predict times the forward pass alone" {
+    run_ok adam-ctl time "$ROOT/examples/mnist.net" --predict -s 0
+    [[ "$output" != *backward* ]]
+    [[ "$output" = *"prediction, mini-batch 1, one thread: "* ]]
+    adam-ctl time "$ROOT/examples/mnist.net" --predict -s 0 --json |
+        jq -e '.mode == "predict" and .flops == 2 * (179560 + 819200 + 392000 + 160000 + 4000) and
+            ([.layers[] | .backward_s + .update_s] | add) == 0'
+}
+
+@test "--set changes what is timed; mistakes are named" {
+    adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 -s 0 --json | jq -e '.layers[6].output == [7, 1, 1]'
+    run_status 2 adam-ctl time "$ROOT/examples/mnist.net" --set d9.units=7
+    run_status 2 adam-ctl time
+    run_status 66 adam-ctl time no.net
+    run_status 74 bash -c "adam-ctl time -s 0 '$ROOT/examples/mnist.net' >/dev/full"
+}
