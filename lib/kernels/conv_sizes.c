@@ -1,5 +1,7 @@
 #include "kernels/conv_sizes.h"
 
+#include "kernels/block/conv_plan.h"
+
 static int most(int a, int b) {
     return a > b ? a : b;
 }
@@ -102,7 +104,26 @@ size_t conv_scratch(const struct convolution *conv) {
     return columns;
 }
 
+// What block/conv.h takes for one pass from `sources` to `results` channels of a
+// group, whose results are h x w.
+static bool add_pass(size_t *floats, const struct window *v, int sources, int results, int h,
+                     int w) {
+    size_t kernel = (size_t)v->kernel_h * (size_t)v->kernel_w, width = (size_t)w;
+    size_t maps = (size_t)results + CONV_MAPS_SPARE;
+    size_t pixels = larger(width, CONV_PIXELS);
+    return add(floats, maps, kernel, (size_t)sources) && add(floats, maps, 1, 1) &&
+           add(floats, kernel, 1, 1) && add(floats, CONV_FLOATS(struct conv_run), (size_t)h, 1) &&
+           add(floats, CONV_FLOATS(struct conv_run), width, 1) &&
+           add(floats, CONV_FLOATS(struct conv_span), width, 1) &&
+           add(floats, CONV_FLOATS(struct conv_pixel), pixels, 1);
+}
+
 size_t conv_block_scratch(const struct convolution *conv) {
-    (void)conv;
-    return 0;
+    const struct window *v = &conv->window;
+    int channels = v->c / conv->groups, maps = conv->maps / conv->groups;
+    size_t there = 0, back = 0;
+    if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w) ||
+        !add_pass(&back, v, maps, channels, v->h, v->w))
+        return SIZE_MAX;
+    return larger(there, back);
 }

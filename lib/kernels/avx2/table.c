@@ -1,4 +1,6 @@
 // The portable kernels compiled for AVX2 and FMA, with our own convolutions.
+#include <immintrin.h>
+
 #include "kernels/tables.h"
 
 #define FAMILY_TABLE kernels_avx2
@@ -11,6 +13,7 @@
     __builtin_ia32_maskstoreps256((vector8 *)(at), lanes_between(first, (first) + (count)), value)
 #define FAMILY_LOAD(at, first, count)                                                              \
     __builtin_ia32_maskloadps256((const vector8 *)(at), lanes_between(first, (first) + (count)))
+#define FAMILY_REPEAT4(at) _mm256_broadcast_ps((const __m128 *)(const void *)(at))
 #define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 
 typedef float vector8 __attribute__((vector_size(32), may_alias));

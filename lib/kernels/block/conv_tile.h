@@ -1,0 +1,240 @@
+// The innermost sums of convolutions of blocks, of both passes and any number of
+// lanes: `rows` vectors of maps x `pixels` in registers, over all taps.
+//
+// A vector holds LANES / lanes maps of `lanes` samples. So a weight is repeated
+// over the samples and a pixel's values over the maps: both are loads that repeat
+// (and, between the extremes, one shuffle for the weights), and nothing is
+// expanded in memory.
+#ifndef ADAM_KERNELS_BLOCK_CONV_TILE_H
+#define ADAM_KERNELS_BLOCK_CONV_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/block/conv_plan.h"
+#include "kernels/portable/gemm.h"
+
+struct conv_maps {                 // the maps of a tile
+    const float *weights, *biases; // packed
+    size_t to;                     // floats from a pixel's first map
+    int last;                      // lanes of the last vector that exist
+    bool relu;
+};
+
+enum { SUMS = 32, MOST_ROWS = 14, MOST_PIXELS = 12 };
+
+typedef double twin __attribute__((aligned(4), may_alias));
+typedef double twins __attribute__((vector_size(4 * FAMILY_LANES)));
+
+// `count` numbers, over and over.
+__attribute__((always_inline)) static inline vector repeat(int count, const float *at) {
+    if (count == 1)
+        return *at - (vector){0};
+    if (count == 2)
+        return (vector)(*(const twin *)at - (twins){0});
+    if (count == LANES)
+        return *(const vector *)at;
+#if FAMILY_LANES > 8
+    if (count == 8)
+        return FAMILY_REPEAT8(at);
+#endif
+    return FAMILY_REPEAT4(at);
+}
+
+// The numbers of LANES / lanes maps, each `lanes` times.
+__attribute__((always_inline)) static inline vector spread(int lanes, const float *at) {
+    vector v = repeat(LANES / lanes, at);
+    if (lanes == 1 || lanes == LANES)
+        return v;
+    places p;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        p[i] = i / lanes;
+    return shuffle(v, v, p);
+}
+
+// One tap: the operand with fewer vectors waits in registers, the other streams.
+__attribute__((always_inline)) static inline void conv_tap(int lanes, int rows, int pixels,
+                                                           vector *sum, const float *const *from,
+                                                           size_t at, const float *weights) {
+    int share = LANES / lanes;
+    vector held[MOST_ROWS];
+    if (rows <= pixels) {
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++)
+            held[r] = spread(lanes, weights + r * share);
+#pragma GCC unroll 16
+        for (int p = 0; p < pixels; p++) {
+            vector x = repeat(lanes, from[p] + at);
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; r++)
+                sum[r * pixels + p] += held[r] * x;
+        }
+    } else {
+#pragma GCC unroll 16
+        for (int p = 0; p < pixels; p++)
+            held[p] = repeat(lanes, from[p] + at);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++) {
+            vector w = spread(lanes, weights + r * share);
+#pragma GCC unroll 16
+            for (int p = 0; p < pixels; p++)
+                sum[r * pixels + p] += w * held[p];
+        }
+    }
+}
+
+// Few sums would wait for one another: then several taps have sums of their own.
+__attribute__((always_inline)) static inline int tile_depth(int sums) {
+    return sums >= 8 ? 1 : sums >= 4 ? 2 : 4;
+}
+
+__attribute__((always_inline)) static inline void store_sums(int lanes, int rows, int pixels,
+                                                             const vector *sum,
+                                                             const struct conv_pixel *pixel,
+                                                             const struct conv_maps *maps) {
+    (void)lanes;
+#pragma GCC unroll 16
+    for (int p = 0; p < pixels; p++) {
+        float *to = pixel[p].to + maps->to;
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++, to += LANES) {
+            vector y = sum[r * pixels + p];
+            if (maps->relu)
+                y = (vector)((places)y & ~(y < 0)); // what is no number stays none
+            if (r < rows - 1 || maps->last == LANES)
+                *(vector *)to = y;
+            else
+                FAMILY_STORE(to, y, 0, maps->last);
+        }
+    }
+}
+
+__attribute__((always_inline)) static inline void conv_tile(int lanes, int rows, int pixels,
+                                                            const struct conv_taps *taps,
+                                                            const struct conv_pixel *pixel,
+                                                            const struct conv_maps *maps) {
+    int share = LANES / lanes, width = rows * share, depth = tile_depth(rows * pixels);
+    const float *from[MOST_PIXELS];
+    vector sum[SUMS] = {0};
+#pragma GCC unroll 16
+    for (int p = 0; p < pixels; p++)
+        from[p] = pixel[p].from;
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 16
+        for (int p = 0; p < pixels; p++)
+            sum[r * pixels + p] = spread(lanes, maps->biases + r * share);
+    const float *weights = maps->weights + taps->first * (size_t)width;
+    for (int row = 0; row < taps->rows; row++, weights += taps->skip * (size_t)width)
+        for (int run = 0; run < taps->runs; run++) {
+            size_t at = (size_t)row * taps->row_step + (size_t)run * taps->run_step;
+            size_t end = at + taps->run;
+            for (; at + (size_t)(depth * lanes) <= end; at += (size_t)(depth * lanes))
+#pragma GCC unroll 16
+                for (int d = 0; d < depth; d++, weights += width)
+                    conv_tap(lanes, rows, pixels, sum + d * rows * pixels, from,
+                             at + (size_t)(d * lanes), weights);
+            for (; depth > 1 && at < end; at += (size_t)lanes, weights += width)
+                conv_tap(lanes, rows, pixels, sum, from, at, weights);
+        }
+#pragma GCC unroll 16
+    for (int d = 1; d < depth; d++)
+#pragma GCC unroll 16
+        for (int s = 0; s < rows * pixels; s++)
+            sum[s] += sum[d * rows * pixels + s];
+    store_sums(lanes, rows, pixels, sum, pixel, maps);
+}
+
+typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixel *,
+                                const struct conv_maps *);
+
+#define CONV_TILE(lanes, rows, pixels)                                                             \
+    static void conv_tile_##lanes##_##rows##_##pixels(const struct conv_taps *taps,                \
+                                                      const struct conv_pixel *pixel,              \
+                                                      const struct conv_maps *maps) {              \
+        conv_tile(lanes, rows, pixels, taps, pixel, maps);                                         \
+    }
+#define CONV_NAME(lanes, rows, pixels) conv_tile_##lanes##_##rows##_##pixels,
+
+// X(lanes, rows, p) for p up to a number.
+#define UP_TO_2(X, lanes, rows) X(lanes, rows, 1) X(lanes, rows, 2)
+#define UP_TO_3(X, lanes, rows) UP_TO_2(X, lanes, rows) X(lanes, rows, 3)
+#define UP_TO_4(X, lanes, rows) UP_TO_3(X, lanes, rows) X(lanes, rows, 4)
+#define UP_TO_5(X, lanes, rows) UP_TO_4(X, lanes, rows) X(lanes, rows, 5)
+#define UP_TO_6(X, lanes, rows) UP_TO_5(X, lanes, rows) X(lanes, rows, 6)
+#define UP_TO_9(X, lanes, rows)                                                                    \
+    UP_TO_6(X, lanes, rows) X(lanes, rows, 7) X(lanes, rows, 8) X(lanes, rows, 9)
+#define UP_TO_12(X, lanes, rows)                                                                   \
+    UP_TO_9(X, lanes, rows) X(lanes, rows, 10) X(lanes, rows, 11) X(lanes, rows, 12)
+
+// How many pixels fit the registers beside so many rows: their sums, the operand
+// that waits, and one more. Pixels have a pointer each: no more than 12.
+#if FAMILY_LANES == 16
+#define WITH_1_ROW(X, lanes) UP_TO_12(X, lanes, 1)
+#define WITH_2_ROWS(X, lanes) UP_TO_12(X, lanes, 2)
+#define WITH_3_ROWS(X, lanes) UP_TO_9(X, lanes, 3)
+#define WITH_4_ROWS(X, lanes) UP_TO_6(X, lanes, 4)
+#define WITH_5_ROWS(X, lanes) UP_TO_5(X, lanes, 5)
+#define WITH_6_ROWS(X, lanes) UP_TO_4(X, lanes, 6)
+static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
+#else
+#define WITH_1_ROW(X, lanes) UP_TO_12(X, lanes, 1)
+#define WITH_2_ROWS(X, lanes) UP_TO_6(X, lanes, 2)
+#define WITH_3_ROWS(X, lanes) UP_TO_4(X, lanes, 3)
+#define WITH_4_ROWS(X, lanes) UP_TO_3(X, lanes, 4)
+#define WITH_5_ROWS(X, lanes) UP_TO_2(X, lanes, 5)
+#define WITH_6_ROWS(X, lanes) UP_TO_2(X, lanes, 6)
+static const int most_pixels[] = {12, 6, 4, 3, 2, 2};
+#endif
+
+#define CONV_TILES(lanes)                                                                          \
+    WITH_1_ROW(CONV_TILE, lanes)                                                                   \
+    WITH_2_ROWS(CONV_TILE, lanes)                                                                  \
+    WITH_3_ROWS(CONV_TILE, lanes)                                                                  \
+    WITH_4_ROWS(CONV_TILE, lanes)                                                                  \
+    WITH_5_ROWS(CONV_TILE, lanes)                                                                  \
+    WITH_6_ROWS(CONV_TILE, lanes)
+#define CONV_NAMES(lanes)                                                                          \
+    {WITH_1_ROW(CONV_NAME, lanes)}, {WITH_2_ROWS(CONV_NAME, lanes)},                               \
+        {WITH_3_ROWS(CONV_NAME, lanes)}, {WITH_4_ROWS(CONV_NAME, lanes)},                          \
+        {WITH_5_ROWS(CONV_NAME, lanes)}, {                                                         \
+        WITH_6_ROWS(CONV_NAME, lanes)                                                              \
+    }
+
+CONV_TILES(1)
+CONV_TILES(2)
+CONV_TILES(4)
+CONV_TILES(8)
+#if FAMILY_LANES == 16
+CONV_TILES(16)
+UP_TO_3(CONV_TILE, 16, 7)
+UP_TO_3(CONV_TILE, 16, 8)
+UP_TO_3(CONV_TILE, 16, 9)
+UP_TO_2(CONV_TILE, 16, 10)
+UP_TO_2(CONV_TILE, 16, 11)
+UP_TO_2(CONV_TILE, 16, 12)
+UP_TO_2(CONV_TILE, 16, 13)
+UP_TO_2(CONV_TILE, 16, 14)
+#endif
+
+// By the logarithm of lanes, rows and pixels.
+static conv_tile_function *const conv_tiles[][MOST_ROWS][MOST_PIXELS] = {
+    {CONV_NAMES(1)},
+    {CONV_NAMES(2)},
+    {CONV_NAMES(4)},
+    {CONV_NAMES(8)},
+#if FAMILY_LANES == 16
+    {CONV_NAMES(16),
+     {UP_TO_3(CONV_NAME, 16, 7)},
+     {UP_TO_3(CONV_NAME, 16, 8)},
+     {UP_TO_3(CONV_NAME, 16, 9)},
+     {UP_TO_2(CONV_NAME, 16, 10)},
+     {UP_TO_2(CONV_NAME, 16, 11)},
+     {UP_TO_2(CONV_NAME, 16, 12)},
+     {UP_TO_2(CONV_NAME, 16, 13)},
+     {UP_TO_2(CONV_NAME, 16, 14)}},
+#endif
+};
+
+#endif
