@@ -1,0 +1,423 @@
+// The whole wire on one page: its version, its numbered messages, their fields and
+// limits. Structs, encoding, decoding, names and adam-protocol(5) all follow from
+// these tables, so that none can disagree with another.
+//
+// A frame is a header of PROTO_FRAME bytes, a body and a payload:
+//
+//   offset  length  content
+//        0       4  "adam"
+//        4       2  version of the wire
+//        6       2  number of the message
+//        8       8  request: the asker's number, which the answer repeats; 0: no answer wanted
+//       16       4  length B of the body
+//       20       4  length P of the payload
+//       24       B  body: the message's fields, in order, without gaps
+//   24 + B       P  payload: numbers in bulk (32-bit floats unless the message says otherwise),
+//                   never copied on the way from the wire to where they are used
+//
+// All numbers are little-endian. This header is the same in every version, so that a
+// frame of an unknown version, or an unknown message, can be answered and passed over.
+//
+// Numbers of answers have the bit PROTO_ANSWER. Every request can be answered by
+// `refused` instead. The groups 0x06 (replication between parameter servers) and 0x07
+// (neighbours within a replica) are kept free for what they name.
+#ifndef ADAM_PROTO_MESSAGES_H
+#define ADAM_PROTO_MESSAGES_H
+
+#define PROTO_VERSION 1
+#define PROTO_FRAME 24
+#define PROTO_ANSWER 0x8000
+
+// Limits. A peer that was not welcomed yet may send PROTO_STRANGER_MAX bytes of body
+// and no payload. A payload fills at most the largest pooled buffer (Adam 3.3.1:
+// "buffers are allocated from pools of specified size that vary in powers of 2 from
+// 4KB all the way to 32MB").
+#define PROTO_STRANGER_MAX 4096
+#define PROTO_BODY_MAX (1 << 20)
+#define PROTO_PAYLOAD_MAX (32 << 20)
+#define PROTO_NAME_MAX 64
+#define PROTO_ADDRESS_MAX 256
+#define PROTO_PIECES_MAX 4096
+
+// "The model parameters are divided into 1 MB sized shards" (Adam 3.3.1).
+#define PROTO_SHARD_FLOATS (1 << 18)
+
+// Roles: R(number, NAME, name).
+#define PROTO_ROLES(R)                                                                             \
+    R(0, CONTROLLER, "controller")                                                                 \
+    R(1, PARAMETER_SERVER, "parameter server")                                                     \
+    R(2, DATA_SERVER, "data server")                                                               \
+    R(3, WORKER, "worker")                                                                         \
+    R(4, EVALUATOR, "evaluator")                                                                   \
+    R(5, ADMINISTRATOR, "administrator")
+
+// What a member is doing: S(number, NAME, name).
+#define PROTO_STATES(S)                                                                            \
+    S(0, STARTING, "starting")                                                                     \
+    S(1, WORKING, "working")                                                                       \
+    S(2, WAITING, "waiting")                                                                       \
+    S(3, SAVING, "saving")                                                                         \
+    S(4, LEAVING, "leaving")                                                                       \
+    S(5, GONE, "gone")
+
+// What a controller wants of a member: O(number, NAME, name).
+#define PROTO_ORDERS(O)                                                                            \
+    O(0, NOTHING, "nothing")                                                                       \
+    O(1, SAVE, "save")                                                                             \
+    O(2, STOP, "stop")
+
+// What a push holds: U(number, NAME, name).
+#define PROTO_UPDATES(U)                                                                           \
+    U(0, GRADIENT, "gradient")                                                                     \
+    U(1, DELTA, "delta")
+
+// What a value of a picture is: V(number, NAME, name).
+#define PROTO_VALUES(V)                                                                            \
+    V(0, BYTE, "byte")                                                                             \
+    V(1, FLOAT, "float")
+
+// The steps of the Paxos register: P(number, NAME, name).
+#define PROTO_PAXOS_STEPS(P)                                                                       \
+    P(0, PREPARE, "prepare")                                                                       \
+    P(1, PROMISE, "promise")                                                                       \
+    P(2, ACCEPT, "accept")                                                                         \
+    P(3, ACCEPTED, "accepted")                                                                     \
+    P(4, REJECT, "reject")                                                                         \
+    P(5, COMMIT, "commit")
+
+// Why a request is refused: C(number, NAME, name, what the asker should know).
+#define PROTO_REFUSALS(C)                                                                          \
+    C(1, VERSION, "unknown version", "detail: the version that is spoken here")                    \
+    C(2, MESSAGE, "unknown message", "detail: its number")                                         \
+    C(3, MALFORMED, "malformed message", "the body is not what the number says")                   \
+    C(4, TOO_LARGE, "too large", "detail: the limit in bytes")                                     \
+    C(5, STRANGER, "not welcomed yet", "a hello must come first")                                  \
+    C(6, WRONG_RUN, "wrong run", "the peers are of different runs")                                \
+    C(7, WRONG_MODEL, "wrong model", "detail: the hash of the model that is trained here")         \
+    C(8, WRONG_ROLE, "wrong role", "this is not asked here, or not by that role")                  \
+    C(9, WRONG_SESSION, "wrong session", "it has ended, or is another's: join again")              \
+    C(10, STALE_ROUTE, "stale route", "detail: the bucket's epoch; look up the routes again")      \
+    C(11, NOT_HERE, "not here", "detail: the shard, lease or controller that is meant")            \
+    C(12, WRONG_SHAPE, "wrong shape", "the payload or its pieces do not fit; detail: the piece")   \
+    C(13, NOT_FINITE, "not finite", "detail: the place of the first such number; none is applied") \
+    C(14, TOO_STALE, "too stale", "detail: the staleness that is allowed; pull first")             \
+    C(15, REPLAYED, "replayed", "too old to tell whether it was applied; detail: the newest")      \
+    C(16, BUSY, "busy", "detail: milliseconds after which to ask again")                           \
+    C(17, NOT_READY, "not ready", "there are no weights yet; detail: as of busy")                  \
+    C(18, EPOCH_OVER, "epoch over", "detail: the epoch that comes next")                           \
+    C(19, LEASE_OVER, "lease over", "its work was handed to another; detail: the lease")           \
+    C(20, BAD_SETTING, "bad setting", "the text says which and why")                               \
+    C(21, STOPPING, "stopping", "ask another, or end")                                             \
+    C(22, STORAGE, "storage failed", "the text says where and why")                                \
+    C(23, PEER_LOST, "peer lost", "the run cannot go on; the text names who vanished")
+
+// Fields: F(KIND, name, limit, meaning). KIND is U8, U16, U32, U64, F64, ID (16 bytes,
+// compared and never read), TEXT or BYTES (a 32-bit length, then as many bytes). The
+// limit is the greatest number, or the greatest length; 0 is the kind's own.
+// Lists: L(record, name, greatest count, meaning): a 32-bit count, then the records.
+
+// Records.
+
+// A part of a shard, and of a payload: pieces lie in it in their order.
+#define PROTO_PIECE(F, L)                                                                          \
+    F(U32, shard, 0, "which: floats shard * 262144 and on of the parameters")                      \
+    F(U32, offset, PROTO_SHARD_FLOATS, "first float within the shard")                             \
+    F(U32, count, PROTO_SHARD_FLOATS, "floats")                                                    \
+    F(U64, epoch, 0, "of the shard's bucket: lower ones than the server's are refused")            \
+    F(U64, version, 0, "clock of the shard: how many updates were applied to it")
+
+#define PROTO_SERVER(F, L)                                                                         \
+    F(U32, member, 0, "number of the parameter server")                                            \
+    F(TEXT, training, PROTO_ADDRESS_MAX, "its address for pushes and pulls")                       \
+    F(TEXT, replication, PROTO_ADDRESS_MAX, "its address for other parameter servers")             \
+    F(TEXT, administration, PROTO_ADDRESS_MAX, "its address for controllers and people")
+
+#define PROTO_BUCKET(F, L)                                                                         \
+    F(U64, epoch, 0, "raised by every change of who holds it")                                     \
+    F(U32, primary, 0, "member that serves it")                                                    \
+    F(U32, second, 0, "member with a copy; PROTO_NOBODY: none")                                    \
+    F(U32, third, 0, "member with a copy; PROTO_NOBODY: none")
+
+#define PROTO_RANGE(F, L)                                                                          \
+    F(U64, first, 0, "place in the order of the epoch")                                            \
+    F(U64, count, 0, "samples")
+
+#define PROTO_LEASE_ID(F, L) F(U64, lease, 0, "number of the lease")
+
+// How a member is doing.
+#define PROTO_FIGURES(F)                                                                           \
+    F(U16, state, PROTO_STATE_LAST, "what it is doing (States)")                                   \
+    F(U64, clock, 0, "mini-batches trained on, or updates applied")                                \
+    F(U64, samples, 0, "samples trained on, applied or served")                                    \
+    F(U64, pushes, 0, "pushes sent, or applied")                                                   \
+    F(U64, pulls, 0, "pulls asked for, or answered")                                               \
+    F(U64, refused, 0, "requests refused")                                                         \
+    F(U64, received, 0, "bytes received")                                                          \
+    F(U64, sent, 0, "bytes sent")                                                                  \
+    F(F64, rate, 0, "samples a second, lately")                                                    \
+    F(F64, loss, 0, "mean training loss, lately; not a number: none")                              \
+    F(F64, staleness, 0, "mean staleness of updates, lately")                                      \
+    F(F64, waiting, 0, "share of its time spent waiting, lately")                                  \
+    F(TEXT, waits_for, PROTO_ADDRESS_MAX, "whom it waits for, if anybody")
+
+#define PROTO_MEMBER(F, L)                                                                         \
+    F(U32, member, 0, "its number")                                                                \
+    F(U16, role, PROTO_ROLE_LAST, "what it is (Roles)")                                            \
+    F(U64, session, 0, "its session")                                                              \
+    F(U32, silent, 0, "milliseconds since it was last heard of")                                   \
+    F(TEXT, name, PROTO_NAME_MAX, "its name")                                                      \
+    F(TEXT, address, PROTO_ADDRESS_MAX, "where it is administered")                                \
+    PROTO_FIGURES(F)
+
+// R(NAME, name)
+#define PROTO_RECORDS(R)                                                                           \
+    R(PIECE, piece)                                                                                \
+    R(SERVER, server)                                                                              \
+    R(BUCKET, bucket)                                                                              \
+    R(RANGE, range)                                                                                \
+    R(LEASE_ID, lease_id)                                                                          \
+    R(MEMBER, member)
+
+// Between any two.
+
+#define PROTO_HELLO(F, L)                                                                          \
+    F(U16, role, PROTO_ROLE_LAST, "what the caller is (Roles)")                                    \
+    F(ID, run, 0, "the run it belongs to; zeros: whichever is here")                               \
+    F(U64, model, 0, "hash of the model's text; 0: whichever is here")                             \
+    F(U64, session, 0, "its session, which the controller gave it; 0: none yet")                   \
+    F(TEXT, name, PROTO_NAME_MAX, "its name, for people")
+
+#define PROTO_WELCOME(F, L)                                                                        \
+    F(U16, role, PROTO_ROLE_LAST, "what the answering side is (Roles)")                            \
+    F(ID, run, 0, "the run")                                                                       \
+    F(U64, model, 0, "hash of the model's text")                                                   \
+    F(U64, session, 0, "the caller's session: its own, or a new one")                              \
+    F(U32, window, 0, "requests that the caller may have in flight")                               \
+    F(TEXT, name, PROTO_NAME_MAX, "name of the answering side, for people")
+
+#define PROTO_PING(F, L)
+
+#define PROTO_LEAVE(F, L)                                                                          \
+    F(U64, session, 0, "the session that ends")                                                    \
+    F(TEXT, reason, PROTO_ADDRESS_MAX, "why, for people")
+
+#define PROTO_DONE(F, L)
+
+#define PROTO_REFUSED(F, L)                                                                        \
+    F(U16, code, 0, "why (Refusals)")                                                              \
+    F(U64, detail, 0, "what the code says")                                                        \
+    F(TEXT, text, 1024, "the same for people")
+
+// Controllers.
+
+#define PROTO_JOIN(F, L)                                                                           \
+    F(U16, role, PROTO_ROLE_LAST, "what joins (Roles)")                                            \
+    F(U32, threads, 0, "that it works with")                                                       \
+    F(U64, memory, 0, "bytes that it may use")                                                     \
+    F(TEXT, name, PROTO_NAME_MAX, "its name, for people")                                          \
+    F(TEXT, training, PROTO_ADDRESS_MAX, "where it serves workers, if it does")                    \
+    F(TEXT, replication, PROTO_ADDRESS_MAX, "where it serves other parameter servers")             \
+    F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")
+
+#define PROTO_JOINED(F, L)                                                                         \
+    F(U32, member, 0, "its number in this run")                                                    \
+    F(U64, session, 0, "its session: new at every joining, never used again")                      \
+    F(U32, heartbeat, 0, "milliseconds from one heartbeat to the next")                            \
+    F(U32, silence, 0, "milliseconds without any after which it counts as gone")
+
+#define PROTO_HEARTBEAT(F, L)                                                                      \
+    F(U64, session, 0, "of the sender")                                                            \
+    PROTO_FIGURES(F)
+
+#define PROTO_BEAT(F, L)                                                                           \
+    F(U64, members, 0, "epoch of the membership, raised by every change")                          \
+    F(U64, routes, 0, "epoch of the routes")                                                       \
+    F(U64, settings, 0, "version of the settings")                                                 \
+    F(U16, order, PROTO_ORDER_LAST, "what is wanted (Orders)")                                     \
+    F(U64, number, 0, "of the order: each is carried out once")
+
+#define PROTO_GET_ROUTES(F, L)                                                                     \
+    F(U64, known, 0, "epoch of the routes that the asker has; if newest, lists are empty")
+
+#define PROTO_ROUTES(F, L)                                                                         \
+    F(U64, epoch, 0, "of these routes")                                                            \
+    F(U64, parameters, 0, "floats of the model")                                                   \
+    L(server, servers, 4096, "the parameter servers")                                              \
+    L(bucket, buckets, 16384, "shard s is in bucket hash(s) modulo their count")
+
+#define PROTO_GET_RUN(F, L)                                                                        \
+    F(U64, known, 0, "version of the settings that the asker has; if newest, texts are empty")
+
+#define PROTO_RUN(F, L)                                                                            \
+    F(U64, version, 0, "of the settings")                                                          \
+    F(TEXT, model, 1 << 18, "the model's text (adam-model(5))")                                    \
+    F(TEXT, settings, 1 << 16, "lines KEY=VALUE")
+
+#define PROTO_PAXOS(F, L)                                                                          \
+    F(U16, step, PROTO_PAXOS_LAST, "of the protocol (Paxos steps)")                                \
+    F(U32, from, 0, "controller that sends")                                                       \
+    F(U32, to, 0, "controller that is meant")                                                      \
+    F(U64, ballot, 0, "of the proposal that this is about")                                        \
+    F(U64, accepted, 0, "ballot under which the sender's state was accepted")                      \
+    F(U64, version, 0, "of the state")                                                             \
+    F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")
+
+// Parameters.
+
+#define PROTO_PULL(F, L)                                                                           \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U64, least, 0, "answer when every piece has this version or a later one; 0: at once")        \
+    L(piece, pieces, PROTO_PIECES_MAX, "version: what the asker has; as new ones are left out")
+
+#define PROTO_WEIGHTS(F, L)                                                                        \
+    L(piece, pieces, PROTO_PIECES_MAX, "as asked for; count 0: unchanged, not in the payload")
+
+#define PROTO_PUSH(F, L)                                                                           \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U64, sequence, 0, "of this push in the session: 1, 2...; a piece takes each once")           \
+    F(U16, kind, PROTO_UPDATE_LAST, "what the payload holds (Updates)")                            \
+    F(U32, samples, 0, "accumulated in it")                                                        \
+    L(piece, pieces, PROTO_PIECES_MAX, "version: of the weights that it was computed on")
+
+#define PROTO_PUSH_FACTORS(F, L)                                                                   \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U64, sequence, 0, "of this push in the session, as in push")                                 \
+    F(U32, samples, PROTO_SHARD_FLOATS, "k")                                                       \
+    F(U32, rows, 0, "outputs of the layer, N")                                                     \
+    F(U32, columns, 0, "inputs of the layer, M")                                                   \
+    F(U64, weights, 0, "place of the rows x columns matrix among the parameters")                  \
+    F(U64, biases, 0, "place of the biases; PROTO_NOWHERE: none")                                  \
+    L(piece, pieces, PROTO_PIECES_MAX, "which parts of the two are meant; version: as in push")
+
+#define PROTO_PUSHED(F, L)                                                                         \
+    F(U64, sequence, 0, "of the push")                                                             \
+    F(U8, repeated, 1, "1: it had been applied before, and was not again")                         \
+    L(piece, pieces, PROTO_PIECES_MAX, "version: after the push")
+
+#define PROTO_GET_VERSIONS(F, L)                                                                   \
+    F(U32, first, 0, "shard")                                                                      \
+    F(U32, count, PROTO_PIECES_MAX, "shards; those that the server does not hold are left out")
+
+#define PROTO_VERSIONS(F, L) L(piece, pieces, PROTO_PIECES_MAX, "one of each whole shard")
+
+#define PROTO_STORE(F, L) L(piece, pieces, PROTO_PIECES_MAX, "version: that the shard has then")
+
+// Data.
+
+#define PROTO_GET_DATA(F, L)
+
+#define PROTO_DATA(F, L)                                                                           \
+    F(TEXT, name, PROTO_ADDRESS_MAX, "of the data set")                                            \
+    F(U64, samples, 0, "in this server's range")                                                   \
+    F(U32, classes, 0, "numbers of labels")                                                        \
+    F(U32, channels, 0, "of a picture")                                                            \
+    F(U32, height, 0, "of a picture")                                                              \
+    F(U32, width, 0, "of a picture")                                                               \
+    F(U16, value, PROTO_VALUE_LAST, "what a value of a picture is (Values)")                       \
+    F(U32, epoch, 0, "that is being served")
+
+#define PROTO_LEASE(F, L)                                                                          \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U32, epoch, 0, "that the asker works on; refused when it is over")                           \
+    F(U32, samples, 0, "wanted")
+
+#define PROTO_BATCH(F, L)                                                                          \
+    F(U64, lease, 0, "number of the lease, for finish")                                            \
+    F(U32, deadline, 0, "milliseconds after which the samples are handed to another")              \
+    F(U32, epoch, 0, "to which they belong")                                                       \
+    F(U64, first, 0, "place of the first in the order of the epoch")                               \
+    F(U32, samples, 0, "in the payload; fewer than wanted at an epoch's end")
+
+#define PROTO_FINISH(F, L)                                                                         \
+    F(U64, session, 0, "of the sender")                                                            \
+    L(lease_id, leases, 4096, "what was trained on")
+
+#define PROTO_PROGRESS(F, L)                                                                       \
+    F(U32, epoch, 0, "that is being served")                                                       \
+    F(U64, finished, 0, "samples finished in it")                                                  \
+    F(U64, samples, 0, "in it altogether")
+
+#define PROTO_GET_CURSOR(F, L)
+
+#define PROTO_CURSOR(F, L)                                                                         \
+    F(U64, seed, 0, "of the order")                                                                \
+    F(U32, epoch, 0, "that is being served")                                                       \
+    L(range, finished, 32768, "what of it is finished")
+
+#define PROTO_SET_CURSOR(F, L) PROTO_CURSOR(F, L)
+
+// Administration.
+
+#define PROTO_GET_STATUS(F, L)                                                                     \
+    F(U64, known, 0, "epoch of the membership that the asker has; if newest, no list; 0: all")
+
+#define PROTO_STATUS(F, L)                                                                         \
+    F(ID, run, 0, "the run")                                                                       \
+    F(U64, epoch, 0, "of the membership")                                                          \
+    L(member, members, 2048, "of a controller: all; of another: itself")
+
+#define PROTO_SET(F, L) F(TEXT, settings, 4096, "lines KEY=VALUE, all of them or none")
+
+#define PROTO_SAVE(F, L)                                                                           \
+    F(U64, number, 0, "of the checkpoint")                                                         \
+    F(TEXT, path, 1024, "folder of the checkpoint")
+
+#define PROTO_SAVED(F, L)                                                                          \
+    F(U64, number, 0, "of the checkpoint")                                                         \
+    F(U64, bytes, 0, "written")                                                                    \
+    F(TEXT, path, 1024, "what was written")
+
+#define PROTO_STOP(F, L)                                                                           \
+    F(U8, save, 1, "1: after a checkpoint")                                                        \
+    F(U32, grace, 0, "milliseconds after which it ends without")
+
+#define PROTO_REPORT(F, L)                                                                         \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(TEXT, line, 1 << 16, "a line of metrics (adam-metrics(5))")
+
+// M(number, NAME, name, answer, payload, meaning). Answers answer nothing: NONE.
+#define PROTO_MESSAGES(M)                                                                          \
+    M(0x0101, HELLO, hello, WELCOME, 0, "who calls; the first message of every connection")        \
+    M(0x8101, WELCOME, welcome, NONE, 0, "who answers")                                            \
+    M(0x0102, PING, ping, DONE, 0, "is anybody there?")                                            \
+    M(0x0103, LEAVE, leave, DONE, 0, "the sender ends its session")                                \
+    M(0x8102, DONE, done, NONE, 0, "carried out; nothing more to say")                             \
+    M(0x8103, REFUSED, refused, NONE, 0, "not carried out, no part of it")                         \
+    M(0x0201, JOIN, join, JOINED, 0, "asks a controller to become a member of the run")            \
+    M(0x8201, JOINED, joined, NONE, 0, "a member now")                                             \
+    M(0x0202, HEARTBEAT, heartbeat, BEAT, 0, "the sender lives, and how it is doing")              \
+    M(0x8202, BEAT, beat, NONE, 0, "what changed, and what is wanted")                             \
+    M(0x0203, GET_ROUTES, get_routes, ROUTES, 0, "which server has which bucket?")                 \
+    M(0x8203, ROUTES, routes, NONE, 0, "who has what")                                             \
+    M(0x0204, GET_RUN, get_run, RUN, 0, "what is trained, and how?")                               \
+    M(0x8204, RUN, run, NONE, 0, "the model and the settings")                                     \
+    M(0x0205, PAXOS, paxos, NONE, 0, "between controllers; never answered, but by another")        \
+    M(0x0301, PULL, pull, WEIGHTS, 0, "asks for weights")                                          \
+    M(0x8301, WEIGHTS, weights, NONE, 1, "the pieces asked for")                                   \
+    M(0x0302, PUSH, push, PUSHED, 1, "an update: a float for each float of the pieces")            \
+    M(0x0303, PUSH_FACTORS, push_factors, PUSHED, 1,                                               \
+      "a gradient as its factors: k x rows error gradients, then k x columns activations")         \
+    M(0x8302, PUSHED, pushed, NONE, 0, "the update was applied")                                   \
+    M(0x0304, GET_VERSIONS, get_versions, VERSIONS, 0, "how new are the shards?")                  \
+    M(0x8304, VERSIONS, versions, NONE, 0, "this new")                                             \
+    M(0x0305, STORE, store, DONE, 1,                                                               \
+      "sets weights, as a checkpoint or an initialisation has them")                               \
+    M(0x0401, GET_DATA, get_data, DATA, 0, "what is served?")                                      \
+    M(0x8401, DATA, data, NONE, 0, "this data set")                                                \
+    M(0x0402, LEASE, lease, BATCH, 0, "asks for samples to train on")                              \
+    M(0x8402, BATCH, batch, NONE, 1,                                                               \
+      "samples: values of each, channels x height x width; then labels of 32 bits")                \
+    M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on")                                \
+    M(0x8403, PROGRESS, progress, NONE, 0, "how far the epoch is")                                 \
+    M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \
+    M(0x8404, CURSOR, cursor, NONE, 0, "how far the data server is")                               \
+    M(0x0405, SET_CURSOR, set_cursor, DONE, 0, "go on from here")                                  \
+    M(0x0501, GET_STATUS, get_status, STATUS, 0, "who is there, doing what?")                      \
+    M(0x8501, STATUS, status, NONE, 0, "they are, doing this")                                     \
+    M(0x0502, SET, set, DONE, 0, "changes settings of the run")                                    \
+    M(0x0503, SAVE, save, SAVED, 0, "write a checkpoint")                                          \
+    M(0x8503, SAVED, saved, NONE, 0, "it is written, and on the disk")                             \
+    M(0x0504, STOP, stop, DONE, 0, "stop")                                                         \
+    M(0x0505, REPORT, report, DONE, 0, "a line for the metrics of the run")
+
+#endif

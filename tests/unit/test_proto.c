@@ -1,0 +1,295 @@
+// The wire: golden bytes of every message, and everything that a peer may get wrong.
+#include <stdlib.h>
+
+#include "../helper/heap.h"
+#include "../helper/proto_golden.h"
+#include "../helper/tap.h"
+
+enum { GOLDEN_COUNT = sizeof golden_messages / sizeof *golden_messages };
+enum { BODY_ROOM = 4096 };
+
+// The bytes that a hexadecimal text stands for, in memory of exactly their size, so that
+// a sanitizer sees a read behind them. The caller frees.
+static uint8_t *bytes_of(const char *hex, size_t *size) {
+    *size = strlen(hex) / 2;
+    uint8_t *bytes = malloc(*size ? *size : 1);
+    if (!bytes)
+        abort();
+    for (size_t i = 0; i < *size; i++) {
+        unsigned byte;
+        sscanf(hex + 2 * i, "%2x", &byte);
+        bytes[i] = (uint8_t)byte;
+    }
+    return bytes;
+}
+
+static const struct golden *golden_of(uint16_t type) {
+    for (size_t i = 0; i < GOLDEN_COUNT; i++)
+        if (golden_messages[i].type == type)
+            return &golden_messages[i];
+    return NULL;
+}
+
+// Encodes into `body`; 0 when it cannot be.
+static size_t encoded(uint16_t type, const void *message, uint8_t body[BODY_ROOM]) {
+    struct error err = {0};
+    size_t size = 0;
+    if (proto_measure(type, message, &size, &err) || size > BODY_ROOM)
+        return 0;
+    proto_encode(type, message, body);
+    return size;
+}
+
+static void check_golden(struct tap *tap, const struct golden *golden) {
+    union proto_message message;
+    struct proto_room room = {0};
+    struct error err = {0};
+    uint8_t body[BODY_ROOM];
+    const char *name = proto_message_name(golden->type);
+    size_t size;
+    uint8_t *wanted = bytes_of(golden->hex, &size);
+    memset(&message, 0xa5, sizeof message);
+    if (encoded(golden->type, golden->message, body) != size || memcmp(body, wanted, size) != 0)
+        FAIL(tap, "%s is encoded otherwise", name);
+    if (proto_decode(golden->type, wanted, size, &message, &room, &err))
+        FAIL(tap, "%s is not decoded: %s", name, err.text);
+    else if (encoded(golden->type, &message, body) != size || memcmp(body, wanted, size) != 0)
+        FAIL(tap, "%s is decoded otherwise", name);
+    proto_room_free(&room);
+    free(wanted);
+}
+
+static void test_golden(struct tap *tap) {
+    TEST(tap, "every message has its golden bytes, written and read", {
+        for (size_t i = 0; proto_message(i); i++) {
+            const struct golden *golden = golden_of(proto_message(i)->type);
+            if (golden)
+                check_golden(tap, golden);
+            else
+                FAIL(tap, "no golden bytes of %s", proto_message(i)->name);
+        }
+    });
+    TEST(tap, "records of two lists lie where the fields say", {
+        struct proto_routes routes;
+        struct proto_room room = {0};
+        size_t size;
+        uint8_t *body = bytes_of(golden_of(PROTO_TYPE_ROUTES)->hex, &size);
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &routes, &room, NULL), 0);
+        const struct proto_server *server = routes.servers.at;
+        const struct proto_bucket *bucket = routes.buckets.at;
+        CHECK_INT(tap, routes.servers.count, 2);
+        CHECK_INT(tap, server[1].member, 2);
+        CHECK_INT(tap, server[0].replication.length, 9);
+        CHECK(tap, memcmp(server[0].replication.at, "tcp://b:2", 9) == 0);
+        CHECK_INT(tap, bucket[0].third, PROTO_NOBODY);
+        CHECK_INT(tap, bucket[1].primary, 2);
+        proto_room_free(&room);
+        free(body);
+    });
+}
+
+static int decode_status(uint16_t type, const uint8_t *body, size_t size, struct error *err) {
+    union proto_message message;
+    struct proto_room room = {0};
+    int status = proto_decode(type, body, size, &message, &room, err);
+    proto_room_free(&room);
+    return status;
+}
+
+static void check_lengths(struct tap *tap, const struct golden *golden) {
+    struct error err = {0};
+    size_t size;
+    uint8_t *body = bytes_of(golden->hex, &size);
+    for (size_t cut = 0; cut < size; cut++) {
+        uint8_t *part = malloc(cut ? cut : 1);
+        if (!part)
+            abort();
+        memcpy(part, body, cut);
+        if (decode_status(golden->type, part, cut, &err) != STATUS_DATA)
+            FAIL(tap, "%s passes when cut to %zu of %zu bytes", proto_message_name(golden->type),
+                 cut, size);
+        free(part);
+    }
+    uint8_t *more = calloc(size + 1, 1);
+    if (!more)
+        abort();
+    memcpy(more, body, size);
+    CHECK_INT(tap, decode_status(golden->type, more, size + 1, &err), STATUS_DATA);
+    free(more);
+    free(body);
+}
+
+static void test_damage(struct tap *tap) {
+    struct error err = {0};
+    TEST(tap, "a message cut anywhere, or with a byte more, is refused", {
+        for (size_t i = 0; i < GOLDEN_COUNT; i++)
+            check_lengths(tap, &golden_messages[i]);
+    });
+    TEST(tap, "a count that lies is refused before anything is allocated for it", {
+        const uint8_t lies[] = {0xff, 0x0f, 0, 0, 1, 2, 3, 4};
+        heap_fail_after(0);
+        int status = decode_status(PROTO_TYPE_VERSIONS, lies, sizeof lies, &err);
+        heap_fail_after(-1);
+        CHECK_INT(tap, status, STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "versions: pieces: 4095 of them are not there");
+    });
+    TEST(tap, "a number beyond its limit is refused by name", {
+        uint8_t body[BODY_ROOM];
+        size_t size = encoded(PROTO_TYPE_STOP, &golden_stop, body);
+        body[0] = 2;
+        CHECK_INT(tap, decode_status(PROTO_TYPE_STOP, body, size, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "stop: save: 2 is beyond 1");
+    });
+    TEST(tap, "a fault within a list names the record", {
+        uint8_t body[BODY_ROOM];
+        size_t size = encoded(PROTO_TYPE_PULL, &golden_pull, body);
+        body[20 + 28 + 11] = 1; // the highest byte of the second piece's count
+        CHECK_INT(tap, decode_status(PROTO_TYPE_PULL, body, size, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "pull: pieces 1: count: 16778240 is beyond 262144");
+    });
+    TEST(tap, "a number that is no message is refused", {
+        CHECK_INT(tap, decode_status(0x0600, (const uint8_t *)"", 0, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "there is no message 0x0600");
+    });
+}
+
+static void test_limits(struct tap *tap) {
+    struct error err = {0};
+    size_t size = 0;
+    TEST(tap, "what is beyond a limit is not sent", {
+        struct proto_hello hello = golden_hello;
+        hello.name.length = PROTO_NAME_MAX + 1;
+        CHECK_INT(tap, proto_measure(PROTO_TYPE_HELLO, &hello, &size, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "hello: name: 65 is beyond 64");
+    });
+    TEST(tap, "nor what is beyond the limit of a body altogether", {
+        struct proto_member member = {0};
+        struct proto_member *members = calloc(2048, sizeof member);
+        char *text = calloc(PROTO_ADDRESS_MAX, 1);
+        if (!members || !text)
+            abort();
+        for (int i = 0; i < 2048; i++) {
+            members[i].address = (struct proto_text){text, PROTO_ADDRESS_MAX};
+            members[i].waits_for = members[i].address;
+        }
+        struct proto_status status = {.members = proto_list(members, 2048)};
+        CHECK_INT(tap, proto_measure(PROTO_TYPE_STATUS, &status, &size, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "status: 1294364 bytes are beyond 1048576");
+        free(text);
+        free(members);
+    });
+    TEST(tap, "out of memory is reported, and the room stays whole", {
+        union proto_message message;
+        struct proto_room room = {0};
+        uint8_t *body = bytes_of(golden_of(PROTO_TYPE_ROUTES)->hex, &size);
+        heap_fail_after(0);
+        int status = proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err);
+        heap_fail_after(-1);
+        CHECK_INT(tap, status, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err), 0);
+        long live = heap_live();
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err), 0);
+        CHECK_INT(tap, heap_live(), live);
+        proto_room_free(&room);
+        free(body);
+    });
+}
+
+static const struct proto_limits friendly = {PROTO_BODY_MAX, PROTO_PAYLOAD_MAX};
+
+static enum proto_refusal frame_refusal(struct proto_frame frame, struct proto_limits limits,
+                                        uint64_t *detail) {
+    return proto_frame_check(&frame, &limits, detail);
+}
+
+static void test_frames(struct tap *tap) {
+    static const uint8_t golden[PROTO_FRAME] = {
+        'a',  'd',  'a',  'm',  1,    0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
+        0x18, 0x17, 0x16, 0x15, 0x28, 0x27, 0, 0,
+    };
+    const struct proto_frame frame = {1, PROTO_TYPE_PUSH, 0x0102030405060708, 0x15161718, 0x2728};
+    uint8_t bytes[PROTO_FRAME];
+    struct proto_frame got;
+    struct error err = {0};
+    uint64_t detail;
+    TEST(tap, "the header of a frame has its golden bytes", {
+        proto_frame_put(bytes, &frame);
+        CHECK(tap, memcmp(bytes, golden, sizeof golden) == 0);
+        CHECK_INT(tap, proto_frame_get(&got, golden, &err), 0);
+        CHECK_INT(tap, got.version, frame.version);
+        CHECK_INT(tap, got.type, frame.type);
+        CHECK_INT(tap, got.request, frame.request);
+        CHECK_INT(tap, got.body, frame.body);
+        CHECK_INT(tap, got.payload, frame.payload);
+    });
+    TEST(tap, "what does not begin as a frame is none", {
+        memcpy(bytes, "GET / HTTP/1.1\r\nHost: a\r\n", sizeof bytes);
+        CHECK_INT(tap, proto_frame_get(&got, bytes, &err), STATUS_DATA);
+    });
+    TEST(tap, "unknown versions and messages are told apart, and can be answered", {
+        struct proto_frame other = {PROTO_VERSION + 1, 0x0101, 9, 10, 20};
+        CHECK_INT(tap, frame_refusal(other, friendly, &detail), PROTO_REFUSAL_VERSION);
+        CHECK_INT(tap, detail, PROTO_VERSION);
+        other = (struct proto_frame){PROTO_VERSION, 0x0777, 9, 10, 20};
+        CHECK_INT(tap, frame_refusal(other, friendly, &detail), PROTO_REFUSAL_MESSAGE);
+        CHECK_INT(tap, detail, 0x0777);
+    });
+    TEST(tap, "lengths are held against what the peer may send, whatever the version", {
+        struct proto_frame large = {9, PROTO_TYPE_PUSH, 1, 4097, 0};
+        const struct proto_limits strange = {PROTO_STRANGER_MAX, 0};
+        CHECK_INT(tap, frame_refusal(large, strange, &detail), PROTO_REFUSAL_TOO_LARGE);
+        CHECK_INT(tap, detail, 4096);
+        large = (struct proto_frame){1, PROTO_TYPE_PUSH, 1, 1, PROTO_PAYLOAD_MAX + 1u};
+        CHECK_INT(tap, frame_refusal(large, friendly, &detail), PROTO_REFUSAL_TOO_LARGE);
+        CHECK_INT(tap, detail, PROTO_PAYLOAD_MAX);
+        large = (struct proto_frame){1, PROTO_TYPE_PUSH, 1, UINT32_MAX, UINT32_MAX};
+        CHECK_INT(tap, frame_refusal(large, friendly, &detail), PROTO_REFUSAL_TOO_LARGE);
+    });
+    TEST(tap, "only messages that carry one may have a payload", {
+        struct proto_frame pull = {1, PROTO_TYPE_PULL, 1, 100, 4};
+        CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_MALFORMED);
+        pull.payload = 0;
+        CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_NONE);
+    });
+}
+
+static void check_layout(struct tap *tap, const struct proto_layout *layout) {
+    const struct proto_layout *answer = proto_layout(layout->answer);
+    CHECK(tap, proto_layout(layout->type) == layout);
+    CHECK(tap, layout->size <= sizeof(union proto_message));
+    if (layout->type & PROTO_ANSWER)
+        CHECK_INT(tap, layout->answer, 0);
+    else if (layout->type != PROTO_TYPE_PAXOS)
+        CHECK(tap, answer && answer->type & PROTO_ANSWER);
+    int group = layout->type >> 8 & 0x7f;
+    CHECK(tap, group >= 1 && group <= 5);
+}
+
+static void test_table(struct tap *tap) {
+    TEST(tap, "numbers are used once, in their groups, and requests name their answers", {
+        for (size_t i = 0; proto_message(i); i++) {
+            check_layout(tap, proto_message(i));
+            for (size_t j = 0; j < i; j++)
+                CHECK(tap, proto_message(i)->type != proto_message(j)->type);
+        }
+    });
+    TEST(tap, "names are for people", {
+        CHECK_TEXT(tap, proto_message_name(PROTO_TYPE_PUSH_FACTORS), "push_factors");
+        CHECK_TEXT(tap, proto_message_name(0), "unknown message");
+        CHECK_TEXT(tap, proto_refusal_name(PROTO_REFUSAL_NOT_FINITE), "not finite");
+        CHECK_TEXT(tap, proto_refusal_name(999), "unknown refusal");
+        CHECK_TEXT(tap, proto_role_name(PROTO_ROLE_WORKER), "worker");
+        CHECK_TEXT(tap, proto_role_name(PROTO_ROLE_LAST + 1), "unknown role");
+        CHECK_TEXT(tap, proto_state_name(PROTO_STATE_WAITING), "waiting");
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_golden(&tap);
+    test_damage(&tap);
+    test_limits(&tap);
+    test_frames(&tap);
+    test_table(&tap);
+    return tap_done(&tap);
+}
