@@ -67,5 +67,7 @@ const struct kernels FAMILY_TABLE = {
     .l2pool_block_back = l2pool_block_back,
     .lrn_block = lrn_block,
     .lrn_block_back = lrn_block_back,
+    .lcn_block = lcn_block,
+    .lcn_block_back = lcn_block_back,
 #endif
 };
