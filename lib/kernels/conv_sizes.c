@@ -1,6 +1,7 @@
 #include "kernels/conv_sizes.h"
 
 #include "kernels/block/conv_plan.h"
+#include "kernels/winograd_sizes.h"
 
 static int most(int a, int b) {
     return a > b ? a : b;
@@ -125,5 +126,7 @@ size_t conv_block_scratch(const struct convolution *conv) {
     if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w) ||
         !add_pass(&back, v, maps, channels, v->h, v->w))
         return SIZE_MAX;
+    for (int lanes = 8; lanes <= 16; lanes += 8)
+        there = larger(there, winograd_scratch(conv, lanes));
     return larger(there, back);
 }

@@ -160,6 +160,17 @@ struct kernels {
                                     const float *x, int blocks, int lanes,
                                     const struct convolution *conv, float *scratch);
 
+    // The same by Winograd's filtering, of blocks with as many lanes as there are,
+    // for square kernels of 3 or 5 at stride 1.
+    void (*winograd_block)(float *y, const float *x, const float *weights, const float *biases,
+                           bool relu, int blocks, int lanes, const struct convolution *conv,
+                           float *scratch);
+    void (*winograd_block_back_input)(float *dx, const float *dy, const float *weights, int blocks,
+                                      int lanes, const struct convolution *conv, float *scratch);
+    void (*winograd_block_back_weights)(float *dweights, float *dbiases, const float *dy,
+                                        const float *x, int blocks, int lanes,
+                                        const struct convolution *conv, float *scratch);
+
     // The pools and norms above, of blocks. winner holds the place (a pixel of the
     // map) of each maximum; lrn's scale and lcn's v have the layout of x; lcn's s is
     // blocks x h*w x lanes, its plane 2 * h*w * lanes floats.

@@ -55,6 +55,9 @@ const struct kernels FAMILY_TABLE = {
     .read = read_all,
 #ifdef FAMILY_LANES
     .lanes = FAMILY_LANES,
+    .winograd_block = winograd_forward,
+    .winograd_block_back_input = winograd_back_input,
+    .winograd_block_back_weights = winograd_back_weights,
     .block = block,
     .unblock = unblock,
     .conv_block = conv_block,

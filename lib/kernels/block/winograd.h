@@ -1,0 +1,468 @@
+// Convolutions of blocks by Winograd's minimal filtering, for square kernels of 3
+// and 5 at stride 1 with a sample in every lane: conv_block and its adjoints with
+// 4 respectively 6.25 times fewer products (winograd_transform.h).
+//
+// A chunk of tiles at a time: transform the data of all channels, multiply, slice
+// (pair of points) by slice, with the kernels transformed once, transform back.
+// Each lane is a sample: no operation crosses lanes. In the gradient of the
+// weights the maps lie in the lanes of the errors instead, and a value of the data
+// is broadcast; so its sums need no folding.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_H
+
+#include <string.h>
+
+#include "core/hogwild.h"
+#include "kernels/block/winograd_transform.h"
+#include "kernels/conv_sizes.h"
+#include "kernels/winograd_sizes.h"
+
+enum {
+    PRODUCT_ROWS = LANES / 2, // broadcasts
+    PRODUCT_COLUMNS = 3,      // vectors: 24 or 12 sums
+};
+
+struct winograd {
+    struct winograd_sizes sizes;
+    const struct window *window;
+    int channels, maps; // of the whole convolution
+    float *kernels;     // of one group: bundles x slices x channels x LANES
+    float *data;        // slices x tiles x channels x LANES
+    float *values;      // slices x tiles x maps x LANES, or of the errors below
+};
+
+static struct winograd winograd_lay(const struct convolution *conv, float *scratch) {
+    struct winograd w = {winograd_sizes(conv, LANES),
+                         &conv->window,
+                         conv->window.c,
+                         conv->maps,
+                         scratch,
+                         NULL,
+                         NULL};
+    w.data = w.kernels + w.sizes.kernels;
+    w.values = w.data + w.sizes.data;
+    return w;
+}
+
+// ---- Tiles.
+
+// A tile's block and its first output pixel.
+struct place {
+    size_t block;
+    int y, x;
+};
+
+static struct place place_of(const struct winograd_sizes *s, size_t tile) {
+    size_t across = (size_t)s->across, all = across * (size_t)s->down;
+    return (struct place){tile / all, (int)(tile % all / across) * WINOGRAD_TILE,
+                          (int)(tile % across) * WINOGRAD_TILE};
+}
+
+#define WINOGRAD_DATA(n)                                                                           \
+    static void winograd_data_##n(float *to, size_t slice, const float *from, size_t row,          \
+                                  size_t column, int channels) {                                   \
+        for (int c = 0; c < channels; c++)                                                         \
+            transform_data(n, to + c * LANES, slice, from + c * LANES, row, column);               \
+    }
+WINOGRAD_DATA(6)
+WINOGRAD_DATA(8)
+#undef WINOGRAD_DATA
+
+typedef void winograd_data_function(float *, size_t, const float *, size_t, size_t, int);
+
+// The data of a tile that reaches over the border: zeros there.
+static void winograd_data_edge(winograd_data_function *transform, float *to, const float *picture,
+                               int y, int x, const struct winograd *w) {
+    const struct window *v = w->window;
+    int n = w->sizes.points;
+    vector square[POINTS_MOST * POINTS_MOST] = {0};
+    int top = y < 0 ? -y : 0, left = x < 0 ? -x : 0;
+    int bottom = v->h - y < n ? v->h - y : n, right = v->w - x < n ? v->w - x : n;
+    for (int c = 0; c < w->sizes.channels; c++) {
+        for (int i = top; i < bottom; i++)
+            for (int j = left; j < right; j++)
+                square[i * n + j] = *(const vector *)(picture + ((size_t)((y + i) * v->w + x + j) *
+                                                                     (size_t)w->channels +
+                                                                 (size_t)c) *
+                                                                    LANES);
+        transform(to + c * LANES, w->sizes.data_slice, (const float *)(const void *)square,
+                  (size_t)n * LANES, LANES, 1);
+    }
+}
+
+// The data of `count` tiles, of the channels from x on.
+static void winograd_data(const struct winograd *w, const float *x, size_t first, int count) {
+    const struct window *v = w->window;
+    int n = w->sizes.points;
+    winograd_data_function *transform = n == 6 ? winograd_data_6 : winograd_data_8;
+    size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
+    for (int t = 0; t < count; t++) {
+        struct place p = place_of(&w->sizes, first + (size_t)t);
+        float *to = w->data + (size_t)(t * w->sizes.channels) * LANES;
+        const float *picture = x + p.block * (size_t)v->h * row;
+        int top = p.y - v->pad_h, left = p.x - v->pad_w;
+        if (top >= 0 && left >= 0 && top + n <= v->h && left + n <= v->w)
+            transform(to, w->sizes.data_slice, picture + (size_t)top * row + (size_t)left * pixel,
+                      row, pixel, w->sizes.channels);
+        else
+            winograd_data_edge(transform, to, picture, top, left, w);
+    }
+}
+
+// ---- Products: rows x columns vectors of sums over outer x inner places, of
+// broadcast numbers a and vectors b.
+struct slice_product {
+    const float *a, *b;
+    size_t a_skip, b_column;
+    int outer, inner;
+    float *to;
+    size_t to_column;
+    bool add;
+};
+
+INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner,
+                         struct slice_product p) {
+    vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 3
+        for (int j = 0; j < columns; j++)
+            sum[r][j] =
+                p.add ? *(vector *)(p.to + r * LANES + (size_t)j * p.to_column) : (vector){0};
+    for (int o = 0; o < p.outer; o++, p.a += p.a_skip)
+        for (int l = 0; l < inner; l++, p.b += LANES) {
+            vector right[PRODUCT_COLUMNS];
+#pragma GCC unroll 3
+            for (int j = 0; j < columns; j++)
+                right[j] = *(const vector *)(p.b + (size_t)j * p.b_column);
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++)
+#pragma GCC unroll 3
+                for (int j = 0; j < columns; j++)
+                    sum[r][j] += p.a[(size_t)r * a_row + (size_t)l * a_step] * right[j];
+        }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 3
+        for (int j = 0; j < columns; j++)
+            *(vector *)(p.to + r * LANES + (size_t)j * p.to_column) = sum[r][j];
+}
+
+typedef void product_function(struct slice_product);
+
+// Maps x tiles: kernels are broadcast, summed over channels. Channels x bundles of
+// maps: data are broadcast, summed over tiles and their lanes.
+#define PRODUCT(rows, columns)                                                                     \
+    static void product_maps_##rows##columns(struct slice_product p) {                             \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, p.inner, p);    \
+    }                                                                                              \
+    static void product_channels_##rows##columns(struct slice_product p) {                         \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, p);      \
+    }
+#define PRODUCTS(columns)                                                                          \
+    PRODUCT(1, columns)                                                                            \
+    PRODUCT(2, columns)                                                                            \
+    PRODUCT(3, columns)                                                                            \
+    PRODUCT(4, columns)                                                                            \
+    PRODUCT(5, columns)                                                                            \
+    PRODUCT(6, columns)                                                                            \
+    PRODUCT(7, columns)                                                                            \
+    PRODUCT(8, columns)
+PRODUCTS(1)
+PRODUCTS(2)
+PRODUCTS(3)
+#undef PRODUCTS
+#undef PRODUCT
+
+#define ROW(of, columns)                                                                           \
+    {                                                                                              \
+        of##_1##columns, of##_2##columns, of##_3##columns, of##_4##columns, of##_5##columns,       \
+            of##_6##columns, of##_7##columns, of##_8##columns                                      \
+    }
+static product_function *const products_maps[PRODUCT_COLUMNS][8] = {
+    ROW(product_maps, 1), ROW(product_maps, 2), ROW(product_maps, 3)};
+static product_function *const products_channels[PRODUCT_COLUMNS][8] = {
+    ROW(product_channels, 1), ROW(product_channels, 2), ROW(product_channels, 3)};
+#undef ROW
+
+// The next part of what is left, in parts as equal as can be, of at most `most`.
+static int part_of(int left, int most) {
+    int parts = (left + most - 1) / most;
+    return (left + parts - 1) / parts;
+}
+
+// ---- Forward.
+
+// The kernels of LANES maps of one channel, tap by tap; zeros where there is no map.
+HOGWILD static void winograd_taps(float *taps, const float *weights, size_t map_step, int maps,
+                                  int count, bool turned) {
+    for (int l = 0; l < LANES; l++)
+        for (int t = 0; t < count; t++)
+            taps[t * LANES + l] =
+                l < maps ? weights[(size_t)l * map_step + (size_t)(turned ? count - 1 - t : t)] : 0;
+}
+
+// All kernels of a group, from `weights` on. Of a turned convolution, maps are
+// channels of the weights, and the kernels are turned round.
+static void winograd_kernels(const struct winograd *w, const float *weights, bool turned) {
+    const struct winograd_sizes *s = &w->sizes;
+    int n = s->points, k = n + 1 - WINOGRAD_TILE, taps = k * k;
+    size_t map = (size_t)(turned ? taps : taps * s->channels);
+    size_t channel = (size_t)(turned ? taps * s->maps : taps);
+    size_t slice = (size_t)s->channels * LANES;
+    float *to = w->kernels;
+    for (int m = 0; m < s->maps; m += LANES, to += (size_t)(n * n) * slice)
+        for (int c = 0; c < s->channels; c++) {
+            vector kernel[25];
+            winograd_taps((float *)(void *)kernel, weights + (size_t)m * map + (size_t)c * channel,
+                          map, s->maps - m, taps, turned);
+            if (n == 6)
+                transform_values(6, 3, true, to + c * LANES, slice, kernel);
+            else
+                transform_values(8, 5, true, to + c * LANES, slice, kernel);
+        }
+}
+
+// One slice of the products of `count` tiles with all maps.
+static void winograd_slice(const struct winograd *w, int slice, int count) {
+    const struct winograd_sizes *s = &w->sizes;
+    size_t bundle = (size_t)(s->points * s->points * s->channels) * LANES;
+    size_t data_tile = (size_t)s->channels * LANES, value_tile = (size_t)s->maps * LANES;
+    const float *kernels = w->kernels + (size_t)(slice * s->channels) * LANES;
+    for (int t = 0, columns; t < count; t += columns) {
+        columns = part_of(count - t, PRODUCT_COLUMNS);
+        for (int m = 0, rows; m < s->maps; m += rows) {
+            int end = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
+            rows = part_of(end - m, PRODUCT_ROWS);
+            products_maps[columns - 1][rows - 1]((struct slice_product){
+                .a = kernels + (size_t)(m / LANES) * bundle + m % LANES,
+                .b = w->data + (size_t)slice * s->data_slice + (size_t)t * data_tile,
+                .b_column = data_tile,
+                .outer = 1,
+                .inner = s->channels,
+                .to = w->values + (size_t)slice * s->value_slice + (size_t)t * value_tile +
+                      (size_t)m * LANES,
+                .to_column = value_tile,
+            });
+        }
+    }
+}
+
+// What surrounds the outputs of a tile.
+struct output {
+    float *to; // the first pixel
+    size_t row, pixel;
+    int rows, columns;   // that exist
+    const float *biases; // NULL: none
+    bool relu;
+};
+
+INLINE void winograd_output(int n, struct output o, const float *from, size_t slice, int maps) {
+    vector y[WINOGRAD_TILE * WINOGRAD_TILE], zero = {0};
+    for (int m = 0; m < maps; m++, o.to += LANES, from += LANES) {
+        transform_back(n, WINOGRAD_TILE, false, y, from, slice);
+        float bias = o.biases ? o.biases[m] : 0;
+#pragma GCC unroll 16
+        for (int i = 0; i < WINOGRAD_TILE * WINOGRAD_TILE; i++)
+            if (i / WINOGRAD_TILE < o.rows && i % WINOGRAD_TILE < o.columns) {
+                vector value = y[i] + bias;
+                *(vector *)(o.to + (size_t)(i / WINOGRAD_TILE) * o.row +
+                            (size_t)(i % WINOGRAD_TILE) * o.pixel) =
+                    o.relu ? (vector)((places)value & (value > zero)) : value;
+            }
+    }
+}
+
+HOGWILD static void winograd_output_6(struct output o, const float *from, size_t slice, int maps) {
+    winograd_output(6, o, from, slice, maps);
+}
+
+HOGWILD static void winograd_output_8(struct output o, const float *from, size_t slice, int maps) {
+    winograd_output(8, o, from, slice, maps);
+}
+
+static void winograd_outputs(const struct winograd *w, float *y, const float *biases, bool relu,
+                             size_t first, int count) {
+    const struct window *v = w->window;
+    size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
+    for (int t = 0; t < count; t++) {
+        struct place p = place_of(&w->sizes, first + (size_t)t);
+        struct output o = {.to = y + (p.block * (size_t)v->out_h + (size_t)p.y) * row +
+                                 (size_t)p.x * pixel,
+                           .row = row,
+                           .pixel = pixel,
+                           .rows = v->out_h - p.y,
+                           .columns = v->out_w - p.x,
+                           .biases = biases,
+                           .relu = relu};
+        (w->sizes.points == 6 ? winograd_output_6 : winograd_output_8)(
+            o, w->values + (size_t)(t * w->sizes.maps) * LANES, w->sizes.value_slice,
+            w->sizes.maps);
+    }
+}
+
+static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
+                          bool relu, int blocks, const struct convolution *conv, bool turned,
+                          float *scratch) {
+    struct winograd w = winograd_lay(conv, scratch);
+    const struct winograd_sizes *s = &w.sizes;
+    int k = conv->window.kernel_h, chunk = s->chunk;
+    size_t all = (size_t)blocks * (size_t)(s->down * s->across);
+    for (int g = 0; g < conv->groups; g++) {
+        winograd_kernels(&w, weights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k),
+                         turned);
+        for (size_t t = 0; t < all; t += (size_t)chunk) {
+            int count = all - t < (size_t)chunk ? (int)(all - t) : chunk;
+            winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
+            for (int slice = 0; slice < s->points * s->points; slice++)
+                winograd_slice(&w, slice, count);
+            winograd_outputs(&w, y + (size_t)(g * s->maps) * LANES,
+                             biases ? biases + g * s->maps : NULL, relu, t, count);
+        }
+    }
+}
+
+static void winograd_forward(float *y, const float *x, const float *weights, const float *biases,
+                             bool relu, int blocks, int lanes, const struct convolution *conv,
+                             float *scratch) {
+    (void)lanes;
+    winograd_pass(y, x, weights, biases, relu, blocks, conv, false, scratch);
+}
+
+static void winograd_back_input(float *dx, const float *dy, const float *weights, int blocks,
+                                int lanes, const struct convolution *conv, float *scratch) {
+    (void)lanes;
+    struct convolution turned = conv_turned(conv);
+    winograd_pass(dx, dy, weights, NULL, false, blocks, &turned, true, scratch);
+}
+
+// ---- The gradient of the weights. Errors lie as slices x bundles x tiles x
+// samples x LANES maps.
+
+// The errors of up to LANES maps at one pixel: for each sample (`step` vectors
+// from one to the next) a vector of maps.
+static void winograd_turn(vector *to, int step, const float *from, int maps) {
+    vector v[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        v[i] = i < maps ? *(const vector *)(from + i * LANES) : (vector){0};
+    transpose_vectors(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        to[i * step] = v[i];
+}
+
+static void winograd_errors_tile(const struct winograd *w, float *to, const float *from,
+                                 struct place p, int maps) {
+    enum { PIXELS = WINOGRAD_TILE * WINOGRAD_TILE };
+    const struct window *v = w->window;
+    vector square[LANES * PIXELS];
+    for (int i = 0; i < PIXELS; i++) {
+        int y = p.y + i / WINOGRAD_TILE, x = p.x + i % WINOGRAD_TILE;
+        if (y < v->out_h && x < v->out_w)
+            winograd_turn(square + i, PIXELS,
+                          from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
+                                     (size_t)w->maps * LANES,
+                          maps);
+        else
+            for (int l = 0; l < LANES; l++)
+                square[l * PIXELS + i] = (vector){0};
+    }
+    for (int l = 0; l < LANES; l++)
+        if (w->sizes.points == 6)
+            transform_values(6, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
+                             square + l * PIXELS);
+        else
+            transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
+                             square + l * PIXELS);
+}
+
+static void winograd_errors(const struct winograd *w, const float *dy, size_t first, int count) {
+    const struct winograd_sizes *s = &w->sizes;
+    for (int t = 0; t < count; t++)
+        for (int m = 0; m < s->maps; m += LANES)
+            winograd_errors_tile(w, w->values + (size_t)(m * s->chunk + t * LANES) * LANES,
+                                 dy + (size_t)m * LANES, place_of(s, first + (size_t)t),
+                                 s->maps - m);
+}
+
+// One slice of the gradient of all kernels over `count` tiles.
+static void winograd_gradient_slice(const struct winograd *w, int slice, int count, bool add) {
+    const struct winograd_sizes *s = &w->sizes;
+    size_t bundle = (size_t)(s->points * s->points * s->channels) * LANES;
+    size_t errors = (size_t)s->chunk * LANES * LANES;
+    int bundles = (s->maps + LANES - 1) / LANES;
+    for (int b = 0, columns; b < bundles; b += columns) {
+        columns = part_of(bundles - b, PRODUCT_COLUMNS);
+        for (int c = 0, rows; c < s->channels; c += rows) {
+            rows = part_of(s->channels - c, PRODUCT_ROWS);
+            products_channels[columns - 1][rows - 1]((struct slice_product){
+                .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
+                .a_skip = (size_t)s->channels * LANES,
+                .b = w->values + (size_t)slice * s->error_slice + (size_t)b * errors,
+                .b_column = errors,
+                .outer = count,
+                .inner = LANES,
+                .to = w->kernels + (size_t)b * bundle + (size_t)(slice * s->channels + c) * LANES,
+                .to_column = bundle,
+                .add = add,
+            });
+        }
+    }
+}
+
+// From the points to the taps.
+static void winograd_gradient(const struct winograd *w, float *dweights) {
+    const struct winograd_sizes *s = &w->sizes;
+    int n = s->points, taps = (n + 1 - WINOGRAD_TILE) * (n + 1 - WINOGRAD_TILE);
+    size_t slice = (size_t)s->channels * LANES;
+    const float *from = w->kernels;
+    for (int m = 0; m < s->maps; m += LANES, from += (size_t)(n * n) * slice)
+        for (int c = 0; c < s->channels; c++) {
+            vector kernel[25];
+            if (n == 6)
+                transform_back(6, 3, true, kernel, from + c * LANES, slice);
+            else
+                transform_back(8, 5, true, kernel, from + c * LANES, slice);
+            for (int l = 0; l < LANES && m + l < s->maps; l++)
+                for (int t = 0; t < taps; t++)
+                    dweights[(size_t)((m + l) * s->channels + c) * (size_t)taps + (size_t)t] =
+                        kernel[t][l];
+        }
+}
+
+static void winograd_bias_sum(float *dbiases, const float *dy, int blocks,
+                              const struct convolution *conv) {
+    size_t rows = (size_t)blocks * window_out_pixels(&conv->window);
+    for (int m = 0; m < conv->maps; m++) {
+        vector sum = {0};
+        for (size_t i = 0; i < rows; i++)
+            sum += *(const vector *)(dy + (i * (size_t)conv->maps + (size_t)m) * LANES);
+        dbiases[m] = 0;
+        for (int l = 0; l < LANES; l++)
+            dbiases[m] += sum[l];
+    }
+}
+
+static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
+                                  int blocks, int lanes, const struct convolution *conv,
+                                  float *scratch) {
+    (void)lanes;
+    struct winograd w = winograd_lay(conv, scratch);
+    const struct winograd_sizes *s = &w.sizes;
+    int k = conv->window.kernel_h, chunk = s->chunk;
+    size_t all = (size_t)blocks * (size_t)(s->down * s->across);
+    for (int g = 0; g < conv->groups; g++) {
+        for (size_t t = 0; t < all; t += (size_t)chunk) {
+            int count = all - t < (size_t)chunk ? (int)(all - t) : chunk;
+            winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
+            winograd_errors(&w, dy + (size_t)(g * s->maps) * LANES, t, count);
+            for (int slice = 0; slice < s->points * s->points; slice++)
+                winograd_gradient_slice(&w, slice, count, t > 0);
+        }
+        winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
+    }
+    winograd_bias_sum(dbiases, dy, blocks, conv);
+}
+
+#endif

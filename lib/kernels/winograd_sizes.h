@@ -1,0 +1,29 @@
+// What block/winograd.h works with, and when it is worth its transforms. Inside
+// lib/kernels.
+#ifndef ADAM_KERNELS_WINOGRAD_SIZES_H
+#define ADAM_KERNELS_WINOGRAD_SIZES_H
+
+#include "kernels/kernels.h"
+
+enum { WINOGRAD_TILE = 4 }; // outputs along a side of a tile
+
+struct winograd_sizes {
+    int points;         // along a side of a tile; 0: not for such kernels
+    int down, across;   // tiles of a picture
+    int channels, maps; // of one group
+    int chunk;          // tiles at a time
+    // Floats of one slice (a pair of points) of a chunk: data, products, errors.
+    size_t data_slice, value_slice, error_slice;
+    size_t kernels, data, values; // floats of scratch
+};
+
+// With vectors, and blocks, of so many lanes.
+struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes);
+
+// Whether it is expected to be faster than the direct way.
+bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass);
+
+// Floats of scratch of all passes; 0 when it is not for such kernels.
+size_t winograd_scratch(const struct convolution *conv, int lanes);
+
+#endif
