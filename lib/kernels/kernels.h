@@ -55,6 +55,27 @@ size_t conv_block_scratch(const struct convolution *conv);
 
 enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
 
+// One step of an update rule; g is the gradient.
+//   sgd       w -= rate (g + decay w)
+//   momentum  v = momentum v + g + decay w; w -= rate v
+//   adagrad   s += (g + decay w)^2; w -= rate (g + decay w) / (sqrt(s) + epsilon)
+enum rule { RULE_SGD, RULE_MOMENTUM, RULE_ADAGRAD };
+
+struct update {
+    enum rule rule;
+    float rate, decay;
+    float momentum, epsilon;
+};
+
+// The errors of a dense layer for n samples. The gradient of its weights (units x
+// inputs) is the product dy^T x.
+struct dense_errors {
+    const float *dy; // n x units
+    const float *x;  // n x inputs: what the layer saw
+    float *dx;       // n x inputs: the errors dy W of x, to write; NULL: not wanted
+    int n, units, inputs;
+};
+
 struct kernels {
     const char *name; // "ref", "avx2+openblas", ... for --version
     int lanes;        // floats in a vector register; 0: this family has no blocks
@@ -134,15 +155,19 @@ struct kernels {
     // Rows of m: probabilities; the maximum is taken off first.
     void (*softmax)(float *y, int n, int m);
 
-    // The update rules, on shared weights (HOGWILD). g is the gradient.
-    //   sgd       w -= rate (g + decay w)
-    //   momentum  v = momentum v + g + decay w; w -= rate v
-    //   adagrad   s += (g + decay w)^2; w -= rate (g + decay w) / (sqrt(s) + epsilon)
-    void (*sgd)(float *w, const float *g, size_t n, float rate, float decay);
-    void (*momentum)(float *w, float *v, const float *g, size_t n, float rate, float momentum,
-                     float decay);
-    void (*adagrad)(float *w, float *s, const float *g, size_t n, float rate, float decay,
-                    float epsilon);
+    // One step on shared weights (HOGWILD). `state` is v or s, or NULL for sgd.
+    void (*update)(float *w, float *state, const float *g, size_t n, const struct update *update);
+
+    // Dense layers: y (n x units) = x W^T + biases (NULL: none), with shared W of units
+    // x inputs (HOGWILD); the errors of x; the gradient of the weights; or both at
+    // once, by one pass over the weights: dx from each weight as it was, and the step
+    // that the gradient asks for, which is never stored.
+    void (*dense)(float *y, const float *x, const float *weights, const float *biases, int n,
+                  int units, int inputs);
+    void (*dense_back_input)(const struct dense_errors *errors, const float *weights);
+    void (*dense_back_weights)(float *dweights, const struct dense_errors *errors);
+    void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
+                       const struct update *update);
 
     // Plain samples to blocks and back. c x pixels each.
     void (*block)(float *blocks, const float *samples, int n, int c, int pixels, int lanes);
@@ -196,11 +221,13 @@ struct kernels {
     void (*lcn_block_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,
                            int blocks, int lanes, int c, int h, int w, int size, float least);
 
-    // y *= x; y += a x; the sum of x^2; whether all n are finite.
+    // y *= x; y += a x; the sum of x^2; whether all n are finite; the largest |x|,
+    // which is not finite when some value is not.
     void (*multiply)(float *y, const float *x, size_t n);
     void (*axpy)(float *y, const float *x, size_t n, float a);
     double (*sum_squares)(const float *x, size_t n);
     bool (*finite)(const float *x, size_t n);
+    float (*largest)(const float *x, size_t n);
 
     // For measuring: as many multiply-adds as the registers of this family do at
     // best, in so many rounds; returns how many. *sum gets what they come to.

@@ -20,18 +20,23 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
 }
 
 void affine_forward(const struct pass *pass) {
-    int units = pass->layer->units, inputs = pass->layer->weights.dims[1];
-    pass->kernels->gemm(false, true, pass->n, units, inputs, 1, pass->x[0], inputs, pass->weights,
-                        inputs, 0, pass->y, units);
-    pass->kernels->bias_add(pass->y, pass->biases, pass->n, units, 1);
+    pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
+                         pass->layer->units, pass->layer->weights.dims[1]);
 }
 
 void affine_backward(const struct pass *pass) {
-    int units = pass->layer->units, inputs = pass->layer->weights.dims[1];
-    if (pass->dx[0])
-        pass->kernels->gemm(false, false, pass->n, inputs, units, 1, pass->dy, units, pass->weights,
-                            inputs, 0, pass->dx[0], inputs);
-    pass->kernels->gemm(true, false, units, inputs, pass->n, 1, pass->dy, units, pass->x[0], inputs,
-                        0, pass->dweights, inputs);
-    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, units, 1);
+    const struct dense_errors errors = {
+        .dy = pass->dy,
+        .x = pass->x[0],
+        .dx = pass->dx[0],
+        .n = pass->n,
+        .units = pass->layer->units,
+        .inputs = pass->layer->weights.dims[1],
+    };
+    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
+    if (pass_offer(pass, &errors))
+        return;
+    if (errors.dx)
+        pass->kernels->dense_back_input(&errors, pass->weights);
+    pass->kernels->dense_back_weights(pass->dweights, &errors);
 }

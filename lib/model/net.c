@@ -31,6 +31,8 @@ struct net {
     int most, n, lanes;
     net_watch *watch;
     void *watcher;
+    net_offer *offer;
+    void *taker;
 };
 
 // Whether anything at or below each layer trains, who reads it, and whether it may
@@ -239,6 +241,11 @@ void net_watched(struct net *net, net_watch *watch, void *self) {
     net->watcher = self;
 }
 
+void net_offered(struct net *net, net_offer *offer, void *self) {
+    net->offer = offer;
+    net->taker = self;
+}
+
 static void tell(const struct net *net, const struct layer *layer, enum net_pass pass) {
     if (net->watch)
         net->watch(net->watcher, layer, pass);
@@ -354,10 +361,14 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
         if (node->readers > 1)
             gather_errors(net, i);
         set_parameters(pass, parameters, gradient);
+        bool taken = false;
+        pass->offer = net->offer;
+        pass->taker = net->taker;
+        pass->taken = &taken;
         pass->layer->type->backward(pass);
         turn_errors(net, node);
         tell(net, pass->layer, NET_BACKWARD);
-        if (ready && pass->layer->type->trains)
+        if (ready && pass->layer->type->trains && !taken)
             ready(self, pass->layer, gradient + pass->layer->weights.offset);
     }
 }

@@ -57,6 +57,16 @@ const float *net_scores(const struct net *net);
 // label is below 0 (it has none) adds nothing.
 double net_loss(const struct net *net, const int32_t *labels);
 
+// Offered the gradient of a dense layer before it is computed, as the product that
+// it is (kernels/kernels.h), with that of the biases. Who takes it, true, has written
+// errors->dx and sees to the update; `ready` is not told then. "we can send the
+// activation and error gradient vectors [...] where the matrix multiply can be
+// performed locally to compute and apply the weight updates" (Adam 3.2.3)
+typedef bool net_offer(void *self, const struct layer *layer, const struct dense_errors *errors,
+                       const float *dbiases);
+// From the next backward pass on; NULL: nobody takes products.
+void net_offered(struct net *net, net_offer *offer, void *self);
+
 // Told as soon as the gradient of one layer's parameters is complete, last layer
 // first, so that updates and sending overlap the rest of the backward pass.
 typedef void net_ready(void *self, const struct layer *layer, const float *gradient);

@@ -6,6 +6,11 @@ static size_t pass_outputs(const struct pass *pass) {
     return (size_t)pass->places * shape_size(pass->layer->out);
 }
 
+bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
+    *pass->taken = pass->offer && pass->offer(pass->taker, pass->layer, errors, pass->dbiases);
+    return *pass->taken;
+}
+
 size_t pass_mask_size(const struct layer *layer, int n, bool train) {
     return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
 }

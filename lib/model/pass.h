@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "model/layer.h"
+#include "model/net.h"
 
 struct pass {
     const struct layer *layer;
@@ -19,10 +20,16 @@ struct pass {
     float *dy;                     // errors of y; the backward pass may overwrite them
     const float *weights, *biases; // shared: other threads may write them meanwhile
     float *dweights, *dbiases;     // gradients to write
+    net_offer *offer;              // NULL, or who may take dweights as a product ...
+    void *taker;
+    bool *taken; // ... and whether it did
     float *kept, *brief;           // scratch, see layer_type.scratch
     const uint64_t *draw;          // what the randomness of each sample depends on,
     uint64_t seed;                 // or NULL: nothing is dropped
 };
+
+// Offers the gradient as a product; true: somebody took it, and dx is written.
+bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 
 // The activation of layer->act over a layer's outputs, with dropout behind it,
 // and their adjoints; `mask` is a kept float for each output, used when the

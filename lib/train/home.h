@@ -15,6 +15,10 @@ struct home_ops {
     // Adds one layer's gradient at the learning rate of the moment.
     void (*add)(struct home *home, int thread, const struct layer *layer, const float *gradient,
                 float rate);
+    // Adds the gradient of a dense layer that is still a product, and writes the errors
+    // of its inputs (net_offer). NULL: this home wants gradients.
+    void (*add_product)(struct home *home, int thread, const struct layer *layer,
+                        const struct dense_errors *errors, const float *dbiases, float rate);
     // Mini-batches applied so far. add_clock is called once a mini-batch.
     uint64_t (*clock)(const struct home *home);
     void (*add_clock)(struct home *home);

@@ -29,6 +29,14 @@ static void local_add(struct home *home, int thread, const struct layer *layer,
                     gradient, rate);
 }
 
+static void local_add_product(struct home *home, int thread, const struct layer *layer,
+                              const struct dense_errors *errors, const float *dbiases, float rate) {
+    struct local *local = (struct local *)home;
+    (void)thread;
+    optimizer_apply_product(local->optimizer, local->kernels, layer, local->parameters,
+                            local->state, errors, dbiases, rate);
+}
+
 static uint64_t local_clock(const struct home *home) {
     return atomic_load(&((const struct local *)home)->clock);
 }
@@ -44,6 +52,7 @@ static void local_close(struct home *home) {
 static const struct home_ops local_ops = {
     .weights = local_weights,
     .add = local_add,
+    .add_product = local_add_product,
     .clock = local_clock,
     .add_clock = local_add_clock,
     .close = local_close,

@@ -26,6 +26,20 @@ static void layer_ready(void *self, const struct layer *layer, const float *read
     config->home->ops->add(config->home, seat->index, layer, gradient, seat->rate);
 }
 
+// A dense layer's gradient need not be formed, unless its norm or its values have to
+// be looked at first.
+static bool layer_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
+                          const float *dbiases) {
+    struct seat *seat = self;
+    const struct loop_config *config = &seat->loop->config;
+    if (!config->home->ops->add_product || config->optimizer->clip > 0 ||
+        atomic_load_explicit(&seat->loop->diverged, memory_order_relaxed) ||
+        !optimizer_accepts_product(config->kernels, errors))
+        return false;
+    config->home->ops->add_product(config->home, seat->index, layer, errors, dbiases, seat->rate);
+    return true;
+}
+
 static void train(struct seat *seat, const struct batch *batch) {
     const struct loop_config *config = &seat->loop->config;
     const float *weights = config->home->ops->weights(config->home, seat->index);
@@ -36,6 +50,7 @@ static void train(struct seat *seat, const struct batch *batch) {
         loop_diverge(seat->loop, loss / batch->n);
         return;
     }
+    net_offered(seat->net, layer_offered, seat);
     net_backward(seat->net, weights, batch->label, 1.0f / (float)batch->n, seat->gradient,
                  layer_ready, seat);
     if (atomic_load(&seat->loop->diverged))

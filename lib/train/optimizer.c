@@ -1,5 +1,6 @@
 #include "train/optimizer.h"
 
+#include <float.h>
 #include <math.h>
 
 const char *const rule_names[] = {"sgd", "momentum", "adagrad", NULL};
@@ -17,6 +18,15 @@ bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
                        const float *gradient) {
     return kernels->finite(gradient, layer->weights.count) &&
            kernels->finite(gradient + biases_at(layer), layer->biases.count);
+}
+
+// No sum of n products is more than n times the largest (NaN is no number less than
+// any); nor is a bias's sum of errors, whose inputs are 1.
+bool optimizer_accepts_product(const struct kernels *kernels, const struct dense_errors *errors) {
+    size_t n = (size_t)errors->n;
+    double error = (double)kernels->largest(errors->dy, n * (size_t)errors->units);
+    double input = (double)kernels->largest(errors->x, n * (size_t)errors->inputs);
+    return error * (input + 1) * (double)n < (double)FLT_MAX;
 }
 
 static void scale(float *x, size_t n, float factor) {
@@ -38,29 +48,44 @@ void optimizer_clip(const struct optimizer *optimizer, const struct kernels *ker
     scale(biases, layer->biases.count, factor);
 }
 
-static void apply(const struct optimizer *optimizer, const struct kernels *kernels, float *w,
-                  float *state, const float *g, size_t n, float rate, float decay) {
-    switch (optimizer->rule) {
-    case RULE_SGD:
-        kernels->sgd(w, g, n, rate, decay);
-        return;
-    case RULE_MOMENTUM:
-        kernels->momentum(w, state, g, n, rate, optimizer->momentum, decay);
-        return;
-    case RULE_ADAGRAD:
-        kernels->adagrad(w, state, g, n, rate, decay, optimizer->epsilon);
-        return;
-    }
+// The step of the layer's weights; that of its biases is the same without decay.
+static struct update weights_update(const struct optimizer *optimizer, const struct layer *layer,
+                                    float rate) {
+    return (struct update){
+        .rule = optimizer->rule,
+        .rate = rate * layer->rate,
+        .decay = layer->decay < 0 ? optimizer->decay : layer->decay,
+        .momentum = optimizer->momentum,
+        .epsilon = optimizer->epsilon,
+    };
+}
+
+static float *at(float *array, size_t offset) {
+    return array ? array + offset : NULL;
+}
+
+static void apply_biases(const struct kernels *kernels, const struct layer *layer,
+                         float *parameters, float *state, const float *gradient,
+                         struct update update) {
+    const struct parameter *b = &layer->biases;
+    update.decay = 0;
+    kernels->update(parameters + b->offset, at(state, b->offset), gradient, b->count, &update);
 }
 
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, float *parameters, float *state,
                      const float *gradient, float rate) {
-    const struct parameter *w = &layer->weights, *b = &layer->biases;
-    float decay = layer->decay < 0 ? optimizer->decay : layer->decay;
-    rate *= layer->rate;
-    apply(optimizer, kernels, parameters + w->offset, state ? state + w->offset : NULL, gradient,
-          w->count, rate, decay);
-    apply(optimizer, kernels, parameters + b->offset, state ? state + b->offset : NULL,
-          gradient + biases_at(layer), b->count, rate, 0);
+    const struct parameter *w = &layer->weights;
+    struct update update = weights_update(optimizer, layer, rate);
+    kernels->update(parameters + w->offset, at(state, w->offset), gradient, w->count, &update);
+    apply_biases(kernels, layer, parameters, state, gradient + biases_at(layer), update);
+}
+
+void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
+                             const struct layer *layer, float *parameters, float *state,
+                             const struct dense_errors *errors, const float *dbiases, float rate) {
+    const struct parameter *w = &layer->weights;
+    struct update update = weights_update(optimizer, layer, rate);
+    kernels->dense_step(parameters + w->offset, at(state, w->offset), errors, &update);
+    apply_biases(kernels, layer, parameters, state, dbiases, update);
 }

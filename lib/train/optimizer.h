@@ -9,8 +9,7 @@
 #include "kernels/kernels.h"
 #include "model/model.h"
 
-enum rule { RULE_SGD, RULE_MOMENTUM, RULE_ADAGRAD };
-extern const char *const rule_names[]; // NULL-terminated, for option tables and checkpoints
+extern const char *const rule_names[]; // of enum rule (kernels/kernels.h), NULL-terminated
 
 struct optimizer {
     enum rule rule;
@@ -27,6 +26,10 @@ const char *optimizer_state_name(enum rule rule);
 bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
                        const float *gradient);
 
+// The same for a dense layer's gradient that is still a product: whether its values
+// are certainly finite. False says that one has to look at the gradient itself.
+bool optimizer_accepts_product(const struct kernels *kernels, const struct dense_errors *errors);
+
 // Scales the layer's gradient down to the norm `clip`, where it is longer.
 void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
                     const struct layer *layer, float *gradient);
@@ -39,5 +42,11 @@ void optimizer_clip(const struct optimizer *optimizer, const struct kernels *ker
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, float *parameters, float *state,
                      const float *gradient, float rate);
+
+// The same with the product, in one pass over the weights that also writes
+// errors->dx. It is not clipped: its norm is not known before.
+void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
+                             const struct layer *layer, float *parameters, float *state,
+                             const struct dense_errors *errors, const float *dbiases, float rate);
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "model/layer.h"
 #include "model/net.h"
+#include "train/optimizer.h"
 
 struct step {
     const struct kernels *kernels;
@@ -19,10 +20,19 @@ struct step {
     int n;
 };
 
+static const struct optimizer sgd = {.rule = RULE_SGD};
+
 static void apply(void *self, const struct layer *layer, const float *gradient) {
     struct step *step = self;
-    step->kernels->sgd(step->parameters + layer->weights.offset, gradient,
-                       layer->weights.count + layer->biases.count, 1e-4f, 0);
+    optimizer_apply(&sgd, step->kernels, layer, step->parameters, NULL, gradient, 1e-4f);
+}
+
+static bool apply_product(void *self, const struct layer *layer, const struct dense_errors *errors,
+                          const float *dbiases) {
+    struct step *step = self;
+    optimizer_apply_product(&sgd, step->kernels, layer, step->parameters, NULL, errors, dbiases,
+                            1e-4f);
+    return true;
 }
 
 static void run(struct step *step) {
@@ -62,6 +72,7 @@ static int bench(const char *path, int n, double seconds) {
     step.input = mem_floats(in);
     step.labels = mem_zeroed((size_t)n, sizeof *step.labels);
     model_init(model, step.parameters, 1);
+    net_offered(step.net, apply_product, &step);
     for (size_t i = 0; i < in; i++)
         step.input[i] = random_normal(&random);
     for (int i = 0; i < n; i++)

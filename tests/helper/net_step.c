@@ -51,7 +51,8 @@ int main(int argc, char **argv) {
     double loss = net_loss(net, labels) / n;
     net_backward(net, parameters, labels, 1.0f / (float)n, gradient, NULL, NULL);
     write_raw(argv[5], "gradient", gradient, count * sizeof(float));
-    kernels->sgd(parameters, gradient, count, (float)atof(argv[4]), 0);
+    const struct update update = {.rule = RULE_SGD, .rate = (float)atof(argv[4])};
+    kernels->update(parameters, NULL, gradient, count, &update);
     write_raw(argv[5], "updated", parameters, count * sizeof(float));
     printf("%.9g\n", loss);
     net_close(net);

@@ -390,13 +390,15 @@ static void test_updates(struct family *f) {
     double wanted[N], state[N];
     for (int i = 0; i < N; i++)
         wanted[i] = (double)w[i] - 0.1 * ((double)g[i] + 0.01 * (double)w[i]);
-    f->k->sgd(w, g, N, 0.1f, 0.01f);
+    struct update update = {RULE_SGD, 0.1f, 0.01f, 0.9f, 1e-3f};
+    f->k->update(w, NULL, g, N, &update);
     near_all(f, "sgd", w, wanted, N);
     for (int i = 0; i < N; i++) {
         state[i] = 0.9 * (double)v[i] + (double)g[i] + 0.01 * (double)w[i];
         wanted[i] = (double)w[i] - 0.1 * state[i];
     }
-    f->k->momentum(w, v, g, N, 0.1f, 0.9f, 0.01f);
+    update.rule = RULE_MOMENTUM;
+    f->k->update(w, v, g, N, &update);
     near_all(f, "momentum", w, wanted, N);
     near_all(f, "momentum's state", v, state, N);
     for (int i = 0; i < N; i++) {
@@ -405,7 +407,8 @@ static void test_updates(struct family *f) {
         state[i] = 0.25 + gradient * gradient;
         wanted[i] = (double)u[i] - 0.1 * gradient / (sqrt(state[i]) + 1e-3);
     }
-    f->k->adagrad(u, s, g, N, 0.1f, 0.01f, 1e-3f);
+    update.rule = RULE_ADAGRAD;
+    f->k->update(u, s, g, N, &update);
     near_all(f, "adagrad", u, wanted, N);
     near_all(f, "adagrad's state", s, state, N);
     free(w), free(g), free(v), free(s), free(u);

@@ -1,6 +1,6 @@
 // The portable kernels and the table that holds them. Included once by each
-// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME, FAMILY_GEMM and
-// FAMILY_CONV.
+// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME, FAMILY_GEMM,
+// FAMILY_CONV and FAMILY_DENSE.
 // All functions are static: every family has its own copy, compiled with its
 // own flags. The loops are written so that a compiler vectorises them.
 #include "kernels/portable/activation.h"
@@ -44,13 +44,16 @@ const struct kernels FAMILY_TABLE = {
     .lcn = lcn,
     .lcn_back = lcn_back,
     .softmax = softmax,
-    .sgd = sgd,
-    .momentum = momentum_step,
-    .adagrad = adagrad,
+    .update = update,
+    .dense = FAMILY_DENSE(),
+    .dense_back_input = FAMILY_DENSE(_back_input),
+    .dense_back_weights = FAMILY_DENSE(_back_weights),
+    .dense_step = FAMILY_DENSE(_step),
     .multiply = multiply,
     .axpy = axpy,
     .sum_squares = sum_squares,
     .finite = all_finite,
+    .largest = largest,
     .multiply_adds = multiply_adds,
     .read = read_all,
 #ifdef FAMILY_LANES

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "core/hogwild.h"
+#include "kernels/kernels.h"
 
 // "Each thread computes weight updates and updates the shared model weights."
 // (Adam 3.2.2) Load, add, store, without a lock: an addition that another thread
@@ -34,6 +35,21 @@ HOGWILD static void adagrad(float *w, float *s, const float *g, size_t n, float 
         float sum = s[i] + gradient * gradient;
         s[i] = sum;
         w[i] -= rate * gradient / (sqrtf(sum) + epsilon);
+    }
+}
+
+HOGWILD static void update(float *w, float *state, const float *g, size_t n,
+                           const struct update *u) {
+    switch (u->rule) {
+    case RULE_SGD:
+        sgd(w, g, n, u->rate, u->decay);
+        return;
+    case RULE_MOMENTUM:
+        momentum_step(w, state, g, n, u->rate, u->momentum, u->decay);
+        return;
+    case RULE_ADAGRAD:
+        adagrad(w, state, g, n, u->rate, u->decay, u->epsilon);
+        return;
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef ADAM_KERNELS_PORTABLE_VECTOR_H
 #define ADAM_KERNELS_PORTABLE_VECTOR_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,16 +31,23 @@ static double sum_squares(const float *x, size_t n) {
     return sum;
 }
 
-// A float is finite unless all bits of its exponent are set.
-static bool all_finite(const float *x, size_t n) {
-    uint32_t worst = 0;
+// The bits of floats without their sign are ordered as their magnitudes are, with
+// infinity above all numbers and NaN above infinity.
+static float largest(const float *x, size_t n) {
+    uint32_t most = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
-        uint32_t exponent = bits & 0x7f800000u;
-        worst = exponent > worst ? exponent : worst;
+        bits &= 0x7fffffffu;
+        most = bits > most ? bits : most;
     }
-    return worst != 0x7f800000u;
+    float magnitude;
+    memcpy(&magnitude, &most, sizeof magnitude);
+    return magnitude;
+}
+
+static bool all_finite(const float *x, size_t n) {
+    return isfinite(largest(x, n));
 }
 
 #endif

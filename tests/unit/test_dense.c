@@ -1,0 +1,324 @@
+// Dense layers of every family that this machine has: each function against its
+// definition in double precision, over awkward shapes and mini-batches; the step
+// that never forms the gradient against the one that does, in whole nets; and
+// several threads on the same weights.
+#include <float.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "model/net.h"
+#include "train/optimizer.h"
+
+// Largest difference allowed, relative to the sum of the magnitudes that are added
+// up: a few units in the last place of a float, and what 10000 roundings come to.
+#define TOLERANCE 5e-6
+
+struct fixture {
+    struct tap *tap;
+    const struct kernels *k;
+    int n, units, inputs;
+    struct random random;
+    float *x, *dy, *w, *state, *biases, *y, *dx, *dw;
+};
+
+static float *noise(struct fixture *f, size_t n) {
+    float *x = mem_floats(n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_normal(&f->random);
+    return x;
+}
+
+static void fixture_fill(struct fixture *f) {
+    size_t n = (size_t)f->n, units = (size_t)f->units, inputs = (size_t)f->inputs;
+    f->random = random_stream(5, n, units * inputs);
+    f->x = noise(f, n * inputs), f->dy = noise(f, n * units), f->w = noise(f, units * inputs);
+    f->state = noise(f, units * inputs), f->biases = noise(f, units), f->y = noise(f, n * units);
+    f->dx = noise(f, n * inputs), f->dw = noise(f, units * inputs);
+}
+
+static void fixture_free(struct fixture *f) {
+    free(f->x), free(f->dy), free(f->w), free(f->state);
+    free(f->biases), free(f->y), free(f->dx), free(f->dw);
+}
+
+static void near(struct fixture *f, const char *what, size_t at, float got, double wanted,
+                 double size) {
+    if (!(fabs((double)got - wanted) <= TOLERANCE * (size + 1)))
+        FAIL(f->tap, "%s of %s, %d x %d -> %d: [%zu] is %.9g, not %.9g", what, f->k->name, f->n,
+             f->inputs, f->units, at, (double)got, wanted);
+}
+
+static void check_forward(struct fixture *f, const float *biases) {
+    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs);
+    for (int i = 0; i < f->n; i++)
+        for (int u = 0; u < f->units; u++) {
+            double sum = biases ? (double)biases[u] : 0, size = fabs(sum);
+            for (int k = 0; k < f->inputs; k++) {
+                double product = (double)f->x[i * f->inputs + k] * (double)f->w[u * f->inputs + k];
+                sum += product, size += fabs(product);
+            }
+            near(f, "dense", (size_t)(i * f->units + u), f->y[i * f->units + u], sum, size);
+        }
+}
+
+// Against the weights `w`, which a step may have changed since.
+static void check_errors(struct fixture *f, const char *what, const float *w) {
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; k < f->inputs; k++) {
+            double sum = 0, size = 0;
+            for (int u = 0; u < f->units; u++) {
+                double product = (double)f->dy[i * f->units + u] * (double)w[u * f->inputs + k];
+                sum += product, size += fabs(product);
+            }
+            near(f, what, (size_t)(i * f->inputs + k), f->dx[i * f->inputs + k], sum, size);
+        }
+}
+
+static double gradient(const struct fixture *f, int u, int k, double *size) {
+    double sum = *size = 0;
+    for (int i = 0; i < f->n; i++) {
+        double product = (double)f->dy[i * f->units + u] * (double)f->x[i * f->inputs + k];
+        sum += product, *size += fabs(product);
+    }
+    return sum;
+}
+
+static struct dense_errors errors_of(const struct fixture *f, bool errors) {
+    return (struct dense_errors){
+        f->dy, f->x, errors ? f->dx : NULL, f->n, f->units, f->inputs,
+    };
+}
+
+static void check_gradients(struct fixture *f) {
+    struct dense_errors errors = errors_of(f, true);
+    f->k->dense_back_input(&errors, f->w);
+    check_errors(f, "dense_back_input", f->w);
+    f->k->dense_back_weights(f->dw, &errors);
+    for (int q = 0; q < f->units * f->inputs; q++) {
+        double size, wanted = gradient(f, q / f->inputs, q % f->inputs, &size);
+        near(f, "dense_back_weights", (size_t)q, f->dw[q], wanted, size);
+    }
+}
+
+// What becomes of a weight and its state.
+static void step(const struct update *u, double g, double *w, double *state) {
+    g += (double)u->decay * *w;
+    if (u->rule == RULE_MOMENTUM)
+        g = *state = (double)u->momentum * *state + g;
+    if (u->rule == RULE_ADAGRAD) {
+        *state += g * g;
+        g /= sqrt(*state) + (double)u->epsilon;
+    }
+    *w -= (double)u->rate * g;
+}
+
+static void check_step(struct fixture *f, enum rule rule, bool errors) {
+    static const char *const names[] = {"sgd", "momentum", "adagrad"};
+    const struct update update = {rule, 0.1f, 0.03f, 0.9f, 1e-3f};
+    struct dense_errors sent = errors_of(f, errors);
+    size_t count = (size_t)f->units * (size_t)f->inputs;
+    float *before = mem_array(count, sizeof *before), *state = mem_array(count, sizeof *state);
+    memcpy(before, f->w, count * sizeof *before);
+    for (size_t q = 0; q < count; q++) // a sum of squares has a sign
+        f->state[q] = state[q] = 0.25f + fabsf(random_normal(&f->random));
+    f->k->dense_step(f->w, rule == RULE_SGD ? NULL : f->state, &sent, &update);
+    if (errors)
+        check_errors(f, "dense_step", before);
+    for (size_t q = 0; q < count; q++) {
+        double w = (double)before[q], s = (double)state[q], size;
+        step(&update, gradient(f, (int)q / f->inputs, (int)q % f->inputs, &size), &w, &s);
+        near(f, names[rule], q, f->w[q], w, size + fabs(w));
+        if (rule != RULE_SGD)
+            near(f, "state", q, f->state[q], s, rule == RULE_ADAGRAD ? size * size : size);
+    }
+    free(before), free(state);
+}
+
+static void check_shape(struct tap *tap, const struct kernels *k, int n, int units, int inputs) {
+    struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
+    fixture_fill(&f);
+    check_forward(&f, f.biases);
+    check_forward(&f, NULL);
+    check_gradients(&f);
+    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++) {
+        check_step(&f, (enum rule)rule, true);
+        check_step(&f, (enum rule)rule, false);
+    }
+    fixture_free(&f);
+}
+
+static void test_family(struct tap *tap, const struct kernels *k) {
+    static const int shapes[][2] = {{1, 1},   {10, 3},   {33, 17},   {10, 400},
+                                    {9, 440}, {130, 31}, {71, 1030}, {3, 9216}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int n = 1; n <= 19; n++)
+            check_shape(tap, k, n, shapes[s][0], shapes[s][1]);
+    static const int wide[] = {31, 32, 33, 64, 100};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        check_shape(tap, k, wide[i], 45, 77);
+    check_shape(tap, k, 1, 10000, 65);
+    check_shape(tap, k, 4, 2100, 129);
+}
+
+// --- whole nets -------------------------------------------------------------------
+
+struct trainer {
+    const struct optimizer *optimizer;
+    const struct kernels *k;
+    float *parameters, *state;
+    int taken;
+};
+
+static void take_gradient(void *self, const struct layer *layer, const float *gradient) {
+    struct trainer *t = self;
+    optimizer_apply(t->optimizer, t->k, layer, t->parameters, t->state, gradient, 0.05f);
+}
+
+static bool take_product(void *self, const struct layer *layer, const struct dense_errors *errors,
+                         const float *dbiases) {
+    struct trainer *t = self;
+    t->taken++;
+    optimizer_apply_product(t->optimizer, t->k, layer, t->parameters, t->state, errors, dbiases,
+                            0.05f);
+    return true;
+}
+
+// Parameters after some steps on random samples.
+static float *train(struct tap *tap, const struct model *model, enum rule rule, int n,
+                    bool offered) {
+    enum { STEPS = 5, SIZE = 2 * 6 * 5, MOST = 12 };
+    const struct optimizer optimizer = {rule, 0.9f, 0.01f, 1e-6f, 0};
+    struct error err = {0};
+    struct net *net = NULL;
+    struct trainer t = {.optimizer = &optimizer, .k = kernels_best()};
+    float input[MOST * SIZE], *gradient = mem_floats(model->parameter_count);
+    int32_t labels[MOST];
+    t.parameters = mem_floats(model->parameter_count);
+    t.state = mem_floats(model->parameter_count);
+    model_init(model, t.parameters, 3);
+    if (net_open(&net, model, t.k, n, NET_TRAIN, &err))
+        FAIL(tap, "%s", err.text);
+    net_offered(net, offered ? take_product : NULL, &t);
+    struct random random = random_stream(8, 0, 0);
+    for (int s = 0; s < STEPS && net; s++) {
+        for (int i = 0; i < n * SIZE; i++)
+            input[i] = random_normal(&random);
+        for (int i = 0; i < n; i++)
+            labels[i] = (int32_t)random_below(&random, 3);
+        net_forward(net, t.parameters, input, n, NULL, 0);
+        net_backward(net, t.parameters, labels, 1.0f / (float)n, gradient, take_gradient, &t);
+    }
+    CHECK_INT(tap, t.taken, offered ? 3 * STEPS : 0);
+    net_close(net);
+    free(gradient), free(t.state);
+    return t.parameters;
+}
+
+static void test_nets(struct tap *tap) {
+    static const char text[] = "input 2x6x5\nconv maps=3 kernel=3 act=tanh\ndense units=21 "
+                               "act=tanh rate=0.5\ndense units=40 act=relu decay=0.1\nsoftmax "
+                               "units=3\n";
+    struct error err = {0};
+    struct model *model = NULL;
+    if (model_parse(&model, "test.net", text, NULL, 0, &err)) {
+        FAIL(tap, "%s", err.text);
+        return;
+    }
+    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++)
+        for (int n = 1; n <= 12; n += 3) {
+            float *formed = train(tap, model, (enum rule)rule, n, false);
+            float *offered = train(tap, model, (enum rule)rule, n, true);
+            for (size_t i = 0; i < model->parameter_count; i++)
+                if (!(fabsf(formed[i] - offered[i]) <= 2e-5f * (1 + fabsf(formed[i]))))
+                    FAIL(tap, "%s, %d samples: parameter %zu is %.9g, not %.9g", rule_names[rule],
+                         n, i, (double)offered[i], (double)formed[i]);
+            free(formed), free(offered);
+        }
+    model_free(model);
+}
+
+// --- what is refused --------------------------------------------------------------
+
+static void test_bounds(struct tap *tap) {
+    const struct kernels *k = kernels_best();
+    float dy[6] = {0.5f, -1, 0, 0.25f, 1, 0}, x[4] = {1, -2, 3, 0};
+    const struct dense_errors errors = {dy, x, NULL, 2, 3, 2};
+    CHECK(tap, optimizer_accepts_product(k, &errors));
+    dy[3] = NAN;
+    CHECK(tap, !optimizer_accepts_product(k, &errors));
+    dy[3] = -INFINITY;
+    CHECK(tap, !optimizer_accepts_product(k, &errors));
+    dy[3] = FLT_MAX / 16;
+    CHECK(tap, optimizer_accepts_product(k, &errors));
+    x[2] = 16; // two such products may add up to more than a float holds
+    CHECK(tap, !optimizer_accepts_product(k, &errors));
+    x[2] = NAN;
+    dy[3] = 0;
+    CHECK(tap, !optimizer_accepts_product(k, &errors));
+    x[0] = x[1] = x[2] = 0;
+    dy[3] = FLT_MAX; // the sum that is the bias's gradient
+    CHECK(tap, !optimizer_accepts_product(k, &errors));
+}
+
+// --- threads ----------------------------------------------------------------------
+
+enum { THREADS = 2, ROUNDS = 50, UNITS = 37, INPUTS = 70, SAMPLES = 4 };
+
+struct shared {
+    const struct kernels *k;
+    float *w, *biases;
+};
+
+// The threads' samples are all alike, so that each step is w -= c whatever w is:
+// however the threads' steps fall, a weight has gone down by at least the rounds of
+// one thread's steps less what was lost, and at most by all of them.
+static void *hammer(void *self) {
+    const struct shared *s = self;
+    float x[SAMPLES * INPUTS], dy[SAMPLES * UNITS], dx[SAMPLES * INPUTS], y[SAMPLES * UNITS];
+    for (int i = 0; i < SAMPLES * INPUTS; i++)
+        x[i] = 1;
+    for (int i = 0; i < SAMPLES * UNITS; i++)
+        dy[i] = 1;
+    const struct dense_errors errors = {dy, x, dx, SAMPLES, UNITS, INPUTS};
+    const struct update update = {.rule = RULE_SGD, .rate = 0.25f};
+    for (int r = 0; r < ROUNDS; r++) {
+        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS);
+        s->k->dense_step(s->w, NULL, &errors, &update);
+    }
+    return NULL;
+}
+
+static void test_threads(struct tap *tap, const struct kernels *k) {
+    struct shared shared = {k, mem_floats((size_t)(UNITS * INPUTS)), mem_floats((size_t)UNITS)};
+    pthread_t threads[THREADS];
+    for (int t = 0; t < THREADS; t++)
+        pthread_create(&threads[t], NULL, hammer, &shared);
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    for (int i = 0; i < UNITS * INPUTS; i++) {
+        float steps = -shared.w[i] / (SAMPLES * 0.25f);
+        if (!(steps >= 1 && steps <= THREADS * ROUNDS))
+            FAIL(tap, "weight %d of %s has gone %g steps", i, k->name, (double)steps);
+    }
+    free(shared.w), free(shared.biases);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    for (int level = CPU_REF; level <= CPU_AVX512; level++) {
+        const struct kernels *k = kernels_of((enum cpu_level)level);
+        if (!k)
+            continue;
+        char name[128];
+        snprintf(name, sizeof name, "%s: every function is what its definition says", k->name);
+        TEST(&tap, name, { test_family(&tap, k); });
+        snprintf(name, sizeof name, "%s: threads may share the weights", k->name);
+        TEST(&tap, name, { test_threads(&tap, k); });
+    }
+    TEST(&tap, "steps that never form the gradient train as those that do", { test_nets(&tap); });
+    TEST(&tap, "a product that may leave the floats is not taken", { test_bounds(&tap); });
+    return tap_done(&tap);
+}
