@@ -186,7 +186,7 @@ static product_function *const products_channels[PRODUCT_COLUMNS][8] = {
 #undef ROW
 
 // The next part of what is left, in parts as equal as can be, of at most `most`.
-static int part_of(int left, int most) {
+static int winograd_part(int left, int most) {
     int parts = (left + most - 1) / most;
     return (left + parts - 1) / parts;
 }
@@ -230,10 +230,10 @@ static void winograd_slice(const struct winograd *w, int slice, int count) {
     size_t data_tile = (size_t)s->channels * LANES, value_tile = (size_t)s->maps * LANES;
     const float *kernels = w->kernels + (size_t)(slice * s->channels) * LANES;
     for (int t = 0, columns; t < count; t += columns) {
-        columns = part_of(count - t, PRODUCT_COLUMNS);
+        columns = winograd_part(count - t, PRODUCT_COLUMNS);
         for (int m = 0, rows; m < s->maps; m += rows) {
             int end = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
-            rows = part_of(end - m, PRODUCT_ROWS);
+            rows = winograd_part(end - m, PRODUCT_ROWS);
             products_maps[columns - 1][rows - 1]((struct slice_product){
                 .a = kernels + (size_t)(m / LANES) * bundle + m % LANES,
                 .b = w->data + (size_t)slice * s->data_slice + (size_t)t * data_tile,
@@ -393,9 +393,9 @@ static void winograd_gradient_slice(const struct winograd *w, int slice, int cou
     size_t errors = (size_t)s->chunk * LANES * LANES;
     int bundles = (s->maps + LANES - 1) / LANES;
     for (int b = 0, columns; b < bundles; b += columns) {
-        columns = part_of(bundles - b, PRODUCT_COLUMNS);
+        columns = winograd_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
-            rows = part_of(s->channels - c, PRODUCT_ROWS);
+            rows = winograd_part(s->channels - c, PRODUCT_ROWS);
             products_channels[columns - 1][rows - 1]((struct slice_product){
                 .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
                 .a_skip = (size_t)s->channels * LANES,
