@@ -20,7 +20,7 @@ static struct planes planes_of(int lanes, int c, int h, int w) {
                            1.0f / (float)c};
 }
 
-static int part_of(size_t length, size_t i) {
+static int run_part(size_t length, size_t i) {
     return length - i < LANES ? (int)(length - i) : LANES;
 }
 
@@ -52,7 +52,7 @@ __attribute__((always_inline)) static inline void plane_fold(float *to, vector v
 static void run_mean(float *mean, const float *x, const struct planes *b) {
     vector sum = {0};
     for (size_t i = 0; i < b->run; i += LANES)
-        sum += load_part(x + i, part_of(b->run, i));
+        sum += load_part(x + i, run_part(b->run, i));
     plane_fold(mean, b->share * sum, b->lanes);
 }
 
@@ -60,7 +60,7 @@ static void run_mean(float *mean, const float *x, const struct planes *b) {
 static void run_mean_product(float *mean, const float *x, const float *y, const struct planes *b) {
     vector sum = {0};
     for (size_t i = 0; i < b->run; i += LANES) {
-        int count = part_of(b->run, i);
+        int count = run_part(b->run, i);
         sum += load_part(x + i, count) * load_part(y + i, count);
     }
     plane_fold(mean, b->share * sum, b->lanes);
@@ -69,14 +69,14 @@ static void run_mean_product(float *mean, const float *x, const float *y, const 
 // to = from times a pixel of a plane, or less it.
 static void run_scale(float *to, const float *from, vector factor, size_t run) {
     for (size_t i = 0; i < run; i += LANES) {
-        int count = part_of(run, i);
+        int count = run_part(run, i);
         store_part(to + i, load_part(from + i, count) * factor, count);
     }
 }
 
 static void run_subtract(float *to, const float *from, vector value, size_t run) {
     for (size_t i = 0; i < run; i += LANES) {
-        int count = part_of(run, i);
+        int count = run_part(run, i);
         store_part(to + i, load_part(from + i, count) - value, count);
     }
 }
@@ -122,7 +122,7 @@ static void lcn_run_back(float *dv, const float *dy, const float *v, vector divi
                          size_t run) {
     vector factor = 1.0f / divisor;
     for (size_t i = 0; i < run; i += LANES) {
-        int count = part_of(run, i);
+        int count = run_part(run, i);
         store_part(dv + i, load_part(dy + i, count) * factor - load_part(v + i, count) * mean,
                    count);
     }
