@@ -49,8 +49,20 @@ static void update(void *self, const struct layer *layer, const float *gradient)
     struct trial *trial = self;
     const struct kernels *kernels = trial->timing->kernels;
     if (optimizer_accepts(kernels, layer, gradient))
-        optimizer_apply(&trial->optimizer, kernels, layer, trial->parameters, NULL, gradient, 0);
+        optimizer_apply(&trial->optimizer, kernels, layer, optimizer_all(layer), trial->parameters,
+                        NULL, gradient, 0);
     note(trial, layer, TIMING_UPDATE);
+}
+
+static bool update_product(void *self, const struct layer *layer, const struct dense_errors *errors,
+                           const float *dbiases) {
+    struct trial *trial = self;
+    const struct kernels *kernels = trial->timing->kernels;
+    if (!optimizer_accepts_product(kernels, errors))
+        return false;
+    optimizer_apply_product(&trial->optimizer, kernels, layer, trial->parameters, NULL, errors,
+                            dbiases, 0);
+    return true;
 }
 
 static void pass(struct trial *trial) {
@@ -178,6 +190,7 @@ static int trial_open(struct trial *trial, struct timing *timing, struct error *
     trial->price = clock_price();
     trial->seconds = trial->all;
     net_watched(trial->net, layer_done, trial);
+    net_offered(trial->net, update_product, trial);
     return STATUS_OK;
 }
 

@@ -11,7 +11,8 @@ enum timing_part { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_PARTS 
 struct layer_timing {
     // Processor time of one pass, that of its fastest tenth: what the layer takes
     // when the machine is left alone. The output layer's errors and the loss count
-    // as its backward pass, the check of a gradient as its update.
+    // as its backward pass, the check of a gradient as its update. A dense layer
+    // that steps by the product (net_offer) has no update: it is in the backward pass.
     double seconds[TIMING_PARTS];
     double flops[TIMING_UPDATE]; // of one pass, useful ones (net_multiplies): forward, backward
     // Bytes that must go through the processor at least: each weight is read in

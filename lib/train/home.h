@@ -12,9 +12,10 @@ struct home_ops {
     // The weights that the next pass should use. Valid and, for local homes,
     // changing under the caller's eyes, until the next call by this thread.
     const float *(*weights)(struct home *home, int thread);
-    // Adds one layer's gradient at the learning rate of the moment.
-    void (*add)(struct home *home, int thread, const struct layer *layer, const float *gradient,
-                float rate);
+    // Adds a part of one layer's gradient (`gradient` is that of the whole layer) at
+    // the learning rate of the moment.
+    void (*add)(struct home *home, int thread, const struct layer *layer, struct span span,
+                const float *gradient, float rate);
     // Adds the gradient of a dense layer that is still a product, and writes the errors
     // of its inputs (net_offer). NULL: this home wants gradients.
     void (*add_product)(struct home *home, int thread, const struct layer *layer,

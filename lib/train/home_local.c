@@ -21,11 +21,11 @@ static const float *local_weights(struct home *home, int thread) {
     return ((struct local *)home)->parameters;
 }
 
-static void local_add(struct home *home, int thread, const struct layer *layer,
+static void local_add(struct home *home, int thread, const struct layer *layer, struct span span,
                       const float *gradient, float rate) {
     struct local *local = (struct local *)home;
     (void)thread;
-    optimizer_apply(local->optimizer, local->kernels, layer, local->parameters, local->state,
+    optimizer_apply(local->optimizer, local->kernels, layer, span, local->parameters, local->state,
                     gradient, rate);
 }
 

@@ -23,7 +23,8 @@ static void layer_ready(void *self, const struct layer *layer, const float *read
         return;
     }
     optimizer_clip(config->optimizer, config->kernels, layer, gradient);
-    config->home->ops->add(config->home, seat->index, layer, gradient, seat->rate);
+    config->home->ops->add(config->home, seat->index, layer, optimizer_all(layer), gradient,
+                           seat->rate);
 }
 
 // A dense layer's gradient need not be formed, unless its norm or its values have to

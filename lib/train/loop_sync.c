@@ -3,32 +3,59 @@
 //
 //   take     the last to arrive takes the next mini-batch
 //   compute  chunks of it, whoever is free: each chunk has its own gradient
-//   add up   slices of the parameter space, whoever is free: in each the chunks'
+//   add up   pieces of the parameter space, whoever is free: in each the chunks'
 //            gradients are added in the order of the chunks
-//   apply    layers, whoever is free, unless some value is not finite
+//   apply    pieces, whoever is free, unless some value is not finite
 //
 // Floating-point sums depend on their order. Here the chunks depend on the size
 // of the mini-batch alone, and each sum has one order, so the weights are the
 // same, to the last bit, for any number of threads.
+//
+// A chunk has 16 samples, which fill the vectors (kernels.h, "Blocks") and share
+// one reading of the weights; a mini-batch of fewer than four such chunks has
+// chunks of 8 or 4 samples, so that several threads have work. There are at most 16
+// chunks, each of which needs a gradient: of a mini-batch above 256 they have more
+// samples, still a multiple of 16.
 #include <math.h>
 #include <stdlib.h>
 
 #include "train/loop_threads.h"
 
 enum {
-    CHUNKS_MOST = 16,  // so many threads have work
-    CHUNK_LEAST = 4,   // samples: fewer leave the vector units idle
-    SLICE = 16 * 1024, // floats: a slice of several gradients stays in the L2 cache
+    CHUNK = 16, // samples
+    CHUNK_LEAST = 4,
+    CHUNKS_LEAST = 4, // where the mini-batch allows
+    CHUNKS_MOST = 16,
+    PIECE = 16 * 1024, // floats: a piece of several gradients stays in the L2 cache
 };
 
 int step_chunk(int batch) {
-    int chunk = (batch + CHUNKS_MOST - 1) / CHUNKS_MOST;
-    int least = batch < CHUNK_LEAST ? batch : CHUNK_LEAST;
-    return chunk > least ? chunk : least;
+    int chunk = CHUNK;
+    while (chunk > CHUNK_LEAST && batch / chunk < CHUNKS_LEAST)
+        chunk /= 2;
+    if (batch > CHUNKS_MOST * CHUNK)
+        chunk = (batch + CHUNKS_MOST * CHUNK - 1) / (CHUNKS_MOST * CHUNK) * CHUNK;
+    return chunk < batch ? chunk : batch;
 }
 
 static int chunks_of(int n, int chunk) {
     return (n + chunk - 1) / chunk;
+}
+
+// Cuts every layer's parameters into pieces; only counts them where to is NULL.
+static size_t cut(const struct model *model, struct piece *to) {
+    size_t count = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        size_t n = optimizer_all(layer).n;
+        for (size_t first = 0; first < n; first += PIECE, count++)
+            if (to)
+                to[count] = (struct piece){
+                    .layer = layer,
+                    .span = {first, n - first < PIECE ? n - first : PIECE},
+                };
+    }
+    return count;
 }
 
 int step_open(struct step *step, const struct loop_config *config, struct error *err) {
@@ -38,18 +65,22 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
     step->stride = (config->model->parameter_count + line - 1) / line * line;
     step->meeting.threads = config->threads;
     step->losses = mem_zeroed(chunks, sizeof *step->losses);
+    step->piece_count = cut(config->model, NULL);
+    step->pieces = mem_zeroed(step->piece_count, sizeof *step->pieces);
     if (!__builtin_mul_overflow(chunks, step->stride, &floats))
         step->gradients = mem_floats(floats);
-    if (!step->losses || !step->gradients)
+    if (!step->losses || !step->pieces || !step->gradients)
         return error_set(
             err, STATUS_IO,
             "out of memory: a synchronous mini-batch of %d samples needs %zu gradients",
             config->batch, chunks);
+    cut(config->model, step->pieces);
     return STATUS_OK;
 }
 
 void step_close(struct step *step) {
     free(step->gradients);
+    free(step->pieces);
     free(step->losses);
 }
 
@@ -66,8 +97,8 @@ static void take(struct seat *seat) {
     step->rate = loop_rate(loop, step->batch->number);
     step->chunks = chunks_of(step->batch->n, step->chunk);
     atomic_store(&step->next_chunk, 0);
-    atomic_store(&step->next_slice, 0);
-    atomic_store(&step->next_layer, 0);
+    atomic_store(&step->next_sum, 0);
+    atomic_store(&step->next_update, 0);
     atomic_store(&step->refused, false);
 }
 
@@ -93,19 +124,33 @@ static void compute(struct seat *seat) {
         compute_chunk(seat, c);
 }
 
-static void add_slice(const struct kernels *kernels, struct step *step, size_t first, size_t n) {
-    float *sum = step->gradients + first;
+static void add_piece(const struct loop_config *config, struct step *step, struct piece *piece) {
+    const struct kernels *kernels = config->kernels;
+    float *sum = step->gradients + piece->layer->weights.offset + piece->span.first;
     for (int c = 1; c < step->chunks; c++)
-        kernels->axpy(sum, sum + (size_t)c * step->stride, n, 1);
-    if (!kernels->finite(sum, n))
+        kernels->axpy(sum, sum + (size_t)c * step->stride, piece->span.n, 1);
+    if (!kernels->finite(sum, piece->span.n))
         atomic_store(&step->refused, true);
+    if (config->optimizer->clip > 0)
+        piece->squares = kernels->sum_squares(sum, piece->span.n);
 }
 
 static void add_up(struct loop *loop) {
     struct step *step = &loop->step;
-    size_t count = loop->config.model->parameter_count;
-    for (size_t first; (first = atomic_fetch_add(&step->next_slice, SLICE)) < count;)
-        add_slice(loop->config.kernels, step, first, count - first < SLICE ? count - first : SLICE);
+    for (size_t i; (i = atomic_fetch_add(&step->next_sum, 1)) < step->piece_count;)
+        add_piece(&loop->config, step, &step->pieces[i]);
+}
+
+// The factor of each layer's pieces, by the sum of their squares in order.
+static void clip(const struct optimizer *optimizer, struct step *step) {
+    struct piece *end = step->pieces + step->piece_count;
+    for (struct piece *begin = step->pieces, *next; begin < end; begin = next) {
+        double squares = 0;
+        for (next = begin; next < end && next->layer == begin->layer; next++)
+            squares += next->squares;
+        for (struct piece *piece = begin; piece < next; piece++)
+            piece->factor = optimizer_clip_factor(optimizer, squares);
+    }
 }
 
 static double step_loss(const struct step *step) {
@@ -125,21 +170,26 @@ static void judge(struct seat *seat) {
         loop_diverge(seat->loop, loss / step->batch->n);
         return;
     }
+    if (seat->loop->config.optimizer->clip > 0)
+        clip(seat->loop->config.optimizer, step);
     seat_count(seat, step->batch->n, loss);
     seat->loop->config.home->ops->add_clock(seat->loop->config.home);
 }
 
-static void apply(struct seat *seat) {
+static void apply_piece(struct seat *seat, const struct piece *piece) {
     const struct loop_config *config = &seat->loop->config;
     struct step *step = &seat->loop->step;
-    for (int i; (i = atomic_fetch_add(&step->next_layer, 1)) < config->model->layer_count;) {
-        const struct layer *layer = &config->model->layers[i];
-        float *gradient = step->gradients + layer->weights.offset;
-        if (layer->weights.count + layer->biases.count == 0)
-            continue;
-        optimizer_clip(config->optimizer, config->kernels, layer, gradient);
-        config->home->ops->add(config->home, seat->index, layer, gradient, step->rate);
-    }
+    float *gradient = step->gradients + piece->layer->weights.offset;
+    if (config->optimizer->clip > 0)
+        optimizer_scale(gradient + piece->span.first, piece->span.n, piece->factor);
+    config->home->ops->add(config->home, seat->index, piece->layer, piece->span, gradient,
+                           step->rate);
+}
+
+static void apply(struct seat *seat) {
+    struct step *step = &seat->loop->step;
+    for (size_t i; (i = atomic_fetch_add(&step->next_update, 1)) < step->piece_count;)
+        apply_piece(seat, &step->pieces[i]);
 }
 
 void loop_sync(struct seat *seat) {

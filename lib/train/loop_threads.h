@@ -23,19 +23,29 @@ struct seat {
     _Atomic double loss, waited;
 };
 
+// Parameters of one layer that are added up and applied together.
+struct piece {
+    const struct layer *layer;
+    struct span span;
+    double squares; // of the gradient's sum, where it is to be clipped
+    float factor;   // then, of its layer
+};
+
 // One synchronous mini-batch.
 struct step {
     struct meeting meeting;
     struct batch *batch; // NULL: none, the threads park
     float rate;
-    int chunk;        // samples of a chunk
-    int chunks;       // of this mini-batch
-    float *gradients; // one a chunk, one behind the other
-    size_t stride;    // floats from one to the next
-    double *losses;   // one a chunk
-    _Atomic int next_chunk, next_layer;
-    _Atomic size_t next_slice;
-    atomic_bool refused; // the gradient is not finite
+    int chunk;            // samples of a chunk
+    int chunks;           // of this mini-batch
+    float *gradients;     // one a chunk, one behind the other
+    size_t stride;        // floats from one to the next
+    double *losses;       // one a chunk
+    struct piece *pieces; // of all parameters, in order
+    size_t piece_count;
+    _Atomic int next_chunk;
+    _Atomic size_t next_sum, next_update; // pieces
+    atomic_bool refused;                  // the gradient is not finite
 };
 
 struct loop {

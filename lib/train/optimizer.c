@@ -29,9 +29,14 @@ bool optimizer_accepts_product(const struct kernels *kernels, const struct dense
     return error * (input + 1) * (double)n < (double)FLT_MAX;
 }
 
-static void scale(float *x, size_t n, float factor) {
+void optimizer_scale(float *gradient, size_t n, float factor) {
     for (size_t i = 0; i < n; i++)
-        x[i] *= factor;
+        gradient[i] *= factor;
+}
+
+float optimizer_clip_factor(const struct optimizer *optimizer, double squares) {
+    double norm = sqrt(squares), most = (double)optimizer->clip;
+    return optimizer->clip > 0 && norm > most ? (float)(most / norm) : 1;
 }
 
 void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
@@ -39,13 +44,24 @@ void optimizer_clip(const struct optimizer *optimizer, const struct kernels *ker
     if (optimizer->clip <= 0)
         return;
     float *biases = gradient + biases_at(layer);
-    double norm = sqrt(kernels->sum_squares(gradient, layer->weights.count) +
-                       kernels->sum_squares(biases, layer->biases.count));
-    if (norm <= (double)optimizer->clip)
+    float factor =
+        optimizer_clip_factor(optimizer, kernels->sum_squares(gradient, layer->weights.count) +
+                                             kernels->sum_squares(biases, layer->biases.count));
+    if (factor >= 1)
         return;
-    float factor = (float)((double)optimizer->clip / norm);
-    scale(gradient, layer->weights.count, factor);
-    scale(biases, layer->biases.count, factor);
+    optimizer_scale(gradient, layer->weights.count, factor);
+    optimizer_scale(biases, layer->biases.count, factor);
+}
+
+struct span optimizer_all(const struct layer *layer) {
+    return (struct span){0, biases_at(layer) + layer->biases.count};
+}
+
+// What of `span` lies in [first, first + n).
+static struct span overlap(struct span span, size_t first, size_t n) {
+    size_t begin = span.first > first ? span.first : first;
+    size_t end = span.first + span.n < first + n ? span.first + span.n : first + n;
+    return (struct span){begin, end > begin ? end - begin : 0};
 }
 
 // The step of the layer's weights; that of its biases is the same without decay.
@@ -64,28 +80,26 @@ static float *at(float *array, size_t offset) {
     return array ? array + offset : NULL;
 }
 
-static void apply_biases(const struct kernels *kernels, const struct layer *layer,
-                         float *parameters, float *state, const float *gradient,
-                         struct update update) {
-    const struct parameter *b = &layer->biases;
-    update.decay = 0;
-    kernels->update(parameters + b->offset, at(state, b->offset), gradient, b->count, &update);
-}
-
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
-                     const struct layer *layer, float *parameters, float *state,
+                     const struct layer *layer, struct span span, float *parameters, float *state,
                      const float *gradient, float rate) {
-    const struct parameter *w = &layer->weights;
     struct update update = weights_update(optimizer, layer, rate);
-    kernels->update(parameters + w->offset, at(state, w->offset), gradient, w->count, &update);
-    apply_biases(kernels, layer, parameters, state, gradient + biases_at(layer), update);
+    struct span w = overlap(span, 0, layer->weights.count);
+    struct span b = overlap(span, biases_at(layer), layer->biases.count);
+    size_t begin = layer->weights.offset;
+    kernels->update(parameters + begin + w.first, at(state, begin + w.first), gradient + w.first,
+                    w.n, &update);
+    update.decay = 0;
+    kernels->update(parameters + begin + b.first, at(state, begin + b.first), gradient + b.first,
+                    b.n, &update);
 }
 
 void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
                              const struct layer *layer, float *parameters, float *state,
                              const struct dense_errors *errors, const float *dbiases, float rate) {
-    const struct parameter *w = &layer->weights;
+    const struct parameter *w = &layer->weights, *b = &layer->biases;
     struct update update = weights_update(optimizer, layer, rate);
     kernels->dense_step(parameters + w->offset, at(state, w->offset), errors, &update);
-    apply_biases(kernels, layer, parameters, state, dbiases, update);
+    update.decay = 0;
+    kernels->update(parameters + b->offset, at(state, b->offset), dbiases, b->count, &update);
 }

@@ -33,14 +33,24 @@ bool optimizer_accepts_product(const struct kernels *kernels, const struct dense
 // Scales the layer's gradient down to the norm `clip`, where it is longer.
 void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
                     const struct layer *layer, float *gradient);
+// The same where the sum of its squares is known: the factor to multiply it by.
+float optimizer_clip_factor(const struct optimizer *optimizer, double squares);
+void optimizer_scale(float *gradient, size_t n, float factor);
 
-// Applies `gradient` (the layer's parameters, as laid out from weights.offset)
-// to the layer's part of `parameters` and `state` (whole arrays; state may be
-// NULL for sgd), at this learning rate (times layer->rate).
-// Weights decay, biases do not. May race with other
-// threads on purpose (Adam 3.2.2, core/hogwild.h).
+// A part of a layer's parameters: n of them, counted from weights.offset, the biases
+// behind the weights.
+struct span {
+    size_t first, n;
+};
+struct span optimizer_all(const struct layer *layer);
+
+// Applies `gradient` (that of the whole layer, as laid out from weights.offset) to a
+// part of the layer's parameters in `parameters` and `state` (whole arrays; state
+// may be NULL for sgd), at this learning rate (times layer->rate). Weights decay,
+// biases do not. May race with other threads on purpose (Adam 3.2.2,
+// core/hogwild.h).
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
-                     const struct layer *layer, float *parameters, float *state,
+                     const struct layer *layer, struct span span, float *parameters, float *state,
                      const float *gradient, float rate);
 
 // The same with the product, in one pass over the weights that also writes

@@ -24,7 +24,8 @@ static const struct optimizer sgd = {.rule = RULE_SGD};
 
 static void apply(void *self, const struct layer *layer, const float *gradient) {
     struct step *step = self;
-    optimizer_apply(&sgd, step->kernels, layer, step->parameters, NULL, gradient, 1e-4f);
+    optimizer_apply(&sgd, step->kernels, layer, optimizer_all(layer), step->parameters, NULL,
+                    gradient, 1e-4f);
 }
 
 static bool apply_product(void *self, const struct layer *layer, const struct dense_errors *errors,

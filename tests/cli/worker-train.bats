@@ -49,7 +49,7 @@ setup() {
 @test "synchronous training gives the same bytes for any number of threads" {
     local threads
     for threads in 1 2 3; do
-        # 103 samples in mini-batches of 40: the last has 23, in chunks of 3
+        # 103 samples in mini-batches of 40: the last has 23; chunks of 8, one of 7
         tiny --sync --threads $threads --epochs 3 --batch 40 --momentum 0.9 --ops 'noise 3' \
             --out run$threads
     done
@@ -57,6 +57,25 @@ setup() {
     same_model run1 run3
     tiny --sync --threads 2 --epochs 3 --batch 40 --momentum 0.9 --ops 'noise 3' --seed 2 --out other
     ! same_model run1 other
+}
+
+@test "a large layer, updated in parts, is clipped as a whole, as one thread alone does it" {
+    local options=(--set d1.units=2000 --epochs 2 --batch 60 --clip 0.05 --decay 0.01 --optimizer momentum)
+    tiny --sync --threads 1 "${options[@]}" --out sync1
+    tiny --sync --threads 3 "${options[@]}" --out sync3
+    same_model sync1 sync3
+    tiny --threads 1 "${options[@]}" --out alone
+    tiny --threads 1 "${options[@]}" --clip 0 --out free
+    python - <<'END'
+import numpy as np
+def weights(run):
+    data = open(run + "/latest/model.safetensors", "rb").read()
+    return np.frombuffer(data, "<f4", offset=8 + int.from_bytes(data[:8], "little"))
+sync, alone, free = map(weights, ("sync1", "alone", "free"))
+assert len(alone) > 72000
+near = abs(sync - alone).max()
+assert near < 1e-5 < 1e-3 < abs(free - alone).max(), near
+END
 }
 
 @test "one thread gives the same bytes twice, whatever the number of loaders" {

@@ -174,7 +174,8 @@ struct trainer {
 
 static void take_gradient(void *self, const struct layer *layer, const float *gradient) {
     struct trainer *t = self;
-    optimizer_apply(t->optimizer, t->k, layer, t->parameters, t->state, gradient, 0.05f);
+    optimizer_apply(t->optimizer, t->k, layer, optimizer_all(layer), t->parameters, t->state,
+                    gradient, 0.05f);
 }
 
 static bool take_product(void *self, const struct layer *layer, const struct dense_errors *errors,

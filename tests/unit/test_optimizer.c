@@ -48,22 +48,33 @@ static double expected(const struct optimizer *o, int i, double rate, double dec
     return w;
 }
 
-static void run(const struct optimizer *o, const struct layer *layer, float *w, float rate) {
+// In spans of `part` parameters, which may end within the weights, the gap or the biases.
+static void apply_in_parts(const struct optimizer *o, const struct layer *layer, float *w,
+                           float *state, const float *gradient, float rate, size_t part) {
+    struct span all = optimizer_all(layer), span = {0};
+    for (; span.first < all.n; span.first += part) {
+        span.n = all.n - span.first < part ? all.n - span.first : part;
+        optimizer_apply(o, kernels_best(), layer, span, w, state, gradient, rate);
+    }
+}
+
+static void run(const struct optimizer *o, const struct layer *layer, float *w, float rate,
+                size_t part) {
     float state[ALL] = {0}, gradient[ALL];
     for (int i = 0; i < ALL; i++)
         w[i] = (float)start_of(i);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < ALL; i++)
             gradient[i] = (float)gradient_of(i, step);
-        optimizer_apply(o, kernels_best(), layer, w, o->rule == RULE_SGD ? NULL : state,
-                        gradient + layer->weights.offset, rate);
+        apply_in_parts(o, layer, w, o->rule == RULE_SGD ? NULL : state,
+                       gradient + layer->weights.offset, rate, part);
     }
 }
 
-static void check_layer(struct tap *tap, const struct optimizer *o, const struct layer *layer,
-                        double rate, double decay) {
+static void check_parts(struct tap *tap, const struct optimizer *o, const struct layer *layer,
+                        double rate, double decay, size_t part) {
     float w[ALL];
-    run(o, layer, w, 0.1f);
+    run(o, layer, w, 0.1f, part);
     for (int i = 0; i < ALL; i++) {
         size_t at = (size_t)i;
         bool weight = at >= layer->weights.offset && at < layer->weights.offset + N;
@@ -73,6 +84,13 @@ static void check_layer(struct tap *tap, const struct optimizer *o, const struct
                                : start_of(i);
         CHECK_NEAR(tap, (double)w[i], wanted, 2e-6);
     }
+}
+
+static void check_layer(struct tap *tap, const struct optimizer *o, const struct layer *layer,
+                        double rate, double decay) {
+    static const size_t parts[] = {1, 7, 38, ALL};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        check_parts(tap, o, layer, rate, decay, parts[i]);
 }
 
 static void test_rules(struct tap *tap) {
@@ -115,10 +133,12 @@ static void test_torch(struct tap *tap) {
         TEST(tap, name, {
             const struct optimizer o = {
                 .rule = rows[r].rule, .momentum = 0.9f, .decay = 0.01f, .epsilon = 1e-10f};
-            struct layer layer = {.rate = 1, .decay = -1, .weights = {.count = 2}};
+            struct layer layer = {
+                .rate = 1, .decay = -1, .weights = {.count = 2}, .biases = {.offset = 2}};
             float w[2] = {1, -2}, state[2] = {0};
             for (int step = 0; step < 3; step++)
-                optimizer_apply(&o, kernels_best(), &layer, w, state, gradients[step], 0.1f);
+                optimizer_apply(&o, kernels_best(), &layer, optimizer_all(&layer), w, state,
+                                gradients[step], 0.1f);
             CHECK_NEAR(tap, (double)w[0], rows[r].wanted[0], 1e-6);
             CHECK_NEAR(tap, (double)w[1], rows[r].wanted[1], 1e-6);
         });
