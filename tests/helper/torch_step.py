@@ -1,15 +1,19 @@
 #!/usr/bin/python3
 """torch_step.py NET DIR LOSS RATE: the same step by PyTorch.
 
-Builds NET from PyTorch's own layers, loads what net_step wrote in DIR, and
-compares scores, loss, gradients and updated parameters, each relative to its
-largest value.
+Builds NET from PyTorch's own layers (for a model file, as the benchmarks do), loads
+what net_step wrote in DIR, and compares scores, loss, gradients and updated
+parameters, each relative to its largest value.
 """
+import os
 import sys
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+sys.path.append(os.path.join(os.path.dirname(__file__), '../bench/compute'))
+import torch_net
 
 TOLERANCE = 1e-4
 
@@ -115,12 +119,19 @@ def compare(what, ours, theirs):
     assert difference <= TOLERANCE, f'{what} differs by {difference:.3g} relative'
 
 
+def built(name):
+    """The net and the shape of a sample."""
+    if name in NETS:
+        return NETS[name](), SHAPES[name]
+    return torch_net.build(name)[:2]
+
+
 def main():
     name, folder, loss, rate = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
-    net = NETS[name]()
+    net, shape = built(name)
     load(net, raw(f'{folder}/parameters'))
     labels = torch.from_numpy(raw(f'{folder}/labels', np.int32)).long()
-    x = torch.from_numpy(raw(f'{folder}/input')).view(len(labels), *SHAPES[name])
+    x = torch.from_numpy(raw(f'{folder}/input')).view(len(labels), *shape)
     sums = net(x)
     if name in ONE_VS_ALL:
         target = F.one_hot(labels, sums.shape[1]).float()

@@ -1,0 +1,67 @@
+"""Rows of a table: ours and PyTorch's in turns on one thread, beside the peak."""
+import peer
+import turns
+
+TABLE = turns.Table(('net', -14), ('batch', 5), ('ours', 10), ('PyTorch', 10), ('ratio', 7),
+                    ('(cpu)', 7), ('target', 7), ('', -9), ('GFLOP/s', 8), ('of peak', 8),
+                    ('target', 7), ('', -9))
+
+
+class Targets:
+    """The ratio wanted at each mini-batch, of best against best, and the share of the peak."""
+
+    def __init__(self, ratios=None, best=None, share=None):
+        self.ratios, self.best, self.share = ratios or {}, best, share
+
+
+class Row:
+    """One measurement: the programs after their turns."""
+
+    def __init__(self, mode, net, batch, their_batch, choice):
+        self.mode, self.net, self.batch, self.their_batch = mode, net, batch, their_batch
+        self.ours, self.peak = turns.ours(mode, net, batch), turns.peak()
+        self.theirs = peer.steps(mode, net, their_batch)
+        turns.alternate([self.ours, self.theirs, self.peak], choice)
+
+    def show(self, label, target, share_target=None):
+        useful = self.ours.rate() * float(self.ours.about[0])
+        share = useful / self.peak.rate() if self.peak.rate() else None
+        rate, wall, busy = None, None, None
+        if self.theirs:
+            rate, (wall, busy) = self.theirs.rate(), turns.ratio(self.ours, self.theirs)
+        TABLE.row(self.net, label, f'{self.ours.rate():.1f}', rate and f'{rate:.1f}',
+                  wall and f'{wall:.2f}', busy and f'{busy:.2f}', target,
+                  turns.verdict(wall, target), f'{useful / 1e9:.1f}', share and f'{share:.1%}',
+                  share_target and f'{share_target:.0%}', turns.verdict(share, share_target))
+
+
+def best(rows, choice):
+    """The best of ours against the best of theirs, in turns again."""
+    mine = max(rows, key=lambda row: row.ours.rate())
+    if not mine.theirs:
+        return mine
+    yours = max(rows, key=lambda row: row.theirs.rate())
+    return mine if mine is yours else Row(mine.mode, mine.net, mine.batch, yours.their_batch,
+                                          choice)
+
+
+def measure(mode, net, batches, targets, choice):
+    rows = []
+    for batch in batches:
+        rows.append(Row(mode, net, batch, batch, choice))
+        rows[-1].show(batch, targets.ratios.get(batch))
+    row = best(rows, choice)
+    row.show('best', targets.best, targets.share)
+    print(f'{"":15s} best: our mini-batch {row.batch}' +
+          (f', PyTorch\'s {row.their_batch}' if row.theirs else ''), flush=True)
+
+
+def main(mode, about, batches, targets):
+    """`batches` and `targets` by net; a net of neither has the usual batches, no targets."""
+    choice = turns.options(about, 7)
+    print(f'# {mode} on one thread: samples a second, {choice.rounds} turns of '
+          f'{choice.seconds} s each; {peer.about()}')
+    TABLE.head()
+    for net in choice.nets or (['mnist'] if choice.quick else [*targets, 'odd']):
+        measure(mode, net, (1, 16) if choice.quick else batches.get(net, (1, 4, 16, 64)),
+                targets.get(net, Targets()), choice)

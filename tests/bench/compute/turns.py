@@ -1,0 +1,115 @@
+"""Programs that take turns (../turns.h), and what all tables here have in common."""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, '../../..'))
+BUILD = os.path.join(ROOT, os.environ.get('BUILD', 'build'))
+# By default Debian's, which has the modules of Debian's packages.
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+NETS = {'mnist': 'examples/mnist.net', 'cifar10_full': 'examples/cifar10_full.net',
+        'alexnet': 'tests/bench/compute/alexnet.net', 'speech': 'examples/speech.net',
+        'odd': 'tests/bench/compute/odd.net'}
+
+
+class Turner:
+    """A program that takes turns; `rates` are those of its turns so far."""
+
+    def __init__(self, *command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=env, cwd=ROOT, text=True)
+        self.about = self.answer()[1:]
+        self.rates, self.busy = [], []
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f'{" ".join(self.process.args)}: ended with {self.process.wait()}')
+        return line.split()
+
+    def turn(self, seconds):
+        self.process.stdin.write(f'{seconds}\n')
+        self.process.stdin.flush()
+        wall, busy = (float(word) for word in self.answer())
+        self.rates.append(wall)
+        self.busy.append(busy)
+
+    def rate(self):
+        return statistics.median(self.rates)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def peak_memory(process):
+    """Bytes that were resident at most so far."""
+    with open(f'/proc/{process}/status', encoding='ascii') as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith('VmHWM'))
+
+
+def ours(mode, net, batch, threads=1):
+    return Turner(f'{BUILD}/tests/bench/steps', mode, NETS.get(net, net), str(batch), str(threads))
+
+
+def peak():
+    return Turner(f'{BUILD}/tests/bench/peak')
+
+
+def alternate(turners, choice):
+    """Turns of all of them, None left out, until each has had its share; ends them."""
+    turners = [turner for turner in turners if turner]
+    for _ in range(choice.rounds):
+        for turner in turners:
+            turner.turn(choice.seconds)
+    for turner in turners:
+        turner.close()
+
+
+def ratio(a, b):
+    """Medians of the ratios of each turn: of the rates, and of those of processor time."""
+    return (statistics.median(x / y for x, y in zip(a.rates, b.rates)),
+            statistics.median(x / y for x, y in zip(a.busy, b.busy)))
+
+
+def verdict(value, target, at_least=True):
+    """'met', or by how much of the target it is missed; None without either."""
+    if value is None or target is None:
+        return None
+    missed = 1 - value / target if at_least else value / target - 1
+    return 'met' if missed <= 0 else f'{missed:.0%} {"short" if at_least else "over"}'
+
+
+class Table:
+    """Columns of (title, width); below 0: set to the left. None is shown as '-'."""
+
+    def __init__(self, *columns):
+        self.columns = columns
+
+    def row(self, *cells):
+        text = ''
+        for cell, (title, width) in zip(cells, self.columns):
+            shown = str(cell) if cell is not None else '-' if title else ''
+            text += ' ' + (f'{shown:<{-width}}' if width < 0 else f'{shown:>{width}}')
+        print(text[1:].rstrip(), flush=True)
+
+    def head(self):
+        self.row(*(title for title, _ in self.columns))
+
+
+def options(about, rounds):
+    """What all tables can be asked."""
+    parser = argparse.ArgumentParser(description=about,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('nets', nargs='*', metavar='NET',
+                        help=f'{", ".join(NETS)}, or a model file; all with targets by default')
+    parser.add_argument('--quick', action='store_true', help='few and short turns, small nets')
+    parser.add_argument('--rounds', type=int, help=f'turns of each program ({rounds})')
+    parser.add_argument('--seconds', type=float, help='of each turn, two steps at least (0.3)')
+    chosen = parser.parse_args()
+    chosen.rounds = chosen.rounds or (2 if chosen.quick else rounds)
+    chosen.seconds = chosen.seconds or (0.05 if chosen.quick else 0.3)
+    return chosen

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# The benchmarks run, and compare what is the same. What they find is not tested
+# here: it depends on the machine, and on what else it does.
+load ../helper/common
+
+setup() {
+    cd "$ROOT"
+    export BUILD=${BUILD#"$ROOT"/}
+}
+
+@test "every table of the compute core has its rows, filled" {
+    python -c 'import torch' || skip "no PyTorch"
+    run_ok tests/bench/compute.sh --quick
+    printf '%s\n' "$output"
+    # train and predict: two mini-batches and the best; threads and memory: one.
+    [ "$(grep -cE '^mnist +(1|16|best) +[0-9.]+ +[0-9.]+ +[0-9.]+ ' <<<"$output")" = 8 ]
+    [ "$(grep -cE '^mnist +16 .* [0-9.]+ \([0-9]+\.\.[0-9]+\)$' <<<"$output")" = 1 ]
+    [ "$(grep -cE '^mnist .*%.* (met|[0-9]+% short)$' <<<"$output")" -ge 1 ]
+    [ "$(grep -c '^mnist: [0-9.]* s, [0-9.]* of the limit' <<<"$output")" = 1 ]
+    [ "$(grep -c '^import torch: [0-9.]* s' <<<"$output")" = 1 ]
+}
+
+@test "without PyTorch the tables have our figures, and say in a word that they skip" {
+    PYTHON=false run_ok tests/bench/compute.sh --quick train memory
+    printf '%s\n' "$output"
+    [ "$(grep -c 'skip: no PyTorch' <<<"$output")" = 2 ]
+    [ "$(grep -cE '^mnist +(1|16|best) +[0-9.]+ +- +-' <<<"$output")" = 4 ]
+}
+
+@test "a model file of one's own can be measured" {
+    cat >"$BATS_TEST_TMPDIR/own.net" <<'NET'
+input 2x7x7
+conv  maps=3 kernel=3 act=relu
+softmax units=5
+NET
+    PYTHON=false run_ok python tests/bench/compute/train.py --quick "$BATS_TEST_TMPDIR/own.net"
+    [ "$(grep -c '/own.net ' <<<"$output")" = 3 ]
+}
+
+# One step of ours and of the net that the benchmark has PyTorch build, compared.
+same_step() { # MODEL
+    (
+        cd "$BATS_TEST_TMPDIR"
+        loss=$("$ROOT/$BUILD/tests/helper/net_step" "$1" 7 3 0.1 .)
+        python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1
+    )
+}
+
+@test "PyTorch's nets are ours in every layer" {
+    python -c 'import torch' || skip "no PyTorch"
+    same_step "$ROOT/examples/mnist.net"
+    same_step "$ROOT/examples/cifar10_full.net"
+    same_step "$ROOT/tests/bench/compute/odd.net"
+    # The large nets with fewer units in their dense layers.
+    sed 's/units=3000/units=30/' tests/bench/compute/alexnet.net >"$BATS_TEST_TMPDIR/alexnet.net"
+    same_step "$BATS_TEST_TMPDIR/alexnet.net"
+    sed -E 's/units=(2560|8192)/units=50/' examples/speech.net >"$BATS_TEST_TMPDIR/speech.net"
+    same_step "$BATS_TEST_TMPDIR/speech.net"
+}
