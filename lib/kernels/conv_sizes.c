@@ -1,5 +1,7 @@
 #include "kernels/conv_sizes.h"
 
+#include <limits.h>
+
 #include "kernels/block/conv_plan.h"
 #include "kernels/winograd_sizes.h"
 
@@ -21,6 +23,10 @@ static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
 uint64_t window_taps(const struct window *v) {
     return side_taps(v->h, v->out_h, v->kernel_h, v->stride_h, v->pad_h) *
            side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w);
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
 }
 
 struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
@@ -119,6 +125,92 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
            add(floats, CONV_FLOATS(struct conv_pixel), pixels, 1);
 }
 
+// Channels that fit the registers beside so many vectors of maps: their sums, the
+// operand that waits and one more.
+static int gradient_columns(int rows, int registers) {
+    int columns = 1;
+    while (columns < 8 && rows * (columns + 1) + least(rows, columns + 1) + 1 <= registers)
+        columns++;
+    return columns;
+}
+
+// The tile that loads least for its multiplies.
+static void gradient_tiles(struct gradient_sizes *s, int vector) {
+    long long fewest = LLONG_MAX;
+    for (int rows = 1; rows <= GRADIENT_ROWS; rows++) {
+        int columns = gradient_columns(rows, vector == 16 ? 32 : 16);
+        long long loads = (long long)cuts(s->channels, columns) * s->rows +
+                          (long long)cuts(s->rows, rows) * s->channels;
+        if (loads < fewest) {
+            fewest = loads;
+            s->tile_rows = least(rows, s->rows);
+            s->tile_columns = least(columns, s->channels);
+        }
+    }
+}
+
+// Tasks as square as can be, so that what is packed is used often, of sums that
+// stay in the L2 cache.
+static void gradient_tasks(struct gradient_sizes *s) {
+    enum { SUMS = 4096 };
+    int side = 1;
+    while ((side + 1) * (side + 1) * s->taps <= SUMS)
+        side++;
+    int columns = most(side / s->tile_columns, 1) * s->tile_columns;
+    s->task_columns = least(columns, s->channels);
+    int rows = SUMS / s->taps / s->task_columns;
+    s->task_rows = least(most(rows / s->tile_rows, 1) * s->tile_rows, s->rows);
+}
+
+// A tile's operands of a chunk share the L1 cache.
+static void gradient_chunks(struct gradient_sizes *s, const struct window *v, int lanes,
+                            int vector) {
+    enum { FLOATS = 10240 };
+    int pixels = most(FLOATS / (s->tile_rows * vector + s->tile_columns * lanes), 1);
+    s->chunk_width = cuts(v->out_w, cuts(v->out_w, pixels));
+    int height = most(pixels / s->chunk_width, 1);
+    s->chunk_height = cuts(v->out_h, cuts(v->out_h, height));
+}
+
+struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector) {
+    const struct window *v = &conv->window;
+    struct gradient_sizes s = {
+        .rows = cuts(conv->maps / conv->groups, vector / lanes),
+        .channels = v->c / conv->groups,
+        .taps = v->kernel_h * v->kernel_w,
+    };
+    gradient_tiles(&s, vector);
+    gradient_tasks(&s);
+    gradient_chunks(&s, v, lanes, vector);
+    s.packed = lanes == vector && s.channels > s.tile_columns;
+    return s;
+}
+
+// What the weight gradient of blocks takes from its scratch.
+static bool add_gradient(size_t *floats, const struct convolution *conv, int lanes, int vector) {
+    const struct window *v = &conv->window;
+    struct gradient_sizes s = gradient_sizes(conv, lanes, vector);
+    size_t rows = (size_t)s.task_rows * (size_t)vector;
+    size_t columns = (size_t)s.task_columns;
+    size_t height = (size_t)least((s.chunk_height - 1) * v->stride_h + v->kernel_h, v->h);
+    size_t width = (size_t)least((s.chunk_width - 1) * v->stride_w + v->kernel_w, v->w);
+    return add(floats, rows, columns, (size_t)s.taps) && add(floats, rows, 1, 1) &&
+           add(floats, rows, (size_t)s.chunk_height, (size_t)s.chunk_width) &&
+           (!s.packed || add(floats, height * columns, width, (size_t)lanes));
+}
+
+static size_t gradient_scratch(const struct convolution *conv) {
+    size_t floats = 0;
+    for (int vector = 8; vector <= 16; vector += 8)
+        for (int lanes = 1; lanes <= vector; lanes *= 2) {
+            size_t these = 0;
+            if (!add_gradient(&these, conv, lanes, vector))
+                return SIZE_MAX;
+            floats = larger(floats, these);
+        }
+    return floats;
+}
+
 size_t conv_block_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     int channels = v->c / conv->groups, maps = conv->maps / conv->groups;
@@ -128,5 +220,5 @@ size_t conv_block_scratch(const struct convolution *conv) {
         return SIZE_MAX;
     for (int lanes = 8; lanes <= 16; lanes += 8)
         there = larger(there, winograd_scratch(conv, lanes));
-    return larger(there, back);
+    return larger(larger(there, back), gradient_scratch(conv));
 }

@@ -44,4 +44,28 @@ bool direct_fits(const struct convolution *conv, int lanes);
 // kernels turned round, maps and channels exchanged, padding completed.
 struct convolution conv_turned(const struct convolution *conv);
 
+// Most vectors of maps in a tile of the weight gradient of blocks.
+enum { GRADIENT_ROWS = 6 };
+
+// How the weight gradient of blocks (block/weights.h) cuts one group's work, with
+// `lanes` samples in vectors of `vector` floats.
+struct gradient_sizes {
+    int rows, channels, taps;      // the whole: vectors of maps x channels x taps
+    int tile_rows, tile_columns;   // the largest tile: vectors of maps x channels
+    int task_rows, task_columns;   // what is summed up before it is folded
+    int chunk_height, chunk_width; // outputs that stay in the L1 cache
+    bool packed;                   // whether inputs are packed too
+};
+
+struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector);
+
+// Begin of piece i of `pieces` nearly equal ones.
+static inline int cut(int whole, int pieces, int i) {
+    return (int)((long long)whole * i / pieces);
+}
+
+static inline int cuts(int whole, int most) {
+    return (whole + most - 1) / most;
+}
+
 #endif

@@ -4,4 +4,5 @@
 #include "kernels/block/lcn.h"
 #include "kernels/block/lrn.h"
 #include "kernels/block/pool.h"
+#include "kernels/block/weights.h"
 #include "kernels/block/winograd.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "kernels/block/conv_plan.h"
-#include "kernels/portable/gemm.h"
+#include "kernels/block/repeat.h"
 
 struct conv_maps {                 // the maps of a tile
     const float *weights, *biases; // packed
@@ -22,24 +22,6 @@ struct conv_maps {                 // the maps of a tile
 };
 
 enum { SUMS = 32, MOST_ROWS = 14, MOST_PIXELS = 12 };
-
-typedef double twin __attribute__((aligned(4), may_alias));
-typedef double twins __attribute__((vector_size(4 * FAMILY_LANES)));
-
-// `count` numbers, over and over.
-__attribute__((always_inline)) static inline vector repeat(int count, const float *at) {
-    if (count == 1)
-        return *at - (vector){0};
-    if (count == 2)
-        return (vector)(*(const twin *)at - (twins){0});
-    if (count == LANES)
-        return *(const vector *)at;
-#if FAMILY_LANES > 8
-    if (count == 8)
-        return FAMILY_REPEAT8(at);
-#endif
-    return FAMILY_REPEAT4(at);
-}
 
 // The numbers of LANES / lanes maps, each `lanes` times.
 __attribute__((always_inline)) static inline vector spread(int lanes, const float *at) {

@@ -65,6 +65,7 @@ const struct kernels FAMILY_TABLE = {
     .unblock = unblock,
     .conv_block = conv_block,
     .conv_block_back_input = conv_block_back_input,
+    .conv_block_back_weights = conv_block_back_weights,
     .maxpool_block = maxpool_block,
     .maxpool_block_back = maxpool_block_back,
     .avgpool_block = avgpool_block,

@@ -1,0 +1,30 @@
+// Loads that repeat: with `lanes` samples in a block, a vector of errors or sums
+// holds LANES / lanes maps, and the values of one pixel and channel stand beside
+// each of them.
+//
+// The family defines FAMILY_REPEAT4(at), and FAMILY_REPEAT8(at) when its vectors are
+// longer than 8.
+#ifndef ADAM_KERNELS_BLOCK_REPEAT_H
+#define ADAM_KERNELS_BLOCK_REPEAT_H
+
+#include "kernels/portable/gemm.h"
+
+typedef double twin __attribute__((aligned(4), may_alias));
+typedef double twins __attribute__((vector_size(4 * FAMILY_LANES)));
+
+// `count` numbers, over and over.
+__attribute__((always_inline)) static inline vector repeat(int count, const float *at) {
+    if (count == 1)
+        return *at - (vector){0};
+    if (count == 2)
+        return (vector)(*(const twin *)at - (twins){0});
+    if (count == LANES)
+        return *(const vector *)at;
+#if FAMILY_LANES > 8
+    if (count == 8)
+        return FAMILY_REPEAT8(at);
+#endif
+    return FAMILY_REPEAT4(at);
+}
+
+#endif
