@@ -9,7 +9,7 @@
 #define FAMILY_ROWS 6 // 12 sums, 2 vectors of B and one broadcast of the 16 registers
 #define FAMILY_GEMM gemm
 #define FAMILY_CONV(pass) conv_direct##pass
-#define FAMILY_DENSE(pass) dense_products##pass
+#define FAMILY_DENSE(pass) dense##pass
 #define FAMILY_STORE(at, value, first, count)                                                      \
     __builtin_ia32_maskstoreps256((vector8 *)(at), lanes_between(first, (first) + (count)), value)
 #define FAMILY_LOAD(at, first, count)                                                              \
@@ -27,6 +27,6 @@ static inline mask8 lanes_between(int first, int end) {
 }
 
 #include "kernels/portable/conv_direct.h"
-#include "kernels/portable/dense_products.h"
+#include "kernels/portable/dense.h"
 
 #include "kernels/portable/all.h"

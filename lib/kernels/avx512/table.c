@@ -9,7 +9,7 @@
 #define FAMILY_ROWS 14 // 28 sums, 2 vectors of B and one broadcast of the 32 registers
 #define FAMILY_GEMM gemm
 #define FAMILY_CONV(pass) conv_direct##pass
-#define FAMILY_DENSE(pass) dense_products##pass
+#define FAMILY_DENSE(pass) dense##pass
 #define FAMILY_STORE(at, value, first, count)                                                      \
     __builtin_ia32_storeups512_mask(at, value, (unsigned short)(((1u << (count)) - 1) << (first)))
 #define FAMILY_LOAD(at, first, count)                                                              \
@@ -20,6 +20,6 @@
 #define FAMILY_JOIN(low, high)                                                                     \
     __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 #include "kernels/portable/conv_direct.h"
-#include "kernels/portable/dense_products.h"
+#include "kernels/portable/dense.h"
 
 #include "kernels/portable/all.h"

@@ -304,24 +304,6 @@ static void lay_errors(float *to, const float *dy, const struct direct *d, int m
         }
 }
 
-// Halves the vectors: after folding by 1, 2, 4... lane i of v[0] is the sum of the
-// lanes of what v[i] was.
-__attribute__((always_inline)) static inline void fold(vector *v, int s) {
-    places low = exchange_low(s), high = exchange_high(s);
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i += 2 * s)
-        v[i] = shuffle(v[i], v[i + s], low) + shuffle(v[i], v[i + s], high);
-}
-
-__attribute__((always_inline)) static inline vector lane_sums(vector *v) {
-    fold(v, 1);
-    fold(v, 2);
-    fold(v, 4);
-    if (LANES > 8)
-        fold(v, 8);
-    return v[0];
-}
-
 // Sums for TILE_MAPS maps (error[]) x TILE_TAPS taps (offset[]) over n pictures.
 __attribute__((always_inline)) static inline vector
 weights_tile(bool narrow, const struct direct *d, int n, const float *picture,

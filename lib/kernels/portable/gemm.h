@@ -146,6 +146,24 @@ __attribute__((always_inline)) static inline void transpose_vectors(vector *v) {
         exchange(v, 8);
 }
 
+// Halves the vectors: after folding by 1, 2, 4... lane i of v[0] is the sum of the
+// lanes of what v[i] was.
+__attribute__((always_inline)) static inline void fold(vector *v, int s) {
+    places low = exchange_low(s), high = exchange_high(s);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i += 2 * s)
+        v[i] = shuffle(v[i], v[i + s], low) + shuffle(v[i], v[i + s], high);
+}
+
+__attribute__((always_inline)) static inline vector lane_sums(vector *v) {
+    fold(v, 1);
+    fold(v, 2);
+    fold(v, 4);
+    if (LANES > 8)
+        fold(v, 8);
+    return v[0];
+}
+
 // LANES x LANES numbers from columns of B (each `column` apart, along which B is
 // contiguous) to rows of the panel.
 HOGWILD static void transpose_square(float *panel, const float *from, size_t column) {

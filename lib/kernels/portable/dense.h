@@ -1,0 +1,45 @@
+// Dense layers for a family with vector registers: few samples stream, more are
+// products. What was learned: README.md.
+#ifndef ADAM_KERNELS_PORTABLE_DENSE_H
+#define ADAM_KERNELS_PORTABLE_DENSE_H
+
+#include "kernels/portable/dense_products.h"
+#include "kernels/portable/dense_stream.h"
+
+static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
+                  int units, int inputs) {
+    (n <= STREAM_MOST ? dense_stream : dense_products)(y, x, weights, biases, n, units, inputs);
+}
+
+static void dense_back_input(const struct dense_errors *e, const float *weights) {
+    if (e->n <= STREAM_MOST)
+        stream_back(&(struct stream_back){.e = e, .work = WORK_ERRORS, .weights = weights});
+    else
+        dense_products_back_input(e, weights);
+}
+
+static void dense_back_weights(float *dweights, const struct dense_errors *errors) {
+    if (errors->n <= STREAM_MOST) {
+        struct dense_errors e = *errors;
+        e.dx = NULL;
+        stream_back(&(struct stream_back){.e = &e, .work = WORK_GRADIENT, .to = dweights});
+    } else
+        dense_products_back_weights(dweights, errors);
+}
+
+static void dense_step(float *weights, float *state, const struct dense_errors *e,
+                       const struct update *u) {
+    if (e->n > STREAM_MOST) {
+        dense_products_step(weights, state, e, u);
+        return;
+    }
+    bool once = u->rule == RULE_SGD && e->dx;
+    stream_back(&(struct stream_back){.e = e,
+                                      .work = once ? WORK_STEP : WORK_GRADIENT,
+                                      .weights = weights,
+                                      .to = weights,
+                                      .state = state,
+                                      .update = u});
+}
+
+#endif

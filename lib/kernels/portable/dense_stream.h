@@ -1,0 +1,323 @@
+// Dense layers of few samples, where reading the weights takes the time: each is
+// read once, as it lies.
+//
+// Forward: sums of products along the inputs, for some rows of weights and all
+// samples at once, whose lanes are added up at the end. Backward: one load of each
+// weight serves the errors of the inputs, dx += dy[u] W[u], and its own step,
+// W[u] -= rate (dy[u] x + decay W[u]), so that the gradient is nowhere stored.
+#ifndef ADAM_KERNELS_PORTABLE_DENSE_STREAM_H
+#define ADAM_KERNELS_PORTABLE_DENSE_STREAM_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "core/hogwild.h"
+#include "kernels/block/run.h"
+#include "kernels/kernels.h"
+#include "kernels/portable/gemm.h"
+#include "kernels/portable/update.h"
+
+enum {
+    STREAM_MOST = LANES / 2,  // samples
+    STREAM_GROUP = 16 * 1024, // weights: what is asked for ahead of its use
+    STREAM_SHARE = 5 * 1024,  // floats of x and dx that stay in the L1 cache
+    STREAM_ROW = 2 * 1024,    // of one row at most
+    STREAM_SUMS = 2 * LANES,  // vector registers
+};
+
+// A piece of a layer: some rows of weights over some of the inputs.
+struct piece {
+    const float *w;      // rows, `inputs` apart
+    float *to;           // what is written for each weight: rows, `inputs` apart
+    const float *x, *dy; // of the first sample; the others are `inputs` and `units` behind
+    float *dx;           // likewise
+    size_t inputs, units;
+    size_t count;       // inputs of this piece
+    float rate, decay;  // both negative: what a gradient and a weight are times
+    const float *ahead; // weights that will be read soon, as many as this piece has
+};
+
+// --- forward ----------------------------------------------------------------------
+
+// Rows at a time: as many as the registers hold sums of, and each x is used as often.
+#define DOT_ROWS(n)                                                                                \
+    ((n) == 1 ? 1 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
+// A single row has several sums in turn: one alone would wait for itself.
+#define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
+
+__attribute__((always_inline)) static inline void dot_step(int rows, int n, const struct piece *p,
+                                                           size_t k, int count, vector *sum) {
+    vector x[STREAM_MOST];
+#pragma GCC unroll 16
+    for (int i = 0; i < n; i++)
+        x[i] = load_part(p->x + (size_t)i * p->inputs + k, count);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
+        vector w = load_part(p->w + (size_t)r * p->inputs + k, count);
+#pragma GCC unroll 16
+        for (int i = 0; i < n; i++)
+            sum[r * n + i] += w * x[i];
+    }
+}
+
+// The sum of the lanes of each of `count` vectors.
+__attribute__((always_inline)) static inline void dot_fold(int count, vector *sum, float *to) {
+#pragma GCC unroll 4
+    for (int s = 0; s < count; s += LANES) {
+        vector some[LANES] = {0};
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES && s + i < count; i++)
+            some[i] = sum[s + i];
+        store_part(to + s, lane_sums(some), count - s < LANES ? count - s : LANES);
+    }
+}
+
+// rows x n sums.
+__attribute__((always_inline)) static inline void dot(int rows, int n, const struct piece *p,
+                                                      float *to) {
+    const int turns = DOT_TURNS(rows, n), sums = rows * n;
+    vector sum[STREAM_SUMS] = {0};
+    size_t k = 0;
+    for (; k + (size_t)(turns * LANES) <= p->count; k += (size_t)(turns * LANES))
+#pragma GCC unroll 8
+        for (int t = 0; t < turns; t++)
+            dot_step(rows, n, p, k + (size_t)(t * LANES), LANES, sum + t * sums);
+    for (; k + LANES <= p->count; k += LANES)
+        dot_step(rows, n, p, k, LANES, sum);
+    if (k < p->count)
+        dot_step(rows, n, p, k, (int)(p->count - k), sum);
+#pragma GCC unroll 8
+    for (int t = 1; t < turns; t++)
+#pragma GCC unroll 8
+        for (int s = 0; s < sums; s++)
+            sum[s] += sum[t * sums + s];
+    dot_fold(sums, sum, to);
+}
+
+// --- backward ---------------------------------------------------------------------
+
+enum work {
+    WORK_ERRORS,   // dx +=
+    WORK_GRADIENT, // to =
+    WORK_STEP,     // both: to, which is w, +=
+};
+
+#define BACK_ROWS(n)                                                                               \
+    ((2 * LANES - 3 - 2 * (n)) / (n) < 1   ? 1                                                     \
+     : (2 * LANES - 3 - 2 * (n)) / (n) < 8 ? (2 * LANES - 3 - 2 * (n)) / (n)                       \
+                                           : 8)
+
+__attribute__((always_inline)) static inline void back_step(enum work work, int rows, int n,
+                                                            const struct piece *p, size_t k,
+                                                            int count, const vector *dy) {
+    vector x[STREAM_MOST], dx[STREAM_MOST];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i++) {
+        if (work != WORK_ERRORS)
+            x[i] = p->rate * load_part(p->x + (size_t)i * p->inputs + k, count);
+        if (work != WORK_GRADIENT)
+            dx[i] = load_part(p->dx + (size_t)i * p->inputs + k, count);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        vector w = {0}, change = {0};
+        if (work != WORK_GRADIENT) {
+            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES),
+                               work == WORK_STEP);
+            w = load_part(p->w + (size_t)r * p->inputs + k, count);
+        }
+        if (work == WORK_STEP)
+            change = p->decay * w;
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) {
+            if (work != WORK_GRADIENT)
+                dx[i] += dy[r * n + i] * w;
+            if (work != WORK_ERRORS)
+                change += dy[r * n + i] * x[i];
+        }
+        if (work != WORK_ERRORS)
+            store_part(p->to + (size_t)r * p->inputs + k, w + change, count);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < n && work != WORK_GRADIENT; i++)
+        store_part(p->dx + (size_t)i * p->inputs + k, dx[i], count);
+}
+
+__attribute__((always_inline)) static inline void back(enum work work, int rows, int n,
+                                                       const struct piece *p) {
+    vector dy[STREAM_SUMS];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            dy[r * n + i] = p->dy[(size_t)i * p->units + (size_t)r] - (vector){0};
+    size_t k = 0;
+    for (; k + LANES <= p->count; k += LANES)
+        back_step(work, rows, n, p, k, LANES, dy);
+    if (k < p->count)
+        back_step(work, rows, n, p, k, (int)(p->count - k), dy);
+}
+
+// --- what there is for each number of samples -------------------------------------
+
+typedef void dot_function(const struct piece *, float *);
+typedef void back_function(const struct piece *);
+
+struct stream_kernels {
+    int dot_rows, back_rows;
+    dot_function *dot, *dot_row; // so many rows, or one
+    back_function *back[WORK_STEP + 1], *back_row[WORK_STEP + 1];
+};
+
+#define BACK(name, work, rows, n)                                                                  \
+    HOGWILD static void name(const struct piece *p) {                                              \
+        back(work, rows, n, p);                                                                    \
+    }
+#define STREAM(n)                                                                                  \
+    HOGWILD static void dot_##n(const struct piece *p, float *to) {                                \
+        dot(DOT_ROWS(n), n, p, to);                                                                \
+    }                                                                                              \
+    HOGWILD static void dot_row_##n(const struct piece *p, float *to) {                            \
+        dot(1, n, p, to);                                                                          \
+    }                                                                                              \
+    BACK(errors_##n, WORK_ERRORS, BACK_ROWS(n), n)                                                 \
+    BACK(errors_row_##n, WORK_ERRORS, 1, n)                                                        \
+    BACK(gradient_##n, WORK_GRADIENT, BACK_ROWS(n), n)                                             \
+    BACK(gradient_row_##n, WORK_GRADIENT, 1, n)                                                    \
+    BACK(step_##n, WORK_STEP, BACK_ROWS(n), n)                                                     \
+    BACK(step_row_##n, WORK_STEP, 1, n)
+#define STREAM_ENTRY(n)                                                                            \
+    {                                                                                              \
+        DOT_ROWS(n), BACK_ROWS(n), dot_##n, dot_row_##n, {errors_##n, gradient_##n, step_##n},     \
+            {errors_row_##n, gradient_row_##n, step_row_##n},                                      \
+    }
+STREAM(1)
+STREAM(2)
+STREAM(3)
+STREAM(4)
+#if FAMILY_LANES > 8
+STREAM(5)
+STREAM(6)
+STREAM(7)
+STREAM(8)
+#endif
+
+static const struct stream_kernels stream_kernels[STREAM_MOST] = {
+    STREAM_ENTRY(1), STREAM_ENTRY(2), STREAM_ENTRY(3), STREAM_ENTRY(4),
+#if FAMILY_LANES > 8
+    STREAM_ENTRY(5), STREAM_ENTRY(6), STREAM_ENTRY(7), STREAM_ENTRY(8),
+#endif
+};
+
+// --- layers -----------------------------------------------------------------------
+
+static size_t less(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+// Rows that are read together while the next ones are asked for: whole tiles.
+static size_t group_rows(size_t inputs, int tile) {
+    size_t rows = STREAM_GROUP / inputs / (size_t)tile * (size_t)tile;
+    return rows ? rows : (size_t)tile;
+}
+
+// The sums of rows [0, rows) of a tile go to y, on top of what other inputs gave.
+HOGWILD static void dot_put(float *y, const float *sums, const float *biases, int n, size_t units,
+                            int rows, bool first) {
+    for (int i = 0; i < n; i++, y += units)
+        for (int r = 0; r < rows; r++)
+            y[r] = sums[r * n + i] + (!first ? y[r] : biases ? biases[r] : 0);
+}
+
+static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
+                         int units, int inputs) {
+    const struct stream_kernels *kernels = &stream_kernels[n - 1];
+    size_t group = group_rows((size_t)inputs, kernels->dot_rows), end;
+    size_t share = less(STREAM_SHARE / (size_t)n / LANES * LANES, (size_t)inputs);
+    struct piece p = {.inputs = (size_t)inputs, .units = (size_t)units};
+    float sums[STREAM_SUMS];
+    for (size_t g = 0; g < p.units; g = end) {
+        end = less(g + group, p.units);
+        p.ahead = weights + end * p.inputs;
+        for (size_t k = 0; k < p.inputs; k += share) {
+            p.count = less(share, p.inputs - k);
+            p.x = x + k;
+            for (size_t u = g; u < end;) {
+                bool tile = u + (size_t)kernels->dot_rows <= end;
+                int rows = tile ? kernels->dot_rows : 1;
+                p.w = weights + u * p.inputs + k;
+                (tile ? kernels->dot : kernels->dot_row)(&p, sums);
+                dot_put(y + u, sums, biases ? biases + u : NULL, n, p.units, rows, k == 0);
+                p.ahead += p.count * (size_t)rows;
+                u += (size_t)rows;
+            }
+        }
+    }
+}
+
+// A backward pass over weights that it reads, writes, or both. With an update whose
+// rule is not the step of the pieces, gradients of single rows go through a buffer.
+struct stream_back {
+    const struct dense_errors *e;
+    enum work work;
+    const float *weights;
+    float *to, *state;
+    const struct update *update;
+};
+
+static void back_update(const struct stream_back *b, const struct stream_kernels *kernels,
+                        struct piece p, bool tile, size_t at) {
+    float gradient[STREAM_ROW];
+    if (b->e->dx)
+        (tile ? kernels->back : kernels->back_row)[WORK_ERRORS](&p);
+    p.to = gradient;
+    for (int r = 0; r < (tile ? kernels->back_rows : 1); r++, p.dy++, at += p.inputs) {
+        kernels->back_row[WORK_GRADIENT](&p);
+        update(b->to + at, b->state ? b->state + at : NULL, gradient, p.count, b->update);
+    }
+}
+
+// Rows [u, end) of a group, inputs from k on.
+static void back_rows(const struct stream_back *b, const struct stream_kernels *kernels,
+                      struct piece *p, size_t k, size_t u, size_t end) {
+    while (u < end) {
+        bool tile = u + (size_t)kernels->back_rows <= end;
+        size_t at = u * p->inputs + k, rows = tile ? (size_t)kernels->back_rows : 1;
+        p->w = b->weights ? b->weights + at : NULL;
+        p->to = b->to ? b->to + at : NULL;
+        p->dy = b->e->dy + u;
+        if (b->update && b->work != WORK_STEP)
+            back_update(b, kernels, *p, tile, at);
+        else
+            (tile ? kernels->back : kernels->back_row)[b->work](p);
+        p->ahead += p->count * rows;
+        u += rows;
+    }
+}
+
+static void stream_back(const struct stream_back *b) {
+    const struct dense_errors *e = b->e;
+    const struct stream_kernels *kernels = &stream_kernels[e->n - 1];
+    size_t units = (size_t)e->units, inputs = (size_t)e->inputs, end;
+    size_t group = group_rows(inputs, kernels->back_rows);
+    size_t share = STREAM_SHARE / (2 * (size_t)e->n) / LANES * LANES;
+    struct piece p = {.inputs = inputs, .units = units, .rate = 1};
+    share = less(less(share, STREAM_ROW), inputs);
+    if (b->work == WORK_STEP)
+        p.rate = -b->update->rate, p.decay = -b->update->rate * b->update->decay;
+    if (e->dx)
+        memset(e->dx, 0, (size_t)e->n * inputs * sizeof *e->dx);
+    for (size_t g = 0; g < units; g = end) {
+        end = less(g + group, units);
+        p.ahead = (b->weights ? b->weights : b->to) + end * inputs;
+        for (size_t k = 0; k < inputs; k += share) {
+            p.count = less(share, inputs - k);
+            p.x = e->x + k;
+            p.dx = e->dx ? e->dx + k : NULL;
+            back_rows(b, kernels, &p, k, g, end);
+        }
+    }
+}
+
+#endif
