@@ -1,7 +1,11 @@
 #include "core/random.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
+
+#include "core/cpu.h"
+#include "core/random_rows.h"
 
 static uint64_t finish(uint64_t x) { // the finalizer of SplitMix64
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -52,35 +56,40 @@ uint32_t random_u32(struct random *r) {
     return r->block[r->used++];
 }
 
-enum { LANES = 8 }; // blocks made side by side, so that no multiplication waits for another
-
-// The blocks of counter, counter + 1, ...: `counter[0]` does not wrap on the way.
-static void philox_lanes(const uint32_t key[2], const uint32_t counter[4], uint32_t *out) {
-    uint32_t x0[LANES], x1[LANES], x2[LANES], x3[LANES], k0 = key[0], k1 = key[1];
-    for (uint32_t i = 0; i < LANES; i++)
-        x0[i] = counter[0] + i, x1[i] = counter[1], x2[i] = counter[2], x3[i] = counter[3];
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < LANES; i++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * x0[i], p1 = (uint64_t)0xCD9E8D57u * x2[i];
-            x0[i] = (uint32_t)(p1 >> 32) ^ x1[i] ^ k0, x2[i] = (uint32_t)(p0 >> 32) ^ x3[i] ^ k1;
-            x1[i] = (uint32_t)p1, x3[i] = (uint32_t)p0;
-        }
-        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
-    }
-    for (int i = 0; i < LANES; i++, out += 4)
-        out[0] = x0[i], out[1] = x1[i], out[2] = x2[i], out[3] = x3[i];
+static const struct random_rows *rows_of_this_cpu(void) {
+#if defined(__x86_64__)
+    if (cpu_level() >= CPU_AVX2)
+        return &random_rows_avx2;
+#endif
+    return &random_rows_ref;
 }
 
 void random_words(struct random *r, uint32_t *words, size_t n) {
     for (; n && r->used < 4; n--)
         *words++ = random_u32(r);
-    for (; n >= 4 * LANES && r->counter[0] < UINT32_MAX - LANES; n -= 4 * LANES) {
-        philox_lanes(r->key, r->counter, words);
-        r->counter[0] += LANES;
-        words += 4 * LANES;
+    size_t groups = n / RANDOM_GROUP, before_wrap = (UINT32_MAX - r->counter[0]) / RANDOM_GROUP;
+    groups = groups < before_wrap ? groups : before_wrap;
+    if (groups) {
+        rows_of_this_cpu()->words(words, groups, r->key, r->counter);
+        r->counter[0] += (uint32_t)groups * RANDOM_GROUP / 4;
+        words += groups * RANDOM_GROUP;
+        n -= groups * RANDOM_GROUP;
     }
     for (; n; n--)
         *words++ = random_u32(r);
+}
+
+void random_normals(struct random *r, float *normals, size_t n) {
+    const struct random_rows *rows = rows_of_this_cpu();
+    uint32_t words[RANDOM_NORMALS];
+    float last[RANDOM_NORMALS];
+    for (size_t i = 0; i < n; i += RANDOM_NORMALS) {
+        bool whole = n - i >= RANDOM_NORMALS;
+        random_words(r, words, RANDOM_NORMALS);
+        rows->normals(whole ? normals + i : last, words);
+        if (!whole)
+            memcpy(normals + i, last, (n - i) * sizeof *last);
+    }
 }
 
 uint32_t random_below(struct random *r, uint32_t n) {

@@ -12,14 +12,13 @@ static const struct noise_rows *rows_of_this_cpu(void) {
 }
 
 void image_noise(struct image *image, double deviation, struct random *random) {
+    enum { BLOCK = 1024 };
     const struct noise_rows *rows = rows_of_this_cpu();
-    uint32_t words[NOISE_BLOCK];
-    float normal[NOISE_BLOCK];
+    float normal[BLOCK];
     size_t n = image_values(image);
-    for (size_t i = 0; i < n; i += NOISE_BLOCK) {
-        random_words(random, words, NOISE_BLOCK);
-        rows->normal(normal, words);
-        int count = n - i < NOISE_BLOCK ? (int)(n - i) : NOISE_BLOCK;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        int count = n - i < BLOCK ? (int)(n - i) : BLOCK;
+        random_normals(random, normal, (size_t)count);
         if (image->type == PIXEL_U8)
             rows->add_u8(image->u8 + i, normal, (float)(255 * deviation), count);
         else

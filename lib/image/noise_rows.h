@@ -5,12 +5,8 @@
 
 #include <stdint.h>
 
-enum { NOISE_BLOCK = 256 }; // normal numbers made at once, from as many random words
-
 struct noise_rows {
-    // NOISE_BLOCK normal numbers (Box and Muller).
-    void (*normal)(float *normal, const uint32_t *words);
-    // pixels[i] += scale * normal[i], n <= NOISE_BLOCK
+    // pixels[i] += scale * normal[i]
     void (*add_u8)(uint8_t *pixels, const float *normal, float scale, int n);
     void (*add_f32)(float *pixels, const float *normal, float scale, int n);
 };

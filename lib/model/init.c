@@ -30,14 +30,25 @@ static enum init kind_of(const struct model *model, const struct layer *layer) {
     return feeds_relu(model, layer) ? INIT_HE : INIT_GLOROT;
 }
 
+enum { BLOCK = 4096 }; // weights made at once, while they are in the L1 cache
+
 static void fill_normal(float *weights, size_t n, float deviation, struct random *random) {
-    for (size_t i = 0; i < n; i++)
-        weights[i] = deviation * random_normal(random);
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        random_normals(random, weights + i, count);
+        for (size_t j = i; j < i + count; j++)
+            weights[j] *= deviation;
+    }
 }
 
 static void fill_uniform(float *weights, size_t n, float half, struct random *random) {
-    for (size_t i = 0; i < n; i++)
-        weights[i] = random_range(random, -half, half);
+    uint32_t words[BLOCK];
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        random_words(random, words, count);
+        for (size_t j = 0; j < count; j++)
+            weights[i + j] = half * ((float)(words[j] >> 8) * 0x1p-23f - 1.0f);
+    }
 }
 
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard

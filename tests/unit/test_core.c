@@ -7,6 +7,7 @@
 #include "core/grow.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "core/random_rows.h"
 #include "core/text.h"
 #include "core/utf8.h"
 
@@ -18,11 +19,11 @@ static void test_random(struct tap *tap) {
             CHECK_INT(tap, random_u32(&r), wanted[i]);
     });
     TEST(tap, "words taken at once are those taken one by one", {
-        uint32_t words[200];
+        uint32_t words[600];
         for (uint32_t start = 0; start < 2; start++)
-            for (size_t n = 0; n < 200; n += 7) {
+            for (size_t n = 0; n < 600; n += 7) {
                 struct random a = random_stream(1, 2, n), b;
-                a.counter[0] = start ? UINT32_MAX - 12 : 0; // wraps on the way
+                a.counter[0] = start ? UINT32_MAX - 45 : 0; // wraps on the way
                 random_u32(&a);
                 b = a;
                 random_words(&a, words, n);
@@ -58,6 +59,47 @@ static void test_random(struct tap *tap) {
         CHECK_NEAR(tap, sum / 1e5, 0, 0.02);
         CHECK_NEAR(tap, squares / 1e5, 1, 0.03);
     });
+}
+
+static void test_normals(struct tap *tap) {
+    enum { MANY = 1 << 20 };
+    float *x = mem_floats(MANY);
+    TEST(tap, "normal numbers made at once have the moments of the normal distribution", {
+        struct random r = random_stream(5, 0, 0);
+        double sum[5] = {0};
+        random_normals(&r, x, MANY);
+        for (int i = 0; i < MANY; i++)
+            for (int power = 1; power <= 4; power++)
+                sum[power] += pow((double)x[i], power) / MANY;
+        CHECK_NEAR(tap, sum[1], 0, 0.005);
+        CHECK_NEAR(tap, sum[2], 1, 0.007);
+        CHECK_NEAR(tap, sum[3], 0, 0.02);
+        CHECK_NEAR(tap, sum[4], 3, 0.05);
+        double next = 0; // neighbours, and the two of a pair, have nothing in common
+        double pair = 0;
+        for (int i = 0; i < MANY - 128; i++)
+            next += (double)x[i] * (double)x[i + 1] / MANY,
+                pair += (double)x[i] * (double)x[i + 128] / MANY;
+        CHECK_NEAR(tap, next, 0, 0.005);
+        CHECK_NEAR(tap, pair, 0, 0.005);
+    });
+    TEST(tap, "fewer of them are the first of more", {
+        float few[700];
+        for (size_t n = 0; n < 700; n += 53) {
+            struct random r = random_stream(5, 0, 0);
+            random_normals(&r, few, n);
+            CHECK(tap, memcmp(few, x, n * sizeof *x) == 0);
+        }
+    });
+    TEST(tap, "they are the same, to the last bit, in every family of processors", {
+        struct random r = random_stream(5, 0, 0);
+        uint32_t words[RANDOM_NORMALS];
+        float normals[RANDOM_NORMALS];
+        random_rows_ref.words(words, RANDOM_NORMALS / RANDOM_GROUP, r.key, r.counter);
+        random_rows_ref.normals(normals, words);
+        CHECK(tap, memcmp(normals, x, sizeof normals) == 0);
+    });
+    free(x);
 }
 
 static void test_text(struct tap *tap) {
@@ -177,6 +219,7 @@ static void test_error(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_random(&tap);
+    test_normals(&tap);
     test_text(&tap);
     test_mem(&tap);
     test_grow(&tap);

@@ -1,3 +1,3 @@
 #include "image/portable/noise.h"
 
-const struct noise_rows noise_rows_avx2 = {normal, add_u8, add_f32};
+const struct noise_rows noise_rows_avx2 = {add_u8, add_f32};

@@ -3,7 +3,7 @@
 #ifndef ADAM_IMAGE_PORTABLE_FLOATS_H
 #define ADAM_IMAGE_PORTABLE_FLOATS_H
 
-#include "image/portable/exact.h"
+#include "core/portable/exact.h"
 
 #include "image/floats_rows.h"
 

@@ -2,7 +2,7 @@
 #ifndef ADAM_IMAGE_PORTABLE_GAUSS_H
 #define ADAM_IMAGE_PORTABLE_GAUSS_H
 
-#include "image/portable/exact.h"
+#include "core/portable/exact.h"
 
 #include <string.h>
 

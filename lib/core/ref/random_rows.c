@@ -1,0 +1,3 @@
+#include "core/portable/random_rows.h"
+
+const struct random_rows random_rows_ref = {words, normals};
