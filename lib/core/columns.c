@@ -1,24 +1,17 @@
 #include "core/columns.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
 
 void columns_cell(struct columns *table, const char *format, ...) {
-    char *text = NULL;
     va_list args;
     va_start(args, format);
-    int length = vasprintf(&text, format, args);
+    grow_vformat(&table->cells, format, args);
     va_end(args);
-    if (length < 0)
-        table->cells.failed = true;
-    else
-        grow_put(&table->cells, text, (size_t)length + 1);
-    if (length >= 0)
-        free(text);
+    grow_put(&table->cells, "", 1);
 }
 
 static void measure(const struct columns *table, int *widths) {

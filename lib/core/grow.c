@@ -37,19 +37,24 @@ void grow_put(struct grow *grow, const char *text, size_t length) {
     grow->text[grow->length] = 0;
 }
 
+void grow_vformat(struct grow *grow, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length < 0)
+        grow->failed = true;
+    if (length >= 0 && make_room(grow, (size_t)length)) {
+        vsnprintf(grow->text + grow->length, (size_t)length + 1, format, again);
+        grow->length += (size_t)length;
+    }
+    va_end(again);
+}
+
 void grow_format(struct grow *grow, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    grow_vformat(grow, format, args);
     va_end(args);
-    if (length < 0)
-        grow->failed = true;
-    if (length < 0 || !make_room(grow, (size_t)length))
-        return;
-    va_start(args, format);
-    vsnprintf(grow->text + grow->length, (size_t)length + 1, format, args);
-    va_end(args);
-    grow->length += (size_t)length;
 }
 
 char *grow_take(struct grow *grow) {

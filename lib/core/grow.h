@@ -3,6 +3,7 @@
 #ifndef ADAM_CORE_GROW_H
 #define ADAM_CORE_GROW_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +15,8 @@ struct grow {
 
 void grow_put(struct grow *grow, const char *text, size_t length);
 void grow_format(struct grow *grow, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void grow_vformat(struct grow *grow, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
 // The text, to be freed with free(); NULL when memory ran out. The grow is empty
 // afterwards.
