@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/clock.h"
 
@@ -16,20 +15,14 @@ struct rate {
     double wall, busy; // things a second
 };
 
-static inline double thread_busy_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 // Repeats `work`, which does `count` things, for so many seconds and `least` times
 // at least, in the thread that calls.
 static inline struct rate rate_of(void (*work)(void *self), void *self, double count, int least,
                                   double seconds) {
-    double begin = clock_seconds(), busy = thread_busy_seconds(), done = 0;
+    double begin = clock_seconds(), busy = clock_busy(), done = 0;
     for (int i = 0; i < least || clock_seconds() - begin < seconds; i++, done += count)
         work(self);
-    return (struct rate){done / (clock_seconds() - begin), done / (thread_busy_seconds() - busy)};
+    return (struct rate){done / (clock_seconds() - begin), done / (clock_busy() - busy)};
 }
 
 typedef struct rate turn_work(void *self, double seconds);

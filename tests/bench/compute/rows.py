@@ -24,14 +24,14 @@ class Row:
         turns.alternate([self.ours, self.theirs, self.peak], choice)
 
     def show(self, label, target, share_target=None):
-        useful = self.ours.rate() * float(self.ours.about[0])
-        share = useful / self.peak.rate() if self.peak.rate() else None
+        useful = self.ours.busy_rate() * float(self.ours.about[0])
+        share = useful / self.peak.busy_rate()
         rate, wall, busy = None, None, None
         if self.theirs:
             rate, (wall, busy) = self.theirs.rate(), turns.ratio(self.ours, self.theirs)
         TABLE.row(self.net, label, f'{self.ours.rate():.1f}', rate and f'{rate:.1f}',
                   wall and f'{wall:.2f}', busy and f'{busy:.2f}', target,
-                  turns.verdict(wall, target), f'{useful / 1e9:.1f}', share and f'{share:.1%}',
+                  turns.verdict(wall, target), f'{useful / 1e9:.1f}', f'{share:.1%}',
                   share_target and f'{share_target:.0%}', turns.verdict(share, share_target))
 
 

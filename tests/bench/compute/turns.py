@@ -40,6 +40,9 @@ class Turner:
     def rate(self):
         return statistics.median(self.rates)
 
+    def busy_rate(self):
+        return statistics.median(self.busy)
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
