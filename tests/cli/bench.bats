@@ -51,8 +51,9 @@ same_step() { # MODEL
     same_step "$ROOT/examples/mnist.net"
     same_step "$ROOT/examples/cifar10_full.net"
     same_step "$ROOT/tests/bench/compute/odd.net"
-    # The large nets with fewer units in their dense layers.
-    sed 's/units=3000/units=30/' tests/bench/compute/alexnet.net >"$BATS_TEST_TMPDIR/alexnet.net"
+    # The large nets with fewer units and pixels: among many relus there is always one
+    # whose sum is so near to 0 that rounding decides on which side.
+    sed 's/units=3000/units=30/; s/3x227x227/3x67x67/' tests/bench/compute/alexnet.net >"$BATS_TEST_TMPDIR/alexnet.net"
     same_step "$BATS_TEST_TMPDIR/alexnet.net"
     sed -E 's/units=(2560|8192)/units=50/' examples/speech.net >"$BATS_TEST_TMPDIR/speech.net"
     same_step "$BATS_TEST_TMPDIR/speech.net"
