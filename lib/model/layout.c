@@ -43,7 +43,7 @@ static double cost(const struct model *model, const struct kernels *kernels, int
 
 int layout_lanes(const struct model *model, const struct kernels *kernels, int n) {
     int best = 0;
-    if (!kernels->conv_block_back_weights || !kernels->maxpool_block || !kernels->lcn_block_back)
+    if (!kernels->lanes)
         return 0;
     double least = cost(model, kernels, n, 0);
     for (int lanes = 1; lanes <= lanes_for(n) && lanes <= kernels->lanes; lanes *= 2) {
