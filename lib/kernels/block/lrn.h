@@ -51,38 +51,38 @@ __attribute__((always_inline)) static inline vector lrn_power(bool quarter, vect
 // Lanes [first, first + count) of what the window sums up: x^2, and dy y / scale for
 // the adjoint.
 __attribute__((always_inline)) static inline vector
-lrn_term(bool back, bool quarter, const struct lrn_run *run, ptrdiff_t at, int first, int count) {
+lrn_term(bool back, bool quarter, struct lrn_run run, ptrdiff_t at, int first, int count) {
     if (!back) {
-        vector x = load_lanes(run->x + at, first, count);
+        vector x = load_lanes(run.x + at, first, count);
         return x * x;
     }
-    vector inverse = load_lanes(run->kept + at, first, count);
+    vector inverse = load_lanes(run.kept + at, first, count);
     if (quarter) {
         inverse *= inverse;
         inverse *= inverse;
     }
-    return load_lanes(run->dy + at, first, count) * load_lanes(run->y + at, first, count) * inverse;
+    return load_lanes(run.dy + at, first, count) * load_lanes(run.y + at, first, count) * inverse;
 }
 
 // The sum over the windows around the vector at `i`, all of whose maps exist.
-__attribute__((always_inline)) static inline vector
-lrn_sum(bool back, bool quarter, int size, const struct lrn_run *run, ptrdiff_t i) {
+__attribute__((always_inline)) static inline vector lrn_sum(bool back, bool quarter, int size,
+                                                            struct lrn_run run, ptrdiff_t i) {
     vector sum = {0};
-    ptrdiff_t at = i - run->before * run->lanes;
+    ptrdiff_t at = i - run.before * run.lanes;
 #pragma GCC unroll 5
-    for (int t = 0; t < size; t++, at += run->lanes)
+    for (int t = 0; t < size; t++, at += run.lanes)
         sum += lrn_term(back, quarter, run, at, 0, LANES);
     return sum;
 }
 
 // The same where some of the maps may not exist.
 __attribute__((always_inline)) static inline vector
-lrn_sum_clipped(bool back, bool quarter, const struct lrn_run *run, ptrdiff_t i) {
+lrn_sum_clipped(bool back, bool quarter, struct lrn_run run, ptrdiff_t i) {
     vector sum = {0};
-    ptrdiff_t at = i - run->before * run->lanes;
-    for (int t = 0; t < run->size; t++, at += run->lanes) {
+    ptrdiff_t at = i - run.before * run.lanes;
+    for (int t = 0; t < run.size; t++, at += run.lanes) {
         ptrdiff_t first = at < 0 ? -at : 0;
-        ptrdiff_t last = run->length - at < LANES ? run->length - at : LANES;
+        ptrdiff_t last = run.length - at < LANES ? run.length - at : LANES;
         if (first < last)
             sum += lrn_term(back, quarter, run, at, (int)first, (int)(last - first));
     }
@@ -90,43 +90,43 @@ lrn_sum_clipped(bool back, bool quarter, const struct lrn_run *run, ptrdiff_t i)
 }
 
 __attribute__((always_inline)) static inline void lrn_vector(bool back, bool quarter, float *out,
-                                                             float *kept, const struct lrn_run *run,
+                                                             float *kept, struct lrn_run run,
                                                              vector sum, ptrdiff_t i, int count) {
-    vector x = load_part(run->x + i, count);
+    vector x = load_part(run.x + i, count);
     if (back) {
-        vector power = lrn_power(quarter, load_part(run->kept + i, count), run->beta);
-        store_part(out + i, load_part(run->dy + i, count) * power - run->factor * x * sum, count);
+        vector power = lrn_power(quarter, load_part(run.kept + i, count), run.beta);
+        store_part(out + i, load_part(run.dy + i, count) * power - run.factor * x * sum, count);
         return;
     }
-    vector scale = run->constant + run->factor * sum;
+    vector scale = run.constant + run.factor * sum;
     vector keep = 1.0f / scale;
     if (quarter)
         keep = inverse_fourth_root(scale);
     store_part(kept + i, keep, count);
-    store_part(out + i, x * lrn_power(quarter, keep, run->beta), count);
+    store_part(out + i, x * lrn_power(quarter, keep, run.beta), count);
 }
 
 // Writes y and what is kept or, going back, dx.
 __attribute__((always_inline)) static inline void
-lrn_pixel(bool back, bool quarter, int size, float *out, float *kept, const struct lrn_run *run) {
-    ptrdiff_t before = run->before * run->lanes;
-    ptrdiff_t after = (run->size - 1 - run->before) * run->lanes, i = 0;
-    for (; i + LANES <= run->length; i += LANES) {
-        bool inside = i >= before && i + LANES + after <= run->length;
+lrn_pixel(bool back, bool quarter, int size, float *out, float *kept, struct lrn_run run) {
+    ptrdiff_t before = run.before * run.lanes;
+    ptrdiff_t after = (run.size - 1 - run.before) * run.lanes, i = 0;
+    for (; i + LANES <= run.length; i += LANES) {
+        bool inside = i >= before && i + LANES + after <= run.length;
         vector sum =
             inside ? lrn_sum(back, quarter, size, run, i) : lrn_sum_clipped(back, quarter, run, i);
         lrn_vector(back, quarter, out, kept, run, sum, i, LANES);
     }
-    if (i < run->length)
+    if (i < run.length)
         lrn_vector(back, quarter, out, kept, run, lrn_sum_clipped(back, quarter, run, i), i,
-                   (int)(run->length - i));
+                   (int)(run.length - i));
 }
 
 __attribute__((always_inline)) static inline void lrn_pixels(bool back, bool quarter, int size,
                                                              float *out, float *kept,
                                                              struct lrn_run run, size_t pixels) {
     for (size_t p = 0; p < pixels; p++) {
-        lrn_pixel(back, quarter, size, out, kept, &run);
+        lrn_pixel(back, quarter, size, out, kept, run);
         out += run.length, run.x += run.length;
         if (back)
             run.y += run.length, run.dy += run.length, run.kept += run.length;

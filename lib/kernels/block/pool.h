@@ -24,84 +24,122 @@ struct pool_view {
     float factor; // of the sum
 };
 
+// The largest values so far, and where they are.
+struct maxima {
+    vector most;
+    vector_int place;
+};
+
+__attribute__((always_inline)) static inline struct maxima maxima_at(struct pool_view view, int ky,
+                                                                     int kx, size_t i, int count) {
+    size_t at = (size_t)ky * view.row + (size_t)kx * view.run + i;
+    return (struct maxima){load_part(view.x + at, count),
+                           (vector_int){0} + (view.place + ky * view.width + kx)};
+}
+
+// Of equal ones the first.
+__attribute__((always_inline)) static inline struct maxima maxima_of(struct maxima first,
+                                                                     struct maxima second) {
+    vector_int wins = second.most > first.most;
+    return (struct maxima){choose(wins, second.most, first.most),
+                           choose_int(wins, second.place, first.place)};
+}
+
+// Row by row, so that few comparisons wait for others.
 __attribute__((always_inline)) static inline void maxpool_vector(int rows, int columns, float *y,
                                                                  int32_t *winner,
-                                                                 const struct pool_view *view,
-                                                                 size_t i, int count) {
-    vector most = load_part(view->x + i, count);
-    vector_int best = (vector_int){0} + view->place;
+                                                                 struct pool_view view, size_t i,
+                                                                 int count) {
+    struct maxima best = {0};
 #pragma GCC unroll 3
-    for (int ky = 0; ky < rows; ky++)
+    for (int ky = 0; ky < rows; ky++) {
+        struct maxima row = maxima_at(view, ky, 0, i, count);
 #pragma GCC unroll 3
-        for (int kx = ky == 0; kx < columns; kx++) {
-            size_t at = (size_t)ky * view->row + (size_t)kx * view->run + i;
-            vector value = load_part(view->x + at, count);
-            vector_int wins = value > most;
-            most = choose(wins, value, most);
-            best = choose_int(wins, (vector_int){0} + (view->place + ky * view->width + kx), best);
-        }
-    store_part(y + i, most, count);
-    store_part_int(winner + i, best, count);
+        for (int kx = 1; kx < columns; kx++)
+            row = maxima_of(row, maxima_at(view, ky, kx, i, count));
+        if (ky > 0)
+            row = maxima_of(best, row);
+        best = row;
+    }
+    store_part(y + i, best.most, count);
+    store_part_int(winner + i, best.place, count);
 }
 
 __attribute__((always_inline)) static inline void sumpool_vector(bool squares, int rows,
                                                                  int columns, float *y,
-                                                                 const struct pool_view *view,
-                                                                 size_t i, int count) {
+                                                                 struct pool_view view, size_t i,
+                                                                 int count) {
     vector sum = {0};
 #pragma GCC unroll 3
     for (int ky = 0; ky < rows; ky++)
 #pragma GCC unroll 3
         for (int kx = 0; kx < columns; kx++) {
-            size_t at = (size_t)ky * view->row + (size_t)kx * view->run + i;
-            vector value = load_part(view->x + at, count);
+            size_t at = (size_t)ky * view.row + (size_t)kx * view.run + i;
+            vector value = load_part(view.x + at, count);
             if (squares)
                 value *= value;
             sum += value;
         }
-    store_part(y + i, sum * view->factor, count);
+    store_part(y + i, sum * view.factor, count);
 }
 
 __attribute__((always_inline)) static inline void pool_vector(enum pool kind, int rows, int columns,
                                                               float *y, int32_t *winner,
-                                                              const struct pool_view *view,
-                                                              size_t i, int count) {
+                                                              struct pool_view view, size_t i,
+                                                              int count) {
     if (kind == POOL_MAX)
         maxpool_vector(rows, columns, y, winner, view, i, count);
     else
         sumpool_vector(kind == POOL_L2, rows, columns, y, view, i, count);
 }
 
-__attribute__((always_inline)) static inline void pool_run(enum pool kind, int rows, int columns,
-                                                           float *y, int32_t *winner,
-                                                           const struct pool_view *view) {
+__attribute__((always_inline)) static inline void
+pool_run(enum pool kind, int rows, int columns, float *y, int32_t *winner, struct pool_view view) {
     size_t i = 0;
-    for (; i + LANES <= view->run; i += LANES)
+    for (; i + LANES <= view.run; i += LANES)
         pool_vector(kind, rows, columns, y, winner, view, i, LANES);
-    if (i < view->run)
-        pool_vector(kind, rows, columns, y, winner, view, i, (int)(view->run - i));
+    if (i < view.run)
+        pool_vector(kind, rows, columns, y, winner, view, i, (int)(view.run - i));
     if (kind == POOL_L2)
-        for (i = 0; i < view->run; i++)
+        for (i = 0; i < view.run; i++)
             y[i] = sqrtf(y[i]);
+}
+
+// What the factor of a mean depends on: one over the pixels of the window. A
+// division takes longer than a short run, so it is done once for whole windows.
+struct means {
+    const struct window *v;
+    float whole;
+};
+
+static struct means means_of(const struct window *v) {
+    return (struct means){v, 1.0f / (float)(v->kernel_h * v->kernel_w)};
+}
+
+static inline float mean_factor(struct means means, int oy, int ox) {
+    struct span s = window_span(means.v, oy, ox);
+    int pixels = (s.y1 - s.y0) * (s.x1 - s.x0);
+    return pixels == means.v->kernel_h * means.v->kernel_w ? means.whole : 1.0f / (float)pixels;
 }
 
 __attribute__((always_inline)) static inline void pool_pixel(enum pool kind, float *y,
                                                              int32_t *winner, const float *x,
-                                                             const struct window *v, size_t run,
-                                                             struct span s) {
-    int rows = s.y1 - s.y0, columns = s.x1 - s.x0, place = s.y0 * v->w + s.x0;
+                                                             struct means means, size_t run, int oy,
+                                                             int ox) {
+    struct span s = window_span(means.v, oy, ox);
+    int rows = s.y1 - s.y0, columns = s.x1 - s.x0, width = means.v->w, place = s.y0 * width + s.x0;
     struct pool_view view = {.x = x + (size_t)place * run,
                              .run = run,
-                             .row = (size_t)v->w * run,
+                             .row = (size_t)width * run,
                              .place = place,
-                             .width = v->w,
-                             .factor = kind == POOL_MEAN ? span_mean_factor(s) : 1};
+                             .width = width,
+                             .factor = kind == POOL_MEAN ? mean_factor(means, oy, ox) : 1};
     if (rows == 2 && columns == 2)
-        pool_run(kind, 2, 2, y, winner, &view);
+        pool_run(kind, 2, 2, y, winner, view);
     else if (rows == 3 && columns == 3)
-        pool_run(kind, 3, 3, y, winner, &view);
+        pool_run(kind, 3, 3, y, winner, view);
     else
-        pool_run(kind, rows, columns, y, winner, &view);
+        pool_run(kind, rows, columns, y, winner, view);
 }
 
 __attribute__((always_inline)) static inline void pool_block(enum pool kind, float *y,
@@ -109,10 +147,11 @@ __attribute__((always_inline)) static inline void pool_block(enum pool kind, flo
                                                              int blocks, int lanes,
                                                              const struct window *v) {
     size_t run = (size_t)v->c * (size_t)lanes, in = (size_t)(v->h * v->w) * run;
+    struct means means = means_of(v);
     for (int b = 0; b < blocks; b++, x += in)
         for (int oy = 0; oy < v->out_h; oy++)
             for (int ox = 0; ox < v->out_w; ox++, y += run) {
-                pool_pixel(kind, y, winner, x, v, run, window_span(v, oy, ox));
+                pool_pixel(kind, y, winner, x, means, run, oy, ox);
                 if (kind == POOL_MAX)
                     winner += run;
             }
@@ -148,79 +187,108 @@ static inline void seen_advance(struct seen *s, int at, int kernel, int stride, 
 
 // What an adjoint reads of one block.
 struct pooled {
-    const float *dy, *y, *x;
+    const float *dy, *y;
     const int32_t *winner;
 };
 
-__attribute__((always_inline)) static inline vector gather_window(enum pool kind,
-                                                                  const struct pooled *from,
-                                                                  size_t at, int place,
-                                                                  float factor, int count) {
-    vector error = load_part(from->dy + at, count);
-    if (kind == POOL_MAX)
-        return (vector)((load_part_int(from->winner + at, count) == place) & (vector_int)error);
+// An input pixel: its number, and the runs of its error and, for POOL_L2, itself.
+// The windows that see it: the first one and the place of its run; the next row of
+// windows lies `row` floats further.
+struct pixel {
+    int place, top, left;
+    float *dx;
+    const float *x;
+    size_t run, first, row;
+};
+
+__attribute__((always_inline)) static inline vector
+gather_window(enum pool kind, struct pooled from, size_t at, int place, int count) {
+    vector error = load_part(from.dy + at, count);
     if (kind == POOL_MEAN)
-        return error * factor;
-    vector root = load_part(from->y + at, count);
+        return error;
+    if (kind == POOL_MAX)
+        return (vector)((load_part_int(from.winner + at, count) == place) & (vector_int)error);
+    vector root = load_part(from.y + at, count);
     return (vector)((root > 0) & (vector_int)(error / root)); // no slope where all is zero
 }
 
+// `factors` of a mean, row by row; NULL when they are too many to be kept.
 __attribute__((always_inline)) static inline void
-gather_vector(enum pool kind, int rows, int columns, float *dx, const struct pooled *from,
-              const struct window *v, struct seen down, struct seen across, int place, size_t run,
-              size_t i, int count) {
+gather_vector(enum pool kind, int rows, int columns, const float *factors, struct pixel to,
+              struct pooled from, struct means means, size_t i, int count) {
     vector sum = {0};
 #pragma GCC unroll 2
-    for (int oy = down.first; oy < down.first + rows; oy++)
+    for (int oy = 0; oy < rows; oy++)
 #pragma GCC unroll 2
-        for (int ox = across.first; ox < across.first + columns; ox++) {
-            size_t at = (size_t)(oy * v->out_w + ox) * run + i;
-            float factor = kind == POOL_MEAN ? span_mean_factor(window_span(v, oy, ox)) : 1;
-            sum += gather_window(kind, from, at, place, factor, count);
+        for (int ox = 0; ox < columns; ox++) {
+            size_t at = to.first + (size_t)oy * to.row + (size_t)ox * to.run + i;
+            vector error = gather_window(kind, from, at, to.place, count);
+            if (kind == POOL_MEAN)
+                error *= factors ? factors[oy * columns + ox]
+                                 : mean_factor(means, to.top + oy, to.left + ox);
+            sum += error;
         }
     if (kind == POOL_L2)
-        sum *= load_part(from->x + i, count);
-    store_part(dx + i, sum, count);
+        sum *= load_part(to.x + i, count);
+    store_part(to.dx + i, sum, count);
 }
 
-__attribute__((always_inline)) static inline void
-gather_run(enum pool kind, int rows, int columns, float *dx, const struct pooled *from,
-           const struct window *v, struct seen down, struct seen across, int place, size_t run) {
+__attribute__((always_inline)) static inline void gather_run(enum pool kind, int rows, int columns,
+                                                             const float *factors, struct pixel to,
+                                                             struct pooled from,
+                                                             struct means means) {
     size_t i = 0;
-    for (; i + LANES <= run; i += LANES)
-        gather_vector(kind, rows, columns, dx, from, v, down, across, place, run, i, LANES);
-    if (i < run)
-        gather_vector(kind, rows, columns, dx, from, v, down, across, place, run, i,
-                      (int)(run - i));
+    for (; i + LANES <= to.run; i += LANES)
+        gather_vector(kind, rows, columns, factors, to, from, means, i, LANES);
+    if (i < to.run)
+        gather_vector(kind, rows, columns, factors, to, from, means, i, (int)(to.run - i));
 }
 
-__attribute__((always_inline)) static inline void
-gather_pixel(enum pool kind, float *dx, const struct pooled *from, const struct window *v,
-             struct seen down, struct seen across, int place, size_t run) {
-    int rows = down.last - down.first, columns = across.last - across.first;
+// rows, columns: constants of at most 2.
+__attribute__((always_inline)) static inline void gather_few(enum pool kind, int rows, int columns,
+                                                             struct pixel to, struct pooled from,
+                                                             struct means means) {
+    float factors[4];
+    if (kind == POOL_MEAN)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows * columns; i++)
+            factors[i] = mean_factor(means, to.top + i / columns, to.left + i % columns);
+    gather_run(kind, rows, columns, factors, to, from, means);
+}
+
+__attribute__((always_inline)) static inline void gather_pixel(enum pool kind, int rows,
+                                                               int columns, struct pixel to,
+                                                               struct pooled from,
+                                                               struct means means) {
     if (rows == 1 && columns == 1)
-        gather_run(kind, 1, 1, dx, from, v, down, across, place, run);
+        gather_few(kind, 1, 1, to, from, means);
     else if (rows == 1 && columns == 2)
-        gather_run(kind, 1, 2, dx, from, v, down, across, place, run);
+        gather_few(kind, 1, 2, to, from, means);
     else if (rows == 2 && columns == 1)
-        gather_run(kind, 2, 1, dx, from, v, down, across, place, run);
+        gather_few(kind, 2, 1, to, from, means);
     else if (rows == 2 && columns == 2)
-        gather_run(kind, 2, 2, dx, from, v, down, across, place, run);
+        gather_few(kind, 2, 2, to, from, means);
     else
-        gather_run(kind, rows, columns, dx, from, v, down, across, place, run);
+        gather_run(kind, rows, columns, NULL, to, from, means);
 }
 
-__attribute__((always_inline)) static inline void
-gather_block(enum pool kind, float *dx, struct pooled from, const struct window *v, size_t run) {
+__attribute__((always_inline)) static inline void gather_block(enum pool kind, float *dx,
+                                                               struct pooled from, const float *x,
+                                                               const struct window *v, size_t run) {
+    struct pixel to = {.run = run, .dx = dx, .x = x, .row = (size_t)v->out_w * run};
+    struct means means = means_of(v);
     struct seen down = {0};
-    for (int y = 0, place = 0; y < v->h; y++) {
+    for (int row = 0; row < v->h; row++) {
         struct seen across = {0};
-        seen_advance(&down, y, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
-        for (int x = 0; x < v->w; x++, place++, dx += run) {
-            seen_advance(&across, x, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
-            gather_pixel(kind, dx, &from, v, down, across, place, run);
+        seen_advance(&down, row, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
+        to.top = down.first;
+        for (int column = 0; column < v->w; column++, to.place++, to.dx += run) {
+            seen_advance(&across, column, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
+            to.left = across.first;
+            to.first = (size_t)to.top * to.row + (size_t)to.left * run;
+            gather_pixel(kind, down.last - down.first, across.last - across.first, to, from, means);
             if (kind == POOL_L2)
-                from.x += run;
+                to.x += run;
         }
     }
 }
@@ -230,7 +298,7 @@ static void maxpool_block_back(float *dx, const float *dy, const int32_t *winner
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     for (int b = 0; b < blocks; b++, dx += in, dy += out, winner += out)
-        gather_block(POOL_MAX, dx, (struct pooled){.dy = dy, .winner = winner}, v, run);
+        gather_block(POOL_MAX, dx, (struct pooled){.dy = dy, .winner = winner}, NULL, v, run);
 }
 
 static void avgpool_block_back(float *dx, const float *dy, int blocks, int lanes,
@@ -238,7 +306,7 @@ static void avgpool_block_back(float *dx, const float *dy, int blocks, int lanes
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     for (int b = 0; b < blocks; b++, dx += in, dy += out)
-        gather_block(POOL_MEAN, dx, (struct pooled){.dy = dy}, v, run);
+        gather_block(POOL_MEAN, dx, (struct pooled){.dy = dy}, NULL, v, run);
 }
 
 static void l2pool_block_back(float *dx, const float *dy, const float *y, const float *x,
@@ -246,7 +314,7 @@ static void l2pool_block_back(float *dx, const float *dy, const float *y, const 
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     for (int b = 0; b < blocks; b++, dx += in, dy += out, y += out, x += in)
-        gather_block(POOL_L2, dx, (struct pooled){.dy = dy, .y = y, .x = x}, v, run);
+        gather_block(POOL_L2, dx, (struct pooled){.dy = dy, .y = y}, x, v, run);
 }
 
 #endif
