@@ -111,18 +111,26 @@ size_t conv_scratch(const struct convolution *conv) {
     return columns;
 }
 
+// Packed weights of each tap for a group of so many maps, for any lanes.
+static size_t widths_most(int maps) {
+    size_t width = 0;
+    for (int vector = 8; vector <= 16; vector += 8)
+        for (int lanes = 1; lanes <= vector; lanes *= 2)
+            width = larger(width, conv_widths(lanes, vector, maps));
+    return width;
+}
+
 // What block/conv.h takes for one pass from `sources` to `results` channels of a
 // group, whose results are h x w.
 static bool add_pass(size_t *floats, const struct window *v, int sources, int results, int h,
                      int w) {
     size_t kernel = (size_t)v->kernel_h * (size_t)v->kernel_w, width = (size_t)w;
-    size_t maps = (size_t)results + CONV_MAPS_SPARE;
-    size_t pixels = larger(width, CONV_PIXELS);
-    return add(floats, maps, kernel, (size_t)sources) && add(floats, maps, 1, 1) &&
-           add(floats, kernel, 1, 1) && add(floats, CONV_FLOATS(struct conv_run), (size_t)h, 1) &&
+    return add(floats, widths_most(results), kernel, (size_t)sources) &&
+           add(floats, (size_t)results, KERNELS_LANES_MOST, 1) && add(floats, kernel, 1, 1) &&
+           add(floats, CONV_FLOATS(struct conv_run), (size_t)h, 1) &&
            add(floats, CONV_FLOATS(struct conv_run), width, 1) &&
            add(floats, CONV_FLOATS(struct conv_span), width, 1) &&
-           add(floats, CONV_FLOATS(struct conv_pixel), pixels, 1);
+           add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
 }
 
 // Channels that fit the registers beside so many vectors of maps: their sums, the

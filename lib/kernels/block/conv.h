@@ -17,7 +17,7 @@ struct conv_job {
     int sources, results, groups; // channels of one group
     int blocks, lanes;
     bool relu;
-    float *weights, *biases; // packed, of one group
+    float *weights, *begin; // packed weights of one group, and what its sums begin with
     int32_t *place;
     struct conv_run *rows, *columns;
     int row_runs, column_runs;
@@ -34,15 +34,6 @@ struct conv_chunk {
 
 enum { CHUNK_BYTES = 1 << 19 };
 
-static int divided_up(int a, int b) {
-    return (a + b - 1) / b;
-}
-
-// Size of part i of `parts` as equal ones of `whole`, `done` being before it.
-static int even_part(int whole, int done, int i, int parts) {
-    return divided_up(whole - done, parts - i);
-}
-
 static void lay_places(int32_t *place, const struct conv_axis *y, const struct conv_axis *x) {
     for (int ky = 0; ky < y->kernel; ky++)
         for (int kx = 0; kx < x->kernel; kx++) {
@@ -54,56 +45,66 @@ static void lay_places(int32_t *place, const struct conv_axis *y, const struct c
         }
 }
 
-// Vectors of maps that a tile has at most.
-static int tile_rows_most(int lanes) {
-    return lanes == LANES ? FAMILY_LANES == 16 ? 14 : 6 : lanes == 1 ? 2 : 4;
+static int job_vectors(const struct conv_job *p) {
+    return conv_vectors(p->lanes, LANES, p->results);
 }
 
-static int pass_vectors(const struct conv_job *p) {
-    return divided_up(p->results * p->lanes, LANES);
+static int job_tiles(const struct conv_job *p) {
+    return divided_up(job_vectors(p), conv_rows_most(p->lanes, LANES));
 }
 
-HOGWILD static void pack_biases(float *to, const float *biases, int maps, int room) {
-    for (int m = 0; m < room; m++)
-        to[m] = biases && m < maps ? biases[m] : 0;
+// Each bias as often as there are lanes, as the results of a pixel lie.
+HOGWILD static void spread_biases(float *to, const float *biases, int maps, int lanes) {
+    for (int m = 0; m < maps; m++)
+        for (int i = 0; i < lanes; i++)
+            *to++ = biases ? biases[m] : 0;
 }
 
-// The maps [first, first + maps) of one tile, at most LANES of them.
-HOGWILD static void pack_maps(float *to, int width, const float *weights, int first, int maps,
-                              const struct conv_job *p, const struct conv_packing *packing) {
-    size_t kernel = (size_t)packing->kernel;
-    if (!p->y.turned) {
-        size_t taps = (size_t)p->sources * kernel;
-        pack_kernels(
-            to, (size_t)width,
-            &(struct conv_kernels){weights + (size_t)first * taps, taps, maps, 0, (int)taps},
-            packing);
-        return;
+// A piece of the weights of a tile whose first vector of maps is `first`, from place
+// `begin` of `width` on.
+static struct conv_packing tile_piece(const struct conv_job *p, int first, int begin, int width,
+                                      size_t stride) {
+    struct conv_packing piece = {
+        .width = (size_t)width,
+        .count = width - begin < LANES ? width - begin : LANES,
+        .tap = p->place,
+        .kernel = p->y.kernel * p->x.kernel,
+        .sources = p->sources,
+    };
+    for (int i = 0; i < LANES; i++) {
+        int place = i < piece.count ? begin + i : width - 1;
+        int map = first * (LANES / p->lanes) + conv_packed_map(p->lanes, place);
+        piece.map[i] = (size_t)(map < p->results ? map : p->results - 1) * stride;
     }
-    for (int s = 0; s < p->sources; s++)
-        pack_kernels(to, (size_t)width,
-                     &(struct conv_kernels){
-                         weights + ((size_t)s * (size_t)p->results + (size_t)first) * kernel,
-                         kernel, maps, s, packing->kernel},
-                     packing);
+    return piece;
+}
+
+// The weights of one tile; gives the end of them.
+static float *pack_tile(float *to, const struct conv_job *p, int first, int rows,
+                        const float *weights, const float *end) {
+    int width = conv_width(p->lanes, LANES, rows), kernel = p->y.kernel * p->x.kernel;
+    size_t stride = (size_t)kernel * (size_t)(p->y.turned ? 1 : p->sources);
+    for (int begin = 0; begin < width; begin += LANES) {
+        struct conv_packing piece = tile_piece(p, first, begin, width, stride);
+        piece.to = to + begin;
+        piece.end = end;
+        if (p->y.turned)
+            for (int s = 0; s < p->sources; s++)
+                pack_kernels(&piece, weights + (size_t)s * (size_t)(p->results * kernel), s,
+                             kernel);
+        else
+            pack_kernels(&piece, weights, 0, (int)stride);
+    }
+    return to + (size_t)width * (size_t)kernel * (size_t)p->sources;
 }
 
 // All weights of one group, tile by tile.
 static void pack_group(const struct conv_job *p, const float *weights, const float *end) {
-    struct conv_packing packing = {p->place, p->y.kernel * p->x.kernel, p->sources, end};
-    int vectors = pass_vectors(p), parts = divided_up(vectors, tile_rows_most(p->lanes));
-    int share = LANES / p->lanes;
+    int vectors = job_vectors(p), parts = job_tiles(p);
     float *to = p->weights;
     for (int t = 0, v = 0; t < parts; t++) {
-        int rows = even_part(vectors, v, t, parts), width = rows * share;
-        for (int m = 0; m < width; m += LANES) {
-            int left = p->results - v * share - m;
-            int maps = left < width - m ? left : width - m;
-            if (maps > 0)
-                pack_maps(to + m, width, weights, v * share + m, maps < LANES ? maps : LANES, p,
-                          &packing);
-        }
-        to += (size_t)width * (size_t)packing.kernel * (size_t)p->sources;
+        int rows = even_part(vectors, v, t, parts);
+        to = pack_tile(to, p, v, rows, weights, end);
         v += rows;
     }
 }
@@ -178,17 +179,19 @@ static void span_tiles(const struct conv_job *p, const struct conv_span *span,
 
 // All maps of a group over the pixels of a chunk.
 static void chunk_maps(const struct conv_job *p) {
-    int vectors = pass_vectors(p), parts = divided_up(vectors, tile_rows_most(p->lanes));
-    int share = LANES / p->lanes, taps = p->y.kernel * p->x.kernel * p->sources;
+    int vectors = job_vectors(p), parts = job_tiles(p);
+    const float *weights = p->weights;
     for (int t = 0, v = 0; t < parts; t++) {
-        int rows = even_part(vectors, v, t, parts);
-        struct conv_maps maps = {p->weights + (size_t)(v * share) * (size_t)taps,
-                                 p->biases + v * share, (size_t)v * LANES, LANES, p->relu};
-        v += rows;
-        if (v == vectors)
-            maps.last = p->results * p->lanes - (v - 1) * LANES;
+        int rows = even_part(vectors, v, t, parts), left = p->results * p->lanes - v * LANES;
+        size_t to = (size_t)v * LANES;
+        struct conv_maps maps = {weights, p->begin + to, to, LANES, p->relu};
+        if (left < rows * LANES)
+            maps.last = left - (rows - 1) * LANES;
         for (int i = 0; i < p->column_runs; i++)
             span_tiles(p, &p->spans[i], &maps, rows);
+        weights += (size_t)conv_width(p->lanes, LANES, rows) * (size_t)(p->y.kernel * p->x.kernel) *
+                   (size_t)p->sources;
+        v += rows;
     }
 }
 
@@ -225,8 +228,7 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
     p->column_runs = axis_runs(p->columns, &p->x);
     for (int g = 0; g < p->groups; g++, weights += count) {
         pack_group(p, weights, end);
-        pack_biases(p->biases, biases ? biases + g * p->results : NULL, p->results,
-                    pass_vectors(p) * LANES / p->lanes);
+        spread_biases(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
         for (int i = 0; i < p->row_runs; i++)
             convolve_rows(p, &p->rows[i], to + (size_t)(g * p->results * p->lanes),
                           from + (size_t)(g * p->sources * p->lanes));
@@ -236,10 +238,10 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
 // Cuts the scratch as add_pass() in conv_sizes.c counts it.
 static void pass_carve(struct conv_job *p, float *scratch) {
     size_t kernel = (size_t)p->y.kernel * (size_t)p->x.kernel, width = (size_t)p->x.results;
-    size_t maps = (size_t)p->results + CONV_MAPS_SPARE;
+    size_t widths = conv_widths(p->lanes, LANES, p->results);
     size_t pixels = width > CONV_PIXELS ? width : CONV_PIXELS;
-    p->weights = carve(&scratch, maps * kernel * (size_t)p->sources);
-    p->biases = carve(&scratch, maps);
+    p->weights = carve(&scratch, widths * kernel * (size_t)p->sources);
+    p->begin = carve(&scratch, (size_t)p->results * (size_t)p->lanes);
     p->place = (void *)carve(&scratch, kernel);
     p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
     p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * width);

@@ -7,49 +7,48 @@
 #include "core/hogwild.h"
 #include "kernels/portable/gemm.h"
 
+// Up to LANES numbers side by side: a piece of each row of packed weights.
 struct conv_packing {
-    const int32_t *place; // of each tap of the kernel among the packed taps
-    int kernel;           // taps of the kernel
-    int sources;          // channels that are summed over
-    const float *end;     // of all weights
+    float *to;          // the piece of the first row
+    size_t width;       // floats from row to row
+    int count;          // numbers of the piece
+    size_t map[LANES];  // floats from the first map to that of each number
+    const int32_t *tap; // the place of each tap of the kernel
+    int kernel;         // taps of the kernel
+    int sources;        // rows of each tap
+    const float *end;   // of all weights
 };
 
-// Up to LANES maps, `stride` numbers apart, of the kernels of some source channels.
-struct conv_kernels {
-    const float *at;
-    size_t stride;
-    int maps;
-    int source; // the first
-    int taps;   // of all those channels
-};
-
-// One row of each map, from `from` on; the last map again for those that lack.
-HOGWILD static void load_kernels(vector *v, const float *from, const struct conv_kernels *k,
-                                 int count, const float *end) {
-    bool whole = count == LANES || from + (size_t)(k->maps - 1) * k->stride + LANES <= end;
-    for (int m = 0; m < LANES; m++) {
-        const float *row = from + (size_t)(m < k->maps ? m : k->maps - 1) * k->stride;
-        v[m] = whole ? *(const vector *)row : (vector)FAMILY_LOAD(row, 0, count);
-    }
+// LANES taps of every map, or `count` of them where more would not all be weights.
+HOGWILD static void load_kernels(vector *v, const struct conv_packing *p, const float *at,
+                                 int count) {
+    if (count == LANES || at + p->map[LANES - 1] + LANES <= p->end)
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            v[i] = *(const vector *)(at + p->map[i]);
+    else
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            v[i] = (vector)FAMILY_LOAD(at + p->map[i], 0, count);
 }
 
-// Into rows of `width` numbers.
-HOGWILD static void pack_kernels(float *to, size_t width, const struct conv_kernels *k,
-                                 const struct conv_packing *p) {
-    int tap = 0, source = k->source;
-    for (int t = 0; t < k->taps; t += LANES) {
-        int count = k->taps - t < LANES ? k->taps - t : LANES;
+// `taps` taps from `at` on: those of the kernel of one source channel, and so on.
+HOGWILD static void pack_kernels(const struct conv_packing *p, const float *at, int source,
+                                 int taps) {
+    int tap = 0;
+    for (int t = 0; t < taps; t += LANES) {
+        int count = taps - t < LANES ? taps - t : LANES;
         vector v[LANES];
-        load_kernels(v, k->at + t, k, count, p->end);
+        load_kernels(v, p, at + t, count);
         transpose_vectors(v);
-        for (int i = 0; i < count; i++) {
-            float *row = to + ((size_t)p->place[tap] * (size_t)p->sources + (size_t)source) * width;
-            if (k->maps == LANES)
-                *(vector *)row = v[i];
-            else
-                FAMILY_STORE(row, v[i], 0, k->maps);
-            if (++tap == p->kernel)
-                tap = 0, source++;
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) {
+            if (i >= count)
+                break;
+            size_t row = (size_t)p->tap[tap] * (size_t)p->sources + (size_t)source;
+            FAMILY_STORE(p->to + row * p->width, v[i], 0, p->count);
+            tap = tap + 1 < p->kernel ? tap + 1 : 0;
+            source += tap == 0;
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct conv_axis {
     int results, sources; // coordinates there are
@@ -41,8 +42,47 @@ struct conv_span { // pixels that see the same taps
 
 #define CONV_FLOATS(type) ((sizeof(type) + sizeof(float) - 1) / sizeof(float))
 
-enum { CONV_MAPS_SPARE = 16 }; // packed maps beyond those of a group
-enum { CONV_PIXELS = 1024 };   // of a list, or one row of results if that is longer
+static inline int divided_up(int a, int b) {
+    return (a + b - 1) / b;
+}
+
+// Size of part i of `parts` of `whole` that are as equal as can be, the larger ones
+// first, with `done` before it.
+static inline int even_part(int whole, int done, int i, int parts) {
+    return divided_up(whole - done, parts - i);
+}
+
+// How tiles cut the maps of a group, for vectors of `most` floats.
+//
+// Vectors of maps whose packed weights share a vector: see conv_tile.h.
+static inline int conv_group(int lanes) {
+    return lanes < 4 ? lanes : 4;
+}
+
+// Vectors of maps that a tile has at most.
+static inline int conv_rows_most(int lanes, int most) {
+    return lanes < most ? 4 : most == 16 ? 14 : 6;
+}
+
+// Packed weights of each tap for a tile of so many vectors of maps.
+static inline int conv_width(int lanes, int most, int rows) {
+    return lanes == most ? rows : divided_up(rows, conv_group(lanes)) * most;
+}
+
+static inline int conv_vectors(int lanes, int most, int maps) {
+    return (int)(((int64_t)maps * lanes + most - 1) / most);
+}
+
+// Packed weights of each tap for all maps of a group.
+static inline size_t conv_widths(int lanes, int most, int maps) {
+    int vectors = conv_vectors(lanes, most, maps);
+    int parts = divided_up(vectors, conv_rows_most(lanes, most));
+    int rows = vectors / parts, larger = vectors % parts;
+    return (size_t)larger * (size_t)conv_width(lanes, most, rows + 1) +
+           (size_t)(parts - larger) * (size_t)conv_width(lanes, most, rows);
+}
+
+enum { CONV_PIXELS = 1024 }; // of a list, or one row of results if that is longer
 
 // Taps of one phase: their number, and how many other phases have before it.
 static inline int axis_taps(const struct conv_axis *axis, int phase) {

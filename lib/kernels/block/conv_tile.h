@@ -2,9 +2,9 @@
 // lanes: `rows` vectors of maps x `pixels` in registers, over all taps.
 //
 // A vector holds LANES / lanes maps of `lanes` samples. So a weight is repeated
-// over the samples and a pixel's values over the maps: both are loads that repeat
-// (and, between the extremes, one shuffle for the weights), and nothing is
-// expanded in memory.
+// over the samples, and a pixel's values over the maps. Neither needs a shuffle
+// across 128 bits, which is slow (repeat.h): weights are packed so that one within
+// 128 bits gives each of up to four vectors from one load (conv_spread).
 #ifndef ADAM_KERNELS_BLOCK_CONV_TILE_H
 #define ADAM_KERNELS_BLOCK_CONV_TILE_H
 
@@ -14,37 +14,52 @@
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/repeat.h"
 
-struct conv_maps {                 // the maps of a tile
-    const float *weights, *biases; // packed
-    size_t to;                     // floats from a pixel's first map
-    int last;                      // lanes of the last vector that exist
+struct conv_maps {        // the maps of a tile
+    const float *weights; // packed
+    const float *begin;   // what sums begin with, or NULL: where they go
+    size_t to;            // floats from a pixel's first map
+    int last;             // lanes of the last vector that exist
     bool relu;
 };
 
 enum { SUMS = 32, MOST_ROWS = 14, MOST_PIXELS = 12 };
 
-// The numbers of LANES / lanes maps, each `lanes` times.
-__attribute__((always_inline)) static inline vector spread(int lanes, const float *at) {
-    vector v = repeat(LANES / lanes, at);
-    if (lanes == 1 || lanes == LANES)
+// The weights of the maps in vector r of a tile, each `lanes` times. A vector of
+// packed weights holds those of `group` vectors of maps: vector e takes, from each
+// four, the 4 / group from there on.
+__attribute__((always_inline)) static inline vector conv_spread(int lanes, const float *weights,
+                                                                int r) {
+    if (lanes == LANES)
+        return weights[r] - (vector){0};
+    int group = conv_group(lanes), e = r % group;
+    vector v = *(const vector *)(weights + r / group * LANES);
+    if (lanes == 1)
         return v;
     places p;
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        p[i] = i / lanes;
+        p[i] = (i & ~3) + e * (4 / group) + i % 4 / group;
     return shuffle(v, v, p);
+}
+
+// The map whose weight lies at place i of the packed weights of a tap.
+static int conv_packed_map(int lanes, int i) {
+    if (lanes == LANES)
+        return i;
+    int group = conv_group(lanes), each = 4 / group, of_four = i % 4;
+    int row = i / LANES * group + of_four / each;
+    return (row * LANES + (i % LANES & ~3) + of_four % each * lanes) / lanes;
 }
 
 // One tap: the operand with fewer vectors waits in registers, the other streams.
 __attribute__((always_inline)) static inline void conv_tap(int lanes, int rows, int pixels,
                                                            vector *sum, const float *const *from,
                                                            size_t at, const float *weights) {
-    int share = LANES / lanes;
     vector held[MOST_ROWS];
     if (rows <= pixels) {
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++)
-            held[r] = spread(lanes, weights + r * share);
+            held[r] = conv_spread(lanes, weights, r);
 #pragma GCC unroll 16
         for (int p = 0; p < pixels; p++) {
             vector x = repeat(lanes, from[p] + at);
@@ -58,7 +73,7 @@ __attribute__((always_inline)) static inline void conv_tap(int lanes, int rows, 
             held[p] = repeat(lanes, from[p] + at);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
-            vector w = spread(lanes, weights + r * share);
+            vector w = conv_spread(lanes, weights, r);
 #pragma GCC unroll 16
             for (int p = 0; p < pixels; p++)
                 sum[r * pixels + p] += w * held[p];
@@ -71,19 +86,32 @@ __attribute__((always_inline)) static inline int tile_depth(int sums) {
     return sums >= 8 ? 1 : sums >= 4 ? 2 : 4;
 }
 
-__attribute__((always_inline)) static inline void store_sums(int lanes, int rows, int pixels,
+// What the sums begin with. Only the last vector may be one in part.
+__attribute__((always_inline)) static inline void load_sums(int rows, int pixels, vector *sum,
+                                                            const struct conv_pixel *pixel,
+                                                            const struct conv_maps *maps) {
+#pragma GCC unroll 16
+    for (int p = 0; p < pixels; p++) {
+        const float *at = maps->begin ? maps->begin : pixel[p].to + maps->to;
+#pragma GCC unroll 16
+        for (int r = 0; r < rows - 1; r++, at += LANES)
+            sum[r * pixels + p] = *(const vector *)at;
+        sum[(rows - 1) * pixels + p] = (vector)FAMILY_LOAD(at, 0, maps->last);
+    }
+}
+
+__attribute__((always_inline)) static inline void store_sums(int rows, int pixels,
                                                              const vector *sum,
                                                              const struct conv_pixel *pixel,
                                                              const struct conv_maps *maps) {
-    (void)lanes;
+    places cut = (places){0} - (int32_t)maps->relu;
 #pragma GCC unroll 16
     for (int p = 0; p < pixels; p++) {
         float *to = pixel[p].to + maps->to;
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++, to += LANES) {
             vector y = sum[r * pixels + p];
-            if (maps->relu)
-                y = (vector)((places)y & ~(y < 0)); // what is no number stays none
+            y = (vector)((places)y & ~((y < 0) & cut)); // what is no number stays none
             if (r < rows - 1 || maps->last == LANES)
                 *(vector *)to = y;
             else
@@ -92,40 +120,46 @@ __attribute__((always_inline)) static inline void store_sums(int lanes, int rows
     }
 }
 
+// The taps that follow each other in `run` floats of the sources.
+__attribute__((always_inline)) static inline const float *
+conv_run_taps(int lanes, int rows, int pixels, vector *sum, const float *const *from, size_t at,
+              size_t run, const float *weights) {
+    const int width = conv_width(lanes, LANES, rows), sums = rows * pixels,
+              depth = tile_depth(sums);
+    const size_t step = (size_t)(depth * lanes), end = at + run;
+    for (; at + step <= end; at += step)
+#pragma GCC unroll 16
+        for (int d = 0; d < depth; d++, weights += width)
+            conv_tap(lanes, rows, pixels, sum + d * sums, from, at + (size_t)(d * lanes), weights);
+    for (; depth > 1 && at < end; at += (size_t)lanes, weights += width)
+        conv_tap(lanes, rows, pixels, sum, from, at, weights);
+    return weights;
+}
+
 __attribute__((always_inline)) static inline void conv_tile(int lanes, int rows, int pixels,
                                                             const struct conv_taps *taps,
                                                             const struct conv_pixel *pixel,
                                                             const struct conv_maps *maps) {
-    int share = LANES / lanes, width = rows * share, depth = tile_depth(rows * pixels);
+    const int sums = rows * pixels, depth = tile_depth(sums);
+    const size_t width = (size_t)conv_width(lanes, LANES, rows);
     const float *from[MOST_PIXELS];
     vector sum[SUMS] = {0};
 #pragma GCC unroll 16
     for (int p = 0; p < pixels; p++)
         from[p] = pixel[p].from;
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 16
-        for (int p = 0; p < pixels; p++)
-            sum[r * pixels + p] = spread(lanes, maps->biases + r * share);
-    const float *weights = maps->weights + taps->first * (size_t)width;
-    for (int row = 0; row < taps->rows; row++, weights += taps->skip * (size_t)width)
-        for (int run = 0; run < taps->runs; run++) {
-            size_t at = (size_t)row * taps->row_step + (size_t)run * taps->run_step;
-            size_t end = at + taps->run;
-            for (; at + (size_t)(depth * lanes) <= end; at += (size_t)(depth * lanes))
-#pragma GCC unroll 16
-                for (int d = 0; d < depth; d++, weights += width)
-                    conv_tap(lanes, rows, pixels, sum + d * rows * pixels, from,
-                             at + (size_t)(d * lanes), weights);
-            for (; depth > 1 && at < end; at += (size_t)lanes, weights += width)
-                conv_tap(lanes, rows, pixels, sum, from, at, weights);
-        }
+    load_sums(rows, pixels, sum, pixel, maps);
+    const float *weights = maps->weights + taps->first * width;
+    for (int row = 0; row < taps->rows; row++, weights += taps->skip * width)
+        for (int run = 0; run < taps->runs; run++)
+            weights = conv_run_taps(lanes, rows, pixels, sum, from,
+                                    (size_t)row * taps->row_step + (size_t)run * taps->run_step,
+                                    taps->run, weights);
 #pragma GCC unroll 16
     for (int d = 1; d < depth; d++)
 #pragma GCC unroll 16
-        for (int s = 0; s < rows * pixels; s++)
-            sum[s] += sum[d * rows * pixels + s];
-    store_sums(lanes, rows, pixels, sum, pixel, maps);
+        for (int s = 0; s < sums; s++)
+            sum[s] += sum[d * sums + s];
+    store_sums(rows, pixels, sum, pixel, maps);
 }
 
 typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixel *,
