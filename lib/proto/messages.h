@@ -257,7 +257,7 @@
     F(U16, step, PROTO_PAXOS_LAST, "of the protocol (Paxos steps)")                                \
     F(U32, from, 0, "controller that sends")                                                       \
     F(U32, to, 0, "controller that is meant")                                                      \
-    F(U64, ballot, 0, "of the proposal that this is about")                                        \
+    F(U64, ballot, 0, "that this is about; of reject: the one that was promised instead")          \
     F(U64, accepted, 0, "ballot under which the sender's state was accepted")                      \
     F(U64, version, 0, "of the state")                                                             \
     F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")

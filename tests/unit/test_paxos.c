@@ -1,0 +1,478 @@
+// The controllers' register, as a whole cluster in one process: virtual time, a network
+// that loses, repeats, delays and reorders, members that crash at any point of a step and
+// start again from what they had kept. Everything follows from the seed of a schedule.
+//   PAXOS_SCHEDULES  how many schedules for each number of members (300)
+//   PAXOS_SEED       the first of them (1)
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../helper/heap.h"
+#include "../helper/tap.h"
+#include "consensus/paxos.h"
+
+enum {
+    STATE = 24,       // bytes of a state: its version, its value, the value it was made from
+    PACKET = 128,     // room for a message on the wire
+    PACKETS = 200,    // on their way
+    VERSIONS = 4096,  // that a schedule can commit
+    LEADERS = 4096,   // commits remembered with their ballots
+    EVENTS = 1500,    // of a schedule
+    HEARTBEAT = 5,    // milliseconds of virtual time
+    ELECTION = 20,    //
+    PATIENCE = 20000, // milliseconds after which a healed cluster must have agreed
+};
+
+struct packet {
+    uint32_t from, to;
+    size_t size;
+    uint8_t bytes[PACKET];
+};
+
+struct kept { // on a member's disk
+    bool any;
+    struct paxos_record record;
+    uint8_t bytes[STATE];
+};
+
+struct member {
+    struct paxos *paxos; // NULL: down
+    struct kept kept;
+    bool knows;
+    uint64_t version; // newest committed that it told of
+};
+
+struct ballot_commit {
+    uint64_t ballot, low, high; // versions that its leader committed
+};
+
+struct cluster {
+    uint64_t seed, now, values;
+    struct random random;
+    uint32_t members;
+    struct member member[PAXOS_MEMBERS_MAX];
+    bool cut[PAXOS_MEMBERS_MAX][PAXOS_MEMBERS_MAX];
+    struct packet packet[PACKETS];
+    size_t packets;
+    // How rough this schedule is, each in thousandths.
+    uint32_t loss, repeat, crash, cutting;
+    // What was committed, as anybody told.
+    uint64_t chosen[VERSIONS];
+    bool is_chosen[VERSIONS];
+    uint64_t newest, commits;
+    struct ballot_commit leader[LEADERS];
+    size_t leaders;
+    struct proto_room room;
+    char fault[256]; // the first one found
+};
+
+static void fault(struct cluster *c, const char *what, uint32_t member, uint64_t version) {
+    if (!*c->fault)
+        snprintf(c->fault, sizeof c->fault,
+                 "%" PRIu32 " members, seed %" PRIu64 ": %.120s (member %" PRIu32
+                 ", version %" PRIu64 ")",
+                 c->members, c->seed, what, member, version);
+}
+
+static bool happens(struct cluster *c, uint32_t thousandths) {
+    return random_below(&c->random, 1000) < thousandths;
+}
+
+// What must hold of every state that any member says is committed.
+static void check_committed(struct cluster *c, uint32_t i) {
+    struct paxos_state state;
+    uint64_t word[3] = {0};
+    struct member *member = &c->member[i];
+    if (!paxos_committed(member->paxos, &state)) {
+        fault(c, "nothing is committed", i, 0);
+        return;
+    }
+    memcpy(word, state.bytes, state.length);
+    if (state.version >= VERSIONS || state.version != word[0] || (state.version && !state.length)) {
+        fault(c, "the state is not the one of its version", i, state.version);
+        return;
+    }
+    if (c->is_chosen[state.version] && c->chosen[state.version] != word[1])
+        fault(c, "two states are committed as the same version", i, state.version);
+    if (state.version > 0 &&
+        !(c->is_chosen[state.version - 1] && c->chosen[state.version - 1] == word[2]))
+        fault(c, "a state was not made from the one before", i, state.version);
+    if (member->knows && state.version <= member->version)
+        fault(c, "a member went back, or told twice", i, state.version);
+    member->knows = true;
+    member->version = state.version;
+    c->is_chosen[state.version] = true;
+    c->chosen[state.version] = word[1];
+    c->newest = state.version > c->newest ? state.version : c->newest;
+    c->commits++;
+}
+
+// No leader commits less than a leader with a lower ballot did, at whatever time.
+static void check_leader(struct cluster *c, uint32_t i) {
+    uint64_t ballot = paxos_record(c->member[i].paxos).promised, version = c->member[i].version;
+    size_t at = 0;
+    while (at < c->leaders && c->leader[at].ballot != ballot)
+        at++;
+    if (at == LEADERS)
+        return;
+    if (at == c->leaders)
+        c->leader[c->leaders++] = (struct ballot_commit){ballot, version, version};
+    c->leader[at].high = version;
+    for (size_t k = 0; k < c->leaders; k++)
+        if ((c->leader[k].ballot < ballot && c->leader[k].high > version) ||
+            (c->leader[k].ballot > ballot && c->leader[k].low < version))
+            fault(c, "a leader forgot what another had committed", i, version);
+}
+
+static void keep_record(struct cluster *c, uint32_t i) {
+    struct kept *kept = &c->member[i].kept;
+    struct paxos_record record = paxos_record(c->member[i].paxos);
+    if (kept->any && record.promised < kept->record.promised)
+        fault(c, "a promise was taken back", i, record.state.version);
+    if (record.accepted > record.promised)
+        fault(c, "accepted without promise", i, record.state.version);
+    kept->any = true;
+    kept->record = record;
+    memcpy(kept->bytes, record.state.bytes, record.state.length);
+    kept->record.state.bytes = kept->bytes;
+}
+
+static void send_packet(struct cluster *c, const struct proto_paxos *message) {
+    struct error err = {0};
+    // The oldest ones are late for good when the network is full.
+    size_t at = c->packets < PACKETS ? c->packets++ : random_below(&c->random, PACKETS);
+    struct packet *packet = &c->packet[at];
+    if (proto_measure(PROTO_TYPE_PAXOS, message, &packet->size, &err) || packet->size > PACKET) {
+        fault(c, "a message cannot be sent", message->from, message->version);
+        c->packets--;
+        return;
+    }
+    packet->from = message->from;
+    packet->to = message->to;
+    proto_encode(PROTO_TYPE_PAXOS, message, packet->bytes);
+}
+
+static void crash(struct cluster *c, uint32_t i) {
+    paxos_close(c->member[i].paxos);
+    c->member[i].paxos = NULL;
+    c->member[i].knows = false;
+}
+
+static void start(struct cluster *c, uint32_t i) {
+    const struct paxos_config config = {
+        .id = i,
+        .members = c->members,
+        .seed = c->seed ^ c->now,
+        .heartbeat = HEARTBEAT,
+        .election = ELECTION,
+        .state_max = STATE,
+    };
+    struct kept *kept = &c->member[i].kept;
+    struct error err = {0};
+    if (paxos_open(&c->member[i].paxos, &config, kept->any ? &kept->record : NULL, c->now, &err))
+        fault(c, err.text, i, 0);
+}
+
+// Does what a step asks for, unless the member crashes in the middle of it.
+static void obey(struct cluster *c, uint32_t i, const struct paxos_output *out) {
+    bool crashes = happens(c, c->crash);
+    uint32_t point = random_below(&c->random, 4), sent = out->count;
+    if (crashes && point == 0) {
+        crash(c, i);
+        return;
+    }
+    if (out->persist)
+        keep_record(c, i);
+    if (crashes && sent > 0)
+        sent = point == 1 ? 0 : random_below(&c->random, sent + 1);
+    for (uint32_t k = 0; k < sent; k++)
+        send_packet(c, &out->messages[k]);
+    if (out->committed) {
+        check_committed(c, i);
+        if (paxos_standing(c->member[i].paxos) == PAXOS_LEADER)
+            check_leader(c, i);
+    }
+    if (crashes)
+        crash(c, i);
+}
+
+static void tick(struct cluster *c, uint32_t i) {
+    struct paxos_output out;
+    if (!c->member[i].paxos)
+        return;
+    paxos_tick(c->member[i].paxos, c->now, &out);
+    obey(c, i, &out);
+}
+
+static void deliver(struct cluster *c, size_t at, bool again) {
+    struct packet packet = c->packet[at];
+    struct proto_paxos message;
+    struct paxos_output out;
+    struct error err = {0};
+    if (!again)
+        c->packet[at] = c->packet[--c->packets];
+    if (!c->member[packet.to].paxos || c->cut[packet.from][packet.to])
+        return;
+    if (proto_decode(PROTO_TYPE_PAXOS, packet.bytes, packet.size, &message, &c->room, &err)) {
+        fault(c, err.text, packet.from, 0);
+        return;
+    }
+    paxos_receive(c->member[packet.to].paxos, &message, c->now, &out);
+    obey(c, packet.to, &out);
+}
+
+// The next version, made from what the member knows to be committed, if it can.
+static void propose(struct cluster *c, uint32_t i) {
+    struct paxos_output out;
+    struct paxos_state state;
+    if (!c->member[i].paxos || !paxos_ready(c->member[i].paxos) ||
+        !paxos_committed(c->member[i].paxos, &state) || state.version + 1 >= VERSIONS)
+        return;
+    uint64_t word[3] = {state.version + 1, ++c->values, 0};
+    if (state.version > 0)
+        memcpy(&word[2], state.bytes + 8, 8);
+    if (paxos_propose(c->member[i].paxos, word, STATE, c->now, &out, NULL))
+        fault(c, "a ready leader does not propose", i, state.version);
+    obey(c, i, &out);
+}
+
+static void rough_event(struct cluster *c) {
+    uint32_t i = random_below(&c->random, c->members), kind = random_below(&c->random, 100);
+    c->now += random_below(&c->random, 3);
+    if (kind < 60 && c->packets > 0) {
+        size_t at = random_below(&c->random, (uint32_t)c->packets);
+        if (happens(c, c->loss))
+            c->packet[at] = c->packet[--c->packets];
+        else
+            deliver(c, at, happens(c, c->repeat));
+    } else if (kind < 85) {
+        tick(c, i);
+    } else if (kind < 92) {
+        propose(c, i);
+    } else if (kind < 97) {
+        if (!c->member[i].paxos)
+            start(c, i);
+    } else {
+        uint32_t j = random_below(&c->random, c->members);
+        c->cut[i][j] = happens(c, c->cutting);
+    }
+}
+
+// Nothing is lost any more: a leader must come, and what it proposes reach everybody.
+static void heal(struct cluster *c) {
+    uint64_t end = c->now + PATIENCE, before = c->newest;
+    memset(c->cut, 0, sizeof c->cut);
+    c->loss = c->repeat = c->crash = 0;
+    for (uint32_t i = 0; i < c->members; i++)
+        if (!c->member[i].paxos)
+            start(c, i);
+    for (; c->now < end && !*c->fault; c->now++) {
+        uint32_t there = 0;
+        for (uint32_t i = 0; i < c->members; i++) {
+            tick(c, i);
+            if (c->newest == before)
+                propose(c, i);
+            there += c->member[i].knows && c->member[i].version > before;
+        }
+        if (there == c->members)
+            return;
+        for (size_t n = c->packets; n > 0; n--)
+            deliver(c, random_below(&c->random, (uint32_t)c->packets), false);
+    }
+    fault(c, "no agreement though nothing is lost", 0, c->newest);
+}
+
+static void run_schedule(struct cluster *c) {
+    c->random = random_stream(c->seed, c->members, 0);
+    // Some schedules are calm, some are rough in one way, some in all.
+    c->loss = random_below(&c->random, 2) * random_below(&c->random, 300);
+    c->repeat = random_below(&c->random, 2) * random_below(&c->random, 400);
+    c->crash = random_below(&c->random, 2) * random_below(&c->random, 60);
+    c->cutting = random_below(&c->random, 2) * random_below(&c->random, 600);
+    c->is_chosen[0] = true; // the empty state, before anybody proposed
+    for (uint32_t i = 0; i < c->members; i++)
+        start(c, i);
+    for (int event = 0; event < EVENTS && !*c->fault; event++)
+        rough_event(c);
+    heal(c);
+    for (uint32_t i = 0; i < c->members; i++)
+        crash(c, i);
+    proto_room_free(&c->room);
+}
+
+static uint64_t number_from(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void test_schedules(struct tap *tap, uint32_t members, struct cluster *c) {
+    uint64_t first = number_from("PAXOS_SEED", 1), count = number_from("PAXOS_SCHEDULES", 300);
+    uint64_t commits = 0, leaders = 0;
+    char name[80];
+    snprintf(name, sizeof name, "%" PRIu32 " members agree, whatever is lost and crashes", members);
+    TEST(tap, name, {
+        for (uint64_t seed = first; seed < first + count && !*c->fault; seed++) {
+            memset(c, 0, sizeof *c);
+            c->seed = seed;
+            c->members = members;
+            run_schedule(c);
+            commits += c->commits;
+            leaders += c->leaders;
+        }
+        if (*c->fault)
+            FAIL(tap, "%s", c->fault);
+        else
+            printf("# %" PRIu64 " schedules, %" PRIu64 " commits seen, %" PRIu64 " leaders\n",
+                   count, commits, leaders);
+        CHECK(tap, commits > 10 * count && leaders >= count);
+    });
+}
+
+// One member by hand.
+
+static const struct paxos_config alone = {
+    .id = 0, .members = 1, .heartbeat = 100, .election = 300, .state_max = 8};
+
+static void test_alone(struct tap *tap) {
+    struct paxos *paxos;
+    struct paxos_output out;
+    struct paxos_state state;
+    struct error err = {0};
+    TEST(tap, "one member alone leads at once, and commits what it proposes", {
+        CHECK_INT(tap, paxos_open(&paxos, &alone, NULL, 1000, &err), 0);
+        CHECK(tap, !paxos_ready(paxos) && !paxos_committed(paxos, &state));
+        paxos_tick(paxos, paxos_deadline(paxos), &out);
+        CHECK(tap, out.persist && out.committed && out.count == 0);
+        CHECK_INT(tap, paxos_leader(paxos), 0);
+        CHECK_INT(tap, paxos_propose(paxos, "one", 3, 1001, &out, &err), 0);
+        CHECK(tap, out.persist && out.committed && out.count == 0);
+        CHECK(tap, paxos_committed(paxos, &state) && state.version == 1 && state.length == 3);
+    });
+    TEST(tap, "a state that is too large is refused",
+         { CHECK_INT(tap, paxos_propose(paxos, "nine bytes", 9, 1002, &out, &err), STATUS_DATA); });
+    TEST(tap, "it starts again with what it had kept", {
+        struct paxos *again;
+        struct paxos_record record = paxos_record(paxos);
+        CHECK_INT(tap, paxos_open(&again, &alone, &record, 5000, &err), 0);
+        paxos_tick(again, 5000, &out);
+        CHECK(tap, paxos_committed(again, &state) && state.version == 1);
+        CHECK(tap, memcmp(state.bytes, "one", 3) == 0);
+        CHECK(tap, paxos_record(again).promised > record.promised);
+        paxos_close(again);
+    });
+    paxos_close(paxos);
+}
+
+// Five members by hand: carries all messages until none is left, but those to `deaf`.
+static void settle(struct paxos *member[5], struct paxos_output *out, uint32_t deaf, uint64_t now) {
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct paxos_output answer;
+        if (out->messages[i].to == deaf)
+            continue;
+        paxos_receive(member[out->messages[i].to], &out->messages[i], now, &answer);
+        settle(member, &answer, deaf, now);
+    }
+}
+
+static void test_deaf(struct tap *tap) {
+    struct paxos_config config = alone;
+    struct paxos *member[5] = {NULL};
+    struct paxos_output out;
+    uint64_t now = 1000;
+    config.members = 5;
+    for (config.id = 0; config.id < 5; config.id++)
+        CHECK_INT(tap, paxos_open(&member[config.id], &config, NULL, 0, NULL), 0);
+    TEST(tap, "a member that hears nobody does not unseat the leader", {
+        paxos_tick(member[0], now, &out);
+        settle(member, &out, 4, now);
+        CHECK(tap, paxos_ready(member[0]));
+        for (int round = 0; round < 5; round++) {
+            paxos_tick(member[4], paxos_deadline(member[4]), &out);
+            settle(member, &out, 4, now);
+        }
+        CHECK(tap, paxos_ready(member[0]));
+        CHECK_INT(tap, paxos_record(member[0]).promised, 0x100);
+        CHECK_INT(tap, paxos_leader(member[1]), 0);
+    });
+    TEST(tap, "when it hears again, the leader goes on under a higher ballot at once", {
+        now = paxos_deadline(member[0]);
+        paxos_tick(member[0], now, &out);
+        settle(member, &out, PROTO_NOBODY, now);
+        CHECK(tap, paxos_ready(member[0]));
+        CHECK(tap, paxos_record(member[0]).promised > 0x500);
+        for (int i = 0; i < 5; i++) {
+            CHECK_INT(tap, paxos_leader(member[i]), 0);
+            CHECK_INT(tap, paxos_record(member[i]).promised, paxos_record(member[0]).promised);
+        }
+    });
+    for (int i = 0; i < 5; i++)
+        paxos_close(member[i]);
+}
+
+static void test_refusals(struct tap *tap) {
+    struct paxos *paxos = NULL;
+    struct paxos_output out;
+    struct error err = {0};
+    TEST(tap, "configurations and records that make no sense are refused", {
+        struct paxos_config config = alone;
+        config.members = PAXOS_MEMBERS_MAX + 1;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_USAGE);
+        config = alone;
+        config.id = 1;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_USAGE);
+        struct paxos_record record = {.promised = 1, .state = {1, NULL, 9}};
+        CHECK_INT(tap, paxos_open(&paxos, &alone, &record, 0, &err), STATUS_DATA);
+        CHECK(tap, paxos == NULL);
+    });
+    TEST(tap, "what no member would send is ignored", {
+        struct paxos_config config = alone;
+        config.members = 3;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), 0);
+        const struct proto_paxos odd[] = {
+            {.step = PROTO_PAXOS_PREPARE, .from = 3, .to = 0, .ballot = 0x103},
+            {.step = PROTO_PAXOS_PREPARE, .from = 1, .to = 2, .ballot = 0x101},
+            {.step = PROTO_PAXOS_PREPARE, .from = 1, .to = 0, .ballot = 0x102},
+            {.step = PROTO_PAXOS_ACCEPT, .from = 0, .to = 0, .ballot = 0x100},
+            {.step = PROTO_PAXOS_LAST + 1, .from = 1, .to = 0, .ballot = 0x101},
+            {.step = PROTO_PAXOS_ACCEPT,
+             .from = 1,
+             .to = 0,
+             .ballot = 0x101,
+             .state = {(const uint8_t *)"nine bytes", 9}},
+        };
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            paxos_receive(paxos, &odd[i], 1, &out);
+            CHECK(tap, out.count == 0 && !out.persist && !out.committed);
+        }
+        CHECK_INT(tap, paxos_propose(paxos, "x", 1, 1, &out, &err), STATUS_UNAVAILABLE);
+        paxos_close(paxos);
+    });
+    TEST(tap, "out of memory is reported, and nothing leaks", {
+        long live = heap_live();
+        int status = STATUS_IO;
+        for (int n = 0; status && HEAP_FAILS; n++) {
+            heap_fail_after(n);
+            status = paxos_open(&paxos, &alone, NULL, 0, &err);
+            heap_fail_after(-1);
+            CHECK(tap, status == (n < 4 ? STATUS_IO : STATUS_OK));
+        }
+        if (HEAP_FAILS)
+            paxos_close(paxos);
+        CHECK_INT(tap, heap_live(), live);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+    if (!cluster)
+        abort();
+    // Those that are used first: a mutant (tests/helper/paxos_mutants) ends at its first fault.
+    static const uint32_t members[] = {3, 5, 7, 2, 4, 6, 1};
+    for (size_t i = 0; i < sizeof members / sizeof *members && !*cluster->fault; i++)
+        test_schedules(&tap, members[i], cluster);
+    test_alone(&tap);
+    test_deaf(&tap);
+    test_refusals(&tap);
+    free(cluster);
+    return tap_done(&tap);
+}
