@@ -29,6 +29,17 @@ int sample_path(struct sample *sample, const char *path, struct error *err) {
     return replace(&sample->path, path, err);
 }
 
+int sample_path_number(struct sample *sample, const char *name, uint64_t number,
+                       struct error *err) {
+    size_t room = strlen(name) + sizeof ": sample 18446744073709551615";
+    char *path = mem_resize(sample->path, room, 1);
+    if (!path)
+        return error_nomem(err);
+    sample->path = path;
+    snprintf(path, room, "%s: sample %llu", name, (unsigned long long)number);
+    return STATUS_OK;
+}
+
 int sample_reserve(struct sample *sample, size_t size, struct error *err) {
     if (size <= sample->encoded_capacity)
         return STATUS_OK;

@@ -51,6 +51,8 @@ struct sample {
 
 int sample_key(struct sample *sample, const char *key, struct error *err);
 int sample_path(struct sample *sample, const char *path, struct error *err);
+// "NAME: sample NUMBER"
+int sample_path_number(struct sample *sample, const char *name, uint64_t number, struct error *err);
 // A key that is a number, with zeros in front, so that keys sort as they come.
 int sample_key_number(struct sample *sample, uint64_t number, struct error *err);
 // Room for `size` encoded bytes; those that are there are kept.

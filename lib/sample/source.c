@@ -206,12 +206,7 @@ int source_key_of(struct sample *sample, const char *path, struct error *err) {
 
 int source_number(struct source *source, struct sample *sample, uint64_t number,
                   struct error *err) {
-    char *path = NULL;
-    if (asprintf(&path, "%s: sample %llu", stream_name(source->stream),
-                 (unsigned long long)number) < 0)
-        return error_nomem(err);
-    int status = sample_path(sample, path, err);
-    free(path);
+    int status = sample_path_number(sample, stream_name(source->stream), number, err);
     return status ? status : sample_key_number(sample, number, err);
 }
 
