@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "model/layer.h"
 #include "sample/sink.h"
 #include "train/model_ops.h"
 
 enum {
-    AHEAD_SAMPLES = 256, // made ahead of demand: mini-batches of 1 are handed over in bulk
+    AHEAD_SAMPLES = 256,    // made ahead of demand: mini-batches of 1 are handed over in bulk
+    AHEAD_BYTES = 16 << 20, // unless they are large
     AHEAD_MOST = 64,
 };
 
@@ -208,8 +210,10 @@ json_t *feed_describe(const char *path, const struct dataset *dataset) {
 
 // --- loaders --------------------------------------------------------------------------
 
-static int ahead(int batch, int threads) {
-    int most = AHEAD_SAMPLES / batch;
+static int ahead(struct shape shape, int batch, int threads) {
+    size_t fitting = AHEAD_BYTES / (shape_size(shape) * sizeof(float));
+    int samples = fitting < AHEAD_SAMPLES ? (int)fitting : AHEAD_SAMPLES;
+    int most = samples / batch;
     int batches = most > AHEAD_MOST ? AHEAD_MOST : most;
     return batches > threads + 2 ? batches : threads + 2;
 }
@@ -226,7 +230,7 @@ static struct loader_config config_of(const struct feed *feed, const struct sett
         .batch = batch,
         .seed = (uint64_t)settings->seed,
         .threads = (int)settings->loaders,
-        .ahead = ahead(batch, threads),
+        .ahead = ahead(shape, batch, threads),
     };
 }
 
