@@ -48,7 +48,7 @@ TEST_TOOLS += python3-torch        # an independent reference for every layer
 LINT_TOOLS = clang-format clang-tidy cppcheck shellcheck mandoc
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
-# fight with those of PyTorch: 2.4 times as fast at two threads and mini-batch 16.
+# fight with those of PyTorch.
 BENCH_TOOLS = python3-numpy python3-pil python3-opencv python3-torch libopenblas0-openmp
 
 CC = gcc

@@ -9,8 +9,8 @@ import turns
 import worker
 
 BATCHES = {'mnist': (1, 64), 'cifar10_full': (1, 64), 'alexnet': (1, 16), 'speech': (1, 64)}
-TABLE = turns.Table(('net', -14), ('batch', 5), ('ours', 10), ('PyTorch', 10), ('ratio', 7),
-                    ('target', 7), ('', -9))
+TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('ours', 10, '.1f'),
+                    ('PyTorch', 10, '.1f'), ('ratio', 7, '.2f'), ('target', 7, ''), ('', 9, '<'))
 
 
 def ours(net, batch):
@@ -42,8 +42,8 @@ def main():
             mine = ours(net, batch)
             yours = theirs(net, batch) if peer.version() else None
             ratio = yours and mine / yours
-            TABLE.row(net, batch, f'{mine / 1e6:.1f}', yours and f'{yours / 1e6:.1f}',
-                      ratio and f'{ratio:.2f}', 1, turns.verdict(ratio, 1, at_least=False))
+            TABLE.row(net, batch, mine / 1e6, yours and yours / 1e6, ratio, 1,
+                      turns.verdict(ratio, 1, at_least=False))
 
 
 if __name__ == '__main__':

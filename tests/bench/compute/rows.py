@@ -1,17 +1,12 @@
 """Rows of a table: ours and PyTorch's in turns on one thread, beside the peak."""
 import peer
+import targets
 import turns
 
-TABLE = turns.Table(('net', -14), ('batch', 5), ('ours', 10), ('PyTorch', 10), ('ratio', 7),
-                    ('(cpu)', 7), ('target', 7), ('', -9), ('GFLOP/s', 8), ('of peak', 8),
-                    ('target', 7), ('', -9))
-
-
-class Targets:
-    """The ratio wanted at each mini-batch, of best against best, and the share of the peak."""
-
-    def __init__(self, ratios=None, best=None, share=None):
-        self.ratios, self.best, self.share = ratios or {}, best, share
+TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('ours', 10, '.1f'),
+                    ('PyTorch', 10, '.1f'), ('ratio', 7, '.2f'), ('(cpu)', 7, '.2f'),
+                    ('target', 7, ''), ('', 9, '<'), ('GFLOP/s', 8, '.1f'),
+                    ('of peak', 8, '.1%'), ('target', 7, '.0%'), ('', 9, '<'))
 
 
 class Row:
@@ -29,10 +24,9 @@ class Row:
         rate, wall, busy = None, None, None
         if self.theirs:
             rate, (wall, busy) = self.theirs.rate(), turns.ratio(self.ours, self.theirs)
-        TABLE.row(self.net, label, f'{self.ours.rate():.1f}', rate and f'{rate:.1f}',
-                  wall and f'{wall:.2f}', busy and f'{busy:.2f}', target,
-                  turns.verdict(wall, target), f'{useful / 1e9:.1f}', f'{share:.1%}',
-                  share_target and f'{share_target:.0%}', turns.verdict(share, share_target))
+        TABLE.row(self.net, label, self.ours.rate(), rate, wall, busy, target,
+                  turns.verdict(wall, target), useful / 1e9, share, share_target,
+                  turns.verdict(share, share_target))
 
 
 def best(rows, choice):
@@ -45,23 +39,23 @@ def best(rows, choice):
                                           choice)
 
 
-def measure(mode, net, batches, targets, choice):
+def measure(mode, net, batches, wanted, choice):
     rows = []
     for batch in batches:
         rows.append(Row(mode, net, batch, batch, choice))
-        rows[-1].show(batch, targets.ratios.get(batch))
+        rows[-1].show(batch, wanted.ratios.get(batch))
     row = best(rows, choice)
-    row.show('best', targets.best, targets.share)
+    row.show('best', wanted.best, wanted.share)
     print(f'{"":15s} best: our mini-batch {row.batch}' +
           (f', PyTorch\'s {row.their_batch}' if row.theirs else ''), flush=True)
 
 
-def main(mode, about, batches, targets):
-    """`batches` and `targets` by net; a net of neither has the usual batches, no targets."""
+def main(mode, about, batches, wanted):
+    """`batches` and `wanted` by net; a net of neither has the usual batches, no targets."""
     choice = turns.options(about, 7)
     print(f'# {mode} on one thread: samples a second, {choice.rounds} turns of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLE.head()
-    for net in choice.nets or (['mnist'] if choice.quick else [*targets, 'odd']):
+    for net in choice.nets or (['mnist'] if choice.quick else [*wanted, 'odd']):
         measure(mode, net, (1, 16) if choice.quick else batches.get(net, (1, 4, 16, 64)),
-                targets.get(net, Targets()), choice)
+                wanted.get(net, targets.NONE), choice)

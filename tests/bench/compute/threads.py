@@ -2,35 +2,32 @@
 """Training on two threads: ours, sharing weights without locks, against PyTorch's
 two Hogwild processes and its two threads of one net, whichever is faster, and
 against ours on one thread; all in turns, with a probe of the machine in each."""
+import os
 import statistics
 
 import peer
+import targets
 import turns
 
-TARGETS = {  # the ratio at each mini-batch: those of one thread
-    'mnist': {1: 4, 4: 2.8, 16: 2, 64: 1.8},
-    'cifar10_full': {1: 2.7, 4: 1.8, 16: 1.6, 64: 1.55},
-    'alexnet': {1: 2, 4: 1.2, 16: 1.1, 64: 1.05},
-    'speech': {1: 3.5, 4: 2, 16: 1.5, 64: 1.15},
-}
-SCALING = 1.9
-TABLE = turns.Table(('net', -14), ('batch', 5), ('one', 9), ('two', 9), ('x one', 6),
-                    ('target', 6), ('', -9), ('Gconn/s', 8), ('Hogwild', 9), ('joined', 9),
-                    ('ratio', 7), ('(cpu)', 7), ('target', 6), ('', -9), ('line ns', -15))
+TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
+                    ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'), ('target', 6, ''), ('', 9, '<'),
+                    ('Gconn/s', 8, '.2f'), ('Hogwild', 9, '.1f'), ('joined', 9, '.1f'),
+                    ('ratio', 7, '.2f'), ('(cpu)', 7, '.2f'), ('target', 6, ''), ('', 9, '<'),
+                    ('line ns', 0, ''))
 
 
 def show(net, batch, one, two, peers, probe):
-    scaling, _ = turns.ratio(two, one)
+    scaling, alone = turns.ratio(two, one)
     connections = two.rate() * float(two.about[1])
-    target = TARGETS.get(net, {}).get(batch)
-    wall, busy = None, None
+    target = targets.TRAINING.get(net, targets.NONE).ratios.get(batch)
+    rates, wall, busy = (None, None), None, None
     if all(peers):
+        rates = [each.rate() for each in peers]
         wall, busy = turns.ratio(two, max(peers, key=turns.Turner.rate))
     trips = [1e9 / rate for rate in probe.rates]
-    TABLE.row(net, batch, f'{one.rate():.1f}', f'{two.rate():.1f}', f'{scaling:.2f}', SCALING,
-              turns.verdict(scaling, SCALING), f'{connections / 1e9:.2f}',
-              *(peer and f'{peer.rate():.1f}' for peer in peers), wall and f'{wall:.2f}',
-              busy and f'{busy:.2f}', target, turns.verdict(wall, target),
+    TABLE.row(net, batch, one.rate(), two.rate(), scaling, alone, targets.SCALING,
+              turns.verdict(scaling, targets.SCALING), connections / 1e9, *rates, wall, busy,
+              target, turns.verdict(wall, target),
               f'{statistics.median(trips):.0f} ({min(trips):.0f}..{max(trips):.0f})')
 
 
@@ -44,10 +41,13 @@ def measure(net, batch, choice):
 
 def main():
     choice = turns.options(__doc__, 10)
+    if len(os.sched_getaffinity(0)) < 2:
+        print('skip: two threads need two processors')
+        return
     print(f'# training on two threads: samples a second, {choice.rounds} turns of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLE.head()
-    for net in choice.nets or (['mnist'] if choice.quick else [*TARGETS, 'odd']):
+    for net in choice.nets or (['mnist'] if choice.quick else [*targets.TRAINING, 'odd']):
         for batch in (16,) if choice.quick else (1, 4, 16, 64):
             measure(net, batch, choice)
 

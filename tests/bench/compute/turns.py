@@ -87,20 +87,25 @@ def verdict(value, target, at_least=True):
 
 
 class Table:
-    """Columns of (title, width); below 0: set to the left. None is shown as '-'."""
+    """Columns of (title, width, format); left when the format begins with '<'. A value
+    that is None is shown as '-', or as nothing below no title."""
 
     def __init__(self, *columns):
         self.columns = columns
 
     def row(self, *cells):
-        text = ''
-        for cell, (title, width) in zip(cells, self.columns):
-            shown = str(cell) if cell is not None else '-' if title else ''
-            text += ' ' + (f'{shown:<{-width}}' if width < 0 else f'{shown:>{width}}')
-        print(text[1:].rstrip(), flush=True)
+        shown = ((f'{cell:{form}}' if cell is not None else '-' if title else '', width, form)
+                 for cell, (title, width, form) in zip(cells, self.columns))
+        self.show(shown)
 
     def head(self):
-        self.row(*(title for title, _ in self.columns))
+        self.show(self.columns)
+
+    @staticmethod
+    def show(cells):
+        text = ' '.join(f'{text:{"<" if form[:1] == "<" else ">"}{width}}'
+                        for text, width, form in cells)
+        print(text.rstrip(), flush=True)
 
 
 def options(about, rounds):
