@@ -110,8 +110,8 @@ static void test_pools(struct family *f, int lanes) {
     static const int maps[] = {1, 3, 10, 16, 20, 33};
     static const int shapes[][5] = {
         // h, w, kernel, stride, pad
-        {1, 1, 1, 1, 0}, {28, 14, 2, 2, 0}, {9, 12, 3, 2, 0}, {7, 7, 3, 1, 1},
-        {8, 8, 3, 2, 1}, {11, 6, 5, 3, 2},  {6, 7, 2, 3, 0},  {5, 4, 4, 1, 3},
+        {1, 1, 1, 1, 0},  {28, 14, 2, 2, 0}, {9, 12, 3, 2, 0}, {7, 7, 3, 1, 1},  {8, 8, 3, 2, 1},
+        {11, 6, 5, 3, 2}, {6, 7, 2, 3, 0},   {5, 4, 4, 1, 3},  {7, 10, 3, 3, 0}, {9, 7, 2, 2, 0},
     };
     for (size_t c = 0; c < sizeof maps / sizeof *maps; c++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
