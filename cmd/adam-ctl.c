@@ -1,4 +1,5 @@
 // adam-ctl: looks at models and runs. One function a subcommand.
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 #include "core/cpu.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "measure/selftest.h"
 #include "measure/timing.h"
+#include "model/choice.h"
 #include "model/model.h"
 #include "model/table.h"
 #include "report/curves.h"
@@ -24,7 +27,7 @@ struct options {
     int64_t batch, threads, readers;
     const char *output, *x, *data, *labels, *from;
     double seconds;
-    bool json, predict;
+    bool json, predict, kernels;
 };
 
 static const char *const x_choices[] = {"both", "epoch", "time", NULL};
@@ -53,19 +56,53 @@ static int print_json(json_t *value, struct error *err) {
     return status;
 }
 
-static int run_check(const struct options *options, char **operands, int count, struct error *err) {
-    struct model *model;
-    (void)count;
-    int status = model_read(&model, operands[0], options->set.items, options->set.count, err);
-    if (status != STATUS_OK)
-        return status;
+static int show_model(const struct options *options, const struct model *model, struct error *err) {
     int batch = (int)options->batch, threads = (int)options->threads;
     struct ops *ops; // they must exist
-    status = model_ops_open(&ops, model, err);
+    int status = model_ops_open(&ops, model, err);
     if (status == STATUS_OK)
         status = options->json ? print_json(table_json(model, batch, threads), err)
                                : print_text(table_text(model, batch, threads), err);
     ops_free(ops);
+    return status;
+}
+
+// Either of them; with --json one object of both.
+static int show_kernels(const struct options *options, const struct model *model,
+                        struct error *err) {
+    const struct kernels *kernels = kernels_best();
+    int batch = (int)options->batch;
+    const struct kernels *families[SELFTEST_FAMILIES];
+    struct selftest test;
+    int status = selftest_run(&test, families, selftest_families(families), err);
+    if (status != STATUS_OK)
+        return status;
+    if (options->json)
+        status = print_json(json_pack("{s:s, s:o, s:o*}", "kernels", kernels->name, "selftest",
+                                      selftest_json(&test), "choice",
+                                      model ? choice_json(model, kernels, batch) : NULL),
+                            err);
+    else {
+        printf("kernels: %s\n", kernels->name);
+        status = model ? print_text(choice_text(model, kernels, batch), err) : STATUS_OK;
+        if (status == STATUS_OK)
+            status = print_text(selftest_text(&test), err);
+    }
+    if (status == STATUS_OK && !test.good)
+        status = error_set(err, STATUS_SKIPPED, "the kernels of this machine are wrong");
+    return status;
+}
+
+static int run_check(const struct options *options, char **operands, int count, struct error *err) {
+    struct model *model = NULL;
+    int status = STATUS_OK;
+    if (count > 0)
+        status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+    else if (!options->kernels)
+        status = error_set(err, STATUS_USAGE, PROGRAM " check: needs one FILE, or --kernels");
+    if (status == STATUS_OK)
+        status =
+            options->kernels ? show_kernels(options, model, err) : show_model(options, model, err);
     model_free(model);
     return status;
 }
@@ -218,6 +255,7 @@ static int run(int argc, char **argv, struct options *options, struct error *err
         LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
         INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch of a thread"),
         INT('t', "threads", "N", &options->threads, 1, 4096, "1", "threads that train"),
+        FLAG(0, "kernels", &options->kernels, "test the kernels; show which ones a model gets"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
     const struct option_row time_rows[] = {
@@ -241,7 +279,8 @@ static int run(int argc, char **argv, struct options *options, struct error *err
     };
     const struct command commands[] = {
         {.name = PROGRAM " check",
-         .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-t N] [--json] FILE",
+         .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-t N] [--json] FILE\n"
+                     "--kernels [--set LAYER.KEY=VALUE] [-b N] [--json] [FILE]",
          .about = "check a model file, and show shapes, parameters, connections and memory",
          .rows = check_rows,
          .row_count = sizeof check_rows / sizeof *check_rows,
@@ -267,8 +306,8 @@ static int run(int argc, char **argv, struct options *options, struct error *err
     };
     static const struct {
         run_function *run;
-        bool several; // operands
-    } runs[] = {{run_check, false}, {run_time, false}, {run_plot, true}, {run_report, false}};
+        int least, most; // operands
+    } runs[] = {{run_check, 0, 1}, {run_time, 1, 1}, {run_plot, 1, INT_MAX}, {run_report, 1, 1}};
     const struct command program = {
         .name = PROGRAM, .synopsis = "SUBCOMMAND ...", .about = "look at models and runs"};
     size_t count = sizeof commands / sizeof *commands;
@@ -283,7 +322,7 @@ static int run(int argc, char **argv, struct options *options, struct error *err
         break;
     }
     size_t which = (size_t)(chosen - commands);
-    if (operand >= argc || (operand < argc - 1 && !runs[which].several))
+    if (argc - operand < runs[which].least || argc - operand > runs[which].most)
         return error_set(err, STATUS_USAGE, "%s: needs one %s; try '%s --help'", chosen->name,
                          chosen->operand, chosen->name);
     return runs[which].run(options, argv + operand, argc - operand, err);

@@ -32,7 +32,7 @@ _adam_ctl() {
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report'; fi; ;;
-    check:-*) offer -W '--set --batch -b --threads -t --json --help -h --version -V' ;;
+    check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds -s --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;

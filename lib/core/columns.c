@@ -28,8 +28,9 @@ static void measure(const struct columns *table, int *widths) {
 
 static void put(const struct columns *table, const int *widths, int c, const char *text,
                 struct grow *to) {
-    grow_format(to, "%*s%s", table->column[c].number ? widths[c] : -widths[c], text,
-                c == table->count - 1 ? "\n" : "  ");
+    bool last = c == table->count - 1, number = table->column[c].number;
+    int width = number ? widths[c] : last ? 0 : -widths[c]; // no blanks at the end of a line
+    grow_format(to, "%*s%s", width, text, last ? "\n" : "  ");
 }
 
 void columns_put(struct columns *table, struct grow *to) {

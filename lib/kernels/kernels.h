@@ -169,6 +169,9 @@ struct kernels {
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
                        const struct update *update);
 
+    // The way that dense layers of n samples take, for people: "stream", "product".
+    const char *(*dense_way)(int n);
+
     // Plain samples to blocks and back. c x pixels each.
     void (*block)(float *blocks, const float *samples, int n, int c, int pixels, int lanes);
     void (*unblock)(float *samples, const float *blocks, int n, int c, int pixels, int lanes);

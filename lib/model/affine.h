@@ -8,5 +8,6 @@
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
+const char *affine_way(const struct pass *pass, enum conv_pass part);
 
 #endif

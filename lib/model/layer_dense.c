@@ -34,4 +34,5 @@ const struct layer_type layer_dense = {
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
+    .way = affine_way,
 };

@@ -30,6 +30,7 @@ const struct layer_type layer_softmax = {
     .shape = affine_shape,
     .forward = forward_softmax,
     .backward = affine_backward,
+    .way = affine_way,
 };
 
 const struct layer_type layer_logistic = {
@@ -43,4 +44,5 @@ const struct layer_type layer_logistic = {
     .shape = affine_shape,
     .forward = forward_logistic,
     .backward = affine_backward,
+    .way = affine_way,
 };

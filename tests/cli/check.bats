@@ -32,10 +32,14 @@ load ../helper/common
 }
 
 @test "memory grows with the mini-batch, and only that of the context" {
-    adam-ctl check --json -b 1 "$ROOT/examples/cifar10_full.net" >one
-    adam-ctl check --json -b 64 "$ROOT/examples/cifar10_full.net" >many
-    jq -es '.[0].context_bytes * 10 < .[1].context_bytes and
-        .[0].update_bytes == .[1].update_bytes and .[0].weight_bytes == .[1].weight_bytes' one many
+    local batch
+    for batch in 16 32 64; do
+        adam-ctl check --json -b $batch "$ROOT/examples/cifar10_full.net"
+    done >sizes
+    # Behind a constant (scratch), as the samples do.
+    jq -es 'map(.context_bytes) as [$a, $b, $c] | ($c - $b) / ($b - $a) | . > 1.99 and . < 2.01' sizes
+    jq -es 'map(.update_bytes) | unique | length == 1' sizes
+    jq -es 'map(.weight_bytes) | unique | length == 1' sizes
 }
 
 @test "every example is a sound model" {
@@ -108,6 +112,39 @@ END
 @test "a full disk behind stdout is status 74" {
     run_status 74 bash -c "adam-ctl check '$ROOT/examples/mnist.net' >/dev/full"
     run_status 74 bash -c "adam-ctl check --json '$ROOT/examples/mnist.net' >/dev/full"
+}
+
+@test "--kernels tests the kernels of every family, with or without a model" {
+    run_ok adam-ctl check --kernels
+    [ "${lines[0]}" = "kernels: $(adam-ctl --version | sed -n 's/^.*kernels: *//p')" ] ||
+        [[ "${lines[0]}" = "kernels: "* ]]
+    [[ "$output" = *"self-test "* ]]
+    [[ "${lines[-1]}" = "difference from plain C, relative to the largest value: nowhere above 1e-04" ]]
+    local cpu
+    for cpu in ref avx2; do
+        ADAM_CPU=$cpu run_ok adam-ctl check --kernels --json
+        jq -e '.selftest.good and (.selftest.layers | length) > 10 and
+            all(.selftest.layers[].differences[]; . <= 1e-4)' <<<"$output"
+    done
+    run_status 2 adam-ctl check
+    [ "$stderr" = "adam-ctl: error: adam-ctl check: needs one FILE, or --kernels" ]
+}
+
+@test "--kernels shows the layout that costs least, and the ways in it" {
+    run_ok adam-ctl check --kernels "$ROOT/examples/mnist.net" --batch 16
+    grep -E '^c2 +conv +20x14x14 +[0-9.]+ ' <<<"$output"
+    grep -E '^d1 +dense +400 +- ' <<<"$output"
+    grep -E '^total ' <<<"$output"
+    adam-ctl check --kernels "$ROOT/examples/mnist.net" --batch 16 --json >choice
+    # The chosen layout has the least total, which is the sum over the convolutions.
+    jq -e '.choice as $c | $c.costs[$c.lanes | tostring] == ($c.costs | map(.) | min) and
+        ($c.layers | map(.costs["0"] // 0) | add) - $c.costs["0"] < 1e-3 and
+        ($c.layers | map(.name)) == ["c1", "c2", "d1", "d2", "softmax1"] and
+        all($c.layers[]; .ways | length == 3)' choice
+    # It is what training takes.
+    adam-ctl time "$ROOT/examples/mnist.net" --batch 16 -s 0 --json >time
+    jq -es '.[0].choice.layers[1] as $c | .[1].layers[3] |
+        .lanes == $c.lanes and .ways == $c.ways' choice time
 }
 
 # The keys of adam-model(5): "TYPE KEY LINE", LINE being that of its .It.

@@ -36,7 +36,7 @@ static void test_run(struct tap *tap) {
         CHECK_NEAR(tap, t.layers[1].bytes, 18 * 4 * 2, 0);
         CHECK_NEAR(tap, t.layers[3].bytes, 24 * 4 * 3, 0);
         CHECK(tap, t.layers[1].ways[CONV_FORWARD] && t.layers[1].ways[CONV_BACK_WEIGHTS]);
-        CHECK(tap, !t.layers[1].ways[CONV_BACK_INPUT] && !t.layers[3].ways[CONV_FORWARD]);
+        CHECK(tap, !t.layers[1].ways[CONV_BACK_INPUT] && !t.layers[2].ways[CONV_FORWARD]);
         timing_free(&t);
         model_free(model);
     });

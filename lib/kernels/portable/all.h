@@ -49,6 +49,7 @@ const struct kernels FAMILY_TABLE = {
     .dense_back_input = FAMILY_DENSE(_back_input),
     .dense_back_weights = FAMILY_DENSE(_back_weights),
     .dense_step = FAMILY_DENSE(_step),
+    .dense_way = FAMILY_DENSE(_way),
     .multiply = multiply,
     .axpy = axpy,
     .sum_squares = sum_squares,

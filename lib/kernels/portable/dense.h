@@ -42,4 +42,8 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
                                       .update = u});
 }
 
+static const char *dense_way(int n) {
+    return n <= STREAM_MOST ? "stream" : dense_products_way(n);
+}
+
 #endif

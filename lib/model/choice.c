@@ -1,0 +1,173 @@
+#include "model/choice.h"
+
+#include <stdio.h>
+
+#include "core/columns.h"
+#include "model/keys.h"
+#include "model/layout.h"
+#include "model/pass.h"
+#include "model/script.h"
+
+enum { CANDIDATES = 6 }; // plain samples, and blocks of 1, 2, 4, 8 and 16
+
+static int candidate_lanes(int candidate) {
+    return candidate == 0 ? 0 : 1 << (candidate - 1);
+}
+
+// Whether a pass of n samples may take these blocks at all.
+static bool possible(const struct kernels *kernels, int n, int lanes) {
+    return lanes == 0 || (lanes <= kernels->lanes && lanes < 2 * n);
+}
+
+static bool multiplies(const struct layer *layer) {
+    return layer->useful > 0;
+}
+
+static bool convolves(const struct layer *layer) {
+    return layer->type->layout == LAYOUT_BLOCKS;
+}
+
+// What each layout is expected to cost, for one sample; below 0: it is not possible,
+// or makes no difference to this layer.
+static void cost(const struct layer *layer, const struct kernels *kernels, int batch,
+                 double costs[CANDIDATES]) {
+    for (int i = 0; i < CANDIDATES; i++) {
+        costs[i] = -1;
+        if (!convolves(layer) || !possible(kernels, batch, candidate_lanes(i)))
+            continue;
+        struct convolution conv = layer_convolution(layer);
+        costs[i] = conv_cost(kernels, &conv, batch, candidate_lanes(i)) / batch;
+    }
+}
+
+// The names of the ways of the three passes.
+static void ways(const struct layer *layer, const struct kernels *kernels, int batch, int lanes,
+                 const char *names[3]) {
+    struct pass pass = {
+        .layer = layer, .kernels = kernels, .n = batch, .lanes = convolves(layer) ? lanes : 0};
+    for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
+        names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
+}
+
+// --- text -----------------------------------------------------------------------------
+
+static const struct column columns[] = {
+    {"layer", false},   {"type", false},   {"output", false},  {"plain", true}, {"1", true},
+    {"2", true},        {"4", true},       {"8", true},        {"16", true},    {"layout", false},
+    {"forward", false}, {"errors", false}, {"weights", false},
+};
+
+static void cost_cells(struct columns *table, const double costs[CANDIDATES]) {
+    for (int i = 0; i < CANDIDATES; i++)
+        if (costs[i] < 0)
+            columns_cell(table, "-");
+        else
+            columns_cell(table, "%.1f", costs[i] / 1000);
+}
+
+static void layout_cell(struct columns *table, int lanes) {
+    if (lanes)
+        columns_cell(table, "blocks of %d", lanes);
+    else
+        columns_cell(table, "plain");
+}
+
+static void row(struct columns *table, const struct layer *layer, const struct kernels *kernels,
+                int batch, int lanes) {
+    double costs[CANDIDATES];
+    char shape[SHAPE_TEXT];
+    const char *names[3];
+    cost(layer, kernels, batch, costs);
+    ways(layer, kernels, batch, lanes, names);
+    shape_text(shape, layer->out);
+    columns_cell(table, "%s", layer->name);
+    columns_cell(table, "%s", layer->type->name);
+    columns_cell(table, "%s", shape);
+    cost_cells(table, costs);
+    layout_cell(table, convolves(layer) ? lanes : 0);
+    for (int p = 0; p < 3; p++)
+        columns_cell(table, "%s", names[p]);
+}
+
+static void total(const struct model *model, const struct kernels *kernels, int batch,
+                  double sums[CANDIDATES]) {
+    for (int i = 0; i < CANDIDATES; i++)
+        sums[i] = possible(kernels, batch, candidate_lanes(i)) ? 0 : -1;
+    for (int i = 0; i < model->layer_count; i++) {
+        double costs[CANDIDATES];
+        cost(&model->layers[i], kernels, batch, costs);
+        for (int c = 0; c < CANDIDATES; c++)
+            sums[c] += costs[c] > 0 ? costs[c] : 0;
+    }
+}
+
+static void total_row(struct columns *table, const struct model *model,
+                      const struct kernels *kernels, int batch, int lanes) {
+    double sums[CANDIDATES];
+    total(model, kernels, batch, sums);
+    columns_cell(table, "total");
+    columns_cell(table, "%s", "");
+    columns_cell(table, "%s", "");
+    cost_cells(table, sums);
+    layout_cell(table, lanes);
+    for (int p = 0; p < 3; p++)
+        columns_cell(table, "%s", "");
+}
+
+char *choice_text(const struct model *model, const struct kernels *kernels, int batch) {
+    struct grow to = {0};
+    struct columns table = {.column = columns, .count = sizeof columns / sizeof *columns};
+    int lanes = layout_lanes(model, kernels, batch);
+    grow_format(
+        &to,
+        "expected cost of the convolutions at mini-batch %d, as plain samples and in blocks "
+        "of 1 to 16,\nin thousand vector multiply-adds a sample; the net takes the layout "
+        "whose total is least\n",
+        batch);
+    for (int i = 0; i < model->layer_count; i++)
+        if (multiplies(&model->layers[i]))
+            row(&table, &model->layers[i], kernels, batch, lanes);
+    total_row(&table, model, kernels, batch, lanes);
+    columns_put(&table, &to);
+    return grow_take(&to);
+}
+
+// --- JSON -----------------------------------------------------------------------------
+
+static json_t *costs_json(const double costs[CANDIDATES]) {
+    json_t *object = json_object();
+    for (int i = 0; i < CANDIDATES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", candidate_lanes(i));
+        if (costs[i] >= 0)
+            json_object_set_new(object, name, json_real(costs[i]));
+    }
+    return object;
+}
+
+static json_t *layer_json(const struct layer *layer, const struct kernels *kernels, int batch,
+                          int lanes) {
+    double costs[CANDIDATES];
+    const char *names[3];
+    cost(layer, kernels, batch, costs);
+    ways(layer, kernels, batch, lanes, names);
+    return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:o}", "name", layer->name, "type",
+                     layer->type->name, "lanes", convolves(layer) ? lanes : 0, "ways", names[0],
+                     names[1], names[2], "costs", costs_json(costs));
+}
+
+json_t *choice_json(const struct model *model, const struct kernels *kernels, int batch) {
+    json_t *layers = json_array();
+    int lanes = layout_lanes(model, kernels, batch);
+    double sums[CANDIDATES];
+    total(model, kernels, batch, sums);
+    for (int i = 0; i < model->layer_count; i++)
+        if (multiplies(&model->layers[i]) &&
+            json_array_append_new(layers, layer_json(&model->layers[i], kernels, batch, lanes)) <
+                0) {
+            json_decref(layers);
+            return NULL;
+        }
+    return json_pack("{s:s, s:i, s:i, s:o, s:o}", "model", model->name, "batch", batch, "lanes",
+                     lanes, "costs", costs_json(sums), "layers", layers);
+}
