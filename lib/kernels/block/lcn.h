@@ -24,28 +24,32 @@ static int run_part(size_t length, size_t i) {
     return length - i < LANES ? (int)(length - i) : LANES;
 }
 
+// v, and what lies `s` lanes further on, round and round.
+__attribute__((always_inline)) static inline vector add_rotated(vector v, int s) {
+    places at;
+#pragma GCC unroll 16
+    for (int l = 0; l < LANES; l++)
+        at[l] = (l + s) % LANES;
+    return v + shuffle(v, v, at);
+}
+
 // One pixel of a plane, repeated over a vector: for all maps that lie in it.
 __attribute__((always_inline)) static inline vector plane_repeat(const float *from, int lanes) {
-    if (lanes == LANES)
-        return *(const vector *)from;
-    vector v = {0};
-    for (int l = 0; l < LANES; l++)
-        v[l] = from[l & (lanes - 1)];
+    vector v = load_part(from, lanes);
+#pragma GCC unroll 4
+    for (int s = 1; s < LANES; s *= 2)
+        if (s >= lanes)
+            v = add_rotated(v, s);
     return v;
 }
 
 // The other way: the sums over the maps that lie in a vector.
 __attribute__((always_inline)) static inline void plane_fold(float *to, vector v, int lanes) {
-    if (lanes == LANES) {
-        *(vector *)to = v;
-        return;
-    }
-    for (int l = 0; l < lanes; l++) {
-        float sum = 0;
-        for (int i = l; i < LANES; i += lanes)
-            sum += v[i];
-        to[l] = sum;
-    }
+#pragma GCC unroll 4
+    for (int s = LANES / 2; s > 0; s /= 2)
+        if (s >= lanes)
+            v = add_rotated(v, s);
+    store_part(to, v, lanes);
 }
 
 // One pixel: the mean over maps of x.

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/portable/bias.h"
+
 // e^x to about 2 units in the last place, without branches so that it
 // vectorises (libm's is a call a value): x = n ln2 + r, |r| <= ln2/2, a
 // polynomial of degree 6 in r (its Taylor series, error < 1e-8 there), and n
@@ -69,16 +71,28 @@ static void tanh_back(float *dy, const float *y, size_t n) {
         dy[i] *= 1.0f - y[i] * y[i];
 }
 
+// The largest of n numbers, in 16 lanes, so that it vectorises.
+static float row_most(const float *x, int n) {
+    float lanes[16], most = x[0];
+    int i = 0;
+    for (int l = 0; l < 16; l++)
+        lanes[l] = x[0];
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++)
+            lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    for (int l = 0; l < 16; l++)
+        most = lanes[l] > most ? lanes[l] : most;
+    return most;
+}
+
 static void softmax(float *y, int n, int m) {
     for (int i = 0; i < n; i++, y += m) {
-        float most = y[0], sum = 0;
-        for (int j = 1; j < m; j++)
-            most = y[j] > most ? y[j] : most;
+        float most = row_most(y, m);
         for (int j = 0; j < m; j++)
             y[j] = exponential(y[j] - most);
-        for (int j = 0; j < m; j++)
-            sum += y[j];
-        float share = 1.0f / sum;
+        float share = 1.0f / row_sum(y, m);
         for (int j = 0; j < m; j++)
             y[j] *= share;
     }
