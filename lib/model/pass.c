@@ -15,17 +15,27 @@ size_t pass_mask_size(const struct layer *layer, int n, bool train) {
     return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
 }
 
+enum { WORDS = 256 }; // random words made at once
+
 // Inverted dropout: what stays is scaled up, so that evaluation changes nothing.
+static void draw_sample(float *mask, size_t size, float keep, struct random random) {
+    uint32_t words[WORDS];
+    float factor = 1.0f / keep;
+    for (size_t i = 0; i < size; i += WORDS) {
+        size_t count = size - i < WORDS ? size - i : WORDS;
+        random_words(&random, words, count);
+        for (size_t j = 0; j < count; j++) // as random_unit makes numbers of words
+            mask[i + j] = (float)(int32_t)(words[j] >> 8) * 0x1p-24f < keep ? factor : 0.0f;
+    }
+}
+
 // The numbers depend on the sample and the layer, not on the thread or the batch.
 static void draw_samples(const struct pass *pass, float *mask) {
     const struct layer *layer = pass->layer;
     size_t size = shape_size(layer->out);
-    float keep = 1.0f - layer->dropout, factor = 1.0f / keep;
-    for (int i = 0; i < pass->n; i++) {
-        struct random random = random_stream(pass->seed, pass->draw[i], (uint64_t)layer->index + 1);
-        for (size_t j = 0; j < size; j++)
-            *mask++ = random_unit(&random) < keep ? factor : 0.0f;
-    }
+    for (int i = 0; i < pass->n; i++, mask += size)
+        draw_sample(mask, size, 1.0f - layer->dropout,
+                    random_stream(pass->seed, pass->draw[i], (uint64_t)layer->index + 1));
 }
 
 static void draw_mask(const struct pass *pass, float *mask) {
