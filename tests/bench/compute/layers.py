@@ -15,11 +15,11 @@ def main():
         path = turns.NETS.get(net, net)
         text = subprocess.run([f'{turns.BUILD}/adam-ctl', 'time', '--batch', str(BATCH),
                                '--seconds', str(choice.seconds), path], cwd=turns.ROOT,
-                              check=True, stdout=subprocess.PIPE, text=True).stdout
+                              check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip()
         share = float(re.search(r'without multiplications: ([0-9.]+)%', text)[1]) / 100
         print(f'# {path}')
-        print(text + f'at most {LIMIT:.0%} wanted: '
-              f'{turns.verdict(share, LIMIT, at_least=False)}\n', flush=True)
+        print(text + f'\nat most {LIMIT:.0%} wanted: '
+              f'{turns.verdict(share, LIMIT, at_least=False)}', flush=True)
 
 
 if __name__ == '__main__':

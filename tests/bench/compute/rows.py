@@ -56,6 +56,7 @@ def main(mode, about, batches, wanted):
     print(f'# {mode} on one thread: samples a second, {choice.rounds} turns of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLE.head()
-    for net in choice.nets or (['mnist'] if choice.quick else [*wanted, 'odd']):
-        measure(mode, net, (1, 16) if choice.quick else batches.get(net, (1, 4, 16, 64)),
-                wanted.get(net, targets.NONE), choice)
+    with turns.watched():
+        for net in choice.nets or (['mnist'] if choice.quick else [*wanted, 'odd']):
+            measure(mode, net, (1, 16) if choice.quick else batches.get(net, (1, 4, 16, 64)),
+                    wanted.get(net, targets.NONE), choice)

@@ -47,9 +47,10 @@ def main():
     print(f'# training on two threads: samples a second, {choice.rounds} turns of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLE.head()
-    for net in choice.nets or (['mnist'] if choice.quick else [*targets.TRAINING, 'odd']):
-        for batch in (16,) if choice.quick else (1, 4, 16, 64):
-            measure(net, batch, choice)
+    with turns.watched():
+        for net in choice.nets or (['mnist'] if choice.quick else [*targets.TRAINING, 'odd']):
+            for batch in (16,) if choice.quick else (1, 4, 16, 64):
+                measure(net, batch, choice)
 
 
 if __name__ == '__main__':

@@ -1,9 +1,11 @@
 """Programs that take turns (../turns.h), and what all tables here have in common."""
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, '../../..'))
@@ -106,6 +108,23 @@ class Table:
         text = ' '.join(f'{text:{"<" if form[:1] == "<" else ">"}{width}}'
                         for text, width, form in cells)
         print(text.rstrip(), flush=True)
+
+
+def foreign_seconds():
+    """Processor time of all but this process and those that it has waited for."""
+    with open('/proc/stat', encoding='ascii') as file:
+        user, nice, system, _, _, irq, softirq, *_ = map(int, file.readline().split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf('SC_CLK_TCK') - sum(os.times()[:4])
+
+
+@contextlib.contextmanager
+def watched():
+    """Says at the end how busy the machine was with other things."""
+    begin, before = time.monotonic(), foreign_seconds()
+    yield
+    share = max(0, foreign_seconds() - before) / (time.monotonic() - begin)
+    print(f'# other programs took {share:.0%} of a core meanwhile'
+          f'{": repeat it when they do not" if share > 0.1 else ""}', flush=True)
 
 
 def options(about, rounds):
