@@ -7,6 +7,7 @@
 #define FAMILY_NAME "AVX2"
 #define FAMILY_LANES 8
 #define FAMILY_ROWS 6 // 12 sums, 2 vectors of B and one broadcast of the 16 registers
+#define FAMILY_TILE 4 // x 3 sums, 3 vectors and one broadcast
 #define FAMILY_GEMM gemm
 #define FAMILY_CONV(pass) conv_direct##pass
 #define FAMILY_DENSE(pass) dense##pass

@@ -5,10 +5,13 @@
 
 #include "kernels/portable/dense_products.h"
 #include "kernels/portable/dense_stream.h"
+#include "kernels/portable/dense_tiles.h"
+
+enum { STREAM_STEP_MOST = 4, STREAM_DOT_MOST = 16 };
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
                   int units, int inputs) {
-    (n <= STREAM_MOST ? dense_stream : dense_products)(y, x, weights, biases, n, units, inputs);
+    (n <= STREAM_DOT_MOST ? dense_stream : dense_products)(y, x, weights, biases, n, units, inputs);
 }
 
 static void dense_back_input(const struct dense_errors *e, const float *weights) {
@@ -29,6 +32,10 @@ static void dense_back_weights(float *dweights, const struct dense_errors *error
 
 static void dense_step(float *weights, float *state, const struct dense_errors *e,
                        const struct update *u) {
+    if (u->rule == RULE_SGD && e->n > STREAM_STEP_MOST && e->n <= TILES_MOST) {
+        dense_tiles_sgd(weights, e, u);
+        return;
+    }
     if (e->n > STREAM_MOST) {
         dense_products_step(weights, state, e, u);
         return;

@@ -18,11 +18,12 @@
 #include "kernels/portable/update.h"
 
 enum {
-    STREAM_MOST = LANES / 2,  // samples
-    STREAM_GROUP = 16 * 1024, // weights: what is asked for ahead of its use
-    STREAM_SHARE = 5 * 1024,  // floats of x and dx that stay in the L1 cache
-    STREAM_ROW = 2 * 1024,    // of one row at most
-    STREAM_SUMS = 2 * LANES,  // vector registers
+    STREAM_TURN = LANES > 8 ? 6 : 3, // samples at a time in the forward pass
+    STREAM_MOST = LANES / 2,         // samples
+    STREAM_GROUP = 64 * 1024,        // weights that come into the L2 cache ahead of their use
+    STREAM_SHARE = 2 * 1024,         // floats of x and dx that stay in the L1 cache
+    STREAM_ROW = 2 * 1024,           // of one row at most
+    STREAM_SUMS = 2 * LANES,         // vector registers
 };
 
 // A piece of a layer: some rows of weights over some of the inputs.
@@ -33,6 +34,7 @@ struct piece {
     float *dx;           // likewise
     size_t inputs, units;
     size_t count;       // inputs of this piece
+    bool first;         // y holds nothing yet
     float rate, decay;  // both negative: what a gradient and a weight are times
     const float *ahead; // weights that will be read soon, as many as this piece has
 };
@@ -40,9 +42,9 @@ struct piece {
 // --- forward ----------------------------------------------------------------------
 
 // Rows at a time: as many as the registers hold sums of, and each x is used as often.
+// Few sums have several vectors in turn each: one alone would wait for itself.
 #define DOT_ROWS(n)                                                                                \
-    ((n) == 1 ? 1 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
-// A single row has several sums in turn: one alone would wait for itself.
+    ((n) == 1 ? 4 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
 #define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
 
 __attribute__((always_inline)) static inline void dot_step(int rows, int n, const struct piece *p,
@@ -53,7 +55,8 @@ __attribute__((always_inline)) static inline void dot_step(int rows, int n, cons
         x[i] = load_part(p->x + (size_t)i * p->inputs + k, count);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
-        __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
+        if (n > 2) // a plain row after row is followed without
+            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
         vector w = load_part(p->w + (size_t)r * p->inputs + k, count);
 #pragma GCC unroll 16
         for (int i = 0; i < n; i++)
@@ -67,8 +70,8 @@ __attribute__((always_inline)) static inline void dot_fold(int count, vector *su
     for (int s = 0; s < count; s += LANES) {
         vector some[LANES] = {0};
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES && s + i < count; i++)
-            some[i] = sum[s + i];
+        for (int i = 0; i < LANES; i++)
+            some[i] = s + i < count ? sum[s + i] : (vector){0};
         store_part(to + s, lane_sums(some), count - s < LANES ? count - s : LANES);
     }
 }
@@ -123,8 +126,7 @@ __attribute__((always_inline)) static inline void back_step(enum work work, int 
     for (int r = 0; r < rows; r++) {
         vector w = {0}, change = {0};
         if (work != WORK_GRADIENT) {
-            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES),
-                               work == WORK_STEP);
+            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
             w = load_part(p->w + (size_t)r * p->inputs + k, count);
         }
         if (work == WORK_STEP)
@@ -216,6 +218,12 @@ static size_t less(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+// Inputs at a time.
+static size_t stream_share(int n) {
+    return less(STREAM_ROW, STREAM_SHARE / (size_t)n > 512 ? STREAM_SHARE / (size_t)n : 512) /
+           LANES * LANES;
+}
+
 // Rows that are read together while the next ones are asked for: whole tiles.
 static size_t group_rows(size_t inputs, int tile) {
     size_t rows = STREAM_GROUP / inputs / (size_t)tile * (size_t)tile;
@@ -230,28 +238,41 @@ HOGWILD static void dot_put(float *y, const float *sums, const float *biases, in
             y[r] = sums[r * n + i] + (!first ? y[r] : biases ? biases[r] : 0);
 }
 
+// Rows [u, end) of a group of weights from `weights` on, for n samples.
+static void dot_rows(struct piece p, float *y, const float *weights, const float *biases, int n,
+                     size_t u, size_t end) {
+    const struct stream_kernels *kernels = &stream_kernels[n - 1];
+    float sums[STREAM_SUMS];
+    while (u < end) {
+        bool tile = u + (size_t)kernels->dot_rows <= end;
+        int rows = tile ? kernels->dot_rows : 1;
+        p.w = weights + u * p.inputs;
+        (tile ? kernels->dot : kernels->dot_row)(&p, sums);
+        dot_put(y + u, sums, biases ? biases + u : NULL, n, p.units, rows, p.first);
+        p.ahead += p.count * (size_t)rows;
+        u += (size_t)rows;
+    }
+}
+
 static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
                          int units, int inputs) {
-    const struct stream_kernels *kernels = &stream_kernels[n - 1];
-    size_t group = group_rows((size_t)inputs, kernels->dot_rows), end;
-    size_t share = less(STREAM_SHARE / (size_t)n / LANES * LANES, (size_t)inputs);
+    int most = (n + STREAM_TURN - 1) / STREAM_TURN; // rounds, in each of which so many
+    most = (n + most - 1) / most;
     struct piece p = {.inputs = (size_t)inputs, .units = (size_t)units};
-    float sums[STREAM_SUMS];
+    size_t group = group_rows(p.inputs, stream_kernels[most - 1].dot_rows), end;
+    size_t share = stream_share(n);
     for (size_t g = 0; g < p.units; g = end) {
         end = less(g + group, p.units);
         p.ahead = weights + end * p.inputs;
-        for (size_t k = 0; k < p.inputs; k += share) {
+        for (size_t k = 0; k < p.inputs; k += p.count) {
+            p.first = k == 0;
             p.count = less(share, p.inputs - k);
-            p.x = x + k;
-            for (size_t u = g; u < end;) {
-                bool tile = u + (size_t)kernels->dot_rows <= end;
-                int rows = tile ? kernels->dot_rows : 1;
-                p.w = weights + u * p.inputs + k;
-                (tile ? kernels->dot : kernels->dot_row)(&p, sums);
-                dot_put(y + u, sums, biases ? biases + u : NULL, n, p.units, rows, k == 0);
-                p.ahead += p.count * (size_t)rows;
-                u += (size_t)rows;
+            for (int i = 0; i < n; i += most) {
+                p.x = x + (size_t)i * p.inputs + k;
+                dot_rows(p, y + (size_t)i * p.units, weights + k, biases,
+                         n - i < most ? n - i : most, g, end);
             }
+            p.ahead += p.count * (end - g);
         }
     }
 }
@@ -301,9 +322,8 @@ static void stream_back(const struct stream_back *b) {
     const struct stream_kernels *kernels = &stream_kernels[e->n - 1];
     size_t units = (size_t)e->units, inputs = (size_t)e->inputs, end;
     size_t group = group_rows(inputs, kernels->back_rows);
-    size_t share = STREAM_SHARE / (2 * (size_t)e->n) / LANES * LANES;
+    size_t share = stream_share(2 * e->n);
     struct piece p = {.inputs = inputs, .units = units, .rate = 1};
-    share = less(less(share, STREAM_ROW), inputs);
     if (b->work == WORK_STEP)
         p.rate = -b->update->rate, p.decay = -b->update->rate * b->update->decay;
     if (e->dx)
@@ -311,7 +331,7 @@ static void stream_back(const struct stream_back *b) {
     for (size_t g = 0; g < units; g = end) {
         end = less(g + group, units);
         p.ahead = (b->weights ? b->weights : b->to) + end * inputs;
-        for (size_t k = 0; k < inputs; k += share) {
+        for (size_t k = 0; k < inputs; k += p.count) {
             p.count = less(share, inputs - k);
             p.x = e->x + k;
             p.dx = e->dx ? e->dx + k : NULL;
