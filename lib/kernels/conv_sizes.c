@@ -111,25 +111,35 @@ size_t conv_scratch(const struct convolution *conv) {
     return columns;
 }
 
-// Packed weights of each tap for a group of so many maps, for any lanes.
+// For any lanes: packed weights of each tap for a group of so many maps, and tiles.
 static size_t widths_most(int maps) {
     size_t width = 0;
-    for (int vector = 8; vector <= 16; vector += 8)
-        for (int lanes = 1; lanes <= vector; lanes *= 2)
-            width = larger(width, conv_widths(lanes, vector, maps));
+    for (int most = 8; most <= 16; most += 8)
+        for (int lanes = 1; lanes <= most; lanes *= 2)
+            width = larger(width, conv_widths(lanes, most, maps));
     return width;
 }
 
+static size_t tiles_most(int maps) {
+    size_t tiles = 0;
+    for (int most = 8; most <= 16; most += 8)
+        for (int lanes = 1; lanes <= most; lanes *= 2)
+            tiles = larger(tiles, (size_t)conv_tiles_of(lanes, most, maps));
+    return tiles;
+}
+
 // What block/conv.h takes for one pass from `sources` to `results` channels of a
-// group, whose results are h x w.
-static bool add_pass(size_t *floats, const struct window *v, int sources, int results, int h,
-                     int w) {
+// group, whose results are h x w, with `phases` of columns.
+static bool add_pass(size_t *floats, const struct window *v, int sources, int results, int h, int w,
+                     int phases) {
     size_t kernel = (size_t)v->kernel_h * (size_t)v->kernel_w, width = (size_t)w;
+    size_t rows = (size_t)v->kernel_h * (size_t)phases, run = CONV_FLOATS(struct conv_run);
     return add(floats, widths_most(results), kernel, (size_t)sources) &&
-           add(floats, (size_t)results, KERNELS_LANES_MOST, 1) && add(floats, kernel, 1, 1) &&
-           add(floats, CONV_FLOATS(struct conv_run), (size_t)h, 1) &&
-           add(floats, CONV_FLOATS(struct conv_run), width, 1) &&
-           add(floats, CONV_FLOATS(struct conv_span), width, 1) &&
+           add(floats, tiles_most(results), rows, CONV_SPACE) &&
+           add(floats, (size_t)results, KERNELS_LANES_MOST, 1) &&
+           add(floats, CONV_FLOATS(size_t), kernel + KERNELS_LANES_MOST, 1) &&
+           add(floats, run, (size_t)h, 1) && add(floats, run, (size_t)v->kernel_h, 1) &&
+           add(floats, run, width, 1) && add(floats, CONV_FLOATS(struct conv_span), width, 1) &&
            add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
 }
 
@@ -223,8 +233,8 @@ size_t conv_block_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     int channels = v->c / conv->groups, maps = conv->maps / conv->groups;
     size_t there = 0, back = 0;
-    if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w) ||
-        !add_pass(&back, v, maps, channels, v->h, v->w))
+    if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w, 1) ||
+        !add_pass(&back, v, maps, channels, v->h, v->w, v->stride_w))
         return SIZE_MAX;
     for (int lanes = 8; lanes <= 16; lanes += 8)
         there = larger(there, winograd_scratch(conv, lanes));

@@ -8,6 +8,7 @@
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/conv_tile.h"
 #include "kernels/conv_sizes.h"
+#include "kernels/portable/activation.h"
 #include "kernels/portable/conv_direct.h"
 
 // Results from sources: outputs from inputs or, turned, errors of inputs from those
@@ -17,40 +18,32 @@ struct conv_job {
     int sources, results, groups; // channels of one group
     int blocks, lanes;
     bool relu;
-    float *weights, *begin; // packed weights of one group, and what its sums begin with
-    int32_t *place;
-    struct conv_run *rows, *columns;
+    bool by_rows;        // of taps: each over all pixels, before the next
+    float *weights;      // packed
+    float *begin;        // what the sums of a pixel begin with
+    size_t *packed_taps; // floats before each tap of the kernel, for one tile
+    struct conv_run *rows, *tap_rows, *columns;
     int row_runs, column_runs;
     struct conv_span *spans; // one for each run of columns
     struct conv_pixel *pixels;
 };
 
-// Results of one run of rows that are computed together: their sources stay in the
-// L2 cache while all maps pass over them.
-struct conv_chunk {
-    struct conv_run rows;
-    int block, blocks;
+// One group: its first channels, and the weights.
+struct conv_part {
+    float *to;
+    const float *from, *weights, *end;
 };
 
-enum { CHUNK_BYTES = 1 << 19 };
-
-static void lay_places(int32_t *place, const struct conv_axis *y, const struct conv_axis *x) {
-    for (int ky = 0; ky < y->kernel; ky++)
-        for (int kx = 0; kx < x->kernel; kx++) {
-            int phase_y, phase_x;
-            int row = axis_place(y, ky, &phase_y), column = axis_place(x, kx, &phase_x);
-            *place++ = axis_taps_before(y, phase_y) * x->kernel +
-                       axis_taps(y, phase_y) * axis_taps_before(x, phase_x) +
-                       row * axis_taps(x, phase_x) + column;
-        }
-}
-
-static int job_vectors(const struct conv_job *p) {
-    return conv_vectors(p->lanes, LANES, p->results);
+static int job_taps(const struct conv_job *p) {
+    return p->y.kernel * p->x.kernel * p->sources;
 }
 
 static int job_tiles(const struct conv_job *p) {
-    return divided_up(job_vectors(p), conv_rows_most(p->lanes, LANES));
+    return conv_tiles_of(p->lanes, LANES, p->results);
+}
+
+static struct conv_rows job_tile(const struct conv_job *p, int t) {
+    return conv_rows(p->lanes, LANES, p->results, t);
 }
 
 // Each bias as often as there are lanes, as the results of a pixel lie.
@@ -67,9 +60,8 @@ static struct conv_packing tile_piece(const struct conv_job *p, int first, int b
     struct conv_packing piece = {
         .width = (size_t)width,
         .count = width - begin < LANES ? width - begin : LANES,
-        .tap = p->place,
+        .row = p->packed_taps,
         .kernel = p->y.kernel * p->x.kernel,
-        .sources = p->sources,
     };
     for (int i = 0; i < LANES; i++) {
         int place = i < piece.count ? begin + i : width - 1;
@@ -79,33 +71,43 @@ static struct conv_packing tile_piece(const struct conv_job *p, int first, int b
     return piece;
 }
 
-// The weights of one tile; gives the end of them.
-static float *pack_tile(float *to, const struct conv_job *p, int first, int rows,
-                        const float *weights, const float *end) {
-    int width = conv_width(p->lanes, LANES, rows), kernel = p->y.kernel * p->x.kernel;
-    size_t stride = (size_t)kernel * (size_t)(p->y.turned ? 1 : p->sources);
-    for (int begin = 0; begin < width; begin += LANES) {
-        struct conv_packing piece = tile_piece(p, first, begin, width, stride);
-        piece.to = to + begin;
-        piece.end = end;
-        if (p->y.turned)
-            for (int s = 0; s < p->sources; s++)
-                pack_kernels(&piece, weights + (size_t)s * (size_t)(p->results * kernel), s,
-                             kernel);
-        else
-            pack_kernels(&piece, weights, 0, (int)stride);
-    }
-    return to + (size_t)width * (size_t)kernel * (size_t)p->sources;
+// Where the taps of the kernel lie in a tile of that width: phase by phase, row by
+// row; and, LANES taps further, those of the next channels.
+static void lay_taps_packed(const struct conv_job *p, size_t width) {
+    const struct conv_axis *y = &p->y, *x = &p->x;
+    size_t *taps = p->packed_taps, at = 0;
+    for (int phase_y = 0; phase_y < y->phases; phase_y++)
+        for (int phase_x = 0; phase_x < x->phases; phase_x++)
+            for (int row = 0; row < axis_taps(y, phase_y); row++, at += CONV_SPACE)
+                for (int t = 0; t < axis_taps(x, phase_x); t++, at += (size_t)p->sources * width)
+                    taps[axis_tap(y, phase_y, row) * x->kernel + axis_tap(x, phase_x, t)] = at;
+    for (int i = y->kernel * x->kernel, end = i + LANES, back = i; i < end; i++)
+        taps[i] = taps[i - back] + width;
 }
 
-// All weights of one group, tile by tile.
-static void pack_group(const struct conv_job *p, const float *weights, const float *end) {
-    int vectors = job_vectors(p), parts = job_tiles(p);
-    float *to = p->weights;
-    for (int t = 0, v = 0; t < parts; t++) {
-        int rows = even_part(vectors, v, t, parts);
-        to = pack_tile(to, p, v, rows, weights, end);
-        v += rows;
+// Packed weights of the tiles before one, and the spaces between their rows.
+static size_t packed_before(const struct conv_job *p, int first, int t) {
+    size_t taps = job_tile(p, t).before - job_tile(p, first).before;
+    return taps * (size_t)job_taps(p) +
+           (size_t)(t - first) * (size_t)(p->y.kernel * p->x.phases) * CONV_SPACE;
+}
+
+// The weights of one tile.
+static void pack_tile(float *to, const struct conv_job *p, const struct conv_rows *tile,
+                      const struct conv_part *part) {
+    int width = conv_width(p->lanes, LANES, tile->count), kernel = p->y.kernel * p->x.kernel;
+    size_t stride = (size_t)kernel * (size_t)(p->y.turned ? 1 : p->sources);
+    lay_taps_packed(p, (size_t)width);
+    for (int begin = 0; begin < width; begin += LANES) {
+        struct conv_packing piece = tile_piece(p, tile->first, begin, width, stride);
+        piece.to = to + begin;
+        piece.end = part->end;
+        if (p->y.turned)
+            for (int s = 0; s < p->sources; s++)
+                pack_kernels(&piece, part->weights + (size_t)s * (size_t)(p->results * kernel), s,
+                             kernel);
+        else
+            pack_kernels(&piece, part->weights, 0, (int)stride);
     }
 }
 
@@ -117,6 +119,8 @@ static struct conv_taps span_taps(const struct conv_job *p, const struct conv_ru
     int before = axis_taps_before(&p->y, row->phase) * p->x.kernel +
                  axis_taps(&p->y, row->phase) * axis_taps_before(&p->x, column->phase) +
                  row->tap * phase_columns + column->tap;
+    int rows_before = axis_taps_before(&p->y, row->phase) * p->x.phases +
+                      axis_taps(&p->y, row->phase) * column->phase + row->tap;
     bool joined = p->groups == 1; // neighbouring pixels hold nothing else
     return (struct conv_taps){
         .rows = column->taps ? row->taps : 0,
@@ -125,37 +129,43 @@ static struct conv_taps span_taps(const struct conv_job *p, const struct conv_ru
         .run_step = pixel,
         .row_step = pixel * (size_t)p->x.sources,
         .first = (size_t)before * (size_t)p->sources,
+        .first_row = (size_t)rows_before,
         .skip = (size_t)(phase_columns - column->taps) * (size_t)p->sources,
     };
 }
 
+// `rows` rows of results of one block that see the same taps.
+struct conv_chunk {
+    struct conv_run rows;
+    int block;
+};
+
 // The pixels of a chunk in the columns of one run.
 static int list_pixels(struct conv_pixel *list, const struct conv_job *p,
-                       const struct conv_chunk *chunk, const struct conv_run *column, float *to,
-                       const float *from) {
+                       const struct conv_chunk *chunk, const struct conv_run *column,
+                       const struct conv_part *part) {
     size_t pixel_from = (size_t)(p->sources * p->groups) * (size_t)p->lanes;
     size_t pixel_to = (size_t)(p->results * p->groups) * (size_t)p->lanes;
     int count = 0;
-    for (int b = chunk->block; b < chunk->block + chunk->blocks; b++)
-        for (int i = 0; i < chunk->rows.count; i++) {
-            int row_to = b * p->y.results + chunk->rows.to + i * p->y.phases;
-            int row_from = b * p->y.sources + chunk->rows.from + i * p->y.step;
-            size_t at_to = (size_t)row_to * (size_t)p->x.results + (size_t)column->to;
-            size_t at_from = (size_t)row_from * (size_t)p->x.sources + (size_t)column->from;
-            for (int j = 0; j < column->count; j++, count++)
-                list[count] =
-                    (struct conv_pixel){from + (at_from + (size_t)(j * p->x.step)) * pixel_from,
-                                        to + (at_to + (size_t)(j * p->x.phases)) * pixel_to};
-        }
+    for (int i = 0; i < chunk->rows.count; i++) {
+        int row_to = chunk->block * p->y.results + chunk->rows.to + i * p->y.phases;
+        int row_from = chunk->block * p->y.sources + chunk->rows.from + i * p->y.step;
+        size_t at_to = (size_t)row_to * (size_t)p->x.results + (size_t)column->to;
+        size_t at_from = (size_t)row_from * (size_t)p->x.sources + (size_t)column->from;
+        for (int j = 0; j < column->count; j++)
+            list[count++] =
+                (struct conv_pixel){part->from + (at_from + (size_t)(j * p->x.step)) * pixel_from,
+                                    part->to + (at_to + (size_t)(j * p->x.phases)) * pixel_to};
+    }
     return count;
 }
 
-static void lay_spans(const struct conv_job *p, const struct conv_chunk *chunk, float *to,
-                      const float *from) {
+static void lay_spans(const struct conv_job *p, const struct conv_chunk *chunk,
+                      const struct conv_part *part) {
     int first = 0;
     for (int i = 0; i < p->column_runs; i++) {
         struct conv_run *column = &p->columns[i];
-        int count = list_pixels(p->pixels + first, p, chunk, column, to, from);
+        int count = list_pixels(p->pixels + first, p, chunk, column, part);
         p->spans[i] = (struct conv_span){span_taps(p, &chunk->rows, column), first, count};
         first += count;
     }
@@ -177,25 +187,10 @@ static void span_tiles(const struct conv_job *p, const struct conv_span *span,
     }
 }
 
-// All maps of a group over the pixels of a chunk.
-static void chunk_maps(const struct conv_job *p) {
-    int vectors = job_vectors(p), parts = job_tiles(p);
-    const float *weights = p->weights;
-    for (int t = 0, v = 0; t < parts; t++) {
-        int rows = even_part(vectors, v, t, parts), left = p->results * p->lanes - v * LANES;
-        size_t to = (size_t)v * LANES;
-        struct conv_maps maps = {weights, p->begin + to, to, LANES, p->relu};
-        if (left < rows * LANES)
-            maps.last = left - (rows - 1) * LANES;
-        for (int i = 0; i < p->column_runs; i++)
-            span_tiles(p, &p->spans[i], &maps, rows);
-        weights += (size_t)conv_width(p->lanes, LANES, rows) * (size_t)(p->y.kernel * p->x.kernel) *
-                   (size_t)p->sources;
-        v += rows;
-    }
-}
+enum { CHUNK_BYTES = 1 << 19 };
 
-// Rows of results whose sources fit, and whose pixels the list has room for.
+// Rows of results for whose pixels the list has room, and whose sources stay in the
+// L2 cache while several tiles pass over them.
 static int chunk_rows(const struct conv_job *p, const struct conv_run *rows) {
     size_t row = (size_t)p->x.sources * (size_t)(p->sources * p->lanes) * sizeof(float);
     size_t fit = CHUNK_BYTES / row, room = CONV_PIXELS / (size_t)p->x.results;
@@ -205,45 +200,112 @@ static int chunk_rows(const struct conv_job *p, const struct conv_run *rows) {
     return count < 1 ? 1 : count < (size_t)rows->count ? (int)count : rows->count;
 }
 
-static void convolve_rows(const struct conv_job *p, const struct conv_run *rows, float *to,
-                          const float *from) {
+// Maps in all lanes and few pixels that see the same taps: weights would pass through
+// the caches for too few products each. Row of taps by row of taps, pixels of all
+// rows of results share a tile, and a tile's weights stay in the L1 cache; but sums
+// are loaded and stored again for each, which wants many taps in a row.
+static bool job_by_rows(const struct conv_job *p) {
+    int pixels = p->y.results * p->x.results * p->blocks;
+    return p->lanes == 1 && p->y.kernel > 1 && p->x.kernel * p->sources >= 64 &&
+           pixels < 8 * p->row_runs * p->column_runs;
+}
+
+// One tile of maps over the pixels of a chunk.
+static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile,
+                       const float *weights) {
+    int left = p->results * p->lanes - tile->first * LANES, whole = tile->count * LANES;
+    size_t to = (size_t)tile->first * LANES;
+    struct conv_maps maps = {weights, p->by_rows ? NULL : p->begin + to, to,
+                             LANES - (left < whole ? whole - left : 0), p->relu && !p->by_rows};
+    for (int i = 0; i < p->column_runs; i++)
+        if (!p->by_rows || p->spans[i].taps.rows > 0)
+            span_tiles(p, &p->spans[i], &maps, tile->count);
+}
+
+// The tiles [first, end), packed in that order, over the pixels of a run of rows.
+static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
+                      const struct conv_part *part, int first, int end) {
     int most = chunk_rows(p, rows);
     for (int b = 0; b < p->blocks; b++)
         for (int i = 0; i < rows->count; i += most) {
-            struct conv_chunk chunk = {*rows, b, 1};
+            struct conv_chunk chunk = {*rows, b};
             chunk.rows.to += i * p->y.phases;
             chunk.rows.from += i * p->y.step;
             chunk.rows.count = rows->count - i < most ? rows->count - i : most;
-            lay_spans(p, &chunk, to, from);
-            chunk_maps(p);
+            lay_spans(p, &chunk, part);
+            for (int t = first; t < end; t++) {
+                struct conv_rows tile = job_tile(p, t);
+                chunk_tile(p, &tile, p->weights + packed_before(p, first, t));
+            }
         }
+}
+
+// Tiles in so many steps, each of which packs its weights and passes over all pixels:
+// what is smaller, the sources or the weights, is read again and again.
+static int job_steps(const struct conv_job *p) {
+    size_t pixels = (size_t)p->y.sources * (size_t)p->x.sources * (size_t)p->blocks;
+    size_t sources = pixels * (size_t)p->lanes;
+    size_t weights = (size_t)(p->y.kernel * p->x.kernel) * conv_widths(p->lanes, LANES, p->results);
+    return sources < weights ? job_tiles(p) : 1;
+}
+
+static void convolve_part(const struct conv_job *p, const struct conv_part *part) {
+    int count = job_tiles(p), steps = job_steps(p);
+    for (int s = 0, first = 0; s < steps; s++) {
+        int end = first + even_part(count, first, s, steps);
+        for (int t = first; t < end; t++) {
+            struct conv_rows tile = job_tile(p, t);
+            pack_tile(p->weights + packed_before(p, first, t), p, &tile, part);
+        }
+        for (int i = 0; i < p->row_runs; i++)
+            run_tiles(p, &p->rows[i], part, first, end);
+        first = end;
+    }
+}
+
+// All results of a group as their sums begin.
+static void begin_part(const struct conv_job *p, const struct conv_part *part) {
+    size_t pixels = (size_t)p->y.results * (size_t)p->x.results * (size_t)p->blocks;
+    size_t row = (size_t)(p->results * p->lanes);
+    float *to = part->to;
+    for (size_t i = 0; i < pixels; i++, to += row * (size_t)p->groups)
+        memcpy(to, p->begin, row * sizeof *to);
 }
 
 static void convolve(struct conv_job *p, float *to, const float *from, const float *weights,
                      const float *biases) {
-    size_t count = (size_t)(p->sources * p->y.kernel * p->x.kernel) * (size_t)p->results;
+    size_t count = (size_t)job_taps(p) * (size_t)p->results;
     const float *end = weights + count * (size_t)p->groups;
-    lay_places(p->place, &p->y, &p->x);
     p->row_runs = axis_runs(p->rows, &p->y);
     p->column_runs = axis_runs(p->columns, &p->x);
-    for (int g = 0; g < p->groups; g++, weights += count) {
-        pack_group(p, weights, end);
-        spread_biases(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
-        for (int i = 0; i < p->row_runs; i++)
-            convolve_rows(p, &p->rows[i], to + (size_t)(g * p->results * p->lanes),
-                          from + (size_t)(g * p->sources * p->lanes));
+    p->by_rows = job_by_rows(p);
+    if (p->by_rows) {
+        p->row_runs = axis_tap_runs(p->tap_rows, p->rows, p->row_runs, &p->y);
+        p->rows = p->tap_rows;
     }
+    for (int g = 0; g < p->groups; g++) {
+        struct conv_part part = {to + (size_t)(g * p->results * p->lanes),
+                                 from + (size_t)(g * p->sources * p->lanes),
+                                 weights + (size_t)g * count, end};
+        spread_biases(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
+        if (p->by_rows)
+            begin_part(p, &part);
+        convolve_part(p, &part);
+    }
+    if (p->by_rows && p->relu)
+        relu(to, (size_t)p->y.results * (size_t)p->x.results *
+                     (size_t)(p->results * p->groups * p->lanes) * (size_t)p->blocks);
 }
 
 // Cuts the scratch as add_pass() in conv_sizes.c counts it.
 static void pass_carve(struct conv_job *p, float *scratch) {
     size_t kernel = (size_t)p->y.kernel * (size_t)p->x.kernel, width = (size_t)p->x.results;
-    size_t widths = conv_widths(p->lanes, LANES, p->results);
     size_t pixels = width > CONV_PIXELS ? width : CONV_PIXELS;
-    p->weights = carve(&scratch, widths * kernel * (size_t)p->sources);
+    p->weights = carve(&scratch, packed_before(p, 0, job_tiles(p)));
     p->begin = carve(&scratch, (size_t)p->results * (size_t)p->lanes);
-    p->place = (void *)carve(&scratch, kernel);
+    p->packed_taps = (void *)carve(&scratch, CONV_FLOATS(size_t) * (kernel + LANES));
     p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
+    p->tap_rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.kernel);
     p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * width);
     p->spans = (void *)carve(&scratch, CONV_FLOATS(struct conv_span) * width);
     p->pixels = (void *)carve(&scratch, CONV_FLOATS(struct conv_pixel) * pixels);

@@ -9,14 +9,15 @@
 
 // Up to LANES numbers side by side: a piece of each row of packed weights.
 struct conv_packing {
-    float *to;          // the piece of the first row
-    size_t width;       // floats from row to row
-    int count;          // numbers of the piece
-    size_t map[LANES];  // floats from the first map to that of each number
-    const int32_t *tap; // the place of each tap of the kernel
-    int kernel;         // taps of the kernel
-    int sources;        // rows of each tap
-    const float *end;   // of all weights
+    float *to;         // the piece of the first row
+    size_t width;      // floats from row to row, that is, from channel to channel
+    int count;         // numbers of the piece
+    size_t map[LANES]; // floats from the first map to that of each number
+    // Floats from the first row to that of each tap of the kernel, and, LANES taps
+    // further, to those of the next channels.
+    const size_t *row;
+    int kernel;       // taps of the kernel
+    const float *end; // of all weights
 };
 
 // LANES taps of every map, or `count` of them where more would not all be weights.
@@ -32,11 +33,11 @@ HOGWILD static void load_kernels(vector *v, const struct conv_packing *p, const 
             v[i] = (vector)FAMILY_LOAD(at + p->map[i], 0, count);
 }
 
-// `taps` taps from `at` on: those of the kernel of one source channel, and so on.
+// `taps` taps from `at` on: those of the kernel of channel `source`, of the next one...
 HOGWILD static void pack_kernels(const struct conv_packing *p, const float *at, int source,
                                  int taps) {
-    int tap = 0;
-    for (int t = 0; t < taps; t += LANES) {
+    float *to = p->to + (size_t)source * p->width;
+    for (int t = 0, tap = 0; t < taps; t += LANES) {
         int count = taps - t < LANES ? taps - t : LANES;
         vector v[LANES];
         load_kernels(v, p, at + t, count);
@@ -45,11 +46,10 @@ HOGWILD static void pack_kernels(const struct conv_packing *p, const float *at, 
         for (int i = 0; i < LANES; i++) {
             if (i >= count)
                 break;
-            size_t row = (size_t)p->tap[tap] * (size_t)p->sources + (size_t)source;
-            FAMILY_STORE(p->to + row * p->width, v[i], 0, p->count);
-            tap = tap + 1 < p->kernel ? tap + 1 : 0;
-            source += tap == 0;
+            FAMILY_STORE(to + p->row[tap + i], v[i], 0, p->count);
         }
+        for (tap += LANES; tap >= p->kernel; tap -= p->kernel)
+            to += p->width;
     }
 }
 

@@ -1,6 +1,10 @@
-// Which taps the pixels of a result see, one axis at a time. The forward pass and
-// the errors of inputs are the same sum over taps: at a stride s, errors fall into
-// s phases, each a convolution at stride 1 with every s-th tap, in reverse.
+// How convolutions of blocks are cut: which taps the pixels of a result see, one axis
+// at a time, and how tiles share the maps. Plain integers, for kernels and for the
+// size of their scratch.
+//
+// The forward pass and the errors of inputs are the same sum over taps: at a stride
+// s, errors fall into s phases, each a convolution at stride 1 with every s-th tap,
+// in reverse.
 #ifndef ADAM_KERNELS_BLOCK_CONV_PLAN_H
 #define ADAM_KERNELS_BLOCK_CONV_PLAN_H
 
@@ -28,6 +32,7 @@ struct conv_taps {
     int rows, runs;
     size_t run, run_step, row_step; // floats of the source
     size_t first, skip;             // packed taps before the first row, and after each
+    size_t first_row;               // packed rows of taps before the first one
 };
 
 struct conv_pixel { // what its first tap sees, and where its sums go
@@ -42,18 +47,96 @@ struct conv_span { // pixels that see the same taps
 
 #define CONV_FLOATS(type) ((sizeof(type) + sizeof(float) - 1) / sizeof(float))
 
+enum {
+    CONV_PIXELS = 1024, // of a list, or one row of results if that is longer
+    // Packed floats between rows of taps: without them the taps of 5x5 kernels lie
+    // 4 KiB apart for many a number of channels, and packing them takes twice as long.
+    CONV_SPACE = 16,
+};
+
+// ---- Axes.
+
+// Taps of one phase: their number, and how many other phases have before it.
+static inline int axis_taps(const struct conv_axis *axis, int phase) {
+    return axis->phases == 1 ? axis->kernel
+                             : (axis->kernel - phase + axis->phases - 1) / axis->phases;
+}
+
+static inline int axis_taps_before(const struct conv_axis *axis, int phase) {
+    int taps = 0;
+    for (int p = 0; p < phase; p++)
+        taps += axis_taps(axis, p);
+    return taps;
+}
+
+// Which tap of the kernel stands at place t of a phase.
+static inline int axis_tap(const struct conv_axis *axis, int phase, int t) {
+    return axis->turned ? phase + axis->phases * (axis_taps(axis, phase) - 1 - t) : t;
+}
+
+// The first result of a phase.
+static inline int axis_first(const struct conv_axis *axis, int phase) {
+    int first = (phase - axis->pad) % axis->phases;
+    return first < 0 ? first + axis->phases : first;
+}
+
+static inline int axis_phase_runs(struct conv_run *runs, const struct conv_axis *axis, int phase) {
+    int taps = axis_taps(axis, phase), first = axis_first(axis, phase), count = 0;
+    int origin = axis->turned ? (first + axis->pad) / axis->phases - (taps - 1) : -axis->pad;
+    for (int to = first; to < axis->results; to += axis->phases, origin += axis->step) {
+        int tap = origin < 0 ? -origin : 0;
+        int end = axis->sources - origin < taps ? axis->sources - origin : taps;
+        struct conv_run run = {to, origin + tap, 1, phase, tap, end - tap};
+        if (tap >= end) // nothing but padding
+            run = (struct conv_run){.to = to, .count = 1, .phase = phase};
+        if (count > 0 && run.tap == runs[count - 1].tap && run.taps == runs[count - 1].taps)
+            runs[count - 1].count++;
+        else
+            runs[count++] = run;
+    }
+    return count;
+}
+
+// All runs of an axis, at most one for each result; gives their number.
+static inline int axis_runs(struct conv_run *runs, const struct conv_axis *axis) {
+    int count = 0;
+    for (int phase = 0; phase < axis->phases; phase++)
+        count += axis_phase_runs(runs + count, axis, phase);
+    return count;
+}
+
+// The runs of an axis anew, tap by tap: those that see tap t of a phase are
+// neighbours. At most one for each tap of the kernel.
+static inline int axis_tap_runs(struct conv_run *taps, const struct conv_run *runs, int run_count,
+                                const struct conv_axis *axis) {
+    int count = 0;
+    for (int phase = 0; phase < axis->phases; phase++)
+        for (int t = 0; t < axis_taps(axis, phase); t++) {
+            struct conv_run all = {.count = 0};
+            for (const struct conv_run *run = runs; run < runs + run_count; run++) {
+                if (run->phase != phase || t < run->tap || t >= run->tap + run->taps)
+                    continue;
+                if (all.count == 0)
+                    all = (struct conv_run){run->to, run->from + t - run->tap, 0, phase, t, 1};
+                all.count += run->count;
+            }
+            if (all.count > 0)
+                taps[count++] = all;
+        }
+    return count;
+}
+
+// ---- Tiles, for vectors of `most` floats.
+
 static inline int divided_up(int a, int b) {
     return (a + b - 1) / b;
 }
 
-// Size of part i of `parts` of `whole` that are as equal as can be, the larger ones
-// first, with `done` before it.
+// Size of part i of `parts` of `whole` that are as equal as can be, `done` before it.
 static inline int even_part(int whole, int done, int i, int parts) {
     return divided_up(whole - done, parts - i);
 }
 
-// How tiles cut the maps of a group, for vectors of `most` floats.
-//
 // Vectors of maps whose packed weights share a vector: see conv_tile.h.
 static inline int conv_group(int lanes) {
     return lanes < 4 ? lanes : 4;
@@ -73,60 +156,33 @@ static inline int conv_vectors(int lanes, int most, int maps) {
     return (int)(((int64_t)maps * lanes + most - 1) / most);
 }
 
+static inline int conv_tiles_of(int lanes, int most, int maps) {
+    return divided_up(conv_vectors(lanes, most, maps), conv_rows_most(lanes, most));
+}
+
+// One of the tiles: its first vector of maps, how many it has, and the packed weights
+// of each tap for the tiles before it.
+struct conv_rows {
+    int first, count;
+    size_t before;
+};
+
+// Tile t of those of a group of maps, as equal as can be, larger ones first; the one
+// behind the last has all of them before it.
+static inline struct conv_rows conv_rows(int lanes, int most, int maps, int t) {
+    int vectors = conv_vectors(lanes, most, maps), parts = conv_tiles_of(lanes, most, maps);
+    int rows = vectors / parts, extra = vectors % parts, larger = t < extra ? t : extra;
+    return (struct conv_rows){
+        .first = t * rows + larger,
+        .count = rows + (t < extra),
+        .before = (size_t)larger * (size_t)conv_width(lanes, most, rows + 1) +
+                  (size_t)(t - larger) * (size_t)conv_width(lanes, most, rows),
+    };
+}
+
 // Packed weights of each tap for all maps of a group.
 static inline size_t conv_widths(int lanes, int most, int maps) {
-    int vectors = conv_vectors(lanes, most, maps);
-    int parts = divided_up(vectors, conv_rows_most(lanes, most));
-    int rows = vectors / parts, larger = vectors % parts;
-    return (size_t)larger * (size_t)conv_width(lanes, most, rows + 1) +
-           (size_t)(parts - larger) * (size_t)conv_width(lanes, most, rows);
-}
-
-enum { CONV_PIXELS = 1024 }; // of a list, or one row of results if that is longer
-
-// Taps of one phase: their number, and how many other phases have before it.
-static inline int axis_taps(const struct conv_axis *axis, int phase) {
-    return (axis->kernel - phase + axis->phases - 1) / axis->phases;
-}
-
-static inline int axis_taps_before(const struct conv_axis *axis, int phase) {
-    int taps = 0;
-    for (int p = 0; p < phase; p++)
-        taps += axis_taps(axis, p);
-    return taps;
-}
-
-// A run of one coordinate: the taps of its phase that fall on sources.
-static inline struct conv_run axis_run(const struct conv_axis *axis, int to) {
-    int phase = (to + axis->pad) % axis->phases, taps = axis_taps(axis, phase);
-    int origin =
-        axis->turned ? (to + axis->pad) / axis->phases - (taps - 1) : to * axis->step - axis->pad;
-    int first = origin < 0 ? -origin : 0;
-    int end = axis->sources - origin < taps ? axis->sources - origin : taps;
-    if (first >= end)
-        return (struct conv_run){.to = to, .count = 1, .phase = phase};
-    return (struct conv_run){to, origin + first, 1, phase, first, end - first};
-}
-
-// All runs of an axis, at most one for each result; gives their number.
-static inline int axis_runs(struct conv_run *runs, const struct conv_axis *axis) {
-    int count = 0;
-    for (int start = 0; start < axis->phases; start++)
-        for (int to = start; to < axis->results; to += axis->phases) {
-            struct conv_run run = axis_run(axis, to);
-            struct conv_run *last = runs + count - 1;
-            if (to > start && run.tap == last->tap && run.taps == last->taps)
-                last->count++;
-            else
-                runs[count++] = run;
-        }
-    return count;
-}
-
-// Where tap k of the kernel stands: its phase and its place among the taps there.
-static inline int axis_place(const struct conv_axis *axis, int k, int *phase) {
-    *phase = k % axis->phases;
-    return axis->turned ? axis_taps(axis, *phase) - 1 - k / axis->phases : k;
+    return conv_rows(lanes, most, maps, conv_tiles_of(lanes, most, maps)).before;
 }
 
 #endif

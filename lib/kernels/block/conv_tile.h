@@ -148,8 +148,8 @@ __attribute__((always_inline)) static inline void conv_tile(int lanes, int rows,
     for (int p = 0; p < pixels; p++)
         from[p] = pixel[p].from;
     load_sums(rows, pixels, sum, pixel, maps);
-    const float *weights = maps->weights + taps->first * width;
-    for (int row = 0; row < taps->rows; row++, weights += taps->skip * width)
+    const float *weights = maps->weights + taps->first * width + taps->first_row * CONV_SPACE;
+    for (int row = 0; row < taps->rows; row++, weights += taps->skip * width + CONV_SPACE)
         for (int run = 0; run < taps->runs; run++)
             weights = conv_run_taps(lanes, rows, pixels, sum, from,
                                     (size_t)row * taps->row_step + (size_t)run * taps->run_step,
@@ -204,19 +204,15 @@ static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
 static const int most_pixels[] = {12, 6, 4, 3, 2, 2};
 #endif
 
+#define CONV_SHAPES(X, lanes) /* as many rows as conv_rows_most() says */                          \
+    {WITH_1_ROW(X, lanes)}, {WITH_2_ROWS(X, lanes)}, {WITH_3_ROWS(X, lanes)}, {                    \
+        WITH_4_ROWS(X, lanes)                                                                      \
+    }
 #define CONV_TILES(lanes)                                                                          \
     WITH_1_ROW(CONV_TILE, lanes)                                                                   \
     WITH_2_ROWS(CONV_TILE, lanes)                                                                  \
     WITH_3_ROWS(CONV_TILE, lanes)                                                                  \
-    WITH_4_ROWS(CONV_TILE, lanes)                                                                  \
-    WITH_5_ROWS(CONV_TILE, lanes)                                                                  \
-    WITH_6_ROWS(CONV_TILE, lanes)
-#define CONV_NAMES(lanes)                                                                          \
-    {WITH_1_ROW(CONV_NAME, lanes)}, {WITH_2_ROWS(CONV_NAME, lanes)},                               \
-        {WITH_3_ROWS(CONV_NAME, lanes)}, {WITH_4_ROWS(CONV_NAME, lanes)},                          \
-        {WITH_5_ROWS(CONV_NAME, lanes)}, {                                                         \
-        WITH_6_ROWS(CONV_NAME, lanes)                                                              \
-    }
+    WITH_4_ROWS(CONV_TILE, lanes)
 
 CONV_TILES(1)
 CONV_TILES(2)
@@ -224,6 +220,8 @@ CONV_TILES(4)
 CONV_TILES(8)
 #if FAMILY_LANES == 16
 CONV_TILES(16)
+WITH_5_ROWS(CONV_TILE, 16)
+WITH_6_ROWS(CONV_TILE, 16)
 UP_TO_3(CONV_TILE, 16, 7)
 UP_TO_3(CONV_TILE, 16, 8)
 UP_TO_3(CONV_TILE, 16, 9)
@@ -232,16 +230,21 @@ UP_TO_2(CONV_TILE, 16, 11)
 UP_TO_2(CONV_TILE, 16, 12)
 UP_TO_2(CONV_TILE, 16, 13)
 UP_TO_2(CONV_TILE, 16, 14)
+#else
+WITH_5_ROWS(CONV_TILE, 8)
+WITH_6_ROWS(CONV_TILE, 8)
 #endif
 
 // By the logarithm of lanes, rows and pixels.
 static conv_tile_function *const conv_tiles[][MOST_ROWS][MOST_PIXELS] = {
-    {CONV_NAMES(1)},
-    {CONV_NAMES(2)},
-    {CONV_NAMES(4)},
-    {CONV_NAMES(8)},
+    {CONV_SHAPES(CONV_NAME, 1)},
+    {CONV_SHAPES(CONV_NAME, 2)},
+    {CONV_SHAPES(CONV_NAME, 4)},
 #if FAMILY_LANES == 16
-    {CONV_NAMES(16),
+    {CONV_SHAPES(CONV_NAME, 8)},
+    {CONV_SHAPES(CONV_NAME, 16),
+     {WITH_5_ROWS(CONV_NAME, 16)},
+     {WITH_6_ROWS(CONV_NAME, 16)},
      {UP_TO_3(CONV_NAME, 16, 7)},
      {UP_TO_3(CONV_NAME, 16, 8)},
      {UP_TO_3(CONV_NAME, 16, 9)},
@@ -250,6 +253,8 @@ static conv_tile_function *const conv_tiles[][MOST_ROWS][MOST_PIXELS] = {
      {UP_TO_2(CONV_NAME, 16, 12)},
      {UP_TO_2(CONV_NAME, 16, 13)},
      {UP_TO_2(CONV_NAME, 16, 14)}},
+#else
+    {CONV_SHAPES(CONV_NAME, 8), {WITH_5_ROWS(CONV_NAME, 8)}, {WITH_6_ROWS(CONV_NAME, 8)}},
 #endif
 };
 
