@@ -24,32 +24,37 @@ static int run_part(size_t length, size_t i) {
     return length - i < LANES ? (int)(length - i) : LANES;
 }
 
-// v, and what lies `s` lanes further on, round and round.
-__attribute__((always_inline)) static inline vector add_rotated(vector v, int s) {
+// v plus what lies `s` lanes further on, round and round, unless s is less than
+// `lanes`. With s a constant the places are constants.
+__attribute__((always_inline)) static inline vector add_rotated(vector v, int s, int lanes) {
     places at;
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++)
         at[l] = (l + s) % LANES;
+    if (s < lanes)
+        return v;
     return v + shuffle(v, v, at);
+}
+
+// Each of the first `lanes` numbers summed with those that stand for it further on:
+// the sums over the maps that lie in a vector, in each of their places.
+__attribute__((always_inline)) static inline vector add_maps(vector v, int lanes) {
+    v = add_rotated(v, 1, lanes);
+    v = add_rotated(v, 2, lanes);
+    v = add_rotated(v, 4, lanes);
+    if (LANES > 8)
+        v = add_rotated(v, 8, lanes);
+    return v;
 }
 
 // One pixel of a plane, repeated over a vector: for all maps that lie in it.
 __attribute__((always_inline)) static inline vector plane_repeat(const float *from, int lanes) {
-    vector v = load_part(from, lanes);
-#pragma GCC unroll 4
-    for (int s = 1; s < LANES; s *= 2)
-        if (s >= lanes)
-            v = add_rotated(v, s);
-    return v;
+    return add_maps(load_part(from, lanes), lanes);
 }
 
 // The other way: the sums over the maps that lie in a vector.
 __attribute__((always_inline)) static inline void plane_fold(float *to, vector v, int lanes) {
-#pragma GCC unroll 4
-    for (int s = LANES / 2; s > 0; s /= 2)
-        if (s >= lanes)
-            v = add_rotated(v, s);
-    store_part(to, v, lanes);
+    store_part(to, add_maps(v, lanes), lanes);
 }
 
 // One pixel: the mean over maps of x.

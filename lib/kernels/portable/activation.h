@@ -75,15 +75,15 @@ static void tanh_back(float *dy, const float *y, size_t n) {
 static float row_most(const float *x, int n) {
     float lanes[16], most = x[0];
     int i = 0;
-    for (int l = 0; l < 16; l++)
-        lanes[l] = x[0];
+    if (n >= 16)
+        memcpy(lanes, x, sizeof lanes);
     for (; i + 16 <= n; i += 16)
         for (int l = 0; l < 16; l++)
             lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (int l = 0; l < i && l < 16; l++)
+        most = lanes[l] > most ? lanes[l] : most;
     for (; i < n; i++)
         most = x[i] > most ? x[i] : most;
-    for (int l = 0; l < 16; l++)
-        most = lanes[l] > most ? lanes[l] : most;
     return most;
 }
 
