@@ -200,8 +200,9 @@ struct kernels {
                                         const struct convolution *conv, float *scratch);
 
     // The pools and norms above, of blocks. winner holds the place (a pixel of the
-    // map) of each maximum; lrn's scale and lcn's v have the layout of x; lcn's s is
-    // blocks x h*w x lanes, its plane 2 * h*w * lanes floats.
+    // map) of each maximum; lrn's scale, which holds what its adjoint needs, and lcn's v
+    // have the layout of x; lcn's s is blocks x h*w x lanes, its plane 2 * h*w * lanes
+    // floats.
     void (*maxpool_block)(float *y, int32_t *winner, const float *x, int blocks, int lanes,
                           const struct window *window);
     void (*maxpool_block_back)(float *dx, const float *dy, const int32_t *winner, int blocks,

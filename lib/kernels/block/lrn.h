@@ -4,6 +4,11 @@
 // its inverse fourth root r if beta is 3/4, as in every published net (then
 // scale^-beta is r^3 and 1 / scale is r^4, and no root is computed again), and else
 // its inverse.
+//
+// x^-3/4 alone takes 9 cycles a vector of 16 by Newton's method below, 12 by two
+// square roots and a division, and 6.5 by the processor's approximate roots and a
+// step for each, which are not the same on every processor (Zen 5; the whole norm
+// takes 13 to 17).
 #ifndef ADAM_KERNELS_BLOCK_LRN_H
 #define ADAM_KERNELS_BLOCK_LRN_H
 
