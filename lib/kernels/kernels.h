@@ -188,8 +188,10 @@ struct kernels {
                                     const float *x, int blocks, int lanes,
                                     const struct convolution *conv, float *scratch);
 
-    // The same by Winograd's filtering, of blocks with as many lanes as there are,
-    // for square kernels of 3 or 5 at stride 1.
+    // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride
+    // 1 in blocks of as many lanes as there are; and where it is expected to be faster.
+    // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.h).
+    bool (*winograd_block_fits)(enum conv_pass pass, const struct convolution *conv, int lanes);
     void (*winograd_block)(float *y, const float *x, const float *weights, const float *biases,
                            bool relu, int blocks, int lanes, const struct convolution *conv,
                            float *scratch);

@@ -1,14 +1,19 @@
 #include "kernels/winograd_sizes.h"
 
+#include <math.h>
+
 #include "kernels/conv_sizes.h"
 
-// Tiles at a time: as many as keep their slices near.
-static int chunk_of(const struct winograd_sizes *s, int lanes) {
-    int chunk = (1 << 20) / (s->points * s->points * lanes) / (s->channels + s->maps);
-    return chunk < 6 ? 6 : chunk > 48 ? 48 : chunk;
-}
+enum {
+    MAPS_MOST = 1 << 14,    // so that no size overflows
+    CHUNK_FLOATS = 1 << 18, // of data and products at a time, to stay in the L2 cache
+    CHUNK_LEAST = 3,        // tiles that a kernel read from far is used for
+    CHUNK_MOST = 24,
+};
 
-enum { MAPS_MOST = 1 << 14 }; // so that no size overflows
+static int rounded_up(int n, int unit) {
+    return (n + unit - 1) / unit * unit;
+}
 
 static bool possible(const struct convolution *conv) {
     const struct window *v = &conv->window;
@@ -17,21 +22,25 @@ static bool possible(const struct convolution *conv) {
            v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
 }
 
+static int chunk_of(const struct winograd_sizes *s, int lanes) {
+    int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / (s->channels + s->maps);
+    return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+}
+
 struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes) {
     const struct window *v = &conv->window;
     if (!possible(conv))
         return (struct winograd_sizes){0};
     struct winograd_sizes s = {
         .points = v->kernel_h + WINOGRAD_TILE - 1,
-        .down = (v->out_h + WINOGRAD_TILE - 1) / WINOGRAD_TILE,
-        .across = (v->out_w + WINOGRAD_TILE - 1) / WINOGRAD_TILE,
+        .down = rounded_up(v->out_h, WINOGRAD_TILE) / WINOGRAD_TILE,
+        .across = rounded_up(v->out_w, WINOGRAD_TILE) / WINOGRAD_TILE,
         .channels = v->c / conv->groups,
         .maps = conv->maps / conv->groups,
     };
-    size_t slices = (size_t)(s.points * s.points);
-    size_t maps = (size_t)((s.maps + lanes - 1) / lanes * lanes);
+    size_t slices = (size_t)(s.points * s.points), maps = (size_t)rounded_up(s.maps, lanes);
     s.chunk = chunk_of(&s, lanes);
-    // An odd line more: slices must not all begin in the same set of a cache.
+    // A line more: slices must not all begin in the same set of a cache.
     size_t vectors = (size_t)(s.chunk * lanes);
     s.data_slice = vectors * (size_t)s.channels + 16;
     s.value_slice = vectors * (size_t)s.maps + 16;
@@ -42,11 +51,6 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes) 
     return s;
 }
 
-bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass) {
-    (void)lanes, (void)pass;
-    return possible(conv) && conv->window.out_h > 2 && conv->window.out_w > 2;
-}
-
 size_t winograd_scratch(const struct convolution *conv, int lanes) {
     struct convolution turned = conv_turned(conv);
     struct winograd_sizes there = winograd_sizes(conv, lanes);
@@ -54,4 +58,28 @@ size_t winograd_scratch(const struct convolution *conv, int lanes) {
     size_t most = there.kernels + there.data + there.values;
     size_t more = back.kernels + back.data + back.values;
     return most > more ? most : more;
+}
+
+// Costs as measured, in vector multiply-adds for each slice: of one value of a tile
+// to the points and back, and of one kernel.
+static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
+// Shares of the peak that the products and the direct way reach.
+static const double product_share = 0.85, direct_share = 0.95;
+
+double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {
+    struct convolution turned = conv_turned(conv);
+    struct winograd_sizes s = winograd_sizes(pass == CONV_BACK_INPUT ? &turned : conv, lanes);
+    if (s.points == 0)
+        return INFINITY;
+    bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes
+    double slices = s.points * s.points, tiles = s.down * s.across, channels = s.channels;
+    double maps = weights ? rounded_up(s.maps, lanes) : s.maps;
+    double each = channels * maps / product_share + data_cost * channels +
+                  (weights ? data_cost : output_cost) * maps;
+    return conv->groups * slices * (tiles * each + kernel_cost * channels * maps);
+}
+
+bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass) {
+    double taps = (double)window_taps(&conv->window) * conv->maps * (conv->window.c / conv->groups);
+    return winograd_cost(conv, lanes, pass) < taps / direct_share;
 }

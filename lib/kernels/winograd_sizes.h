@@ -20,7 +20,9 @@ struct winograd_sizes {
 // With vectors, and blocks, of so many lanes.
 struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes);
 
-// Whether it is expected to be faster than the direct way.
+// What a pass of one block is expected to cost, in vector multiply-adds; INFINITY
+// when it is not for such kernels. And whether that is less than the direct way.
+double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass);
 bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass);
 
 // Floats of scratch of all passes; 0 when it is not for such kernels.

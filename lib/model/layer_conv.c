@@ -52,10 +52,16 @@ static void scratch(const struct layer *layer, int n, bool train, size_t *kept, 
     *brief = *brief > blocks ? *brief : blocks;
 }
 
+static bool winograd(const struct pass *pass, enum conv_pass part, const struct convolution *conv) {
+    return pass->lanes && pass->kernels->winograd_block_fits(part, conv, pass->lanes);
+}
+
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
+    const struct kernels *k = pass->kernels;
     bool relu = pass->layer->act == ACT_RELU;
-    pass->kernels->conv_block(pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks,
-                              pass->lanes, conv, pass->brief);
+    (winograd(pass, CONV_FORWARD, conv) ? k->winograd_block : k->conv_block)(
+        pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
+        pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
 }
 
@@ -73,11 +79,15 @@ static void forward(const struct pass *pass) {
 }
 
 static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
-    pass->kernels->conv_block_back_weights(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
-                                           pass->blocks, pass->lanes, conv, pass->brief);
+    const struct kernels *k = pass->kernels;
+    (winograd(pass, CONV_BACK_WEIGHTS, conv)
+         ? k->winograd_block_back_weights
+         : k->conv_block_back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
+                                       pass->blocks, pass->lanes, conv, pass->brief);
     if (pass->dx[0])
-        pass->kernels->conv_block_back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks,
-                                             pass->lanes, conv, pass->brief);
+        (winograd(pass, CONV_BACK_INPUT, conv) ? k->winograd_block_back_input
+                                               : k->conv_block_back_input)(
+            pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes, conv, pass->brief);
 }
 
 static void backward_plain(const struct pass *pass, const struct convolution *conv) {
@@ -99,7 +109,8 @@ static void backward(const struct pass *pass) {
 
 static const char *way(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
-    return pass->kernels->conv_way(part, &conv, pass->lanes);
+    return winograd(pass, part, &conv) ? "winograd"
+                                       : pass->kernels->conv_way(part, &conv, pass->lanes);
 }
 
 const struct layer_type layer_conv = {

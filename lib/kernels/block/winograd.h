@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "kernels/block/conv_pack.h"
+#include "kernels/block/conv_plan.h"
 #include "kernels/block/winograd_transform.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/winograd_sizes.h"
@@ -20,6 +22,9 @@
 enum {
     PRODUCT_ROWS = LANES / 2, // broadcasts
     PRODUCT_COLUMNS = 3,      // vectors: 24 or 12 sums
+    CHANNELS_AT_ONCE = 128,   // so that a tile's data stay in the L1 cache
+    KERNEL_CHANNELS = 16,     // whose taps are whole squares of LANES
+    TAPS_MOST = 25,
 };
 
 struct winograd {
@@ -52,10 +57,10 @@ struct place {
     int y, x;
 };
 
-static struct place place_of(const struct winograd_sizes *s, size_t tile) {
-    size_t across = (size_t)s->across, all = across * (size_t)s->down;
-    return (struct place){tile / all, (int)(tile % all / across) * WINOGRAD_TILE,
-                          (int)(tile % across) * WINOGRAD_TILE};
+static struct place place_of(const struct winograd_sizes *s, int tile) {
+    int all = s->across * s->down;
+    return (struct place){(size_t)(tile / all), tile % all / s->across * WINOGRAD_TILE,
+                          tile % s->across * WINOGRAD_TILE};
 }
 
 #define WINOGRAD_DATA(n)                                                                           \
@@ -75,7 +80,7 @@ static void winograd_data_edge(winograd_data_function *transform, float *to, con
                                int y, int x, const struct winograd *w) {
     const struct window *v = w->window;
     int n = w->sizes.points;
-    vector square[POINTS_MOST * POINTS_MOST] = {0};
+    ALIGNED vector square[POINTS_MOST * POINTS_MOST] = {0};
     int top = y < 0 ? -y : 0, left = x < 0 ? -x : 0;
     int bottom = v->h - y < n ? v->h - y : n, right = v->w - x < n ? v->w - x : n;
     for (int c = 0; c < w->sizes.channels; c++) {
@@ -91,13 +96,13 @@ static void winograd_data_edge(winograd_data_function *transform, float *to, con
 }
 
 // The data of `count` tiles, of the channels from x on.
-static void winograd_data(const struct winograd *w, const float *x, size_t first, int count) {
+static void winograd_data(const struct winograd *w, const float *x, int first, int count) {
     const struct window *v = w->window;
     int n = w->sizes.points;
     winograd_data_function *transform = n == 6 ? winograd_data_6 : winograd_data_8;
     size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
     for (int t = 0; t < count; t++) {
-        struct place p = place_of(&w->sizes, first + (size_t)t);
+        struct place p = place_of(&w->sizes, first + t);
         float *to = w->data + (size_t)(t * w->sizes.channels) * LANES;
         const float *picture = x + p.block * (size_t)v->h * row;
         int top = p.y - v->pad_h, left = p.x - v->pad_w;
@@ -118,46 +123,56 @@ struct slice_product {
     float *to;
     size_t to_column;
     bool add;
+    const float *next; // numbers to ask for meanwhile
 };
 
-INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner,
-                         struct slice_product p) {
+INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner, bool ahead,
+                         const struct slice_product *p) {
     vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
-        for (int j = 0; j < columns; j++)
-            sum[r][j] =
-                p.add ? *(vector *)(p.to + r * LANES + (size_t)j * p.to_column) : (vector){0};
-    for (int o = 0; o < p.outer; o++, p.a += p.a_skip)
-        for (int l = 0; l < inner; l++, p.b += LANES) {
+    for (int j = 0; j < columns; j++) {
+        const float *to = p->to + (size_t)j * p->to_column;
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            sum[r][j] = p->add ? *(const vector *)(to + r * LANES) : (vector){0};
+    }
+    const float *a = p->a, *b = p->b, *next = p->next;
+    size_t a_skip = p->a_skip, b_column = p->b_column;
+    for (int o = p->outer; o > 0; o--, a += a_skip)
+        for (int l = 0; l < inner; l++, b += LANES) {
             vector right[PRODUCT_COLUMNS];
+            if (ahead)
+                __builtin_prefetch(next + (size_t)l * a_step);
 #pragma GCC unroll 3
             for (int j = 0; j < columns; j++)
-                right[j] = *(const vector *)(p.b + (size_t)j * p.b_column);
+                right[j] = *(const vector *)(b + (size_t)j * b_column);
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
                 for (int j = 0; j < columns; j++)
-                    sum[r][j] += p.a[(size_t)r * a_row + (size_t)l * a_step] * right[j];
+                    sum[r][j] += a[(size_t)r * a_row + (size_t)l * a_step] * right[j];
         }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
-        for (int j = 0; j < columns; j++)
-            *(vector *)(p.to + r * LANES + (size_t)j * p.to_column) = sum[r][j];
+    for (int j = 0; j < columns; j++) {
+        float *to = p->to + (size_t)j * p->to_column;
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            *(vector *)(to + r * LANES) = sum[r][j];
+    }
 }
 
-typedef void product_function(struct slice_product);
+typedef void product_function(const struct slice_product *);
 
 // Maps x tiles: kernels are broadcast, summed over channels. Channels x bundles of
 // maps: data are broadcast, summed over tiles and their lanes.
 #define PRODUCT(rows, columns)                                                                     \
-    static void product_maps_##rows##columns(struct slice_product p) {                             \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, p.inner, p);    \
+    static void product_maps_##rows##columns(const struct slice_product *p) {                      \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, p->inner, true, \
+                     p);                                                                           \
     }                                                                                              \
-    static void product_channels_##rows##columns(struct slice_product p) {                         \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, p);      \
+    static void product_channels_##rows##columns(const struct slice_product *p) {                  \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, false,   \
+                     p);                                                                           \
     }
 #define PRODUCTS(columns)                                                                          \
     PRODUCT(1, columns)                                                                            \
@@ -187,62 +202,83 @@ static product_function *const products_channels[PRODUCT_COLUMNS][8] = {
 
 // The next part of what is left, in parts as equal as can be, of at most `most`.
 static int winograd_part(int left, int most) {
-    int parts = (left + most - 1) / most;
-    return (left + parts - 1) / parts;
+    return divided_up(left, divided_up(left, most));
 }
 
 // ---- Forward.
 
-// The kernels of LANES maps of one channel, tap by tap; zeros where there is no map.
-HOGWILD static void winograd_taps(float *taps, const float *weights, size_t map_step, int maps,
-                                  int count, bool turned) {
-    for (int l = 0; l < LANES; l++)
-        for (int t = 0; t < count; t++)
-            taps[t * LANES + l] =
-                l < maps ? weights[(size_t)l * map_step + (size_t)(turned ? count - 1 - t : t)] : 0;
+// The kernels of up to LANES maps and KERNEL_CHANNELS channels, tap by tap. Of a
+// turned convolution, maps are channels of the weights, and kernels are turned
+// round.
+HOGWILD static void winograd_taps(float *to, const struct winograd *w, const float *weights, int m,
+                                  int c, int count, bool turned) {
+    const struct winograd_sizes *s = &w->sizes;
+    int side = s->points + 1 - WINOGRAD_TILE, taps = side * side;
+    size_t row[TAPS_MOST + LANES];
+    struct conv_packing p = {.to = to,
+                             .width = LANES,
+                             .count = s->maps - m < LANES ? s->maps - m : LANES,
+                             .row = row,
+                             .kernel = taps,
+                             .end = weights + (size_t)(s->maps * s->channels * taps)};
+    for (int i = 0; i < taps + LANES; i++) {
+        int tap = turned ? taps - 1 - i % taps : i % taps;
+        row[i] = (size_t)(tap * KERNEL_CHANNELS + i / taps) * LANES;
+    }
+    for (int i = 0; i < LANES; i++)
+        p.map[i] = (size_t)((i < p.count ? i : p.count - 1) * (turned ? 1 : s->channels) * taps);
+    if (!turned)
+        pack_kernels(&p, weights + (size_t)((m * s->channels + c) * taps), 0, count * taps);
+    else
+        for (int i = 0; i < count; i++)
+            pack_kernels(&p, weights + (size_t)(((c + i) * s->maps + m) * taps), i, taps);
 }
 
-// All kernels of a group, from `weights` on. Of a turned convolution, maps are
-// channels of the weights, and the kernels are turned round.
+// All kernels of a group, from `weights` on, at the points.
 static void winograd_kernels(const struct winograd *w, const float *weights, bool turned) {
     const struct winograd_sizes *s = &w->sizes;
-    int n = s->points, k = n + 1 - WINOGRAD_TILE, taps = k * k;
-    size_t map = (size_t)(turned ? taps : taps * s->channels);
-    size_t channel = (size_t)(turned ? taps * s->maps : taps);
+    ALIGNED float taps[TAPS_MOST * KERNEL_CHANNELS * LANES] = {0};
+    int n = s->points;
     size_t slice = (size_t)s->channels * LANES;
     float *to = w->kernels;
     for (int m = 0; m < s->maps; m += LANES, to += (size_t)(n * n) * slice)
         for (int c = 0; c < s->channels; c++) {
-            vector kernel[25];
-            winograd_taps((float *)(void *)kernel, weights + (size_t)m * map + (size_t)c * channel,
-                          map, s->maps - m, taps, turned);
+            int i = c % KERNEL_CHANNELS, left = s->channels - c;
+            const float *from = taps + i * LANES;
+            if (i == 0)
+                winograd_taps(taps, w, weights, m, c,
+                              left < KERNEL_CHANNELS ? left : KERNEL_CHANNELS, turned);
             if (n == 6)
-                transform_values(6, 3, true, to + c * LANES, slice, kernel);
+                transform_values(6, 3, true, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
             else
-                transform_values(8, 5, true, to + c * LANES, slice, kernel);
+                transform_values(8, 5, true, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
         }
 }
 
-// One slice of the products of `count` tiles with all maps.
-static void winograd_slice(const struct winograd *w, int slice, int count) {
+// One slice of the products of `count` tiles with all maps, over the channels
+// [first, end).
+static void winograd_slice(const struct winograd *w, int slice, int count, int first, int end) {
     const struct winograd_sizes *s = &w->sizes;
     size_t bundle = (size_t)(s->points * s->points * s->channels) * LANES;
     size_t data_tile = (size_t)s->channels * LANES, value_tile = (size_t)s->maps * LANES;
-    const float *kernels = w->kernels + (size_t)(slice * s->channels) * LANES;
+    const float *kernels = w->kernels + (size_t)(slice * s->channels + first) * LANES;
+    const float *data = w->data + (size_t)slice * s->data_slice + (size_t)first * LANES;
+    float *values = w->values + (size_t)slice * s->value_slice;
     for (int t = 0, columns; t < count; t += columns) {
         columns = winograd_part(count - t, PRODUCT_COLUMNS);
         for (int m = 0, rows; m < s->maps; m += rows) {
-            int end = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
-            rows = winograd_part(end - m, PRODUCT_ROWS);
-            products_maps[columns - 1][rows - 1]((struct slice_product){
+            int stop = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
+            rows = winograd_part(stop - m, PRODUCT_ROWS);
+            products_maps[columns - 1][rows - 1](&(struct slice_product){
                 .a = kernels + (size_t)(m / LANES) * bundle + m % LANES,
-                .b = w->data + (size_t)slice * s->data_slice + (size_t)t * data_tile,
+                .b = data + (size_t)t * data_tile,
                 .b_column = data_tile,
                 .outer = 1,
-                .inner = s->channels,
-                .to = w->values + (size_t)slice * s->value_slice + (size_t)t * value_tile +
-                      (size_t)m * LANES,
+                .inner = end - first,
+                .to = values + (size_t)t * value_tile + (size_t)m * LANES,
                 .to_column = value_tile,
+                .add = first > 0,
+                .next = kernels + (size_t)(stop / LANES) * bundle,
             });
         }
     }
@@ -258,18 +294,21 @@ struct output {
 };
 
 INLINE void winograd_output(int n, struct output o, const float *from, size_t slice, int maps) {
-    vector y[WINOGRAD_TILE * WINOGRAD_TILE], zero = {0};
+    int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
+    ALIGNED vector y[WINOGRAD_TILE * WINOGRAD_TILE];
+    vector zero = {0};
     for (int m = 0; m < maps; m++, o.to += LANES, from += LANES) {
         transform_back(n, WINOGRAD_TILE, false, y, from, slice);
         float bias = o.biases ? o.biases[m] : 0;
-#pragma GCC unroll 16
-        for (int i = 0; i < WINOGRAD_TILE * WINOGRAD_TILE; i++)
-            if (i / WINOGRAD_TILE < o.rows && i % WINOGRAD_TILE < o.columns) {
-                vector value = y[i] + bias;
-                *(vector *)(o.to + (size_t)(i / WINOGRAD_TILE) * o.row +
-                            (size_t)(i % WINOGRAD_TILE) * o.pixel) =
-                    o.relu ? (vector)((places)value & (value > zero)) : value;
-            }
+#pragma GCC unroll 1
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < WINOGRAD_TILE; j++)
+                if (j < o.columns) {
+                    vector value = y[i * WINOGRAD_TILE + j] + bias;
+                    *(vector *)(o.to + (size_t)i * o.row + (size_t)j * o.pixel) =
+                        o.relu ? (vector)((places)value & (value > zero)) : value;
+                }
     }
 }
 
@@ -282,11 +321,11 @@ HOGWILD static void winograd_output_8(struct output o, const float *from, size_t
 }
 
 static void winograd_outputs(const struct winograd *w, float *y, const float *biases, bool relu,
-                             size_t first, int count) {
+                             int first, int count) {
     const struct window *v = w->window;
     size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
     for (int t = 0; t < count; t++) {
-        struct place p = place_of(&w->sizes, first + (size_t)t);
+        struct place p = place_of(&w->sizes, first + t);
         struct output o = {.to = y + (p.block * (size_t)v->out_h + (size_t)p.y) * row +
                                  (size_t)p.x * pixel,
                            .row = row,
@@ -306,16 +345,18 @@ static void winograd_pass(float *y, const float *x, const float *weights, const 
                           float *scratch) {
     struct winograd w = winograd_lay(conv, scratch);
     const struct winograd_sizes *s = &w.sizes;
-    int k = conv->window.kernel_h, chunk = s->chunk;
-    size_t all = (size_t)blocks * (size_t)(s->down * s->across);
+    int k = conv->window.kernel_h, all = blocks * s->down * s->across;
     for (int g = 0; g < conv->groups; g++) {
         winograd_kernels(&w, weights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k),
                          turned);
-        for (size_t t = 0; t < all; t += (size_t)chunk) {
-            int count = all - t < (size_t)chunk ? (int)(all - t) : chunk;
+        for (int t = 0, count; t < all; t += count) {
+            count = winograd_part(all - t, s->chunk);
             winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
             for (int slice = 0; slice < s->points * s->points; slice++)
-                winograd_slice(&w, slice, count);
+                for (int c = 0, step; c < s->channels; c += step) {
+                    step = winograd_part(s->channels - c, CHANNELS_AT_ONCE);
+                    winograd_slice(&w, slice, count, c, c + step);
+                }
             winograd_outputs(&w, y + (size_t)(g * s->maps) * LANES,
                              biases ? biases + g * s->maps : NULL, relu, t, count);
         }
@@ -339,9 +380,9 @@ static void winograd_back_input(float *dx, const float *dy, const float *weights
 // ---- The gradient of the weights. Errors lie as slices x bundles x tiles x
 // samples x LANES maps.
 
-// The errors of up to LANES maps at one pixel: for each sample (`step` vectors
+// The errors of up to LANES maps at one pixel: for each sample (`step` floats
 // from one to the next) a vector of maps.
-static void winograd_turn(vector *to, int step, const float *from, int maps) {
+static void winograd_turn(float *to, int step, const float *from, int maps) {
     vector v[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
@@ -349,41 +390,40 @@ static void winograd_turn(vector *to, int step, const float *from, int maps) {
     transpose_vectors(v);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        to[i * step] = v[i];
+        *(vector *)(to + i * step) = v[i];
 }
 
 static void winograd_errors_tile(const struct winograd *w, float *to, const float *from,
                                  struct place p, int maps) {
     enum { PIXELS = WINOGRAD_TILE * WINOGRAD_TILE };
     const struct window *v = w->window;
-    vector square[LANES * PIXELS];
+    ALIGNED float square[LANES * PIXELS * LANES];
     for (int i = 0; i < PIXELS; i++) {
         int y = p.y + i / WINOGRAD_TILE, x = p.x + i % WINOGRAD_TILE;
         if (y < v->out_h && x < v->out_w)
-            winograd_turn(square + i, PIXELS,
+            winograd_turn(square + i * LANES, PIXELS * LANES,
                           from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
                                      (size_t)w->maps * LANES,
                           maps);
         else
             for (int l = 0; l < LANES; l++)
-                square[l * PIXELS + i] = (vector){0};
+                *(vector *)(square + (l * PIXELS + i) * LANES) = (vector){0};
     }
     for (int l = 0; l < LANES; l++)
         if (w->sizes.points == 6)
             transform_values(6, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
-                             square + l * PIXELS);
+                             square + l * PIXELS * LANES, LANES);
         else
             transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
-                             square + l * PIXELS);
+                             square + l * PIXELS * LANES, LANES);
 }
 
-static void winograd_errors(const struct winograd *w, const float *dy, size_t first, int count) {
+static void winograd_errors(const struct winograd *w, const float *dy, int first, int count) {
     const struct winograd_sizes *s = &w->sizes;
     for (int t = 0; t < count; t++)
         for (int m = 0; m < s->maps; m += LANES)
             winograd_errors_tile(w, w->values + (size_t)(m * s->chunk + t * LANES) * LANES,
-                                 dy + (size_t)m * LANES, place_of(s, first + (size_t)t),
-                                 s->maps - m);
+                                 dy + (size_t)m * LANES, place_of(s, first + t), s->maps - m);
 }
 
 // One slice of the gradient of all kernels over `count` tiles.
@@ -396,7 +436,7 @@ static void winograd_gradient_slice(const struct winograd *w, int slice, int cou
         columns = winograd_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
             rows = winograd_part(s->channels - c, PRODUCT_ROWS);
-            products_channels[columns - 1][rows - 1]((struct slice_product){
+            products_channels[columns - 1][rows - 1](&(struct slice_product){
                 .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
                 .a_skip = (size_t)s->channels * LANES,
                 .b = w->values + (size_t)slice * s->error_slice + (size_t)b * errors,
@@ -419,7 +459,7 @@ static void winograd_gradient(const struct winograd *w, float *dweights) {
     const float *from = w->kernels;
     for (int m = 0; m < s->maps; m += LANES, from += (size_t)(n * n) * slice)
         for (int c = 0; c < s->channels; c++) {
-            vector kernel[25];
+            ALIGNED vector kernel[TAPS_MOST];
             if (n == 6)
                 transform_back(6, 3, true, kernel, from + c * LANES, slice);
             else
@@ -450,11 +490,10 @@ static void winograd_back_weights(float *dweights, float *dbiases, const float *
     (void)lanes;
     struct winograd w = winograd_lay(conv, scratch);
     const struct winograd_sizes *s = &w.sizes;
-    int k = conv->window.kernel_h, chunk = s->chunk;
-    size_t all = (size_t)blocks * (size_t)(s->down * s->across);
+    int k = conv->window.kernel_h, all = blocks * s->down * s->across;
     for (int g = 0; g < conv->groups; g++) {
-        for (size_t t = 0; t < all; t += (size_t)chunk) {
-            int count = all - t < (size_t)chunk ? (int)(all - t) : chunk;
+        for (int t = 0, count; t < all; t += count) {
+            count = winograd_part(all - t, s->chunk);
             winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
             winograd_errors(&w, dy + (size_t)(g * s->maps) * LANES, t, count);
             for (int slice = 0; slice < s->points * s->points; slice++)
@@ -463,6 +502,10 @@ static void winograd_back_weights(float *dweights, float *dbiases, const float *
         winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
     }
     winograd_bias_sum(dbiases, dy, blocks, conv);
+}
+
+static bool winograd_block_fits(enum conv_pass pass, const struct convolution *conv, int lanes) {
+    return lanes == LANES && winograd_fits(conv, lanes, pass);
 }
 
 #endif

@@ -22,6 +22,7 @@ enum {
     PAIRS_MOST = 3,
 };
 
+#define ALIGNED __attribute__((aligned(64))) // no vector lies across two cache lines
 #define INLINE __attribute__((always_inline)) static inline
 
 // What the transforms multiply by, for q pairs of points. With s the squares of
@@ -64,26 +65,28 @@ INLINE const struct points *points_of(int n) {
     return n == 6 ? &points_6 : &points_8;
 }
 
-// ---- B': of n numbers d, the row of one end (0: d, infinity: d + 1) and of a pair.
-INLINE vector data_end(int n, const vector *d) {
+// ---- B': n numbers d at the points. The highest coefficients are 1.
+INLINE void at_points(int n, const vector *d, vector *values) {
     const struct points *p = points_of(n);
-    vector sum = p->all[0] * d[0];
+    vector zero = d[n - 2], infinity = d[n - 1];
 #pragma GCC unroll 8
-    for (int k = 1; k < n / 2; k++)
-        sum += p->all[k] * d[2 * k];
-    return sum;
-}
-
-INLINE void data_pair(int n, int pair, const vector *d, vector *plus, vector *minus) {
-    const struct points *p = points_of(n);
-    vector even = p->others[pair][0] * d[2], odd = p->others[pair][0] * d[1];
-#pragma GCC unroll 8
-    for (int k = 1; k < n / 2 - 1; k++) {
-        even += p->others[pair][k] * d[2 * k + 2];
-        odd += p->others[pair][k] * d[2 * k + 1];
+    for (int k = n / 2 - 2; k >= 0; k--) {
+        zero += p->all[k] * d[2 * k];
+        infinity += p->all[k] * d[2 * k + 1];
     }
-    *plus = even + p->at[pair] * odd;
-    *minus = even - p->at[pair] * odd;
+    values[0] = zero;
+    values[n - 1] = infinity;
+#pragma GCC unroll 8
+    for (int pair = 0; pair < n / 2 - 1; pair++) {
+        vector even = d[n - 2], odd = d[n - 3];
+#pragma GCC unroll 8
+        for (int k = n / 2 - 3; k >= 0; k--) {
+            even += p->others[pair][k] * d[2 * k + 2];
+            odd += p->others[pair][k] * d[2 * k + 1];
+        }
+        values[1 + 2 * pair] = even + p->at[pair] * odd;
+        values[2 + 2 * pair] = even - p->at[pair] * odd;
+    }
 }
 
 // ---- A (count = WINOGRAD_TILE) and G but for its scale (count = k): the values of
@@ -110,105 +113,115 @@ INLINE void evaluate(int n, int count, const vector *g, vector *values) {
 // Its adjoint, A' and G' but for its scale: values times powers of their points.
 INLINE void weigh(int n, int count, const vector *values, vector *sums) {
     const struct points *p = points_of(n);
-#pragma GCC unroll 8
-    for (int k = 0; k < count; k++)
-        sums[k] = k == 0 ? values[0] : k == count - 1 ? values[n - 1] : (vector){0};
+    sums[0] = values[0];
+    sums[count - 1] = values[n - 1];
 #pragma GCC unroll 8
     for (int pair = 0; pair < n / 2 - 1; pair++) {
         vector even = values[1 + 2 * pair] + values[2 + 2 * pair];
         vector odd = values[1 + 2 * pair] - values[2 + 2 * pair];
         float power = 1;
 #pragma GCC unroll 8
-        for (int k = 0; k < count; k++, power *= p->at[pair])
-            sums[k] += power * (k % 2 ? odd : even);
+        for (int k = 0; k < count; k++, power *= p->at[pair]) {
+            vector term = power * (k % 2 ? odd : even);
+            if (pair == 0 && k > 0 && k < count - 1)
+                sums[k] = term;
+            else
+                sums[k] += term;
+        }
     }
 }
 
-// G's scale of point i.
-INLINE float point_scale(int n, int i) {
+// What else is in G.
+INLINE void scale(int n, vector *values) {
     const struct points *p = points_of(n);
-    return i == 0 ? p->scale_zero : i == n - 1 ? 1 : p->scale[(i - 1) / 2];
+    values[0] *= p->scale_zero;
+#pragma GCC unroll 8
+    for (int i = 1; i < n - 1; i++)
+        values[i] *= p->scale[(i - 1) / 2];
 }
 
-// ---- Both sides. `slice` floats lie between the values at two points.
+// ---- Both sides: columns first, then rows. `slice` floats lie between the values
+// at two points. The loops over columns and over rows stay loops: unrolled, the
+// compiler keeps an address for each of n x n vectors.
+struct square {
+    ALIGNED vector at[POINTS_MOST][POINTS_MOST];
+};
 
-// d: n x n vectors, `row` floats from row to row and `column` from one to the next.
+// n x n vectors, `row` floats from row to row and `column` from one to the next.
 INLINE void transform_data(int n, float *to, size_t slice, const float *from, size_t row,
                            size_t column) {
-    vector d[POINTS_MOST], line[2][POINTS_MOST], out[POINTS_MOST];
+    struct square line;
+    vector d[POINTS_MOST], out[POINTS_MOST];
+#pragma GCC unroll 1
+    for (int j = 0; j < n; j++, from += column) {
 #pragma GCC unroll 8
-    for (int part = 0; part < n / 2; part++) { // the two ends, then each pair
+        for (int i = 0; i < n; i++)
+            d[i] = *(const vector *)(from + (size_t)i * row);
+        at_points(n, d, out);
 #pragma GCC unroll 8
-        for (int j = 0; j < n; j++) {
+        for (int i = 0; i < n; i++)
+            line.at[i][j] = out[i];
+    }
+#pragma GCC unroll 1
+    for (int i = 0; i < n; i++, to += (size_t)n * slice) {
+        at_points(n, line.at[i], out);
 #pragma GCC unroll 8
-            for (int i = 0; i < n; i++)
-                d[i] = *(const vector *)(from + (size_t)i * row + (size_t)j * column);
-            if (part == 0) {
-                line[0][j] = data_end(n, d);
-                line[1][j] = data_end(n, d + 1);
-            } else {
-                data_pair(n, part - 1, d, &line[0][j], &line[1][j]);
-            }
-        }
-#pragma GCC unroll 2
-        for (int which = 0; which < 2; which++) {
-            int i = part == 0 ? which * (n - 1) : 2 * part - 1 + which;
-            out[0] = data_end(n, line[which]);
-            out[n - 1] = data_end(n, line[which] + 1);
-#pragma GCC unroll 8
-            for (int pair = 0; pair < n / 2 - 1; pair++)
-                data_pair(n, pair, line[which], &out[1 + 2 * pair], &out[2 + 2 * pair]);
-#pragma GCC unroll 8
-            for (int j = 0; j < n; j++)
-                *(vector *)(to + (size_t)(i * n + j) * slice) = out[j];
-        }
+        for (int j = 0; j < n; j++)
+            *(vector *)(to + (size_t)j * slice) = out[j];
     }
 }
 
-// count x count vectors evaluated; scaled for kernels, not for errors.
-INLINE void transform_values(int n, int count, bool scaled, float *to, size_t slice,
-                             const vector *from) {
-    vector line[POINTS_MOST][POINTS_MOST], column[POINTS_MOST], out[POINTS_MOST];
-#pragma GCC unroll 8
+// count x count vectors, `step` floats apart, evaluated; scaled if they are kernels.
+INLINE void transform_values(int n, int count, bool kernel, float *to, size_t slice,
+                             const float *from, size_t step) {
+    struct square line;
+    vector column[POINTS_MOST], out[POINTS_MOST];
+#pragma GCC unroll 1
     for (int j = 0; j < count; j++) {
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++)
-            column[i] = from[i * count + j];
+            column[i] = *(const vector *)(from + (size_t)(i * count + j) * step);
         evaluate(n, count, column, out);
+        if (kernel)
+            scale(n, out);
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++)
-            line[i][j] = out[i];
+            line.at[i][j] = out[i];
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < n; i++) {
-        evaluate(n, count, line[i], out);
+#pragma GCC unroll 1
+    for (int i = 0; i < n; i++, to += (size_t)n * slice) {
+        evaluate(n, count, line.at[i], out);
+        if (kernel)
+            scale(n, out);
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
-            *(vector *)(to + (size_t)(i * n + j) * slice) =
-                (scaled ? point_scale(n, i) * point_scale(n, j) : 1) * out[j];
+            *(vector *)(to + (size_t)j * slice) = out[j];
     }
 }
 
 // Its adjoint: n x n values to count x count sums.
-INLINE void transform_back(int n, int count, bool scaled, vector *to, const float *from,
+INLINE void transform_back(int n, int count, bool kernel, vector *to, const float *from,
                            size_t slice) {
-    vector line[POINTS_MOST][POINTS_MOST], column[POINTS_MOST], out[POINTS_MOST];
+    struct square line;
+    vector column[POINTS_MOST], out[POINTS_MOST];
+#pragma GCC unroll 1
+    for (int j = 0; j < n; j++, from += slice) {
 #pragma GCC unroll 8
-    for (int j = 0; j < n; j++) {
-#pragma GCC unroll 8
-        for (int i = 0; i < n; i++) {
-            column[i] = *(const vector *)(from + (size_t)(i * n + j) * slice);
-            if (scaled)
-                column[i] *= point_scale(n, i) * point_scale(n, j);
-        }
+        for (int i = 0; i < n; i++)
+            column[i] = *(const vector *)(from + (size_t)(i * n) * slice);
+        if (kernel)
+            scale(n, column);
         weigh(n, count, column, out);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++)
-            line[i][j] = out[i];
+            line.at[i][j] = out[i];
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++)
-        weigh(n, count, line[i], to + i * count);
+#pragma GCC unroll 1
+    for (int i = 0; i < count; i++, to += count) {
+        if (kernel)
+            scale(n, line.at[i]);
+        weigh(n, count, line.at[i], to);
+    }
 }
 
 #endif

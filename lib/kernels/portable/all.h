@@ -59,6 +59,7 @@ const struct kernels FAMILY_TABLE = {
     .read = read_all,
 #ifdef FAMILY_LANES
     .lanes = FAMILY_LANES,
+    .winograd_block_fits = winograd_block_fits,
     .winograd_block = winograd_forward,
     .winograd_block_back_input = winograd_back_input,
     .winograd_block_back_weights = winograd_back_weights,
