@@ -169,7 +169,7 @@ struct kernels {
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
                        const struct update *update);
 
-    // The way that dense layers of n samples take, for people: "stream", "product".
+    // The way that dense layers of n samples take, for people: "stream", "strips", "product".
     const char *(*dense_way)(int n);
 
     // Plain samples to blocks and back. c x pixels each.

@@ -7,7 +7,9 @@
 #include "kernels/portable/dense_stream.h"
 #include "kernels/portable/dense_tiles.h"
 
-enum { STREAM_STEP_MOST = 4, STREAM_DOT_MOST = 16 };
+// Samples up to which weights stream: one at a time is loaded from memory sooner
+// than the products of so many are done.
+enum { STREAM_DOT_MOST = 16, STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
                   int units, int inputs) {
@@ -32,25 +34,23 @@ static void dense_back_weights(float *dweights, const struct dense_errors *error
 
 static void dense_step(float *weights, float *state, const struct dense_errors *e,
                        const struct update *u) {
-    if (u->rule == RULE_SGD && e->n > STREAM_STEP_MOST && e->n <= TILES_MOST) {
+    if (e->n <= STREAM_STEP_MOST)
+        stream_back(&(struct stream_back){
+            .e = e,
+            .work = u->rule == RULE_SGD && e->dx ? WORK_STEP : WORK_GRADIENT,
+            .weights = weights,
+            .to = weights,
+            .state = state,
+            .update = u,
+        });
+    else if (u->rule == RULE_SGD && e->n <= TILES_MOST)
         dense_tiles_sgd(weights, e, u);
-        return;
-    }
-    if (e->n > STREAM_MOST) {
+    else
         dense_products_step(weights, state, e, u);
-        return;
-    }
-    bool once = u->rule == RULE_SGD && e->dx;
-    stream_back(&(struct stream_back){.e = e,
-                                      .work = once ? WORK_STEP : WORK_GRADIENT,
-                                      .weights = weights,
-                                      .to = weights,
-                                      .state = state,
-                                      .update = u});
 }
 
 static const char *dense_way(int n) {
-    return n <= STREAM_MOST ? "stream" : dense_products_way(n);
+    return n <= STREAM_STEP_MOST ? "stream" : n <= TILES_MOST ? "strips" : dense_products_way(n);
 }
 
 #endif

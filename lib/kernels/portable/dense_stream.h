@@ -18,8 +18,7 @@
 #include "kernels/portable/update.h"
 
 enum {
-    STREAM_TURN = LANES > 8 ? 6 : 3, // samples at a time in the forward pass
-    STREAM_MOST = LANES / 2,         // samples
+    STREAM_MOST = LANES > 8 ? 6 : 3, // samples at a time
     STREAM_GROUP = 64 * 1024,        // weights that come into the L2 cache ahead of their use
     STREAM_SHARE = 2 * 1024,         // floats of x and dx that stay in the L1 cache
     STREAM_ROW = 2 * 1024,           // of one row at most
@@ -125,10 +124,9 @@ __attribute__((always_inline)) static inline void back_step(enum work work, int 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         vector w = {0}, change = {0};
-        if (work != WORK_GRADIENT) {
-            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
+        __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
+        if (work != WORK_GRADIENT)
             w = load_part(p->w + (size_t)r * p->inputs + k, count);
-        }
         if (work == WORK_STEP)
             change = p->decay * w;
 #pragma GCC unroll 8
@@ -197,18 +195,16 @@ struct stream_kernels {
 STREAM(1)
 STREAM(2)
 STREAM(3)
-STREAM(4)
 #if FAMILY_LANES > 8
+STREAM(4)
 STREAM(5)
 STREAM(6)
-STREAM(7)
-STREAM(8)
 #endif
 
 static const struct stream_kernels stream_kernels[STREAM_MOST] = {
-    STREAM_ENTRY(1), STREAM_ENTRY(2), STREAM_ENTRY(3), STREAM_ENTRY(4),
+    STREAM_ENTRY(1), STREAM_ENTRY(2), STREAM_ENTRY(3),
 #if FAMILY_LANES > 8
-    STREAM_ENTRY(5), STREAM_ENTRY(6), STREAM_ENTRY(7), STREAM_ENTRY(8),
+    STREAM_ENTRY(4), STREAM_ENTRY(5), STREAM_ENTRY(6),
 #endif
 };
 
@@ -256,7 +252,7 @@ static void dot_rows(struct piece p, float *y, const float *weights, const float
 
 static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
                          int units, int inputs) {
-    int most = (n + STREAM_TURN - 1) / STREAM_TURN; // rounds, in each of which so many
+    int most = (n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
     most = (n + most - 1) / most;
     struct piece p = {.inputs = (size_t)inputs, .units = (size_t)units};
     size_t group = group_rows(p.inputs, stream_kernels[most - 1].dot_rows), end;
@@ -292,10 +288,13 @@ static void back_update(const struct stream_back *b, const struct stream_kernels
     float gradient[STREAM_ROW];
     if (b->e->dx)
         (tile ? kernels->back : kernels->back_row)[WORK_ERRORS](&p);
+    if (b->state)
+        p.ahead = b->state + (p.ahead - b->weights);
     p.to = gradient;
-    for (int r = 0; r < (tile ? kernels->back_rows : 1); r++, p.dy++, at += p.inputs) {
+    for (int r = 0; r < (tile ? kernels->back_rows : 1); r++) {
         kernels->back_row[WORK_GRADIENT](&p);
         update(b->to + at, b->state ? b->state + at : NULL, gradient, p.count, b->update);
+        p.dy++, p.ahead += p.count, at += p.inputs;
     }
 }
 
