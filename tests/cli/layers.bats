@@ -63,6 +63,7 @@ on_objects() {
         [png.h]=image [jpeglib.h]=image [jerror.h]=image
         [zlib.h]=store [archive.h]=store [archive_entry.h]=store
         [cblas.h]=kernels
+        [nng/nng.h]=net [nng/supplemental/tls/tls.h]=net [nng/supplemental/util/platform.h]=net
         [jansson.h]=core [numa.h]=core [numaif.h]=core)
     # Whatever libc, the kernel and the compiler bring may be used anywhere.
     { dpkg -L libc6-dev linux-libc-dev; find "$(gcc -print-file-name=include)"; } |

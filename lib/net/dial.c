@@ -1,0 +1,81 @@
+#include <string.h>
+
+#include "net/address.h"
+#include "net/link_internal.h"
+#include "net/secrets_internal.h"
+
+static int dial_failed(const char *address, int code, struct error *err) {
+    return error_set(err, STATUS_UNAVAILABLE, "%s: %s", address, nng_strerror(code));
+}
+
+static int set_keys(nng_stream_dialer *dialer, const char *address,
+                    const struct link_options *options, struct error *err) {
+    enum address_kind kind;
+    int code = 0;
+    if (!address_kind(address, &kind, err) && kind == ADDRESS_TLS)
+        code = nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, options->keys->client);
+    return code ? dial_failed(address, code, err) : STATUS_OK;
+}
+
+static int dial_stream(nng_stream **stream, nng_stream_dialer *dialer, const char *address,
+                       uint32_t timeout, struct error *err) {
+    nng_aio *aio;
+    int code = nng_aio_alloc(&aio, NULL, NULL);
+    if (code)
+        return dial_failed(address, code, err);
+    nng_aio_set_timeout(aio, (nng_duration)timeout);
+    nng_stream_dialer_dial(dialer, aio);
+    nng_aio_wait(aio);
+    code = nng_aio_result(aio);
+    *stream = code ? NULL : nng_aio_get_output(aio, 0);
+    nng_aio_free(aio);
+    return code ? dial_failed(address, code, err) : STATUS_OK;
+}
+
+static int connect_to(nng_stream **stream, const char *address, const struct link_options *options,
+                      uint32_t timeout, struct error *err) {
+    nng_stream_dialer *dialer;
+    int code = nng_stream_dialer_alloc(&dialer, address);
+    if (code)
+        return dial_failed(address, code, err);
+    int status = set_keys(dialer, address, options, err);
+    if (!status)
+        status = dial_stream(stream, dialer, address, timeout, err);
+    nng_stream_dialer_close(dialer);
+    nng_stream_dialer_free(dialer);
+    return status;
+}
+
+// Texts of an answer lie in what was received, which is gone by the time of the return.
+static int say_hello(struct link *link, const struct proto_hello *hello,
+                     struct proto_welcome *welcome, struct error *err) {
+    union proto_message answer = {0};
+    struct link_request request = {.type = PROTO_TYPE_HELLO, .message = hello};
+    int status = link_call(link, &request, &answer, err);
+    if (!status && welcome) {
+        *welcome = answer.welcome;
+        welcome->name = (struct proto_text){0};
+    }
+    return status;
+}
+
+int link_dial(struct link **link, const char *address, const struct link_options *options,
+              const struct proto_hello *hello, uint32_t timeout, struct proto_welcome *welcome,
+              struct error *err) {
+    nng_stream *stream;
+    *link = NULL;
+    int status = address_check(address, options->keys != NULL, options->insecure, err);
+    if (!status)
+        status = connect_to(&stream, address, options, timeout, err);
+    if (!status)
+        status = link_open(link, stream, address, options, NULL, timeout, err);
+    if (status)
+        return status;
+    link_start(*link);
+    status = say_hello(*link, hello, welcome, err);
+    if (status) {
+        link_close(*link);
+        *link = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,190 @@
+// Frames on their way out: one thread at a time hands them to nng, the bytes of many in
+// one call, each from where it lies.
+#include <stdlib.h>
+
+#include "core/mem.h"
+#include "net/link_internal.h"
+
+enum { IOV_MAX_NNG = 8 }; // that one operation of nng takes
+
+struct frame *frame_make(uint16_t type, const void *message, const struct link_payload *payload,
+                         struct error *err) {
+    size_t body, bulk = 0;
+    struct link_payload none = {0};
+    payload = payload ? payload : &none;
+    if (proto_measure(type, message, &body, err))
+        return NULL;
+    for (uint32_t i = 0; i < payload->part_count; i++)
+        if (__builtin_add_overflow(bulk, payload->parts[i].size, &bulk))
+            bulk = SIZE_MAX;
+    if (bulk > PROTO_PAYLOAD_MAX || (bulk > 0 && !proto_layout(type)->payload)) {
+        error_set(err, STATUS_DATA, "%s: a payload of %zu bytes", proto_message_name(type), bulk);
+        return NULL;
+    }
+    struct frame *frame = mem_zeroed(1, sizeof *frame + PROTO_FRAME + body);
+    if (!frame) {
+        error_nomem(err);
+        return NULL;
+    }
+    const struct proto_frame header = {
+        .version = PROTO_VERSION, .type = type, .body = (uint32_t)body, .payload = (uint32_t)bulk};
+    proto_frame_put(frame->head, &header);
+    proto_encode(type, message, frame->head + PROTO_FRAME);
+    frame->head_size = PROTO_FRAME + body;
+    frame->payload = *payload;
+    return frame;
+}
+
+void frame_number(struct frame *frame, uint64_t request) {
+    struct proto_frame header;
+    if (!proto_frame_get(&header, frame->head, NULL)) {
+        header.request = request;
+        proto_frame_put(frame->head, &header);
+    }
+}
+
+bool link_append(struct link *link, struct frame *frame) {
+    if (link->last)
+        link->last->next = frame;
+    else
+        link->first = frame;
+    link->last = frame;
+    if (link->sending)
+        return false;
+    link->sending = true;
+    link->active++;
+    return true;
+}
+
+// Piece `i` of a frame; false behind the last.
+static bool piece_of(const struct frame *frame, uint32_t i, struct link_part *piece) {
+    if (i > frame->payload.part_count)
+        return false;
+    *piece =
+        i == 0 ? (struct link_part){frame->head, frame->head_size} : frame->payload.parts[i - 1];
+    return true;
+}
+
+// The bytes that come next, of as many frames as fit in one operation.
+static unsigned gather(const struct link *link, nng_iov iov[IOV_MAX_NNG]) {
+    struct link_part piece;
+    unsigned n = 0;
+    for (const struct frame *frame = link->first; frame; frame = frame->next) {
+        size_t done = frame->done;
+        for (uint32_t i = frame->piece; piece_of(frame, i, &piece); i++, done = 0) {
+            if (piece.size == done)
+                continue;
+            if (n == IOV_MAX_NNG)
+                return n;
+            iov[n].iov_buf = (char *)piece.at + done;
+            iov[n++].iov_len = piece.size - done;
+        }
+    }
+    return n;
+}
+
+static void send_over(struct link *link, size_t bytes);
+
+void link_send_more(struct link *link) {
+    nng_iov iov[IOV_MAX_NNG];
+    pthread_mutex_lock(&link->lock);
+    unsigned n = gather(link, iov);
+    pthread_mutex_unlock(&link->lock);
+    nng_aio_set_iov(link->send, n, iov);
+    if (!link_begin(link, link->send, nng_stream_send))
+        send_over(link, 0);
+}
+
+// Under the lock: so many bytes more were sent. True when the whole frame was.
+static bool frame_advance(struct frame *frame, size_t *bytes) {
+    struct link_part piece;
+    while (piece_of(frame, frame->piece, &piece)) {
+        size_t step = piece.size - frame->done < *bytes ? piece.size - frame->done : *bytes;
+        *bytes -= step;
+        frame->done += step;
+        if (frame->done < piece.size)
+            return false;
+        frame->piece++;
+        frame->done = 0;
+    }
+    return true;
+}
+
+// Takes what was sent, or with `all` everything, off the queue.
+static struct frame *take_sent(struct link *link, size_t bytes, bool all) {
+    struct frame *sent = link->first, **end = &sent;
+    while (*end && (all || frame_advance(*end, &bytes)))
+        end = &(*end)->next;
+    link->first = *end;
+    if (!link->first)
+        link->last = NULL;
+    *end = NULL;
+    return sent;
+}
+
+// What was sent is no longer needed. A request whose answer was faster than the news that
+// it was sent is done now, and reading goes on.
+static void frame_end(struct link *link, struct frame *frame) {
+    struct link_request *request = frame->request;
+    bool held = false;
+    if (request) {
+        pthread_mutex_lock(&link->lock);
+        request->sent = true;
+        held = link->held == request;
+        if (held)
+            link->held = NULL;
+        pthread_mutex_unlock(&link->lock);
+    } else if (frame->payload.sent) {
+        frame->payload.sent(frame->payload.context);
+    }
+    free(frame);
+    if (held) {
+        link_end_request(request, STATUS_OK, NULL);
+        link_receive_again(link);
+    }
+}
+
+static void frames_end(struct link *link, struct frame *frames) {
+    while (frames) {
+        struct frame *next = frames->next;
+        frame_end(link, frames);
+        frames = next;
+    }
+}
+
+void link_send_nothing(struct link *link) {
+    pthread_mutex_lock(&link->lock);
+    struct frame *frames = link->sending ? NULL : take_sent(link, 0, true);
+    pthread_mutex_unlock(&link->lock);
+    frames_end(link, frames);
+}
+
+// So many bytes were sent: goes on with what is left, unless the link is broken.
+static void send_over(struct link *link, size_t bytes) {
+    pthread_mutex_lock(&link->lock);
+    struct frame *sent = take_sent(link, bytes, link->broken);
+    bool more = link->first != NULL;
+    bool leave = !more && link->leaving;
+    link->sending = more;
+    pthread_mutex_unlock(&link->lock);
+    frames_end(link, sent);
+    if (more) {
+        link_send_more(link);
+        return;
+    }
+    if (leave)
+        link_break(link, "refused");
+    link_leave_active(link);
+}
+
+void link_sent(void *context) {
+    struct link *link = context;
+    int result = nng_aio_result(link->send);
+    size_t bytes = nng_aio_count(link->send);
+    atomic_fetch_add(&link->sent, bytes);
+    if (result)
+        link_fail(link, result);
+    else
+        atomic_store(&link->spoke, nng_clock());
+    send_over(link, bytes);
+}

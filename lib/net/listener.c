@@ -1,0 +1,220 @@
+// Who waits for links: accepts them, counts them, and forgets them when they end.
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "net/address.h"
+#include "net/link_internal.h"
+#include "net/secrets_internal.h"
+
+enum { LINKS = 1024, STRANGERS = 16, HELLO = 5000 };
+enum { REST = 100 }; // milliseconds, when the process has no descriptors left
+
+struct listener {
+    struct link_options options;
+    struct listener_limits limits;
+    enum address_kind kind;
+    char address[PROTO_ADDRESS_MAX];
+    nng_stream_listener *stream;
+    nng_aio *accept;
+    bool resting;         // of the accepting thread
+    pthread_mutex_t lock; // of all that follows
+    struct link *links;
+    uint32_t link_count, strangers;
+};
+
+void listener_welcomed(struct listener *listener) {
+    pthread_mutex_lock(&listener->lock);
+    listener->strangers--;
+    pthread_mutex_unlock(&listener->lock);
+}
+
+void listener_forget(struct listener *listener, struct link *link) {
+    pthread_mutex_lock(&listener->lock);
+    struct link **at = &listener->links;
+    while (*at != link)
+        at = &(*at)->sibling;
+    *at = link->sibling;
+    listener->link_count--;
+    if (!atomic_load(&link->welcomed))
+        listener->strangers--;
+    pthread_mutex_unlock(&listener->lock);
+}
+
+// A Unix socket is for processes of this user only.
+static bool is_allowed(const struct listener *listener, nng_stream *stream) {
+    uint64_t user;
+    if (listener->kind != ADDRESS_IPC)
+        return true;
+    return nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_UID, &user) == 0 && user == geteuid();
+}
+
+static void peer_address(const struct listener *listener, nng_stream *stream, char *text,
+                         size_t room) {
+    nng_sockaddr from;
+    char host[INET6_ADDRSTRLEN];
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &from))
+        from.s_family = NNG_AF_UNSPEC;
+    const char *scheme = listener->kind == ADDRESS_TLS ? "tls+tcp" : "tcp";
+    if (from.s_family == NNG_AF_INET && inet_ntop(AF_INET, &from.s_in.sa_addr, host, sizeof host))
+        snprintf(text, room, "%s://%s:%u", scheme, host, ntohs(from.s_in.sa_port));
+    else if (from.s_family == NNG_AF_INET6 &&
+             inet_ntop(AF_INET6, from.s_in6.sa_addr, host, sizeof host))
+        snprintf(text, room, "%s://[%s]:%u", scheme, host, ntohs(from.s_in6.sa_port));
+    else
+        snprintf(text, room, "%s", listener->address);
+}
+
+// True when there is room for one more link; it is counted then.
+static bool count_link(struct listener *listener) {
+    pthread_mutex_lock(&listener->lock);
+    bool room = listener->link_count < listener->limits.links &&
+                listener->strangers < listener->limits.strangers;
+    listener->link_count += room;
+    listener->strangers += room;
+    pthread_mutex_unlock(&listener->lock);
+    return room;
+}
+
+static void uncount_link(struct listener *listener) {
+    pthread_mutex_lock(&listener->lock);
+    listener->link_count--;
+    listener->strangers--;
+    pthread_mutex_unlock(&listener->lock);
+}
+
+static void welcome_stream(struct listener *listener, nng_stream *stream) {
+    char from[PROTO_ADDRESS_MAX];
+    struct link *link;
+    if (!is_allowed(listener, stream) || !count_link(listener)) {
+        nng_stream_free(stream);
+        return;
+    }
+    peer_address(listener, stream, from, sizeof from);
+    if (link_open(&link, stream, from, &listener->options, listener, listener->limits.hello,
+                  NULL)) {
+        uncount_link(listener);
+        return;
+    }
+    pthread_mutex_lock(&listener->lock);
+    link->sibling = listener->links;
+    listener->links = link;
+    pthread_mutex_unlock(&listener->lock);
+    link_start(link);
+    link_drop(link);
+}
+
+// Accepting fails for good when the listener is closed; otherwise descriptors or memory
+// are short, and are so for a while.
+static void on_accept(void *context) {
+    struct listener *listener = context;
+    int result = nng_aio_result(listener->accept);
+    if (result == NNG_ECLOSED || result == NNG_ECANCELED)
+        return;
+    if (result && !listener->resting) {
+        listener->resting = true;
+        nng_sleep_aio(REST, listener->accept);
+        return;
+    }
+    if (!result && !listener->resting)
+        welcome_stream(listener, nng_aio_get_output(listener->accept, 0));
+    listener->resting = false;
+    nng_stream_listener_accept(listener->stream, listener->accept);
+}
+
+static void set_limits(struct listener *listener, const struct listener_limits *limits) {
+    static const struct listener_limits standard = {LINKS, STRANGERS, HELLO};
+    listener->limits = limits ? *limits : standard;
+    if (listener->limits.links == 0)
+        listener->limits.links = LINKS;
+    if (listener->limits.strangers == 0)
+        listener->limits.strangers = STRANGERS;
+    if (listener->limits.hello == 0)
+        listener->limits.hello = HELLO;
+}
+
+// Port 0 was any: what it became stands in the address.
+static void note_port(struct listener *listener) {
+    int port;
+    char *colon = strrchr(listener->address, ':');
+    if (listener->kind == ADDRESS_IPC || !colon || strcmp(colon, ":0") != 0)
+        return;
+    if (nng_stream_listener_get_int(listener->stream, NNG_OPT_TCP_BOUND_PORT, &port) == 0)
+        snprintf(colon + 1, sizeof listener->address - (size_t)(colon + 1 - listener->address),
+                 "%d", port);
+}
+
+static int begin(struct listener *listener, struct error *err) {
+    int code = nng_stream_listener_alloc(&listener->stream, listener->address);
+    if (!code && listener->kind == ADDRESS_TLS)
+        code = nng_stream_listener_set_ptr(listener->stream, NNG_OPT_TLS_CONFIG,
+                                           listener->options.keys->server);
+    if (!code && listener->kind == ADDRESS_IPC)
+        code = nng_stream_listener_set_int(listener->stream, NNG_OPT_IPC_PERMISSIONS, 0600);
+    if (!code)
+        code = nng_aio_alloc(&listener->accept, on_accept, listener);
+    if (!code)
+        code = nng_stream_listener_listen(listener->stream);
+    if (code)
+        return error_set(err, STATUS_UNAVAILABLE, "%s: %s", listener->address, nng_strerror(code));
+    note_port(listener);
+    nng_stream_listener_accept(listener->stream, listener->accept);
+    return STATUS_OK;
+}
+
+int listener_open(struct listener **listener, const char *address,
+                  const struct link_options *options, const struct listener_limits *limits,
+                  struct error *err) {
+    *listener = NULL;
+    if (address_check(address, options->keys != NULL, options->insecure, err))
+        return err ? err->status : STATUS_USAGE;
+    struct listener *l = mem_zeroed(1, sizeof *l);
+    if (!l)
+        return error_nomem(err);
+    pthread_mutex_init(&l->lock, NULL);
+    l->options = *options;
+    set_limits(l, limits);
+    address_kind(address, &l->kind, err);
+    snprintf(l->address, sizeof l->address, "%s", address);
+    int status = begin(l, err);
+    if (status)
+        listener_close(l);
+    else
+        *listener = l;
+    return status;
+}
+
+const char *listener_address(const struct listener *listener) {
+    return listener->address;
+}
+
+static struct link *any_link(struct listener *listener) {
+    pthread_mutex_lock(&listener->lock);
+    struct link *link = listener->links;
+    if (link)
+        link_hold(link);
+    pthread_mutex_unlock(&listener->lock);
+    return link;
+}
+
+void listener_close(struct listener *listener) {
+    if (!listener)
+        return;
+    if (listener->stream)
+        nng_stream_listener_close(listener->stream);
+    if (listener->accept)
+        nng_aio_free(listener->accept); // waits for its callback
+    for (struct link *link; (link = any_link(listener));) {
+        link_break(link, "the listener was closed");
+        link_wait(link);
+        link_drop(link);
+    }
+    if (listener->stream)
+        nng_stream_listener_free(listener->stream);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
+}

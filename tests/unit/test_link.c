@@ -1,0 +1,506 @@
+// Links: requests and answers over every transport, payloads by pointer, and peers that
+// misbehave, vanish or say nothing. A wait has no time limit of its own: the test
+// runner's ends it.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../helper/tap.h"
+#include "core/gate.h"
+#include "net/link.h"
+#include "net/secrets.h"
+
+#ifdef __SANITIZE_THREAD__
+// Debian's libnng is not instrumented: the counters by which it knows that nobody uses a
+// mutex any more are not seen.
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race_top:pthread_mutex_destroy";
+}
+#endif
+
+enum { MEBI = 1 << 20, FLOATS = MEBI / 4, IN_FLIGHT = 64 };
+
+// What is served: floats that are pushed to and pulled from, at once or late.
+struct server {
+    struct listener *listener;
+    struct pool pool;
+    float weights[FLOATS];
+    struct link_part halves[2];
+    _Atomic int pushes, closed, silent, released;
+    struct gate gate;
+    // Pulls that wait for a version are answered together, the last one first.
+    int late_count;
+    uint64_t late[IN_FLIGHT];
+};
+
+static void wait_for(struct gate *gate, _Atomic int *count, int wanted) {
+    for (uint32_t seen = gate_look(gate); atomic_load(count) < wanted; seen = gate_look(gate))
+        gate_wait(gate, seen, -1);
+}
+
+static enum proto_refusal hear_hello(void *context, struct link *link,
+                                     const struct proto_hello *hello, struct proto_welcome *welcome,
+                                     uint64_t *detail) {
+    (void)context;
+    (void)link;
+    *detail = 77;
+    welcome->session = 42;
+    welcome->name = proto_text("server");
+    return hello->model == 13 ? PROTO_REFUSAL_WRONG_MODEL : PROTO_REFUSAL_NONE;
+}
+
+static void released(void *context) {
+    struct server *server = context;
+    atomic_fetch_add(&server->released, 1);
+    gate_open(&server->gate);
+}
+
+static void answer_pull(struct server *server, struct link *link, uint64_t request) {
+    const struct proto_weights weights = {{0}};
+    const struct link_payload payload = {server->halves, 2, released, server};
+    link_answer(link, request, PROTO_TYPE_WEIGHTS, &weights, &payload, NULL);
+}
+
+static void hear_pull(struct server *server, struct link *link, uint64_t request,
+                      const struct proto_pull *pull) {
+    if (pull->least == 0) {
+        answer_pull(server, link, request);
+        return;
+    }
+    server->late[server->late_count++] = request;
+    if (server->late_count == IN_FLIGHT)
+        while (server->late_count > 0)
+            answer_pull(server, link, server->late[--server->late_count]);
+}
+
+static void hear_push(struct server *server, struct link *link, uint64_t request,
+                      const struct proto_push *push, const struct buffer *payload) {
+    if (!payload || payload->size != sizeof server->weights) {
+        link_refuse(link, request, PROTO_REFUSAL_WRONG_SHAPE, 0, "not the right number");
+        return;
+    }
+    const float *update = payload->data;
+    for (size_t i = 0; i < FLOATS; i++)
+        server->weights[i] += update[i];
+    atomic_fetch_add(&server->pushes, 1);
+    const struct proto_pushed pushed = {.sequence = push->sequence};
+    link_answer(link, request, PROTO_TYPE_PUSHED, &pushed, NULL, NULL);
+}
+
+static void hear_request(void *context, struct link *link, uint64_t request, uint16_t type,
+                         const union proto_message *message, struct buffer *payload) {
+    if (type == PROTO_TYPE_PULL)
+        hear_pull(context, link, request, &message->pull);
+    else if (type == PROTO_TYPE_PUSH)
+        hear_push(context, link, request, &message->push, payload);
+    else if (type != PROTO_TYPE_GET_RUN) // which is never answered
+        link_refuse(link, request, PROTO_REFUSAL_WRONG_ROLE, type, "not here");
+}
+
+static void hear_end(void *context, struct link *link, const char *why) {
+    struct server *server = context;
+    (void)link;
+    if (strncmp(why, "nothing was heard for ", 22) == 0)
+        atomic_fetch_add(&server->silent, 1);
+    atomic_fetch_add(&server->closed, 1);
+    gate_open(&server->gate);
+}
+
+static struct link_options server_options(struct server *server) {
+    return (struct link_options){
+        .handlers = {server, hear_hello, hear_request, hear_end},
+        .pool = &server->pool,
+        .heartbeat = 100,
+        .silence = 1000,
+    };
+}
+
+static struct server *server_start(struct tap *tap, const char *address, struct secrets *keys,
+                                   const struct listener_limits *limits) {
+    struct server *server = calloc(1, sizeof *server);
+    struct error err = {0};
+    if (!server)
+        abort();
+    server->pool.limit = 4 * MEBI;
+    for (size_t i = 0; i < FLOATS; i++)
+        server->weights[i] = (float)i;
+    server->halves[0] = (struct link_part){server->weights, MEBI / 4};
+    server->halves[1] = (struct link_part){server->weights + FLOATS / 4, MEBI - MEBI / 4};
+    struct link_options options = server_options(server);
+    options.keys = keys;
+    if (listener_open(&server->listener, address, &options, limits, &err))
+        FAIL(tap, "%s", err.text);
+    return server;
+}
+
+static void server_stop(struct server *server) {
+    listener_close(server->listener);
+    pool_free(&server->pool);
+    free(server);
+}
+
+static const struct proto_hello hello = {.role = PROTO_ROLE_WORKER, .name = {"worker", 6}};
+static const struct link_options plain = {.heartbeat = 100, .silence = 1000};
+
+static struct link *dial(struct tap *tap, const struct server *server,
+                         const struct link_options *options) {
+    struct proto_welcome welcome = {0};
+    struct error err = {0};
+    struct link *link;
+    if (link_dial(&link, listener_address(server->listener), options, &hello, 5000, &welcome, &err))
+        FAIL(tap, "%s", err.text);
+    CHECK_INT(tap, welcome.session, 42);
+    return link;
+}
+
+static int push(struct link *link, const float *update, size_t bytes, struct error *err) {
+    const struct proto_push message = {.sequence = 9};
+    const struct link_part parts[] = {{update, bytes / 2},
+                                      {(const char *)update + bytes / 2, bytes - bytes / 2}};
+    union proto_message answer;
+    struct link_request request = {
+        .type = PROTO_TYPE_PUSH, .message = &message, .parts = parts, .part_count = 2};
+    int status = link_call(link, &request, &answer, err);
+    return status ? status : answer.pushed.sequence == 9 ? STATUS_OK : STATUS_BUG;
+}
+
+static int pull(struct link *link, float *weights, struct error *err) {
+    const struct proto_pull message = {0};
+    struct link_request request = {
+        .type = PROTO_TYPE_PULL, .message = &message, .into = weights, .room = MEBI};
+    int status = link_call(link, &request, NULL, err);
+    return status ? status : request.received == MEBI ? STATUS_OK : STATUS_BUG;
+}
+
+static void check_transport(struct tap *tap, const char *address, struct secrets *keys) {
+    struct server *server = server_start(tap, address, keys, NULL);
+    struct link_options options = plain;
+    struct error err = {0};
+    float *weights = calloc(FLOATS, sizeof *weights), *update = calloc(FLOATS, sizeof *update);
+    if (!weights || !update)
+        abort();
+    options.keys = keys;
+    struct link *link = dial(tap, server, &options);
+    for (size_t i = 0; i < FLOATS; i++)
+        update[i] = 0.5f;
+    for (int i = 0; i < 10 && link; i++)
+        CHECK_INT(tap, push(link, update, MEBI, &err), STATUS_OK);
+    CHECK_INT(tap, link ? pull(link, weights, &err) : STATUS_BUG, STATUS_OK);
+    int wrong = 0;
+    for (size_t i = 0; i < FLOATS; i++)
+        wrong += weights[i] != (float)i + 5;
+    CHECK_INT(tap, wrong, 0);
+    CHECK_TEXT(tap, err.text, "");
+    if (link)
+        wait_for(&server->gate, &server->released, 1);
+    link_close(link);
+    wait_for(&server->gate, &server->closed, link != NULL);
+    CHECK_INT(tap, server->pushes, 10);
+    CHECK(tap, server->pool.bytes <= 2 * MEBI);
+    server_stop(server);
+    free(weights);
+    free(update);
+}
+
+static void test_transports(struct tap *tap, const char *folder) {
+    char address[256];
+    TEST(tap, "pushes and pulls go over TCP", { check_transport(tap, "tcp://127.0.0.1:0", NULL); });
+    TEST(tap, "and over Unix sockets, which are for their user only", {
+        struct stat file;
+        snprintf(address, sizeof address, "ipc://%s/socket", folder);
+        check_transport(tap, address, NULL);
+        struct server *server = server_start(tap, address, NULL, NULL);
+        CHECK_INT(tap, stat(address + strlen("ipc://"), &file), 0);
+        CHECK_INT(tap, file.st_mode & 0777, 0600);
+        server_stop(server);
+    });
+}
+
+// Many requests at once, done in any order.
+struct many {
+    _Atomic int done, wrong;
+    struct gate gate;
+};
+
+static void one_done(struct link_request *request) {
+    struct many *many = request->context;
+    const float *weights = request->into;
+    if (request->status || request->received != MEBI || weights[FLOATS - 1] != FLOATS - 1)
+        atomic_fetch_add(&many->wrong, 1);
+    atomic_fetch_add(&many->done, 1);
+    gate_open(&many->gate);
+}
+
+static void test_many(struct tap *tap) {
+    struct server *server = server_start(tap, "tcp://127.0.0.1:0", NULL, NULL);
+    struct link *link = dial(tap, server, &plain);
+    static struct link_request request[IN_FLIGHT];
+    struct many *many = calloc(1, sizeof *many);
+    float *weights = calloc(IN_FLIGHT, MEBI);
+    struct error err = {0};
+    if (!many || !weights)
+        abort();
+    TEST(tap, "many requests are in flight, and are answered in another order", {
+        const struct proto_pull late = {.least = 1};
+        for (int i = 0; i < IN_FLIGHT; i++) {
+            request[i] = (struct link_request){.type = PROTO_TYPE_PULL,
+                                               .message = &late,
+                                               .into = weights + (size_t)i * FLOATS,
+                                               .room = MEBI,
+                                               .done = one_done,
+                                               .context = many};
+            CHECK_INT(tap, link_ask(link, &request[i], &err), STATUS_OK);
+        }
+        wait_for(&many->gate, &many->done, IN_FLIGHT);
+        CHECK_INT(tap, many->wrong, 0);
+        wait_for(&server->gate, &server->released, IN_FLIGHT);
+    });
+    TEST(tap, "a refusal arrives in words", {
+        CHECK_INT(tap, push(link, weights, 12, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "refused: wrong shape: not the right number") != NULL);
+    });
+    TEST(tap, "what cannot be sent is not", {
+        struct link_request bad = {.type = PROTO_TYPE_STOP,
+                                   .message = &(struct proto_stop){.save = 2}};
+        CHECK_INT(tap, link_call(link, &bad, NULL, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "stop: save: 2 is beyond 1");
+        struct link_part part = {weights, 4};
+        bad = (struct link_request){.type = PROTO_TYPE_PING, .parts = &part, .part_count = 1};
+        CHECK_INT(tap, link_call(link, &bad, NULL, &err), STATUS_DATA);
+    });
+    TEST(tap, "when buffers run out the sender is told to come again", {
+        struct buffer *all[4];
+        for (int i = 0; i < 4; i++)
+            all[i] = pool_take(&server->pool, MEBI);
+        CHECK_INT(tap, push(link, weights, MEBI, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "refused: busy") != NULL);
+        for (int i = 0; i < 4; i++)
+            buffer_drop(all[i]);
+        CHECK_INT(tap, push(link, weights, MEBI, &err), STATUS_OK);
+    });
+    TEST(tap, "what is pending when the other side closes ends with the reason", {
+        struct link_request never = {
+            .type = PROTO_TYPE_GET_RUN, .message = &(struct proto_get_run){0}, .done = one_done};
+        struct many *pending = calloc(1, sizeof *pending);
+        if (!pending)
+            abort();
+        never.context = pending;
+        never.into = weights;
+        CHECK_INT(tap, link_ask(link, &never, &err), STATUS_OK);
+        listener_close(server->listener);
+        server->listener = NULL;
+        wait_for(&pending->gate, &pending->done, 1);
+        CHECK_INT(tap, never.status, STATUS_UNAVAILABLE);
+        CHECK_INT(tap, push(link, weights, 12, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "the other side closed the connection") != NULL);
+        link_close(link);
+        free(pending);
+    });
+    server_stop(server);
+    free(weights);
+    free(many);
+}
+
+// A peer by hand.
+
+static int raw_connect(const char *address) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to))
+        abort();
+    return fd;
+}
+
+static void raw_write(int fd, const void *data, size_t size) {
+    for (const char *at = data; size > 0;) {
+        ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
+        if (n <= 0)
+            return;
+        at += n;
+        size -= (size_t)n;
+    }
+}
+
+static void raw_frame(int fd, struct proto_frame frame, const void *body, size_t size) {
+    uint8_t header[PROTO_FRAME];
+    proto_frame_put(header, &frame);
+    raw_write(fd, header, sizeof header);
+    raw_write(fd, body, size);
+}
+
+static bool raw_read(int fd, void *to, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = recv(fd, (char *)to + at, size - at, 0);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+// The next frame that is no ping; its type is 0 when the connection ends instead.
+static struct proto_frame raw_answer(int fd, uint8_t body[PROTO_STRANGER_MAX]) {
+    struct proto_frame frame = {0};
+    uint8_t header[PROTO_FRAME];
+    do
+        if (!raw_read(fd, header, sizeof header) || proto_frame_get(&frame, header, NULL) ||
+            frame.body > PROTO_STRANGER_MAX || !raw_read(fd, body, frame.body))
+            return (struct proto_frame){0};
+    while (frame.type == PROTO_TYPE_PING);
+    return frame;
+}
+
+static void check_refusal(struct tap *tap, int fd, uint64_t request, enum proto_refusal code) {
+    uint8_t body[PROTO_STRANGER_MAX];
+    struct proto_frame frame = raw_answer(fd, body);
+    CHECK_INT(tap, frame.type, PROTO_TYPE_REFUSED);
+    CHECK_INT(tap, frame.request, request);
+    CHECK_INT(tap, body[0] | body[1] << 8, code);
+}
+
+static void raw_hello(int fd, uint64_t model) {
+    struct proto_hello message = {.model = model};
+    uint8_t body[256];
+    size_t size;
+    if (proto_measure(PROTO_TYPE_HELLO, &message, &size, NULL) || size > sizeof body)
+        abort();
+    proto_encode(PROTO_TYPE_HELLO, &message, body);
+    raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_HELLO, 1, (uint32_t)size, 0}, body, size);
+}
+
+static int raw_welcomed(struct tap *tap, const char *address) {
+    uint8_t body[PROTO_STRANGER_MAX];
+    int fd = raw_connect(address);
+    raw_hello(fd, 0);
+    CHECK_INT(tap, raw_answer(fd, body).type, PROTO_TYPE_WELCOME);
+    return fd;
+}
+
+static void test_raw(struct tap *tap) {
+    const struct listener_limits limits = {.hello = 300, .strangers = 3};
+    struct server *server = server_start(tap, "tcp://127.0.0.1:0", NULL, &limits);
+    const char *address = listener_address(server->listener);
+    uint8_t body[PROTO_STRANGER_MAX] = {0};
+    TEST(tap, "an unknown version or message is answered, and the next one is heard", {
+        int fd = raw_welcomed(tap, address);
+        raw_frame(fd, (struct proto_frame){7, 0x0101, 2, 100, 50}, body, 150);
+        check_refusal(tap, fd, 2, PROTO_REFUSAL_VERSION);
+        raw_frame(fd, (struct proto_frame){1, 0x0666, 3, 100, 50}, body, 150);
+        check_refusal(tap, fd, 3, PROTO_REFUSAL_MESSAGE);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PULL, 4, 3, 0}, body, 3);
+        check_refusal(tap, fd, 4, PROTO_REFUSAL_MALFORMED);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PING, 5, 0, 0}, body, 0);
+        CHECK_INT(tap, raw_answer(fd, body).type, PROTO_TYPE_DONE);
+        close(fd);
+    });
+    TEST(tap, "a frame that comes byte by byte, and many in one, are the same", {
+        int fd = raw_welcomed(tap, address);
+        uint8_t ping[3 * PROTO_FRAME];
+        for (int i = 0; i < 3; i++)
+            proto_frame_put(ping + (size_t)i * PROTO_FRAME,
+                            &(struct proto_frame){1, PROTO_TYPE_PING, 10u + (unsigned)i, 0, 0});
+        raw_write(fd, ping, sizeof ping);
+        for (size_t i = 0; i < PROTO_FRAME; i++)
+            raw_write(fd, ping + i, 1);
+        const uint64_t wanted[] = {10, 11, 12, 10};
+        for (int i = 0; i < 4; i++)
+            CHECK_INT(tap, raw_answer(fd, body).request, wanted[i]);
+        close(fd);
+    });
+    TEST(tap, "whoever did not say hello is told to, and may send little", {
+        int fd = raw_connect(address);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PING, 2, 0, 0}, body, 0);
+        check_refusal(tap, fd, 2, PROTO_REFUSAL_STRANGER);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_HELLO, 3, 4097, 0}, body, 0);
+        check_refusal(tap, fd, 3, PROTO_REFUSAL_TOO_LARGE);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+    });
+    TEST(tap, "a hello that is refused ends the connection", {
+        int fd = raw_connect(address);
+        raw_hello(fd, 13);
+        check_refusal(tap, fd, 1, PROTO_REFUSAL_WRONG_MODEL);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+    });
+    TEST(tap, "what is no frame, or is announced beyond all limits, ends it too", {
+        int fd = raw_welcomed(tap, address);
+        raw_write(fd, "GET / HTTP/1.1\r\nHost: example\r\n\r\n", 33);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+        fd = raw_welcomed(tap, address);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PUSH, 9, UINT32_MAX, UINT32_MAX}, body, 0);
+        check_refusal(tap, fd, 9, PROTO_REFUSAL_TOO_LARGE);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+        fd = raw_welcomed(tap, address);
+        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_WEIGHTS, 9, 4, 0}, body, 4);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+    });
+    TEST(tap, "strangers who say nothing are few, and do not stay", {
+        int idle[3];
+        for (int i = 0; i < 3; i++)
+            idle[i] = raw_connect(address);
+        int fd = raw_connect(address);
+        CHECK_INT(tap, raw_answer(fd, body).type, 0);
+        close(fd);
+        for (int i = 0; i < 3; i++) {
+            CHECK_INT(tap, raw_answer(idle[i], body).type, 0);
+            close(idle[i]);
+        }
+        close(raw_welcomed(tap, address));
+    });
+    TEST(tap, "a peer that falls silent is given up by name", {
+        int fd = raw_welcomed(tap, address);
+        wait_for(&server->gate, &server->silent, 1);
+        close(fd);
+    });
+    server_stop(server);
+}
+
+// A server that accepts, and never says a word.
+static void test_silence(struct tap *tap) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) || listen(fd, 5) ||
+        getsockname(fd, (struct sockaddr *)&at, &size))
+        abort();
+    char address[64];
+    struct link *link;
+    struct error err = {0};
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
+    TEST(tap, "whoever dials a silent server hears of it", {
+        CHECK_INT(tap, link_dial(&link, address, &plain, &hello, 3000, NULL, &err),
+                  STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "nothing was heard for") != NULL);
+        CHECK(tap, strstr(err.text, address) != NULL && link == NULL);
+    });
+    close(fd);
+    TEST(tap, "and whoever dials nobody", {
+        CHECK_INT(tap, link_dial(&link, address, &plain, &hello, 3000, NULL, &err),
+                  STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, address) != NULL && strstr(err.text, "efused") != NULL);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    char folder[] = "/tmp/adam-test-XXXXXX";
+    if (!mkdtemp(folder))
+        abort();
+    test_transports(&tap, folder);
+    test_many(&tap);
+    test_raw(&tap);
+    test_silence(&tap);
+    rmdir(folder);
+    return tap_done(&tap);
+}
