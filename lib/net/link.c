@@ -179,7 +179,9 @@ int link_open(struct link **link, nng_stream *stream, const char *address,
     l->listener = listener;
     l->stream = stream;
     l->hello = hello;
-    l->opened = l->heard = l->spoke = nng_clock();
+    l->opened = nng_clock();
+    l->heard = l->opened;
+    l->spoke = l->opened;
     l->welcomed = !listener;
     l->references = 2;
     l->active = 2; // receiving, and the timer
@@ -277,6 +279,7 @@ int link_call(struct link *link, struct link_request *request, union proto_messa
     for (uint32_t seen = gate_look(&link->gate); !atomic_load(&call.over);
          seen = gate_look(&link->gate))
         gate_wait(&link->gate, seen, -1);
+    request->context = NULL;
     return call.status;
 }
 

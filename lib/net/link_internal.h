@@ -95,14 +95,14 @@ void frame_number(struct frame *frame, uint64_t request);
 // Under the lock: appends; true when the caller must then call link_send_more.
 bool link_append(struct link *link, struct frame *frame);
 void link_send_more(struct link *link);
-void link_sent(void *link); // the callback of `send`
+void link_sent(void *context); // the callback of `send`
 // Gives up all that was to be sent; nothing is under way.
 void link_send_nothing(struct link *link);
 
 // link_receive.c
 
 void link_receive_more(struct link *link);
-void link_received(void *link); // the callback of `receive`
+void link_received(void *context); // the callback of `receive`
 // Goes on after `held` is done.
 void link_receive_again(struct link *link);
 
