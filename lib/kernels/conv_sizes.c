@@ -143,64 +143,75 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
            add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
 }
 
-// Channels that fit the registers beside so many vectors of maps: their sums, the
-// operand that waits and one more.
-static int gradient_columns(int rows, int registers) {
-    int columns = 1;
-    while (columns < 8 && rows * (columns + 1) + least(rows, columns + 1) + 1 <= registers)
-        columns++;
-    return columns;
-}
+// Columns that fit the registers beside so many vectors of maps (weights_tile.h).
+static const int columns_of_16[GRADIENT_ROWS] = {9, 9, 6, 6, 5},
+                 columns_of_8[GRADIENT_ROWS] = {9, 6, 4, 3, 2};
 
 // The tile that loads least for its multiplies.
 static void gradient_tiles(struct gradient_sizes *s, int vector) {
     long long fewest = LLONG_MAX;
     for (int rows = 1; rows <= GRADIENT_ROWS; rows++) {
-        int columns = gradient_columns(rows, vector == 16 ? 32 : 16);
-        long long loads = (long long)cuts(s->channels, columns) * s->rows +
-                          (long long)cuts(s->rows, rows) * s->channels;
+        int row_tiles = cuts(s->rows, rows);
+        int most_columns = (vector == 16 ? columns_of_16 : columns_of_8)[rows - 1];
+        int column_tiles = cuts(s->columns, most_columns);
+        long long loads = (long long)column_tiles * s->rows + (long long)row_tiles * s->columns;
         if (loads < fewest) {
             fewest = loads;
-            s->tile_rows = least(rows, s->rows);
-            s->tile_columns = least(columns, s->channels);
+            s->row_tiles = row_tiles;
+            s->column_tiles = column_tiles;
         }
     }
 }
 
 // Tasks as square as can be, so that what is packed is used often, of sums that
-// stay in the L2 cache.
+// stay in the L2 cache. Columns of neighbouring taps stay together.
 static void gradient_tasks(struct gradient_sizes *s) {
     enum { SUMS = 4096 };
-    int side = 1;
+    int rows = cuts(s->rows, s->row_tiles), columns = cuts(s->columns, s->column_tiles), side = 1;
     while ((side + 1) * (side + 1) * s->taps <= SUMS)
         side++;
-    int columns = most(side / s->tile_columns, 1) * s->tile_columns;
-    s->task_columns = least(columns, s->channels);
-    int rows = SUMS / s->taps / s->task_columns;
-    s->task_rows = least(most(rows / s->tile_rows, 1) * s->tile_rows, s->rows);
+    s->task_column_tiles = least(most(side / columns, 1), s->column_tiles);
+    if (s->across > 1)
+        s->task_column_tiles = s->column_tiles;
+    s->task_columns = s->task_column_tiles * columns;
+    s->task_row_tiles = least(most(SUMS / s->taps / s->task_columns / rows, 1), s->row_tiles);
+    s->task_rows = s->task_row_tiles * rows;
 }
 
-// A tile's operands of a chunk share the L1 cache.
+// Strips of outputs whose errors and pixels of one tile share the L1 cache, chunks
+// whose packed ones share the L2 cache, regions long enough for a fold.
 static void gradient_chunks(struct gradient_sizes *s, const struct window *v, int lanes,
                             int vector) {
-    enum { FLOATS = 10240 };
-    int pixels = most(FLOATS / (s->tile_rows * vector + s->tile_columns * lanes), 1);
+    enum { L1_FLOATS = 10240, L2_FLOATS = 65536, FOLD_PIXELS = 512 };
+    int rows = cuts(s->rows, s->row_tiles), columns = cuts(s->columns, s->column_tiles);
+    int apart = s->across > 1 ? 1 : least(v->stride_w, v->kernel_w);
+    int pixels = most(L1_FLOATS / (rows * vector + columns * lanes * apart), 1);
     s->chunk_width = cuts(v->out_w, cuts(v->out_w, pixels));
-    int height = most(pixels / s->chunk_width, 1);
-    s->chunk_height = cuts(v->out_h, cuts(v->out_h, height));
+    s->strip = least(most(pixels / s->chunk_width, 1), v->out_h);
+    pixels = L2_FLOATS / (s->task_rows * vector + s->task_columns * lanes);
+    s->chunk_height = least(most(pixels / s->chunk_width, s->strip), v->out_h);
+    s->region_height = least(most(cuts(FOLD_PIXELS, v->out_w), s->chunk_height), v->out_h);
+    s->region_blocks = s->region_height < v->out_h ? 1 : cuts(FOLD_PIXELS, v->out_w * v->out_h);
 }
 
 struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector) {
+    enum { FEW = 4 };
     const struct window *v = &conv->window;
-    struct gradient_sizes s = {
-        .rows = cuts(conv->maps / conv->groups, vector / lanes),
-        .channels = v->c / conv->groups,
-        .taps = v->kernel_h * v->kernel_w,
-    };
+    struct gradient_sizes s = {.channels = v->c / conv->groups};
+    s.across = s.channels < FEW ? v->kernel_w : 1;
+    s.rows = cuts(conv->maps / conv->groups, vector / lanes);
+    s.columns = s.channels * s.across;
+    s.taps = v->kernel_h * v->kernel_w / s.across;
     gradient_tiles(&s, vector);
     gradient_tasks(&s);
     gradient_chunks(&s, v, lanes, vector);
-    s.packed = lanes == vector && s.channels > s.tile_columns;
+    if (s.across > 1)
+        s.packed = conv->groups > 1 || v->pad_w > 0 ||
+                   window_reach(v->out_w, v->stride_w, v->kernel_w) > v->w;
+    else
+        s.packed = lanes == vector && s.column_tiles > 1;
+    // Where few sums stand behind each error, it is read where it lies.
+    s.packed_errors = conv->maps / conv->groups * lanes % vector || s.columns * s.taps > 64;
     return s;
 }
 
@@ -208,10 +219,9 @@ struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, 
 static bool add_gradient(size_t *floats, const struct convolution *conv, int lanes, int vector) {
     const struct window *v = &conv->window;
     struct gradient_sizes s = gradient_sizes(conv, lanes, vector);
-    size_t rows = (size_t)s.task_rows * (size_t)vector;
-    size_t columns = (size_t)s.task_columns;
-    size_t height = (size_t)least((s.chunk_height - 1) * v->stride_h + v->kernel_h, v->h);
-    size_t width = (size_t)least((s.chunk_width - 1) * v->stride_w + v->kernel_w, v->w);
+    size_t rows = (size_t)s.task_rows * (size_t)vector, columns = (size_t)s.task_columns;
+    size_t height = (size_t)window_reach(s.chunk_height, v->stride_h, v->kernel_h);
+    size_t width = (size_t)window_reach(s.chunk_width, v->stride_w, v->kernel_w);
     return add(floats, rows, columns, (size_t)s.taps) && add(floats, rows, 1, 1) &&
            add(floats, rows, (size_t)s.chunk_height, (size_t)s.chunk_width) &&
            (!s.packed || add(floats, height * columns, width, (size_t)lanes));

@@ -44,28 +44,42 @@ bool direct_fits(const struct convolution *conv, int lanes);
 // kernels turned round, maps and channels exchanged, padding completed.
 struct convolution conv_turned(const struct convolution *conv);
 
-// Most vectors of maps in a tile of the weight gradient of blocks.
-enum { GRADIENT_ROWS = 6 };
+// Most vectors of maps, and columns, in a tile of the weight gradient of blocks.
+enum { GRADIENT_ROWS = 5, GRADIENT_COLUMNS = 9 };
 
 // How the weight gradient of blocks (block/weights.h) cuts one group's work, with
-// `lanes` samples in vectors of `vector` floats.
+// `lanes` samples in vectors of `vector` floats. A column is a channel at one tap;
+// where channels are few, the taps across stand side by side as columns.
 struct gradient_sizes {
-    int rows, channels, taps;      // the whole: vectors of maps x channels x taps
-    int tile_rows, tile_columns;   // the largest tile: vectors of maps x channels
-    int task_rows, task_columns;   // what is summed up before it is folded
-    int chunk_height, chunk_width; // outputs that stay in the L1 cache
-    bool packed;                   // whether inputs are packed too
+    int channels;                          // of a group
+    int across;                            // taps that are columns: kernel_w, or 1
+    int rows, columns, taps;               // the whole: vectors of maps x columns x other taps
+    int row_tiles, column_tiles;           // it is cut into
+    int task_row_tiles, task_column_tiles; // that are summed up before they are folded
+    int task_rows, task_columns;           // no more than these vectors of maps, columns
+    int strip;                             // rows of outputs that share the L1 cache
+    int chunk_height, chunk_width;         // outputs that are packed at once
+    int region_height;                     // rows of outputs that are summed up before a fold
+    int region_blocks;                     // in as many blocks
+    bool packed, packed_errors;            // the picture, and the errors
 };
 
 struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector);
 
-// Begin of piece i of `pieces` nearly equal ones.
-static inline int cut(int whole, int pieces, int i) {
-    return (int)((long long)whole * i / pieces);
+// The picture's rows and columns that `count` outputs see, where they are padded.
+static inline int window_reach(int count, int stride, int kernel) {
+    return (count - 1) * stride + kernel;
 }
 
+// `whole` in nearly equal pieces: how many there are of at most `most`, and where
+// piece i begins.
 static inline int cuts(int whole, int most) {
     return (whole + most - 1) / most;
+}
+
+static inline int cut(int whole, int pieces, int i) {
+    int more = whole % pieces;
+    return whole / pieces * i + (i < more ? i : more);
 }
 
 #endif

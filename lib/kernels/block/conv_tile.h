@@ -13,6 +13,7 @@
 
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/repeat.h"
+#include "kernels/block/tile_shapes.h"
 
 struct conv_maps {        // the maps of a tile
     const float *weights; // packed
@@ -173,34 +174,10 @@ typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixe
     }
 #define CONV_NAME(lanes, rows, pixels) conv_tile_##lanes##_##rows##_##pixels,
 
-// X(lanes, rows, p) for p up to a number.
-#define UP_TO_2(X, lanes, rows) X(lanes, rows, 1) X(lanes, rows, 2)
-#define UP_TO_3(X, lanes, rows) UP_TO_2(X, lanes, rows) X(lanes, rows, 3)
-#define UP_TO_4(X, lanes, rows) UP_TO_3(X, lanes, rows) X(lanes, rows, 4)
-#define UP_TO_5(X, lanes, rows) UP_TO_4(X, lanes, rows) X(lanes, rows, 5)
-#define UP_TO_6(X, lanes, rows) UP_TO_5(X, lanes, rows) X(lanes, rows, 6)
-#define UP_TO_9(X, lanes, rows)                                                                    \
-    UP_TO_6(X, lanes, rows) X(lanes, rows, 7) X(lanes, rows, 8) X(lanes, rows, 9)
-#define UP_TO_12(X, lanes, rows)                                                                   \
-    UP_TO_9(X, lanes, rows) X(lanes, rows, 10) X(lanes, rows, 11) X(lanes, rows, 12)
-
-// How many pixels fit the registers beside so many rows: their sums, the operand
-// that waits, and one more. Pixels have a pointer each: no more than 12.
+// How many pixels fit the registers beside so many rows.
 #if FAMILY_LANES == 16
-#define WITH_1_ROW(X, lanes) UP_TO_12(X, lanes, 1)
-#define WITH_2_ROWS(X, lanes) UP_TO_12(X, lanes, 2)
-#define WITH_3_ROWS(X, lanes) UP_TO_9(X, lanes, 3)
-#define WITH_4_ROWS(X, lanes) UP_TO_6(X, lanes, 4)
-#define WITH_5_ROWS(X, lanes) UP_TO_5(X, lanes, 5)
-#define WITH_6_ROWS(X, lanes) UP_TO_4(X, lanes, 6)
 static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
 #else
-#define WITH_1_ROW(X, lanes) UP_TO_12(X, lanes, 1)
-#define WITH_2_ROWS(X, lanes) UP_TO_6(X, lanes, 2)
-#define WITH_3_ROWS(X, lanes) UP_TO_4(X, lanes, 3)
-#define WITH_4_ROWS(X, lanes) UP_TO_3(X, lanes, 4)
-#define WITH_5_ROWS(X, lanes) UP_TO_2(X, lanes, 5)
-#define WITH_6_ROWS(X, lanes) UP_TO_2(X, lanes, 6)
 static const int most_pixels[] = {12, 6, 4, 3, 2, 2};
 #endif
 

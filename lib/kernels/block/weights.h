@@ -2,424 +2,384 @@
 //   dW[map][channel][tap] = sum over pixels and samples of dY[pixel][map] X[pixel + tap][channel],
 // and that of the biases, the sums of dY.
 //
-// A tile of vectors of maps x channels stays in registers at one tap, over the
-// rectangle of pixels at which that tap falls on the picture: no tap on padding is
-// multiplied. A vector of errors holds LANES / lanes maps of `lanes` samples, a
-// channel's values of a pixel are repeated over it. Only at the end are the samples
-// of each map added up, in the same rounds of shuffles that turn LANES vectors of
-// sums into rows of dW; with one lane there is nothing to add, and it is a
-// transposition.
-//
-// Errors are packed tile by tile: rows of whole maps lie 2 KiB and more apart, and
-// would fight for the same few lines of the L1 cache. Chunks of pixels stay there
-// while all taps pass over them; sums of a task stay in the L2 cache meanwhile.
+// Tiles of sums (weights_tile.h) pass over the rectangle of pixels at which their
+// tap falls on the picture, so that no tap on padding is multiplied; only where
+// channels are few, and taps stand side by side in a tile, are rows padded. Samples
+// are added up at the end (weights_fold.h).
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_H
 
-#include <string.h>
+#include "kernels/block/weights_fold.h"
+#include "kernels/block/weights_pack.h"
+#include "kernels/block/weights_tile.h"
+#include "kernels/portable/window.h"
 
-#include "kernels/block/repeat.h"
-#include "kernels/conv_sizes.h"
-#include "kernels/portable/conv_direct.h"
-
-// A tile at one tap of one chunk.
-struct gradient_visit {
-    const float *errors, *x; // of the first pixel
-    size_t error_row, x_row, x_pixel;
-    int height, width;
-    float *sums;
-    size_t sums_row, sums_column;
-};
-
-__attribute__((always_inline)) static inline void gradient_sum(int lanes, int rows, int columns,
-                                                               const struct gradient_visit *v) {
-    vector sum[GRADIENT_ROWS][8];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 16
-        for (int c = 0; c < columns; c++)
-            sum[r][c] =
-                *(const vector *)(v->sums + (size_t)r * v->sums_row + (size_t)c * v->sums_column);
-    const float *error_row = v->errors, *x_row = v->x;
-    for (int y = v->height; y; y--, error_row += v->error_row, x_row += v->x_row) {
-        const float *e = error_row, *x = x_row;
-        for (int i = v->width; i; i--, e += rows * LANES, x += v->x_pixel) {
-            vector error[GRADIENT_ROWS];
-#pragma GCC unroll 16
-            for (int r = 0; r < rows; r++)
-                error[r] = *(const vector *)(e + r * LANES);
-#pragma GCC unroll 16
-            for (int c = 0; c < columns; c++) {
-                vector value = repeat(lanes, x + c * lanes);
-#pragma GCC unroll 16
-                for (int r = 0; r < rows; r++)
-                    sum[r][c] += error[r] * value;
-            }
-        }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 16
-        for (int c = 0; c < columns; c++)
-            *(vector *)(v->sums + (size_t)r * v->sums_row + (size_t)c * v->sums_column) = sum[r][c];
-}
-
-typedef void gradient_function(const struct gradient_visit *);
-
-#define GRADIENT_TILE(lanes, rows, columns)                                                        \
-    static void gradient_##lanes##_##rows##_##columns(const struct gradient_visit *v) {            \
-        gradient_sum(lanes, rows, columns, v);                                                     \
-    }
-#define GRADIENT_NAME(lanes, rows, columns) gradient_##lanes##_##rows##_##columns,
-
-// Which tiles there are: those that fit the registers.
-#define GRADIENT_TO_2(X, l, r) X(l, r, 1) X(l, r, 2)
-#define GRADIENT_TO_3(X, l, r) GRADIENT_TO_2(X, l, r) X(l, r, 3)
-#define GRADIENT_TO_4(X, l, r) GRADIENT_TO_3(X, l, r) X(l, r, 4)
-#define GRADIENT_TO_5(X, l, r) GRADIENT_TO_4(X, l, r) X(l, r, 5)
-#define GRADIENT_TO_6(X, l, r) GRADIENT_TO_5(X, l, r) X(l, r, 6)
-#define GRADIENT_TO_8(X, l, r) GRADIENT_TO_6(X, l, r) X(l, r, 7) X(l, r, 8)
-#if FAMILY_LANES == 16
-#define GRADIENT_1(X, l) GRADIENT_TO_8(X, l, 1)
-#define GRADIENT_2(X, l) GRADIENT_TO_8(X, l, 2)
-#define GRADIENT_3(X, l) GRADIENT_TO_8(X, l, 3)
-#define GRADIENT_4(X, l) GRADIENT_TO_6(X, l, 4)
-#define GRADIENT_5(X, l) GRADIENT_TO_5(X, l, 5)
-#define GRADIENT_6(X, l) GRADIENT_TO_4(X, l, 6)
-#else
-#define GRADIENT_1(X, l) GRADIENT_TO_8(X, l, 1)
-#define GRADIENT_2(X, l) GRADIENT_TO_6(X, l, 2)
-#define GRADIENT_3(X, l) GRADIENT_TO_4(X, l, 3)
-#define GRADIENT_4(X, l) GRADIENT_TO_3(X, l, 4)
-#define GRADIENT_5(X, l) GRADIENT_TO_2(X, l, 5)
-#define GRADIENT_6(X, l) GRADIENT_TO_2(X, l, 6)
-#endif
-#define GRADIENT_TILES(l)                                                                          \
-    GRADIENT_1(GRADIENT_TILE, l)                                                                   \
-    GRADIENT_2(GRADIENT_TILE, l)                                                                   \
-    GRADIENT_3(GRADIENT_TILE, l)                                                                   \
-    GRADIENT_4(GRADIENT_TILE, l)                                                                   \
-    GRADIENT_5(GRADIENT_TILE, l)                                                                   \
-    GRADIENT_6(GRADIENT_TILE, l)
-#define GRADIENT_NAMES(l)                                                                          \
-    {                                                                                              \
-        {GRADIENT_1(GRADIENT_NAME, l)}, {GRADIENT_2(GRADIENT_NAME, l)},                            \
-            {GRADIENT_3(GRADIENT_NAME, l)}, {GRADIENT_4(GRADIENT_NAME, l)},                        \
-            {GRADIENT_5(GRADIENT_NAME, l)}, {                                                      \
-            GRADIENT_6(GRADIENT_NAME, l)                                                           \
-        }                                                                                          \
-    }
-
-GRADIENT_TILES(1)
-GRADIENT_TILES(2)
-GRADIENT_TILES(4)
-GRADIENT_TILES(8)
-#if FAMILY_LANES == 16
-GRADIENT_TILES(16)
-#endif
-
-// By the logarithm of `lanes`, rows and columns.
-static gradient_function *const gradient_tiles[][GRADIENT_ROWS][8] = {
-    GRADIENT_NAMES(1),  GRADIENT_NAMES(2), GRADIENT_NAMES(4), GRADIENT_NAMES(8),
-#if FAMILY_LANES == 16
-    GRADIENT_NAMES(16),
-#endif
-};
-
-// The part [*first, *end) of `count` outputs from `begin` on at which a tap falls on
-// the picture.
-static void tap_part(int shift, int stride, int size, int begin, int count, int *first, int *end) {
-    tap_range(shift, stride, size, begin + count, first, end);
-    *first = *first > begin ? *first : begin;
-}
-
-// What is summed up before it is folded: some of one group's maps and channels.
+// What is summed up before it is folded: tiles of some maps x columns of one group,
+// over a region of outputs.
 struct gradient_task {
     const struct convolution *conv;
     struct gradient_sizes sizes;
     int lanes;
-    int row, rows;             // vectors of maps
-    int channel, channels;     // within the group
-    const float *dy, *x;       // of the group's first map and channel
-    float *dweights, *dbiases; // of the group
-    float *sums, *biases;      // rows x channels x taps, rows
-    float *errors, *picture;   // packed
-    gradient_function *const (*tiles)[8];
+    struct tiling rows, columns;
+    int row, row_end, column, column_end; // the same as vectors of maps, and columns
+    const float *dy, *x;                  // of the region's first block, of the group
+    float *dweights, *dbiases;            // of the group
+    int blocks, y, y_end;                 // the region
+    bool add;                             // it is not the first one
+    float *sums, *biases;                 // rows x columns x taps, rows
+    float *errors, *picture;              // packed
+    gradient_function *const (*tiles)[GRADIENT_COLUMNS];
+    gather_function *gather;
 };
 
-// A rectangle of outputs, and what it sees of the picture.
-struct gradient_chunk {
-    int y, x, height, width;
-    int in_y, in_x, in_height, in_width;
-    const float *dy, *picture; // of the block
-};
-
-static void see(int *from, int *size, int out, int count, int stride, int pad, int kernel,
-                int inputs) {
-    int begin = out * stride - pad, end = begin + (count - 1) * stride + kernel;
-    *from = begin < 0 ? 0 : begin < inputs ? begin : inputs;
-    *size = (end < inputs ? end : inputs) - *from;
-    if (*size < 0)
-        *size = 0;
-}
-
-// The errors of one vector of maps, `step` floats from pixel to pixel; gives their sum.
-static vector pack_error(float *to, size_t step, const struct gradient_task *t,
-                         const struct gradient_chunk *chunk, int row) {
-    const struct convolution *conv = t->conv;
-    size_t pixel = (size_t)conv->maps * (size_t)t->lanes;
-    int left = conv->maps / conv->groups * t->lanes - row * LANES;
-    int count = left < LANES ? left : LANES;
-    vector sum = {0};
-    for (int y = 0; y < chunk->height; y++) {
-        const float *from =
-            chunk->dy + row * LANES +
-            ((size_t)(chunk->y + y) * (size_t)conv->window.out_w + (size_t)chunk->x) * pixel;
-        for (int x = 0; x < chunk->width; x++, from += pixel, to += step) {
-            vector e = FAMILY_LOAD(from, 0, count);
-            *(vector *)to = e;
-            sum += e;
-        }
-    }
-    return sum;
-}
-
-static void pack_errors(const struct gradient_task *t, const struct gradient_chunk *chunk) {
-    int pixels = chunk->height * chunk->width, count = cuts(t->rows, t->sizes.tile_rows);
-    for (int i = 0; i < count; i++) {
-        int first = cut(t->rows, count, i), rows = cut(t->rows, count, i + 1) - first;
-        for (int r = 0; r < rows; r++) {
-            float *to = t->errors + ((size_t)first * (size_t)pixels + (size_t)r) * LANES;
-            vector *sum = (vector *)(t->biases + (first + r) * LANES);
-            *sum += pack_error(to, (size_t)rows * LANES, t, chunk, t->row + first + r);
-        }
-    }
-}
-
-// The channels of each tile of what the chunk sees, where a pixel's are one vector each.
-static void pack_picture(const struct gradient_task *t, const struct gradient_chunk *chunk) {
-    const struct window *v = &t->conv->window;
-    int count = cuts(t->channels, t->sizes.tile_columns);
-    float *to = t->picture;
-    for (int i = 0; i < count; i++) {
-        int first = cut(t->channels, count, i), columns = cut(t->channels, count, i + 1) - first;
-        for (int y = 0; y < chunk->in_height; y++) {
-            const float *from = chunk->picture + (size_t)(t->channel + first) * LANES +
-                                ((size_t)(chunk->in_y + y) * (size_t)v->w + (size_t)chunk->in_x) *
-                                    (size_t)v->c * LANES;
-            for (int x = 0; x < chunk->in_width; x++, from += v->c * LANES)
-                for (int c = 0; c < columns; c++, to += LANES)
-                    *(vector *)to = *(const vector *)(from + c * LANES);
-        }
-    }
-}
-
-// Where a tile reads what it sees.
+// Numbers of a rectangle of pixels, the first of which is at (y, x).
 struct gradient_view {
-    const float *x; // of input (0, 0)
-    size_t row, pixel;
+    const float *at;
+    int y, x;
+    size_t row, pixel; // floats from row to row, pixel to pixel
 };
 
-static struct gradient_view gradient_view(const struct gradient_task *t,
-                                          const struct gradient_chunk *chunk, int first,
-                                          int columns) {
-    const struct window *v = &t->conv->window;
-    if (!t->sizes.packed) {
-        size_t pixel = (size_t)v->c * (size_t)t->lanes;
-        return (struct gradient_view){chunk->picture +
-                                          (size_t)(t->channel + first) * (size_t)t->lanes,
-                                      (size_t)v->w * pixel, pixel};
-    }
-    size_t pixel = (size_t)columns * LANES, row = (size_t)chunk->in_width * pixel;
-    const float *packed =
-        t->picture + (size_t)first * (size_t)chunk->in_height * (size_t)chunk->in_width * LANES;
-    return (struct gradient_view){
-        packed - (ptrdiff_t)((size_t)chunk->in_y * row + (size_t)chunk->in_x * pixel), row, pixel};
+static const float *view_at(const struct gradient_view *view, int y, int x) {
+    return view->at + (size_t)(y - view->y) * view->row + (size_t)(x - view->x) * view->pixel;
 }
 
-// All taps of one tile: vectors [row, row + rows) of the task's maps, and `columns`
-// channels from `channel` on.
-static void gradient_taps(const struct gradient_task *t, const struct gradient_chunk *chunk,
-                          int row, int rows, int channel, int columns) {
-    const struct window *w = &t->conv->window;
-    struct gradient_view view = gradient_view(t, chunk, channel, columns);
-    size_t taps = (size_t)t->sizes.taps;
-    const float *errors =
-        t->errors + (size_t)row * (size_t)chunk->height * (size_t)chunk->width * LANES;
-    struct gradient_visit visit = {
-        .error_row = (size_t)chunk->width * (size_t)rows * LANES,
-        .x_row = (size_t)w->stride_h * view.row,
-        .x_pixel = (size_t)w->stride_w * view.pixel,
-        .sums = t->sums + ((size_t)row * (size_t)t->channels + (size_t)channel) * taps * LANES,
-        .sums_row = (size_t)t->channels * taps * LANES,
-        .sums_column = taps * LANES,
-    };
-    gradient_function *sum = t->tiles[rows - 1][columns - 1];
-    for (int ky = 0; ky < w->kernel_h; ky++) {
-        int y, y_end;
-        tap_part(ky - w->pad_h, w->stride_h, w->h, chunk->y, chunk->height, &y, &y_end);
-        visit.height = y_end - y;
-        for (int kx = 0; kx < w->kernel_w; kx++, visit.sums += LANES) {
-            int x, x_end;
-            tap_part(kx - w->pad_w, w->stride_w, w->w, chunk->x, chunk->width, &x, &x_end);
-            visit.width = x_end - x;
-            if (visit.height <= 0 || visit.width <= 0)
-                continue;
-            int pixel = (y - chunk->y) * chunk->width + x - chunk->x;
-            visit.errors = errors + (size_t)pixel * (size_t)rows * LANES;
-            visit.x = view.x + (ptrdiff_t)(y * w->stride_h + ky - w->pad_h) * (ptrdiff_t)view.row +
-                      (ptrdiff_t)(x * w->stride_w + kx - w->pad_w) * (ptrdiff_t)view.pixel;
-            sum(&visit);
-        }
-    }
+// Outputs of one block that are packed at once, and what they see of it.
+struct gradient_chunk {
+    struct gradient_view dy, x; // of the block, all maps and channels
+    int y, x_begin, height, width;
+    int in_y, in_x, in_height, in_width;
+    bool first; // of the task
+};
+
+// The errors of one tile.
+static struct gradient_view tile_errors(const struct gradient_task *t,
+                                        const struct gradient_chunk *chunk, int first, int rows) {
+    if (!t->sizes.packed_errors)
+        return (struct gradient_view){chunk->dy.at + first * LANES, 0, 0, chunk->dy.row,
+                                      chunk->dy.pixel};
+    size_t pixels = (size_t)chunk->height * (size_t)chunk->width, pixel = (size_t)rows * LANES;
+    return (struct gradient_view){t->errors + (size_t)(first - t->row) * pixels * LANES, chunk->y,
+                                  chunk->x_begin, (size_t)chunk->width * pixel, pixel};
 }
 
-static void gradient_chunk(const struct gradient_task *t, const struct gradient_chunk *chunk) {
-    int tiles_down = cuts(t->rows, t->sizes.tile_rows);
-    int tiles_across = cuts(t->channels, t->sizes.tile_columns);
-    pack_errors(t, chunk);
-    if (t->sizes.packed)
-        pack_picture(t, chunk);
-    for (int j = 0; j < tiles_across; j++) {
-        int channel = cut(t->channels, tiles_across, j);
-        for (int i = 0; i < tiles_down; i++) {
-            int row = cut(t->rows, tiles_down, i);
-            gradient_taps(t, chunk, row, cut(t->rows, tiles_down, i + 1) - row, channel,
-                          cut(t->channels, tiles_across, j + 1) - channel);
-        }
-    }
-}
-
-static void gradient_block(const struct gradient_task *t, const float *dy, const float *x) {
-    const struct window *v = &t->conv->window;
-    int down = cuts(v->out_h, t->sizes.chunk_height), across = cuts(v->out_w, t->sizes.chunk_width);
-    struct gradient_chunk chunk = {.dy = dy, .picture = x};
-    for (int i = 0; i < down; i++) {
-        chunk.y = cut(v->out_h, down, i);
-        chunk.height = cut(v->out_h, down, i + 1) - chunk.y;
-        see(&chunk.in_y, &chunk.in_height, chunk.y, chunk.height, v->stride_h, v->pad_h,
-            v->kernel_h, v->h);
-        for (int j = 0; j < across; j++) {
-            chunk.x = cut(v->out_w, across, j);
-            chunk.width = cut(v->out_w, across, j + 1) - chunk.x;
-            see(&chunk.in_x, &chunk.in_width, chunk.x, chunk.width, v->stride_w, v->pad_w,
-                v->kernel_w, v->w);
-            gradient_chunk(t, &chunk);
-        }
-    }
-}
-
-// One round: samples are added up, then maps are turned out of the lanes.
-__attribute__((always_inline)) static inline void gradient_round(int lanes, vector *v, int s) {
-    if (s < lanes)
-        fold(v, s);
+// What one tile sees.
+static struct gradient_view tile_picture(const struct gradient_task *t,
+                                         const struct gradient_chunk *chunk, int first,
+                                         int columns) {
+    size_t lanes = (size_t)t->lanes;
+    if (!t->sizes.packed)
+        return (struct gradient_view){chunk->x.at + (size_t)first * lanes, 0, 0, chunk->x.row,
+                                      chunk->x.pixel};
+    size_t pixel = (size_t)columns * lanes, before = (size_t)(first - t->column) * lanes;
+    if (t->sizes.across > 1)
+        pixel = (size_t)t->sizes.channels * lanes;
     else
-        exchange(v, s);
+        before *= (size_t)chunk->in_height * (size_t)chunk->in_width;
+    return (struct gradient_view){t->picture + before, chunk->in_y, chunk->in_x,
+                                  (size_t)chunk->in_width * pixel, pixel};
 }
 
-// LANES vectors of sums of one vector of maps to LANES sums of each map, in v[0],
-// v[lanes], v[2 * lanes]...
-__attribute__((always_inline)) static inline void gradient_gather(int lanes, vector *v) {
-    gradient_round(lanes, v, 1);
-    gradient_round(lanes, v, 2);
-    gradient_round(lanes, v, 4);
-    if (LANES > 8)
-        gradient_round(lanes, v, 8);
+static void chunk_pack(const struct gradient_task *t, const struct gradient_chunk *chunk) {
+    if (t->sizes.packed_errors) {
+        int missing = t->row_end * LANES - t->conv->maps / t->conv->groups * t->lanes;
+        pack_tiles(t->errors, view_at(&chunk->dy, chunk->y, chunk->x_begin) + t->row * LANES,
+                   chunk->dy.row, chunk->dy.pixel, chunk->height, chunk->width, t->rows,
+                   missing > 0 ? LANES - missing : LANES);
+    }
+    if (t->sizes.packed && t->sizes.across > 1)
+        pack_padded(t->picture, chunk->x.at, chunk->x.pixel, t->conv->window.w, chunk->in_y,
+                    chunk->in_x, chunk->in_height, chunk->in_width,
+                    (size_t)(t->sizes.channels * t->lanes));
+    else if (t->sizes.packed)
+        pack_tiles(t->picture, view_at(&chunk->x, chunk->in_y, chunk->in_x) + t->column * LANES,
+                   chunk->x.row, chunk->x.pixel, chunk->in_height, chunk->in_width, t->columns,
+                   LANES);
 }
 
-static void gradient_gather_any(int lanes, vector *v) {
-    switch (lanes) {
-    case 1:
-        gradient_gather(1, v);
-        break;
-    case 2:
-        gradient_gather(2, v);
-        break;
-    case 4:
-        gradient_gather(4, v);
-        break;
-    case 8:
-        gradient_gather(8, v);
-        break;
-    default:
-        gradient_gather(LANES, v);
+// The sum of one vector of maps.
+static vector error_sum(const struct gradient_view *errors, const struct gradient_chunk *chunk) {
+    vector sum[4] = {0};
+    for (int y = chunk->y; y < chunk->y + chunk->height; y++) {
+        const float *at = view_at(errors, y, chunk->x_begin);
+        int x = 0;
+        for (; x + 4 <= chunk->width; x += 4)
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++, at += errors->pixel)
+                sum[i] += *(const vector *)at;
+        for (; x < chunk->width; x++, at += errors->pixel)
+            sum[0] += *(const vector *)at;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static void chunk_biases(const struct gradient_task *t, const struct gradient_chunk *chunk) {
+    for (int i = t->rows.begin; i < t->rows.end; i++) {
+        struct interval maps = tiling_piece(&t->rows, i);
+        struct gradient_view errors = tile_errors(t, chunk, maps.begin, maps.end - maps.begin);
+        for (int r = maps.begin; r < maps.end; r++, errors.at += LANES)
+            ((vector *)t->biases)[r - t->row] += error_sum(&errors, chunk);
     }
 }
 
-// A task's sums to where they belong.
-static void gradient_store(const struct gradient_task *t) {
-    int maps = t->conv->maps / t->conv->groups, share = LANES / t->lanes;
-    int count = t->channels * t->sizes.taps;
-    size_t map_size = (size_t)t->sizes.channels * (size_t)t->sizes.taps;
-    for (int r = 0; r < t->rows; r++)
-        for (int i = 0; i < count; i += LANES) {
-            const float *from = t->sums + ((size_t)r * (size_t)count + (size_t)i) * LANES;
-            int here = count - i < LANES ? count - i : LANES;
-            vector v[LANES] = {0};
-            memcpy(v, from, (size_t)here * sizeof *v);
-            gradient_gather_any(t->lanes, v);
-            for (int s = 0; s < share; s++) {
-                int map = (t->row + r) * share + s;
-                if (map < maps)
-                    FAMILY_STORE(t->dweights + (size_t)map * map_size +
-                                     (size_t)t->channel * (size_t)t->sizes.taps + (size_t)i,
-                                 v[s * t->lanes], 0, here);
-            }
-        }
-    if (t->channel == 0)
-        for (int i = 0; i < t->rows * share && t->row * share + i < maps; i++) {
-            float sum = 0;
-            for (int l = 0; l < t->lanes; l++)
-                sum += t->biases[i * t->lanes + l];
-            t->dbiases[t->row * share + i] = sum;
-        }
+// The part of outputs `all` at which taps shift + [0, taps) fall on the picture.
+static struct interval seen(struct interval all, int shift, int taps, int stride, int size) {
+    struct interval part, early, late;
+    tap_range(shift, stride, size, all.end, &early.begin, &early.end);
+    tap_range(shift + taps - 1, stride, size, all.end, &late.begin, &late.end);
+    part.begin = late.begin > all.begin ? late.begin : all.begin;
+    part.end = early.end;
+    return part;
 }
 
-static void gradient_task(const struct gradient_task *t, int blocks) {
+// One tile at tap (ky, kx) and, where taps across are columns, at those from kx + left on.
+struct gradient_tile {
+    struct interval maps, columns;
+    struct gradient_view errors, x;
+    int left, taps;
+};
+
+static struct gradient_tile gradient_tile_of(const struct gradient_task *t,
+                                             const struct gradient_chunk *chunk, int i, int j) {
+    struct gradient_tile tile = {
+        .maps = tiling_piece(&t->rows, i), .columns = tiling_piece(&t->columns, j), .taps = 1};
+    int first = tile.columns.begin, end = tile.columns.end;
+    tile.errors = tile_errors(t, chunk, tile.maps.begin, tile.maps.end - tile.maps.begin);
+    tile.x = tile_picture(t, chunk, first, end - first);
+    if (t->sizes.across > 1) {
+        tile.left = first / t->sizes.channels;
+        tile.taps = (end - 1) / t->sizes.channels + 1 - tile.left;
+    }
+    return tile;
+}
+
+// The rectangle of outputs that a visit is to sum over.
+static void visit_outputs(struct gradient_visit *visit, const struct gradient_tile *tile,
+                          const struct window *w, struct interval down, struct interval along,
+                          int ky, int kx) {
+    visit->height = down.end - down.begin;
+    visit->width = along.end - along.begin;
+    if (visit->height <= 0 || visit->width <= 0) {
+        visit->height = 0;
+        return;
+    }
+    visit->errors = view_at(&tile->errors, down.begin, along.begin);
+    visit->x = view_at(&tile->x, down.begin * w->stride_h + ky - w->pad_h,
+                       along.begin * w->stride_w + kx - w->pad_w);
+}
+
+// All taps of one tile over some rows of a chunk.
+static void tile_taps(const struct gradient_task *t, const struct gradient_chunk *chunk,
+                      struct interval rows, const struct gradient_tile *tile) {
+    const struct window *w = &t->conv->window;
+    const struct gradient_sizes *s = &t->sizes;
+    size_t across = (size_t)(t->column_end - t->column), taps = (size_t)s->taps;
+    struct gradient_visit visit = {
+        .error_row = tile->errors.row,
+        .error_pixel = tile->errors.pixel,
+        .x_row = (size_t)w->stride_h * tile->x.row,
+        .x_pixel = (size_t)w->stride_w * tile->x.pixel,
+        .sums_row = across * taps * LANES,
+        .sums_column = (s->across > 1 ? 1 : taps) * LANES,
+        .first = chunk->first && rows.begin == chunk->y,
+    };
+    visit.sums = t->sums + (size_t)(tile->maps.begin - t->row) * visit.sums_row +
+                 (size_t)(tile->columns.begin - t->column) * visit.sums_column;
+    gradient_function *sum = t->tiles[tile->maps.end - tile->maps.begin - 1]
+                                     [tile->columns.end - tile->columns.begin - 1];
+    struct interval whole = {chunk->x_begin, chunk->x_begin + chunk->width};
+    for (int ky = 0; ky < w->kernel_h; ky++) {
+        struct interval down = seen(rows, ky - w->pad_h, 1, w->stride_h, w->h);
+        for (int kx = 0; kx < w->kernel_w; kx += s->across) {
+            struct interval along =
+                seen(whole, kx + tile->left - w->pad_w, tile->taps, w->stride_w, w->w);
+            visit_outputs(&visit, tile, w, down, along, ky, kx);
+            if (visit.height || visit.first)
+                sum(&visit);
+            visit.sums += (s->across > 1 ? across : 1) * LANES;
+        }
+    }
+}
+
+// Strip by strip, so that what a tile reads stays in the L1 cache for all its taps.
+static void chunk_sums(const struct gradient_task *t, const struct gradient_chunk *chunk) {
+    int strips = cuts(chunk->height, t->sizes.strip);
+    for (int s = 0; s < strips; s++) {
+        struct interval rows = {chunk->y + cut(chunk->height, strips, s),
+                                chunk->y + cut(chunk->height, strips, s + 1)};
+        for (int j = t->columns.begin; j < t->columns.end; j++)
+            for (int i = t->rows.begin; i < t->rows.end; i++) {
+                struct gradient_tile tile = gradient_tile_of(t, chunk, i, j);
+                tile_taps(t, chunk, rows, &tile);
+            }
+    }
+}
+
+// What outputs [out, out + count) see of an axis of `size`: all of it that is there
+// or, when padded, whatever they reach.
+static void see(int *from, int *count, int out, int outs, int stride, int pad, int kernel, int size,
+                bool padded) {
+    int begin = out * stride - pad, end = begin + window_reach(outs, stride, kernel);
+    if (!padded) {
+        begin = begin < 0 ? 0 : begin < size ? begin : size;
+        end = end < begin ? begin : end < size ? end : size;
+    }
+    *from = begin;
+    *count = end - begin;
+}
+
+static void chunk_step(const struct gradient_task *t, struct gradient_chunk *chunk) {
+    const struct window *v = &t->conv->window;
+    see(&chunk->in_y, &chunk->in_height, chunk->y, chunk->height, v->stride_h, v->pad_h,
+        v->kernel_h, v->h, false);
+    see(&chunk->in_x, &chunk->in_width, chunk->x_begin, chunk->width, v->stride_w, v->pad_w,
+        v->kernel_w, v->w, t->sizes.across > 1);
+    chunk_pack(t, chunk);
+    if (t->column == 0)
+        chunk_biases(t, chunk);
+    chunk_sums(t, chunk);
+    chunk->first = false;
+}
+
+static struct gradient_view block_view(const float *at, int width, int maps, int lanes) {
+    size_t pixel = (size_t)maps * (size_t)lanes;
+    return (struct gradient_view){at, 0, 0, (size_t)width * pixel, pixel};
+}
+
+// All chunks of a region.
+static void task_sums(const struct gradient_task *t) {
     const struct window *v = &t->conv->window;
     size_t outputs = window_out_pixels(v) * (size_t)t->conv->maps * (size_t)t->lanes;
     size_t inputs = window_in(v) * (size_t)t->lanes;
-    size_t sums = (size_t)t->rows * (size_t)t->channels * (size_t)t->sizes.taps * LANES;
-    memset(t->sums, 0, sums * sizeof *t->sums);
-    memset(t->biases, 0, (size_t)t->rows * LANES * sizeof *t->biases);
-    for (int b = 0; b < blocks; b++)
-        gradient_block(t, t->dy + (size_t)b * outputs, t->x + (size_t)b * inputs);
-    gradient_store(t);
+    int height = t->y_end - t->y, down = cuts(height, t->sizes.chunk_height);
+    int along = cuts(v->out_w, t->sizes.chunk_width);
+    struct gradient_chunk chunk = {.first = true};
+    for (int b = 0; b < t->blocks; b++) {
+        chunk.dy = block_view(t->dy + (size_t)b * outputs, v->out_w, t->conv->maps, t->lanes);
+        chunk.x = block_view(t->x + (size_t)b * inputs, v->w, v->c, t->lanes);
+        for (int i = 0; i < down; i++)
+            for (int j = 0; j < along; j++) {
+                chunk.y = t->y + cut(height, down, i);
+                chunk.height = t->y + cut(height, down, i + 1) - chunk.y;
+                chunk.x_begin = cut(v->out_w, along, j);
+                chunk.width = cut(v->out_w, along, j + 1) - chunk.x_begin;
+                chunk_step(t, &chunk);
+            }
+    }
 }
 
-static void gradient_group(struct gradient_task *t, int blocks) {
-    int down = cuts(t->sizes.rows, t->sizes.task_rows);
-    int across = cuts(t->sizes.channels, t->sizes.task_columns);
-    for (int i = 0; i < down; i++) {
-        t->row = cut(t->sizes.rows, down, i);
-        t->rows = cut(t->sizes.rows, down, i + 1) - t->row;
-        for (int j = 0; j < across; j++) {
-            t->channel = cut(t->sizes.channels, across, j);
-            t->channels = cut(t->sizes.channels, across, j + 1) - t->channel;
-            gradient_task(t, blocks);
+// The sums of a task to where they belong. Where taps across are columns, channels
+// take turns among them.
+static void task_gather(const struct gradient_task *t) {
+    const struct gradient_sizes *s = &t->sizes;
+    int share = LANES / t->lanes, columns = t->column_end - t->column;
+    size_t taps = (size_t)s->taps * (size_t)s->across;
+    size_t step = s->across > 1 ? (size_t)s->channels : 1;
+    int parts = (int)step, count = columns * s->taps / parts;
+    for (int r = t->row; r < t->row_end; r++) {
+        const float *sums = t->sums + (size_t)((r - t->row) * columns * s->taps) * LANES;
+        struct gathered g = {.map_size = (size_t)s->channels * taps,
+                             .maps = t->conv->maps / t->conv->groups - r * share,
+                             .count = count,
+                             .add = t->add};
+        float *to = t->dweights + (size_t)(r * share) * g.map_size +
+                    (s->across > 1 ? 0 : (size_t)t->column * taps);
+        for (int p = 0; p < parts; p++) {
+            g.to = to + (size_t)p * taps;
+            t->gather(g, sums + p * LANES, step * LANES);
         }
+    }
+}
+
+static void task_biases(const struct gradient_task *t) {
+    int share = LANES / t->lanes, maps = t->conv->maps / t->conv->groups;
+    for (int m = t->row * share; m < t->row_end * share && m < maps; m++) {
+        const float *sums = t->biases + (m - t->row * share) * t->lanes;
+        float sum = t->add ? t->dbiases[m] : 0;
+        for (int l = 0; l < t->lanes; l++)
+            sum += sums[l];
+        t->dbiases[m] = sum;
+    }
+}
+
+static void gradient_task(const struct gradient_task *t) {
+    memset(t->biases, 0, (size_t)(t->row_end - t->row) * LANES * sizeof *t->biases);
+    task_sums(t);
+    task_gather(t);
+    if (t->column == 0)
+        task_biases(t);
+}
+
+// Task i of `count` along one side of all tiles: its tiles, and what they cover.
+static void task_part(struct tiling *tiling, int *begin, int *end, int whole, int pieces, int count,
+                      int i) {
+    *tiling = (struct tiling){whole, pieces, cut(pieces, count, i), cut(pieces, count, i + 1)};
+    *begin = cut(whole, pieces, tiling->begin);
+    *end = cut(whole, pieces, tiling->end);
+}
+
+// All maps and channels of one group over a region.
+static void gradient_group(struct gradient_task *t) {
+    const struct gradient_sizes *s = &t->sizes;
+    int down = cuts(s->row_tiles, s->task_row_tiles);
+    int across = cuts(s->column_tiles, s->task_column_tiles);
+    for (int i = 0; i < down; i++) {
+        task_part(&t->rows, &t->row, &t->row_end, s->rows, s->row_tiles, down, i);
+        for (int j = 0; j < across; j++) {
+            task_part(&t->columns, &t->column, &t->column_end, s->columns, s->column_tiles, across,
+                      j);
+            gradient_task(t);
+        }
+    }
+}
+
+static struct gradient_task gradient_lay(const struct convolution *conv, int lanes,
+                                         float *scratch) {
+    int kind = __builtin_ctz((unsigned)lanes);
+    struct gradient_task t = {.conv = conv,
+                              .sizes = gradient_sizes(conv, lanes, LANES),
+                              .lanes = lanes,
+                              .tiles = gradient_tiles[kind],
+                              .gather = gathers[kind]};
+    const struct gradient_sizes *s = &t.sizes;
+    size_t rows = (size_t)s->task_rows * LANES;
+    t.sums = carve(&scratch, rows * (size_t)s->task_columns * (size_t)s->taps);
+    t.biases = carve(&scratch, rows);
+    t.errors = carve(&scratch, rows * (size_t)s->chunk_height * (size_t)s->chunk_width);
+    t.picture = scratch;
+    return t;
+}
+
+// All groups over the region that the task names.
+static void gradient_region(struct gradient_task t, float *dweights, float *dbiases) {
+    const struct convolution *conv = t.conv;
+    size_t maps = (size_t)(conv->maps / conv->groups), channels = (size_t)t.sizes.channels;
+    size_t map_size = channels * (size_t)(t.sizes.taps * t.sizes.across);
+    size_t lanes = (size_t)t.lanes;
+    for (int g = 0; g < conv->groups; g++) {
+        t.dweights = dweights + (size_t)g * maps * map_size;
+        t.dbiases = dbiases + (size_t)g * maps;
+        gradient_group(&t);
+        t.dy += maps * lanes;
+        t.x += channels * lanes;
     }
 }
 
 static void conv_block_back_weights(float *dweights, float *dbiases, const float *dy,
                                     const float *x, int blocks, int lanes,
                                     const struct convolution *conv, float *scratch) {
-    struct gradient_task t = {.conv = conv,
-                              .sizes = gradient_sizes(conv, lanes, LANES),
-                              .lanes = lanes,
-                              .tiles = gradient_tiles[__builtin_ctz((unsigned)lanes)]};
-    size_t rows = (size_t)t.sizes.task_rows * LANES;
-    size_t maps = (size_t)(conv->maps / conv->groups), channels = (size_t)t.sizes.channels;
-    t.sums = carve(&scratch, rows * (size_t)t.sizes.task_columns * (size_t)t.sizes.taps);
-    t.biases = carve(&scratch, rows);
-    t.errors = carve(&scratch, rows * (size_t)t.sizes.chunk_height * (size_t)t.sizes.chunk_width);
-    t.picture = scratch;
-    for (size_t g = 0; g < (size_t)conv->groups; g++) {
-        t.dweights = dweights + g * maps * channels * (size_t)t.sizes.taps;
-        t.dbiases = dbiases + g * maps;
-        t.dy = dy + g * maps * (size_t)lanes;
-        t.x = x + g * channels * (size_t)lanes;
-        gradient_group(&t, blocks);
+    const struct window *v = &conv->window;
+    struct gradient_task t = gradient_lay(conv, lanes, scratch);
+    int regions = cuts(v->out_h, t.sizes.region_height);
+    for (int b = 0; b < blocks; b += t.blocks) {
+        t.blocks = t.sizes.region_blocks < blocks - b ? t.sizes.region_blocks : blocks - b;
+        t.dy = dy + (size_t)b * window_out_pixels(v) * (size_t)conv->maps * (size_t)lanes;
+        t.x = x + (size_t)b * window_in(v) * (size_t)lanes;
+        for (int i = 0; i < regions; i++) {
+            t.y = cut(v->out_h, regions, i);
+            t.y_end = cut(v->out_h, regions, i + 1);
+            gradient_region(t, dweights, dbiases);
+            t.add = true;
+        }
     }
 }
 
