@@ -35,6 +35,7 @@ LIBRARIES += libarchive-dev        # tar in all its dialects, and gzip, zstd, xz
 LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors headers
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
 LIBRARIES += libnng-dev            # connections: TCP, TLS and Unix sockets, asynchronous
+LIBRARIES += libmbedtls-dev        # makes the keys and certificates that nng's TLS reads
 BUILD_TOOLS = gcc make libc6-dev
 # Why each test tool is here.
 TEST_TOOLS += bats                 # runs the tests of the programs
@@ -61,7 +62,7 @@ CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off $(OPTIMIZE) $(WARNINGS) $(SANFLAGS)
 # A program loads only the libraries that it uses: OpenBLAS starts threads when loaded.
 LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS)
-LDLIBS = -lnng -larchive -lpng -ljpeg -lz -ljansson -lopenblas -lnuma -lm
+LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lopenblas -lnuma -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may

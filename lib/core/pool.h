@@ -34,7 +34,8 @@ struct buffer {
 // A stack that many threads push to and pop from: the top's address in the low 48 bits,
 // and above them a count of pops, so that a top which left and came back is told apart.
 struct pool_stack {
-    _Alignas(64) _Atomic uint64_t top;
+    _Atomic uint64_t top;
+    char apart[56]; // from the next one: a cache line
 };
 
 struct pool { // {.limit = bytes} is an empty one

@@ -272,14 +272,17 @@ static void call_done(struct link_request *request) {
 int link_call(struct link *link, struct link_request *request, union proto_message *answer,
               struct error *err) {
     struct call call = {.link = link, .answer = answer, .err = err};
-    request->done = call_done;
-    request->context = &call;
-    if (link_ask(link, request, err))
+    struct link_request own = *request;
+    own.done = call_done;
+    own.context = &call;
+    if (link_ask(link, &own, err))
         return err ? err->status : STATUS_UNAVAILABLE;
     for (uint32_t seen = gate_look(&link->gate); !atomic_load(&call.over);
          seen = gate_look(&link->gate))
         gate_wait(&link->gate, seen, -1);
-    request->context = NULL;
+    request->status = own.status;
+    request->answer_type = own.answer_type;
+    request->received = own.received;
     return call.status;
 }
 

@@ -12,6 +12,7 @@
 
 #include "../helper/tap.h"
 #include "core/gate.h"
+#include "net/keys.h"
 #include "net/link.h"
 #include "net/secrets.h"
 
@@ -220,6 +221,81 @@ static void test_transports(struct tap *tap, const char *folder) {
         CHECK_INT(tap, file.st_mode & 0777, 0600);
         server_stop(server);
     });
+}
+
+static struct secrets *keys_of(struct tap *tap, const char *folder, const char *name) {
+    struct secrets *keys;
+    struct error err = {0};
+    if (secrets_open(&keys, folder, name, &err))
+        FAIL(tap, "%s", err.text);
+    return keys;
+}
+
+// Whoever dials with these options gets no answer.
+static void check_turned_away(struct tap *tap, const char *address, struct secrets *keys) {
+    struct link_options options = plain;
+    struct link *link = NULL;
+    struct error err = {0};
+    options.keys = keys;
+    CHECK_INT(tap, link_dial(&link, address, &options, &hello, 2000, NULL, &err),
+              STATUS_UNAVAILABLE);
+    CHECK(tap, link == NULL);
+    printf("# %s\n", err.text);
+}
+
+static void remove_keys(const char *folder) {
+    static const char *const names[] = {"ca.crt", "ca.key", "server.pem", "worker.pem"};
+    char path[256];
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static void test_tls(struct tap *tap, const char *folder) {
+    static const char *const names[] = {"server", "worker"};
+    char ours[128], theirs[128], path[256];
+    struct error err = {0};
+    snprintf(ours, sizeof ours, "%s/ours", folder);
+    snprintf(theirs, sizeof theirs, "%s/theirs", folder);
+    TEST(tap, "an authority signs keys, one after the other, and overwrites none", {
+        CHECK_INT(tap, keys_make(ours, names, 1, 30, &err), STATUS_OK);
+        CHECK_INT(tap, keys_make(ours, names + 1, 1, 30, &err), STATUS_OK);
+        CHECK_INT(tap, keys_make(theirs, names, 2, 30, &err), STATUS_OK);
+        CHECK_INT(tap, keys_make(ours, names, 2, 30, &err), STATUS_CANTCREATE);
+        const char *bad[] = {"../x"};
+        CHECK_INT(tap, keys_make(ours, bad, 1, 30, &err), STATUS_USAGE);
+    });
+    struct secrets *server_keys = keys_of(tap, ours, "server");
+    struct secrets *worker_keys = keys_of(tap, ours, "worker");
+    struct secrets *strange_keys = keys_of(tap, theirs, "worker");
+    TEST(tap, "pushes and pulls go over TLS with certificates of both sides",
+         { check_transport(tap, "tls+tcp://127.0.0.1:0", server_keys); });
+    TEST(tap, "who has a certificate of another authority, or none, is turned away", {
+        struct server *server = server_start(tap, "tls+tcp://127.0.0.1:0", server_keys, NULL);
+        const char *address = listener_address(server->listener);
+        struct link_options options = plain;
+        options.keys = worker_keys;
+        struct link *link = dial(tap, server, &options);
+        check_turned_away(tap, address, strange_keys);
+        check_turned_away(tap, address + strlen("tls+"), NULL);
+        link_close(link);
+        server_stop(server);
+    });
+    TEST(tap, "a key that others may read is refused", {
+        struct secrets *keys;
+        snprintf(path, sizeof path, "%s/worker.pem", ours);
+        CHECK_INT(tap, chmod(path, 0640), 0);
+        CHECK_INT(tap, secrets_open(&keys, ours, "worker", &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "others may read this key") != NULL);
+        CHECK_INT(tap, secrets_open(&keys, ours, "nobody", &err), STATUS_NOINPUT);
+    });
+    secrets_close(server_keys);
+    secrets_close(worker_keys);
+    secrets_close(strange_keys);
+    remove_keys(ours);
+    remove_keys(theirs);
 }
 
 // Many requests at once, done in any order.
@@ -498,6 +574,7 @@ int main(void) {
     if (!mkdtemp(folder))
         abort();
     test_transports(&tap, folder);
+    test_tls(&tap, folder);
     test_many(&tap);
     test_raw(&tap);
     test_silence(&tap);
