@@ -143,17 +143,16 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
            add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
 }
 
-// Columns that fit the registers beside so many vectors of maps (weights_tile.h).
-static const int columns_of_16[GRADIENT_ROWS] = {9, 9, 6, 6, 5},
-                 columns_of_8[GRADIENT_ROWS] = {9, 6, 4, 3, 2};
+// Columns that fit the registers beside so many vectors of maps, of 8 floats and of 16
+// (weights_tile.h).
+static const int columns_beside[2][GRADIENT_ROWS] = {{9, 6, 4, 3, 2}, {9, 9, 6, 6, 5}};
 
 // The tile that loads least for its multiplies.
 static void gradient_tiles(struct gradient_sizes *s, int vector) {
     long long fewest = LLONG_MAX;
     for (int rows = 1; rows <= GRADIENT_ROWS; rows++) {
         int row_tiles = cuts(s->rows, rows);
-        int most_columns = (vector == 16 ? columns_of_16 : columns_of_8)[rows - 1];
-        int column_tiles = cuts(s->columns, most_columns);
+        int column_tiles = cuts(s->columns, columns_beside[vector == 16][rows - 1]);
         long long loads = (long long)column_tiles * s->rows + (long long)row_tiles * s->columns;
         if (loads < fewest) {
             fewest = loads;
