@@ -3,4 +3,6 @@
 # Each figure is also given as a share of what plain sockets do in the same run.
 set -eu
 cd "$(dirname "$0")/../.."
-exec "${BUILD:-build}/tests/bench/net"
+bench=${BUILD:-build}/tests/bench/net
+make -s "$bench"
+exec "$bench"

@@ -1,0 +1,27 @@
+// How a program says that it is there, and where: to scripts by files, to whoever started
+// it by a descriptor. And how others find it by such a file.
+#ifndef ADAM_NET_READY_H
+#define ADAM_NET_READY_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+#include "proto/proto.h"
+
+struct ready {
+    const char *port_file; // --port-file: the addresses, one a line; NULL: none
+    const char *pid_file;  // --pid-file: the process's number
+    int fd;                // --ready-fd: gets a newline, and is closed; below 0: none
+};
+
+// Everything is bound. Each file appears complete, the port file after the pid file, and
+// the descriptor hears of it after both. STATUS_CANTCREATE, STATUS_IO.
+int ready_tell(struct ready *ready, const char *const *addresses, size_t count, struct error *err);
+// Removes the files, at the end.
+void ready_forget(const struct ready *ready);
+
+// An address as a user writes it: itself, or @FILE for the first line of a port file.
+// STATUS_NOINPUT when there is no such file (yet), STATUS_USAGE when it is no address.
+int ready_find(const char *text, char address[PROTO_ADDRESS_MAX], struct error *err);
+
+#endif
