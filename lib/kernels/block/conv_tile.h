@@ -178,7 +178,7 @@ typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixe
 #if FAMILY_LANES == 16
 static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
 #else
-static const int most_pixels[] = {12, 6, 4, 3, 2, 2};
+static const int most_pixels[] = {12, 6, 3, 3, 2, 2}; // of 3 x 4, GCC spills some
 #endif
 
 #define CONV_SHAPES(X, lanes) /* as many rows as conv_rows_most() says */                          \
