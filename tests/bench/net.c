@@ -1,9 +1,12 @@
 // Links beside plain sockets on loopback: 1 MiB messages one way, and round trips of 64
-// bytes. Each figure is the median of several rounds in which all kinds take turns, so
-// that other work on the machine falls on all of them.
+// bytes, these also beside REQ and REP of nng. Each figure is the median of several rounds in which
+// all kinds take turns, so that other work on the machine falls on all of them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <nng/protocol/reqrep0/req.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,13 +130,61 @@ static void hear_request(void *context, struct link *link, uint64_t request, uin
                     &(struct proto_pushed){.sequence = message->push.sequence}, NULL, NULL);
 }
 
-static pid_t serve(const char *scheme, char address[PROTO_ADDRESS_MAX]) {
+static void nng_die(int code) {
+    if (code) {
+        fprintf(stderr, "nng: %s\n", nng_strerror(code));
+        exit(1);
+    }
+}
+
+// Beside the links: what nng's own requests take.
+static void echo_open(nng_socket *socket, char address[PROTO_ADDRESS_MAX]) {
+    nng_listener listener;
+    int port;
+    nng_die(nng_rep0_open(socket));
+    nng_die(nng_listen(*socket, address, &listener, 0));
+    if (strncmp(address, "tcp", 3) == 0) {
+        nng_die(nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port));
+        snprintf(address, PROTO_ADDRESS_MAX, "tcp://127.0.0.1:%d", port);
+    }
+}
+
+static void echo_forever(nng_socket socket) {
+    nng_msg *message;
+    for (;;) {
+        nng_die(nng_recvmsg(socket, &message, 0));
+        nng_die(nng_sendmsg(socket, message, 0));
+    }
+}
+
+static double echo_trip(const char *address) {
+    nng_socket socket;
+    nng_msg *message;
+    nng_die(nng_req0_open(&socket));
+    nng_die(nng_dial(socket, address, NULL, 0));
+    nng_die(nng_msg_alloc(&message, 64));
+    double start = now();
+    for (int i = 0; i < trips; i++) {
+        nng_die(nng_sendmsg(socket, message, 0));
+        nng_die(nng_recvmsg(socket, &message, 0));
+    }
+    double end = now();
+    nng_msg_free(message);
+    nng_close(socket);
+    return (end - start) / trips * 1e6;
+}
+
+struct addresses {
+    char link[PROTO_ADDRESS_MAX], echo[PROTO_ADDRESS_MAX];
+};
+
+static pid_t serve(const char *scheme, struct addresses *addresses) {
     int told[2];
     if (pipe(told))
         die("pipe");
     pid_t child = fork();
     if (child > 0) {
-        if (read(told[0], address, PROTO_ADDRESS_MAX) < 0)
+        if (read(told[0], addresses, sizeof *addresses) < 0)
             die("read");
         return child;
     }
@@ -143,17 +194,20 @@ static pid_t serve(const char *scheme, char address[PROTO_ADDRESS_MAX]) {
                                    .pool = &pool};
     struct listener *listener;
     struct error err = {0};
-    snprintf(address, PROTO_ADDRESS_MAX, scheme, (int)getpid());
+    nng_socket echo;
+    snprintf(addresses->link, sizeof addresses->link, scheme, (int)getpid(), "link");
+    snprintf(addresses->echo, sizeof addresses->echo, scheme, (int)getpid(), "echo");
     shard.at = memory(MESSAGE);
-    if (listener_open(&listener, address, &options, NULL, &err)) {
+    if (listener_open(&listener, addresses->link, &options, NULL, &err)) {
         fprintf(stderr, "%s\n", err.text);
         _exit(1);
     }
-    snprintf(address, PROTO_ADDRESS_MAX, "%s", listener_address(listener));
-    if (write(told[1], address, PROTO_ADDRESS_MAX) < 0)
+    snprintf(addresses->link, sizeof addresses->link, "%s", listener_address(listener));
+    echo_open(&echo, addresses->echo);
+    if (write(told[1], addresses, sizeof *addresses) < 0)
         _exit(1);
-    for (;;)
-        pause();
+    echo_forever(echo);
+    return 0;
 }
 
 struct client {
@@ -263,7 +317,7 @@ static double median(double *values) {
     return values[ROUNDS / 2];
 }
 
-enum kind { RAW, PUSH, PULL, PUSH2, PULL2, RAW_TRIP, TRIP, KINDS };
+enum kind { RAW, PUSH, PULL, PUSH2, PULL2, RAW_TRIP, NNG_TRIP, TRIP, KINDS };
 
 static void raw_only(int to) {
     double result[2];
@@ -299,14 +353,15 @@ static void report(const char *scheme, double times[KINDS][ROUNDS]) {
     for (int i = 0; i < KINDS; i++)
         m[i] = median(times[i]);
     printf("%s: raw TCP %.2f GB/s; push %.2f (%.2f of it), pull %.2f (%.2f); two workers: "
-           "push %.2f (%.2f), pull %.2f (%.2f); 64 bytes: raw TCP %.1f us, link %.1f us\n",
+           "push %.2f (%.2f), pull %.2f (%.2f); 64 bytes: raw TCP %.1f us, nng "
+           "REQ/REP %.1f us, link %.1f us\n",
            scheme, m[RAW], m[PUSH], m[PUSH] / m[RAW], m[PULL], m[PULL] / m[RAW], m[PUSH2],
-           m[PUSH2] / m[RAW], m[PULL2], m[PULL2] / m[RAW], m[RAW_TRIP], m[TRIP]);
+           m[PUSH2] / m[RAW], m[PULL2], m[PULL2] / m[RAW], m[RAW_TRIP], m[NNG_TRIP], m[TRIP]);
 }
 
 int main(void) {
-    static const char *const schemes[] = {"tcp://127.0.0.1:0", "ipc:///tmp/adam-bench-%d"};
-    char address[2][PROTO_ADDRESS_MAX];
+    static const char *const schemes[] = {"tcp://127.0.0.1:0", "ipc:///tmp/adam-bench-%d-%s"};
+    struct addresses addresses[2];
     static double times[KINDS][ROUNDS];
     pid_t servers[2];
     int commands[2], results[2];
@@ -316,11 +371,11 @@ int main(void) {
     if (apart == 0)
         helper(commands[0], results[1]);
     for (int i = 0; i < 2; i++)
-        servers[i] = serve(schemes[i], address[i]);
+        servers[i] = serve(schemes[i], &addresses[i]);
     for (int s = 0; s < 2; s++) {
         static struct client clients[CLIENTS];
         for (int i = 0; i < CLIENTS; i++)
-            client_open(&clients[i], address[s]);
+            client_open(&clients[i], addresses[s].link);
         for (int r = 0; r < ROUNDS; r++) {
             raw_apart(&times[RAW][r], &times[RAW_TRIP][r], commands[1], results[0]);
             times[PUSH][r] = bulk(clients, 1, PROTO_TYPE_PUSH);
@@ -328,6 +383,7 @@ int main(void) {
             times[PUSH2][r] = bulk(clients, 2, PROTO_TYPE_PUSH);
             times[PULL2][r] = bulk(clients, 2, PROTO_TYPE_PULL);
             times[TRIP][r] = round_trip(&clients[0]);
+            times[NNG_TRIP][r] = echo_trip(addresses[s].echo);
         }
         report(s ? "ipc" : "tcp", times);
         for (int i = 0; i < CLIENTS; i++) {
@@ -337,7 +393,8 @@ int main(void) {
         kill(servers[s], SIGTERM);
         waitpid(servers[s], NULL, 0);
     }
-    unlink(address[1] + strlen("ipc://"));
+    unlink(addresses[1].link + strlen("ipc://"));
+    unlink(addresses[1].echo + strlen("ipc://"));
     kill(apart, SIGTERM);
     waitpid(apart, NULL, 0);
     return 0;
