@@ -67,9 +67,11 @@ LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -lja
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may
 # fuse a multiplication with an addition.
-KERNEL_FLAGS = $(if $(findstring /ref/,$<),-O3) \
-	$(if $(findstring /avx2/,$<),-O3 -mavx2 -mfma -mf16c) \
-	$(if $(findstring /avx512/,$<),-O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512) \
+# Sanitizers take minutes to compile what -O3 makes of the kernels' templates.
+KERNEL_OPTIMIZE = $(if $(SAN),-O1,-O3)
+KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
+	$(if $(findstring /avx2/,$<),$(KERNEL_OPTIMIZE) -mavx2 -mfma -mf16c) \
+	$(if $(findstring /avx512/,$<),$(KERNEL_OPTIMIZE) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512) \
 	$(if $(findstring lib/kernels/avx,$<),-ffp-contract=fast)
 
 LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
