@@ -3,9 +3,9 @@
 
 load ../helper/common
 
-step() { # NAME MODEL
+step() { # NAME MODEL [BATCH]
     local loss
-    loss=$("$BUILD/tests/helper/net_step" "$2" 7 5 0.1 .)
+    loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 .)
     python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1
 }
 
@@ -15,6 +15,18 @@ step() { # NAME MODEL
 
 @test "cifar10_full, with pools that overlap and LRN, steps as PyTorch does" {
     step cifar10_full "$ROOT"/examples/cifar10_full.net
+}
+
+@test "batches of several blocks, where convolutions go Winograd's way, step as PyTorch does" {
+    step mnist "$ROOT"/examples/mnist.net 37
+    step cifar10_full "$ROOT"/examples/cifar10_full.net 37
+    cat > three.net <<'NET'
+input 3x26x26
+conv maps=32 kernel=3 pad=1 act=relu
+conv maps=40 kernel=3 groups=2 act=tanh
+softmax units=7
+NET
+    step three.net three.net 37
 }
 
 @test "unshared weights, L2 pooling, contrast normalisation and one-vs-all output agree" {
