@@ -64,7 +64,7 @@ size_t winograd_scratch(const struct convolution *conv, int lanes) {
 // to the points and back, and of one kernel.
 static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
 // Shares of the peak that the products and the direct way reach.
-static const double product_share = 0.85, direct_share = 0.95;
+static const double product_share = 0.85, direct_share = 0.95, direct_weights_share = 0.75;
 
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {
     struct convolution turned = conv_turned(conv);
@@ -81,5 +81,6 @@ double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass p
 
 bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass) {
     double taps = (double)window_taps(&conv->window) * conv->maps * (conv->window.c / conv->groups);
-    return winograd_cost(conv, lanes, pass) < taps / direct_share;
+    double share = pass == CONV_BACK_WEIGHTS ? direct_weights_share : direct_share;
+    return winograd_cost(conv, lanes, pass) < taps / share;
 }
