@@ -242,7 +242,7 @@ struct kernels {
     uint32_t (*read)(const float *x, size_t n);
 };
 
-// What one pass of n samples is expected to cost in vector multiply-adds, with
+// What a step's three passes of n samples are expected to cost, in vector multiply-adds, with
 // `lanes` samples a block, or plain (0).
 double conv_cost(const struct kernels *kernels, const struct convolution *conv, int n, int lanes);
 

@@ -16,7 +16,7 @@ static int candidate_lanes(int candidate) {
 
 // Whether a pass of n samples may take these blocks at all.
 static bool possible(const struct kernels *kernels, int n, int lanes) {
-    return lanes == 0 || (lanes <= kernels->lanes && lanes < 2 * n);
+    return lanes <= layout_lanes_most(kernels, n);
 }
 
 static bool multiplies(const struct layer *layer) {

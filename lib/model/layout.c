@@ -18,12 +18,14 @@ bool layout_blocked(const struct layer *layer, const bool *blocked) {
     return false;
 }
 
-// The power of two, at most KERNELS_LANES_MOST, at or above n.
+// The most lanes worth a thought: the power of two at or above n. From a third of
+// a vector on it may be the whole one, since what needs a sample in every lane can
+// be several times as fast.
 static int lanes_for(int n) {
     int lanes = 1;
     while (lanes < n && lanes < KERNELS_LANES_MOST)
         lanes *= 2;
-    return lanes;
+    return 3 * n > KERNELS_LANES_MOST ? KERNELS_LANES_MOST : lanes;
 }
 
 int layout_places_most(int n) {
@@ -41,12 +43,15 @@ static double cost(const struct model *model, const struct kernels *kernels, int
     return sum;
 }
 
+int layout_lanes_most(const struct kernels *kernels, int n) {
+    int lanes = lanes_for(n);
+    return lanes < kernels->lanes ? lanes : kernels->lanes;
+}
+
 int layout_lanes(const struct model *model, const struct kernels *kernels, int n) {
     int best = 0;
-    if (!kernels->lanes)
-        return 0;
     double least = cost(model, kernels, n, 0);
-    for (int lanes = 1; lanes <= lanes_for(n) && lanes <= kernels->lanes; lanes *= 2) {
+    for (int lanes = 1; lanes <= layout_lanes_most(kernels, n); lanes *= 2) {
         double sum = cost(model, kernels, n, lanes);
         if (sum < least) {
             best = lanes;

@@ -18,6 +18,9 @@ bool layout_blocked(const struct layer *layer, const bool *blocked);
 // 0: plain samples.
 int layout_lanes(const struct model *model, const struct kernels *kernels, int n);
 
+// The most lanes that such a pass may give to a block.
+int layout_lanes_most(const struct kernels *kernels, int n);
+
 // Places for samples that n samples take, at most, whatever layout is chosen.
 int layout_places_most(int n);
 
