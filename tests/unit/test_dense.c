@@ -156,7 +156,7 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int n = 1; n <= 19; n++)
             check_shape(tap, k, n, shapes[s][0], shapes[s][1]);
-    static const int wide[] = {31, 32, 33, 64, 100};
+    static const int wide[] = {31, 32, 33, 64, 100, 257, 1024, 1025};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
         check_shape(tap, k, wide[i], 45, 77);
     check_shape(tap, k, 1, 10000, 65);

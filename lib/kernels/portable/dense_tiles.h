@@ -1,5 +1,5 @@
-// The step of a dense layer for a middling number of samples: enough to keep the
-// multipliers busy while the weights come in, too few to pay for packing them.
+// The step of a dense layer for as many samples as keep the multipliers busy while the
+// weights come in, none of which need be packed.
 //
 // A strip of weights, TILE_DEPTH rows x 3 vectors, adds to the errors of
 // the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
@@ -17,7 +17,7 @@
 #include "kernels/portable/update.h"
 
 enum {
-    TILES_MOST = 128,        // samples
+    TILES_MOST = 1024,       // samples
     TILE_DEPTH = 32,         // rows of a strip
     TILE_SIDE = FAMILY_TILE, // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,

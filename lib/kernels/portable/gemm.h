@@ -26,6 +26,7 @@ enum {
     ROWS = FAMILY_ROWS,
     WIDTH = 2 * LANES, // columns of a panel
     DEPTH = 256,       // rows of a panel: 256 x 32 floats are 32 KiB
+    LINE = 16,         // floats of a cache line
 };
 
 typedef float vector __attribute__((vector_size(4 * FAMILY_LANES), aligned(4), may_alias));
@@ -194,12 +195,9 @@ HOGWILD static void pack_transposed(float *panel, struct matrix b, int depth, in
             panel[l * WIDTH + j] = j < width ? b.at[(size_t)j * b.column + (size_t)l] : 0;
 }
 
-// Rows of B as they are, with zeros behind them. The next panel's piece of each
-// row is asked for meanwhile: no prefetcher follows steps of a whole row.
+// Rows of B as they are, with zeros behind them.
 HOGWILD static void pack_rows(float *panel, struct matrix b, int depth, int width) {
     for (int l = 0; l < depth; l++, b.at += b.row, panel += WIDTH) {
-        __builtin_prefetch(b.at + WIDTH);
-        __builtin_prefetch(b.at + WIDTH + LANES);
         for (int j = 0; j < width; j++)
             panel[j] = b.at[j];
         for (int j = width; j < WIDTH; j++)
@@ -207,10 +205,26 @@ HOGWILD static void pack_rows(float *panel, struct matrix b, int depth, int widt
     }
 }
 
+// Where B will be read next: `count` stretches of `length` floats.
+struct ahead {
+    const float *at;
+    size_t step;
+    int count, length;
+};
+
+// Part t of `parts` of it, into the L2 cache: no prefetcher follows steps of a whole
+// row, and asking for all at once would wait.
+static void fetch(const struct ahead *ahead, int t, int parts) {
+    int end = (int)((int64_t)ahead->count * (t + 1) / parts);
+    for (int i = (int)((int64_t)ahead->count * t / parts); i < end; i++)
+        for (int j = 0; j < ahead->length; j += LINE)
+            __builtin_prefetch(ahead->at + (size_t)i * ahead->step + j, 0, 2);
+}
+
 // All m rows of C against one panel, in tiles of as equal heights as can be. A
 // panel that is not full works on a copy of its part of C.
 static void panel_product(struct matrix a, struct matrix panel, int m, int depth, int width,
-                          struct target c) {
+                          struct target c, const struct ahead *ahead) {
     float edge[ROWS * WIDTH];
     int count = (m + ROWS - 1) / ROWS;
     for (int t = 0, i = 0; t < count; t++) {
@@ -218,6 +232,7 @@ static void panel_product(struct matrix a, struct matrix panel, int m, int depth
         struct matrix part = {a.at + (size_t)i * a.row, a.row, a.column};
         struct target to = {c.at + (size_t)i * c.row, c.row, c.alpha, c.beta};
         i += rows;
+        fetch(ahead, t, count);
         if (width == WIDTH) {
             tiles[rows - 1](part, panel, depth, to);
             continue;
@@ -233,17 +248,17 @@ static void panel_product(struct matrix a, struct matrix panel, int m, int depth
 
 // One panel of B, `depth` x `width` from `b` on, against all of A.
 static void panel_step(struct matrix a, struct matrix b, int m, int depth, int width,
-                       struct target c) {
+                       struct target c, const struct ahead *ahead) {
     float packed[DEPTH * WIDTH] __attribute__((aligned(64)));
     if (b.column == 1 && width == WIDTH && m <= ROWS) {
-        panel_product(a, b, m, depth, width, c); // no row is read twice: no need to pack
+        panel_product(a, b, m, depth, width, c, ahead); // no row is read twice: no need to pack
         return;
     }
     if (b.column == 1)
         pack_rows(packed, b, depth, width);
     else
         pack_transposed(packed, b, depth, width);
-    panel_product(a, (struct matrix){packed, WIDTH, 1}, m, depth, width, c);
+    panel_product(a, (struct matrix){packed, WIDTH, 1}, m, depth, width, c, ahead);
 }
 
 static void gemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
@@ -258,7 +273,11 @@ static void gemm(bool transpose_a, bool transpose_b, int m, int n, int k, float 
             struct matrix rows = {right.at + (size_t)l * right.row + (size_t)j * right.column,
                                   right.row, right.column};
             struct target to = {c + j, (size_t)ldc, alpha, l == 0 ? beta : 1};
-            panel_step(columns, rows, m, depth, width, to);
+            int rest = n - j - width, next = rest < WIDTH ? rest : WIDTH;
+            struct ahead ahead = {rows.at + (size_t)width * rows.column, rows.row, depth, next};
+            if (rows.column != 1)
+                ahead = (struct ahead){ahead.at, rows.column, next, depth};
+            panel_step(columns, rows, m, depth, width, to, &ahead);
         }
     }
 }
