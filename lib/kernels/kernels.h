@@ -158,6 +158,11 @@ struct kernels {
     // One step on shared weights (HOGWILD). `state` is v or s, or NULL for sgd.
     void (*update)(float *w, float *state, const float *g, size_t n, const struct update *update);
 
+    // What one thread has changed in its copy since it began, added to the shared
+    // weights (HOGWILD), which it takes over: shared += copy - begin; copy = begin =
+    // shared.
+    void (*merge)(float *shared, float *copy, float *begin, size_t n);
+
     // Dense layers: y (n x units) = x W^T + biases (NULL: none), with shared W of units
     // x inputs (HOGWILD); the errors of x; the gradient of the weights; or both at
     // once, by one pass over the weights: dx from each weight as it was, and the step

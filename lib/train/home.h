@@ -20,9 +20,11 @@ struct home_ops {
     // of its inputs (net_offer). NULL: this home wants gradients.
     void (*add_product)(struct home *home, int thread, const struct layer *layer,
                         const struct dense_errors *errors, const float *dbiases, float rate);
-    // Mini-batches applied so far. add_clock is called once a mini-batch.
+    // Mini-batches applied so far. add_clock is called by the thread once a mini-batch.
     uint64_t (*clock)(const struct home *home);
-    void (*add_clock)(struct home *home);
+    void (*add_clock)(struct home *home, int thread);
+    // The thread stops for now: what it has added is to be seen by all. NULL: it always is.
+    void (*settle)(struct home *home, int thread);
     void (*close)(struct home *home);
 };
 
@@ -35,5 +37,21 @@ struct home { // a home's own struct begins with this
 int home_local(struct home **out, const struct model *model, const struct optimizer *optimizer,
                const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                struct error *err);
+
+// The same for threads with mini-batches so small that they would spend their time on
+// taking the shared weights out of each other's caches: each works on a copy of its
+// own, and every HOME_MERGE_SAMPLES samples adds what it has changed to the shared
+// ones, and takes them over.
+enum { HOME_MERGE_SAMPLES = 32 };
+int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
+                const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
+                int threads, int batch, struct error *err);
+
+// The better of the two for asynchronous threads: copies where the parameters of all
+// threads stay in the caches and a mini-batch is less than half of what is merged.
+int home_for_threads(struct home **out, const struct model *model,
+                     const struct optimizer *optimizer, const struct kernels *kernels,
+                     float *parameters, float *state, uint64_t clock, int threads, int batch,
+                     struct error *err);
 
 #endif

@@ -41,7 +41,8 @@ static uint64_t local_clock(const struct home *home) {
     return atomic_load(&((const struct local *)home)->clock);
 }
 
-static void local_add_clock(struct home *home) {
+static void local_add_clock(struct home *home, int thread) {
+    (void)thread;
     atomic_fetch_add(&((struct local *)home)->clock, 1);
 }
 

@@ -56,11 +56,11 @@ static void train(struct seat *seat, const struct batch *batch) {
                  layer_ready, seat);
     if (atomic_load(&seat->loop->diverged))
         return;
-    config->home->ops->add_clock(config->home);
+    config->home->ops->add_clock(config->home, seat->index);
     seat_count(seat, batch->n, loss);
 }
 
-void loop_async(struct seat *seat) {
+static void train_all(struct seat *seat) {
     while (loop_claim(seat->loop)) {
         struct batch *batch = seat_take(seat);
         if (!batch)
@@ -68,4 +68,11 @@ void loop_async(struct seat *seat) {
         train(seat, batch);
         loader_give_back(seat->loop->config.loader, batch);
     }
+}
+
+void loop_async(struct seat *seat) {
+    struct home *home = seat->loop->config.home;
+    train_all(seat);
+    if (home->ops->settle)
+        home->ops->settle(home, seat->index);
 }

@@ -173,7 +173,7 @@ static void judge(struct seat *seat) {
     if (seat->loop->config.optimizer->clip > 0)
         clip(seat->loop->config.optimizer, step);
     seat_count(seat, step->batch->n, loss);
-    seat->loop->config.home->ops->add_clock(seat->loop->config.home);
+    seat->loop->config.home->ops->add_clock(seat->loop->config.home, seat->index);
 }
 
 static void apply_piece(struct seat *seat, const struct piece *piece) {

@@ -505,8 +505,9 @@ static int open_metrics(struct run *run, struct error *err) {
 static int open_loop(struct run *run, struct error *err) {
     struct checkpoint *checkpoint = &run->config->checkpoint;
     const struct settings *settings = &run->config->settings;
-    int status = home_local(&run->home, run->model, &checkpoint->optimizer, run->kernels,
-                            checkpoint->parameters, checkpoint->state, checkpoint->clock, err);
+    int status = home_for_threads(&run->home, run->model, &checkpoint->optimizer, run->kernels,
+                                  checkpoint->parameters, checkpoint->state, checkpoint->clock,
+                                  settings->sync ? 1 : run->threads, (int)settings->batch, err);
     if (!status)
         status = feed_train(run->feed, settings, run->model, run->epochs, run->number, run->threads,
                             &run->loader, err);

@@ -1,7 +1,7 @@
 // steps train|predict MODEL BATCH THREADS: training steps (forward, backward,
 // update) or forward passes on random samples in memory, in turns (turns.h). Each
 // thread works as those of adam-worker do (train/loop_async.c), on weights that
-// all of them share without locks. Says: useful operations of a sample, connections.
+// all of them share as there (train/home.h). Says: useful operations of a sample, connections.
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -37,11 +37,15 @@ struct bench {
     struct worker workers[THREADS_MOST];
 };
 
+static int seat(const struct worker *worker) {
+    return (int)(worker - worker->bench->workers);
+}
+
 static void update(void *self, const struct layer *layer, const float *ready) {
     struct worker *worker = self;
     const struct bench *bench = worker->bench;
     if (optimizer_accepts(bench->kernels, layer, ready))
-        bench->home->ops->add(bench->home, 0, layer, optimizer_all(layer), ready, 1e-4f);
+        bench->home->ops->add(bench->home, seat(worker), layer, optimizer_all(layer), ready, 1e-4f);
 }
 
 static bool update_product(void *self, const struct layer *layer, const struct dense_errors *errors,
@@ -50,14 +54,14 @@ static bool update_product(void *self, const struct layer *layer, const struct d
     const struct bench *bench = worker->bench;
     if (!optimizer_accepts_product(bench->kernels, errors))
         return false;
-    bench->home->ops->add_product(bench->home, 0, layer, errors, dbiases, 1e-4f);
+    bench->home->ops->add_product(bench->home, seat(worker), layer, errors, dbiases, 1e-4f);
     return true;
 }
 
 static void step(void *self) {
     struct worker *worker = self;
     const struct bench *bench = worker->bench;
-    const float *weights = bench->home->ops->weights(bench->home, 0);
+    const float *weights = bench->home->ops->weights(bench->home, seat(worker));
     if (bench->mode == NET_PREDICT) {
         net_forward(worker->net, weights, worker->input, bench->batch, NULL, 0);
         return;
@@ -68,7 +72,7 @@ static void step(void *self) {
     if (isfinite(net_loss(worker->net, worker->labels)))
         net_backward(worker->net, weights, worker->labels, 1.0f / (float)bench->batch,
                      worker->gradient, update, worker);
-    bench->home->ops->add_clock(bench->home);
+    bench->home->ops->add_clock(bench->home, seat(worker));
 }
 
 static void *work(void *self) {
@@ -136,8 +140,8 @@ static double useful_operations(const struct bench *bench) {
 }
 
 static int run(struct bench *bench, float *parameters, struct error *err) {
-    int status = home_local(&bench->home, bench->model, &bench->optimizer, bench->kernels,
-                            parameters, NULL, 0, err);
+    int status = home_for_threads(&bench->home, bench->model, &bench->optimizer, bench->kernels,
+                                  parameters, NULL, 0, bench->threads, bench->batch, err);
     for (int i = 0; !status && i < bench->threads; i++)
         status = open_worker(&bench->workers[i], bench, i, err);
     if (status)

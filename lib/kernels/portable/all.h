@@ -45,6 +45,7 @@ const struct kernels FAMILY_TABLE = {
     .lcn_back = lcn_back,
     .softmax = softmax,
     .update = update,
+    .merge = merge,
     .dense = FAMILY_DENSE(),
     .dense_back_input = FAMILY_DENSE(_back_input),
     .dense_back_weights = FAMILY_DENSE(_back_weights),
