@@ -23,7 +23,7 @@ struct home_ops {
     // Mini-batches applied so far. add_clock is called by the thread once a mini-batch.
     uint64_t (*clock)(const struct home *home);
     void (*add_clock)(struct home *home, int thread);
-    // The thread stops for now: what it has added is to be seen by all. NULL: it always is.
+    // The thread stops: what it has added is to be seen by all. NULL: it always is.
     void (*settle)(struct home *home, int thread);
     void (*close)(struct home *home);
 };
