@@ -6,7 +6,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "model/layer.h"
-#include "train/optimizer.h"
+#include "ps/optimizer.h"
 
 enum {
     PASSES_MOST = 2000,

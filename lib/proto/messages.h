@@ -71,6 +71,11 @@
     U(0, GRADIENT, "gradient")                                                                     \
     U(1, DELTA, "delta")
 
+// What of a parameter is meant: W(number, NAME, name).
+#define PROTO_PARTS(W)                                                                             \
+    W(0, WEIGHT, "weight")                                                                         \
+    W(1, STATE, "state")
+
 // What a value of a picture is: V(number, NAME, name).
 #define PROTO_VALUES(V)                                                                            \
     V(0, BYTE, "byte")                                                                             \
@@ -127,8 +132,8 @@
     F(U64, version, 0, "clock of the shard: how many updates were applied to it")
 
 #define PROTO_SERVER(F, L)                                                                         \
-    F(U32, member, 0, "number of the parameter server")                                            \
-    F(TEXT, training, PROTO_ADDRESS_MAX, "its address for pushes and pulls")                       \
+    F(U32, member, 0, "number of the server")                                                      \
+    F(TEXT, training, PROTO_ADDRESS_MAX, "its address for workers")                                \
     F(TEXT, replication, PROTO_ADDRESS_MAX, "its address for other parameter servers")             \
     F(TEXT, administration, PROTO_ADDRESS_MAX, "its address for controllers and people")
 
@@ -154,10 +159,12 @@
     F(U64, refused, 0, "requests refused")                                                         \
     F(U64, received, 0, "bytes received")                                                          \
     F(U64, sent, 0, "bytes sent")                                                                  \
+    F(F64, epoch, 0, "epochs of the data that are done, with the part of the present one")         \
     F(F64, rate, 0, "samples a second, lately")                                                    \
     F(F64, loss, 0, "mean training loss, lately; not a number: none")                              \
     F(F64, staleness, 0, "mean staleness of updates, lately")                                      \
-    F(F64, waiting, 0, "share of its time spent waiting, lately")                                  \
+    F(F64, waiting, 0, "share of its time spent waiting for data, lately")                         \
+    F(F64, overlap, 0, "time of computing / (that + waiting for servers), lately (Rudra table 1)") \
     F(TEXT, waits_for, PROTO_ADDRESS_MAX, "whom it waits for, if anybody")
 
 #define PROTO_MEMBER(F, L)                                                                         \
@@ -243,7 +250,8 @@
     F(U64, epoch, 0, "of these routes")                                                            \
     F(U64, parameters, 0, "floats of the model")                                                   \
     L(server, servers, 4096, "the parameter servers")                                              \
-    L(bucket, buckets, 16384, "shard s is in bucket hash(s) modulo their count")
+    L(server, sources, 4096, "the data servers")                                                   \
+    L(bucket, buckets, 16384, "shard s is in bucket proto_bucket(s, their count)")
 
 #define PROTO_GET_RUN(F, L)                                                                        \
     F(U64, known, 0, "version of the settings that the asker has; if newest, texts are empty")
@@ -266,6 +274,7 @@
 
 #define PROTO_PULL(F, L)                                                                           \
     F(U64, session, 0, "of the sender")                                                            \
+    F(U16, part, PROTO_PART_LAST, "the weights, or the optimizer's state beside them (Parts)")     \
     F(U64, least, 0, "answer when every piece has this version or a later one; 0: at once")        \
     L(piece, pieces, PROTO_PIECES_MAX, "version: what the asker has; as new ones are left out")
 
@@ -276,13 +285,15 @@
     F(U64, session, 0, "of the sender")                                                            \
     F(U64, sequence, 0, "of this push in the session: 1, 2...; a piece takes each once")           \
     F(U16, kind, PROTO_UPDATE_LAST, "what the payload holds (Updates)")                            \
-    F(U32, samples, 0, "accumulated in it")                                                        \
+    F(U32, samples, 0, "accumulated in it; 0: none, but the sender has taken its turn")            \
+    F(F64, rate, 0, "learning rate of a gradient, before the server's own factors")                \
     L(piece, pieces, PROTO_PIECES_MAX, "version: of the weights that it was computed on")
 
 #define PROTO_PUSH_FACTORS(F, L)                                                                   \
     F(U64, session, 0, "of the sender")                                                            \
     F(U64, sequence, 0, "of this push in the session, as in push")                                 \
     F(U32, samples, PROTO_SHARD_FLOATS, "k")                                                       \
+    F(F64, rate, 0, "learning rate, as in push")                                                   \
     F(U32, rows, 0, "outputs of the layer, N")                                                     \
     F(U32, columns, 0, "inputs of the layer, M")                                                   \
     F(U64, weights, 0, "place of the rows x columns matrix among the parameters")                  \
@@ -300,7 +311,9 @@
 
 #define PROTO_VERSIONS(F, L) L(piece, pieces, PROTO_PIECES_MAX, "one of each whole shard")
 
-#define PROTO_STORE(F, L) L(piece, pieces, PROTO_PIECES_MAX, "version: that the shard has then")
+#define PROTO_STORE(F, L)                                                                          \
+    F(U16, part, PROTO_PART_LAST, "what the payload holds (Parts)")                                \
+    L(piece, pieces, PROTO_PIECES_MAX, "version: that the shard has then")
 
 // Data.
 

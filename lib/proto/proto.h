@@ -19,6 +19,7 @@
 #define PROTO_AS_ORDER(number, NAME, name) PROTO_ORDER_##NAME = (number),
 #define PROTO_AS_UPDATE(number, NAME, name) PROTO_UPDATE_##NAME = (number),
 #define PROTO_AS_VALUE(number, NAME, name) PROTO_VALUE_##NAME = (number),
+#define PROTO_AS_PART(number, NAME, name) PROTO_PART_##NAME = (number),
 #define PROTO_AS_PAXOS(number, NAME, name) PROTO_PAXOS_##NAME = (number),
 #define PROTO_AS_REFUSAL(number, NAME, name, text) PROTO_REFUSAL_##NAME = (number),
 #define PROTO_AS_TYPE(number, NAME, name, answer, payload, text) PROTO_TYPE_##NAME = (number),
@@ -42,6 +43,11 @@ enum proto_update {
     PROTO_UPDATES(PROTO_AS_UPDATE) //
     PROTO_UPDATES_END,
     PROTO_UPDATE_LAST = PROTO_UPDATES_END - 1
+};
+enum proto_part {
+    PROTO_PARTS(PROTO_AS_PART) //
+    PROTO_PARTS_END,
+    PROTO_PART_LAST = PROTO_PARTS_END - 1
 };
 enum proto_value {
     PROTO_VALUES(PROTO_AS_VALUE) //
@@ -145,6 +151,12 @@ const char *proto_refusal_text(uint32_t code);  // what the asker should know, o
 const char *proto_message_name(uint16_t type);  // "pull", or "unknown message"
 struct proto_text proto_text(const char *text); // of a C string, which must outlive it
 struct proto_list proto_list(const void *at, uint32_t count);
+
+// "these shards are hashed into storage buckets that are distributed equally among the
+//  parameter server machines" (Adam 3.3.1): the bucket of a shard, 0..count-1. Multiples
+// of the golden ratio fall everywhere equally densely, so that also the few shards of a
+// small model spread evenly.
+uint32_t proto_bucket_of(uint32_t shard, uint32_t count);
 
 // The header of a frame.
 struct proto_frame {

@@ -100,3 +100,8 @@ struct proto_text proto_text(const char *text) {
 struct proto_list proto_list(const void *at, uint32_t count) {
     return (struct proto_list){at, count};
 }
+
+uint32_t proto_bucket_of(uint32_t shard, uint32_t count) {
+    uint32_t place = shard * 0x9e3779b9u; // of the 2^32 parts of a circle
+    return (uint32_t)((uint64_t)place * count >> 32);
+}

@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 #include "sample/sample.h"
-#include "train/optimizer.h"
+#include "ps/optimizer.h"
 
 // Everything a run needs to go on, and everything adam-eval needs to predict.
 // Owns all it points to; checkpoint_free releases it.

@@ -4,7 +4,7 @@
 #ifndef ADAM_TRAIN_HOME_H
 #define ADAM_TRAIN_HOME_H
 
-#include "train/optimizer.h"
+#include "ps/optimizer.h"
 
 struct home;
 

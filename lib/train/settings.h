@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/json.h"
-#include "train/optimizer.h"
+#include "ps/optimizer.h"
 #include "train/schedule.h"
 
 // Texts belong to others. {0} apart from settings_default is not meaningful.

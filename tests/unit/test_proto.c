@@ -143,7 +143,7 @@ static void test_damage(struct tap *tap) {
     TEST(tap, "a fault within a list names the record", {
         uint8_t body[BODY_ROOM];
         size_t size = encoded(PROTO_TYPE_PULL, &golden_pull, body);
-        body[20 + 28 + 11] = 1; // the highest byte of the second piece's count
+        body[22 + 28 + 11] = 1; // the highest byte of the second piece's count
         CHECK_INT(tap, decode_status(PROTO_TYPE_PULL, body, size, &err), STATUS_DATA);
         CHECK_TEXT(tap, err.text, "pull: pieces 1: count: 16778240 is beyond 262144");
     });
@@ -174,7 +174,7 @@ static void test_limits(struct tap *tap) {
         }
         struct proto_status status = {.members = proto_list(members, 2048)};
         CHECK_INT(tap, proto_measure(PROTO_TYPE_STATUS, &status, &size, &err), STATUS_DATA);
-        CHECK_TEXT(tap, err.text, "status: 1294364 bytes are beyond 1048576");
+        CHECK_TEXT(tap, err.text, "status: 1327132 bytes are beyond 1048576");
         free(text);
         free(members);
     });
@@ -284,8 +284,21 @@ static void test_table(struct tap *tap) {
     });
 }
 
+static void test_buckets(struct tap *tap) {
+    TEST(tap, "few shards and many spread evenly over the buckets", {
+        int quarter[4] = {0};
+        CHECK(tap, proto_bucket_of(0, 1024) / 512 != proto_bucket_of(1, 1024) / 512);
+        for (uint32_t shard = 0; shard < 1000; shard++)
+            quarter[proto_bucket_of(shard, 1024) / 256]++;
+        for (int i = 0; i < 4; i++)
+            CHECK(tap, quarter[i] >= 248 && quarter[i] <= 252);
+        CHECK_INT(tap, proto_bucket_of(77, 1), 0);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
+    test_buckets(&tap);
     test_golden(&tap);
     test_damage(&tap);
     test_limits(&tap);

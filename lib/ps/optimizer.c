@@ -1,4 +1,4 @@
-#include "train/optimizer.h"
+#include "ps/optimizer.h"
 
 #include <float.h>
 #include <math.h>

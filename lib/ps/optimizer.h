@@ -1,7 +1,7 @@
 // Update rules. State lies beside the parameters: one float a parameter for
 // momentum and adagrad, none for sgd.
-#ifndef ADAM_TRAIN_OPTIMIZER_H
-#define ADAM_TRAIN_OPTIMIZER_H
+#ifndef ADAM_PS_OPTIMIZER_H
+#define ADAM_PS_OPTIMIZER_H
 
 #include <stddef.h>
 #include <stdint.h>
