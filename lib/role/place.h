@@ -1,0 +1,27 @@
+// Where a role listens, and how it shows itself and knows others: what options of the
+// network (cli/network.h) come to.
+//
+// Threads: plain functions; a place belongs to the thread that starts and ends the program.
+#ifndef ADAM_ROLE_PLACE_H
+#define ADAM_ROLE_PLACE_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+#include "net/ready.h"
+#include "net/secrets.h"
+
+// Paths of Unix sockets must fit into 108 bytes; this leaves room for nng's own.
+#define PLACE_PATH_MAX 100
+
+// An address of this machine's user alone: a Unix socket `name`-PID in a folder that only
+// the user can enter, below $XDG_RUNTIME_DIR or else $TMPDIR or /tmp. Sockets of programs
+// that are no more are removed there. STATUS_CANTCREATE when there is no such folder or
+// the path becomes too long.
+int place_local(char address[PROTO_ADDRESS_MAX], const char *name, struct error *err);
+
+// Keys as --keys names them: DIR/NAME.pem, with ca.crt beside it. NULL: none, *keys is
+// NULL then.
+int place_keys(struct secrets **keys, const char *file, struct error *err);
+
+#endif
