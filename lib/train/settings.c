@@ -3,45 +3,78 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 
 enum kind { TEXT, COUNT, REAL, FLAG };
 
-// One row a stored setting, named as the option.
+// Where a key has a meaning, and whether a run of many processes can change it.
+enum use {
+    ALONE = 1, // of adam-worker alone
+    MANY = 2,  // of many processes alone
+    LIVE = 4,  // may change meanwhile
+    PATH = 8,  // names a file
+};
+
+static const char *const push_names[] = {"delta", "gradient", NULL};
+static const char *const modulate_names[] = {"mean", "each", "none", NULL};
+static const char *const loss_names[] = {"reform", "stop", NULL};
+
+// One row a stored setting, named as the option; counts and reals lie within low..high,
+// texts are one of the choices, if there are any.
 static const struct row {
     const char *name;
     enum kind kind;
     size_t offset;
+    unsigned use;
+    double low, high;
+    const char *const *choices;
 } rows[] = {
-#define ROW(option, kind, member)                                                                  \
-    { option, kind, offsetof(struct settings, member) }
-    ROW("data", TEXT, data),
-    ROW("labels", TEXT, labels),
-    ROW("test", TEXT, test),
-    ROW("test-labels", TEXT, test_labels),
-    ROW("from", TEXT, from),
-    ROW("spool", TEXT, spool),
-    ROW("ops", TEXT, ops),
-    ROW("epochs", COUNT, epochs),
-    ROW("batch", COUNT, batch),
-    ROW("sync", FLAG, sync),
-    ROW("optimizer", TEXT, optimizer),
-    ROW("rate", REAL, rate),
-    ROW("schedule", TEXT, schedule),
-    ROW("warmup", REAL, warmup),
-    ROW("momentum", REAL, momentum),
-    ROW("decay", REAL, decay),
-    ROW("epsilon", REAL, epsilon),
-    ROW("clip", REAL, clip),
-    ROW("eval-every", COUNT, eval_every),
-    ROW("checkpoint-every", TEXT, checkpoint_every),
-    ROW("keep-last", COUNT, keep_last),
-    ROW("metrics-every", REAL, metrics_every),
-    ROW("seed", COUNT, seed),
-    ROW("threads", COUNT, threads),
+#define ROW(option, kind, member, use, low, high)                                                  \
+    { option, kind, offsetof(struct settings, member), use, low, high, NULL }
+#define CHOICE(option, member, use, choices)                                                       \
+    { option, TEXT, offsetof(struct settings, member), use, 0, 0, choices }
+    ROW("data", TEXT, data, PATH, 0, 0),
+    ROW("labels", TEXT, labels, PATH, 0, 0),
+    ROW("test", TEXT, test, PATH, 0, 0),
+    ROW("test-labels", TEXT, test_labels, PATH, 0, 0),
+    ROW("from", TEXT, from, 0, 0, 0),
+    ROW("spool", TEXT, spool, ALONE, 0, 0),
+    ROW("ops", TEXT, ops, 0, 0, 0),
+    ROW("epochs", COUNT, epochs, 0, 0, 1e9),
+    ROW("batch", COUNT, batch, 0, 1, 1e6),
+    ROW("sync", FLAG, sync, ALONE, 0, 0),
+    CHOICE("optimizer", optimizer, 0, rule_names),
+    ROW("rate", REAL, rate, LIVE, 0, 1e9),
+    ROW("schedule", TEXT, schedule, LIVE, 0, 0),
+    ROW("warmup", REAL, warmup, LIVE, 0, 1e9),
+    ROW("momentum", REAL, momentum, LIVE, 0, 1),
+    ROW("decay", REAL, decay, LIVE, 0, 1),
+    ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
+    ROW("clip", REAL, clip, LIVE, 0, 1e9),
+    ROW("eval-every", COUNT, eval_every, LIVE, 0, 1e9),
+    ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
+    ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
+    ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),
+    ROW("seed", COUNT, seed, 0, 0, 9007199254740992.0),
+    ROW("threads", COUNT, threads, 0, 0, 4096),
+    ROW("protocol", TEXT, protocol, MANY, 0, 0),
+    CHOICE("push", push, MANY, push_names),
+    ROW("push-every", COUNT, push_every, MANY | LIVE, 0, 1e9),
+    ROW("pull-every", COUNT, pull_every, MANY | LIVE, 0, 1e9),
+    ROW("factors", TEXT, factors, MANY, 0, 0),
+    CHOICE("modulate", modulate, MANY | LIVE, modulate_names),
+    ROW("reference-batch", COUNT, reference_batch, MANY | LIVE, 0, 1e9),
+    ROW("max-staleness", COUNT, max_staleness, MANY | LIVE, 0, 1e9),
+    ROW("warm-start", COUNT, warm_start, MANY, 0, 9007199254740992.0),
+    CHOICE("on-peer-loss", on_peer_loss, MANY | LIVE, loss_names),
+    ROW("epoch-end", REAL, epoch_end, MANY, 0, 1),
+    ROW("servers", COUNT, servers, MANY, 1, 4096),
+    ROW("sources", COUNT, sources, MANY, 1, 4096),
 #undef ROW
+#undef CHOICE
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -59,6 +92,14 @@ void settings_default(struct settings *settings) {
         .metrics_every = 5,
         .seed = 1,
         .loaders = 1,
+        .protocol = "async",
+        .push = "delta",
+        .factors = "auto",
+        .modulate = "mean",
+        .on_peer_loss = "reform",
+        .epoch_end = 0.75,
+        .servers = 1,
+        .sources = 1,
     };
 }
 
@@ -86,13 +127,18 @@ static json_t *value_of(const struct settings *settings, const struct row *row) 
 }
 
 json_t *settings_write(const struct settings *settings) {
+    struct settings usual;
     json_t *object = json_object();
+    settings_default(&usual);
     for (size_t i = 0; object && i < ROWS; i++) {
         if (settings->sync && !strcmp(rows[i].name, "threads"))
             continue;
         json_t *value = value_of(settings, &rows[i]);
-        if (value)
-            json_object_set_new(object, rows[i].name, value);
+        json_t *standard = rows[i].use & MANY ? value_of(&usual, &rows[i]) : NULL;
+        if (value && !(standard && json_equal(value, standard)))
+            json_object_set(object, rows[i].name, value);
+        json_decref(value);
+        json_decref(standard);
     }
     return object;
 }
@@ -137,6 +183,147 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
         if (strcmp(old, new) != 0)
             told(self, rows[i].name, old, new);
     }
+}
+
+// --- as text --------------------------------------------------------------------------
+
+static const struct row *find(const char *key) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (!(rows[i].use & ALONE) && !strcmp(rows[i].name, key))
+            return &rows[i];
+    return NULL;
+}
+
+const char *settings_key(size_t index) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (!(rows[i].use & ALONE) && index-- == 0)
+            return rows[i].name;
+    return NULL;
+}
+
+bool settings_live(const char *key) {
+    const struct row *row = find(key);
+    return row && row->use & LIVE;
+}
+
+bool settings_path(const char *key) {
+    const struct row *row = find(key);
+    return row && row->use & PATH;
+}
+
+static int unknown(const char *key, struct error *err) {
+    const char *keys[ROWS];
+    size_t count = 0;
+    while ((keys[count] = settings_key(count)))
+        count++;
+    const char *near = text_nearest(key, strlen(key), keys, count);
+    return error_set(err, STATUS_USAGE, "unknown key '%s'%s%s%s", key,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int wrong(const struct row *row, const char *value, const char *what, struct error *err) {
+    return error_set(err, STATUS_USAGE, "%s: is %s of %g to %g, not '%s'", row->name, what,
+                     row->low, row->high, value);
+}
+
+static int set_text(char *member, const struct row *row, const char *value, struct error *err) {
+    size_t count = 0;
+    bool good = !row->choices && *value;
+    for (; row->choices && row->choices[count]; count++)
+        good = good || !strcmp(row->choices[count], value);
+    if (good) {
+        memcpy(member, &value, sizeof value);
+        return STATUS_OK;
+    }
+    if (!row->choices)
+        return error_set(err, STATUS_USAGE, "%s: needs a value", row->name);
+    char list[128] = "";
+    for (size_t i = 0, n = 0; i < count && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", row->choices[i]);
+    return error_set(err, STATUS_USAGE, "%s: is one of %s, not '%s'", row->name, list, value);
+}
+
+static int set_count(char *member, const struct row *row, const char *value, struct error *err) {
+    int64_t count;
+    if (!text_integer(value, strlen(value), &count) || (double)count < row->low ||
+        (double)count > row->high)
+        return wrong(row, value, "a whole number", err);
+    memcpy(member, &count, sizeof count);
+    return STATUS_OK;
+}
+
+static int set_real(char *member, const struct row *row, const char *value, struct error *err) {
+    double real;
+    if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
+        return wrong(row, value, "a number", err);
+    memcpy(member, &real, sizeof real);
+    return STATUS_OK;
+}
+
+int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
+    const struct row *row = find(key);
+    if (!row)
+        return unknown(key, err);
+    char *member = (char *)settings + row->offset;
+    return row->kind == TEXT    ? set_text(member, row, value, err)
+           : row->kind == COUNT ? set_count(member, row, value, err)
+                                : set_real(member, row, value, err);
+}
+
+// The fewest digits that mean the same number.
+static void print_real(FILE *f, double value) {
+    char text[32];
+    int digits = 6;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, value);
+    while (digits++ < 17 && strtod(text, NULL) != value);
+    fputs(text, f);
+}
+
+static void print_line(FILE *f, const char *name, const json_t *value) {
+    fprintf(f, "%s=", name);
+    if (json_is_string(value))
+        fputs(json_string_value(value), f);
+    else if (json_is_integer(value))
+        fprintf(f, "%lld", (long long)json_integer_value(value));
+    else
+        print_real(f, json_real_value(value));
+    fputc('\n', f);
+}
+
+char *settings_text(const struct settings *settings) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (size_t i = 0; f && i < ROWS; i++) {
+        json_t *value = rows[i].use & ALONE ? NULL : value_of(settings, &rows[i]);
+        if (value)
+            print_line(f, rows[i].name, value);
+        json_decref(value);
+    }
+    if (f && fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int parse_line(struct settings *settings, char *line, struct error *err) {
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return error_set(err, STATUS_USAGE, "'%.100s' is not KEY=VALUE", line);
+    *equals = 0;
+    return settings_set(settings, line, equals + 1, err);
+}
+
+int settings_parse(struct settings *settings, char *text, struct error *err) {
+    struct settings next = *settings;
+    int status = STATUS_OK;
+    for (char *rest = text, *line; status == STATUS_OK && (line = strsep(&rest, "\n"));)
+        if (*line)
+            status = parse_line(&next, line, err);
+    if (status == STATUS_OK)
+        *settings = next;
+    return status;
 }
 
 // --- understood -----------------------------------------------------------------------
@@ -188,4 +375,16 @@ int settings_checkpoint_every(const struct settings *settings, double *epochs, d
     else
         *epochs = value;
     return STATUS_OK;
+}
+
+int settings_check(const struct settings *settings, struct error *err) {
+    struct optimizer optimizer;
+    struct schedule schedule;
+    double epochs, seconds;
+    int status = settings_optimizer(settings, &optimizer, err);
+    if (status == STATUS_OK)
+        status = settings_schedule(settings, (double)settings->epochs, &schedule, err);
+    if (status == STATUS_OK)
+        status = settings_checkpoint_every(settings, &epochs, &seconds, err);
+    return status;
 }

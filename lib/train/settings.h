@@ -1,5 +1,6 @@
-// The choices of a training run, as on the command line of adam-worker. They are
-// stored in each checkpoint, so that --resume goes on with them.
+// The choices of a training run: as on the command line of adam-worker, in the file of a
+// run of many processes (adam-run(5)), and on the wire. They are stored in each
+// checkpoint, so that --resume goes on with them. One table of keys serves all of these.
 #ifndef ADAM_TRAIN_SETTINGS_H
 #define ADAM_TRAIN_SETTINGS_H
 
@@ -35,12 +36,45 @@ struct settings {
     int64_t seed;
     int64_t threads; // 0: as many as there are processors
     int64_t loaders; // not stored: never changes the result
+
+    // Of many processes (adam-consistency(7)).
+    const char *protocol;     // async, hardsync, softsync:N
+    const char *push;         // delta or gradient
+    int64_t push_every;       // mini-batches between two pushes; 0: by cost
+    int64_t pull_every;       // mini-batches between two pulls; 0: as push_every
+    const char *factors;      // auto, none, or names of layers: LAYER,...
+    const char *modulate;     // mean, each or none
+    int64_t reference_batch;  // hardsync's rate x sqrt(samples / this); 0: the rate as given
+    int64_t max_staleness;    // of a push; 0: any
+    int64_t warm_start;       // samples during which one worker trains
+    const char *on_peer_loss; // reform or stop
+    double epoch_end;         // share of the replicas that must have finished theirs
+    int64_t servers, sources; // that must be there before training starts
 };
 
 void settings_default(struct settings *settings);
 
+// Sets one key of a run of many processes from text, which must outlive the settings.
+// STATUS_USAGE: no such key, with the nearest one, or a value that it cannot have.
+int settings_set(struct settings *settings, const char *key, const char *value, struct error *err);
+// Lines KEY=VALUE, all of them that have a value, to be freed with free(); NULL when out of
+// memory.
+char *settings_text(const struct settings *settings);
+// Sets what the lines say, all or nothing. Cuts `text` into pieces, which must outlive the
+// settings.
+int settings_parse(struct settings *settings, char *text, struct error *err);
+// Whether the key may change while a run of many processes goes on. False for unknown ones.
+bool settings_live(const char *key);
+// Whether its value is the path of a file.
+bool settings_path(const char *key);
+// Key `index` of a run of many processes, from 0; NULL behind the last.
+const char *settings_key(size_t index);
+// Whether they make sense together. STATUS_USAGE.
+int settings_check(const struct settings *settings, struct error *err);
+
 // As an object of option names. What does not bear on the result (threads of a
-// synchronous run, loaders) is left out. NULL when out of memory.
+// synchronous run, loaders) is left out, and so is what many processes would do, where it
+// is as usual. NULL when out of memory.
 json_t *settings_write(const struct settings *settings);
 // Sets what the object has; texts point into it.
 void settings_read(struct settings *settings, const json_t *object);
