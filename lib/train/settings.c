@@ -60,6 +60,7 @@ static const struct row {
     ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),
     ROW("seed", COUNT, seed, 0, 0, 9007199254740992.0),
     ROW("threads", COUNT, threads, 0, 0, 4096),
+    ROW("model", TEXT, model, MANY | PATH, 0, 0),
     ROW("protocol", TEXT, protocol, MANY, 0, 0),
     CHOICE("push", push, MANY, push_names),
     ROW("push-every", COUNT, push_every, MANY | LIVE, 0, 1e9),

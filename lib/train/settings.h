@@ -38,6 +38,7 @@ struct settings {
     int64_t loaders; // not stored: never changes the result
 
     // Of many processes (adam-consistency(7)).
+    const char *model;        // its file
     const char *protocol;     // async, hardsync, softsync:N
     const char *push;         // delta or gradient
     int64_t push_every;       // mini-batches between two pushes; 0: by cost
