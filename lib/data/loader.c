@@ -33,6 +33,7 @@ struct worker {
 };
 
 struct loader {
+    struct supply supply; // first: a loader is one
     struct loader_config config;
     struct decode_options decode;
     size_t values;      // floats of a sample
@@ -49,8 +50,8 @@ struct loader {
     _Alignas(MEM_ALIGN) _Atomic uint64_t next_fill;
     _Alignas(MEM_ALIGN) _Atomic uint64_t next_take;
     _Alignas(MEM_ALIGN) _Atomic uint64_t end; // the first number that will never come
-    atomic_bool cancelled, failed;
-    struct error err; // of the thread that set `failed`
+    atomic_bool cancelled, failing, failed;
+    struct error err; // of the thread that set `failing` first; valid behind `failed`
 };
 
 static struct slot *slot_of(const struct loader *loader, uint64_t number) {
@@ -246,8 +247,10 @@ static int fill_streamed(struct worker *worker, struct batch *batch, struct erro
 // --- threads ------------------------------------------------------------------
 
 static void fail(struct loader *loader, const struct error *err) {
-    if (!atomic_exchange(&loader->failed, true))
+    if (!atomic_exchange(&loader->failing, true)) {
         loader->err = *err;
+        atomic_store(&loader->failed, true);
+    }
     loader_cancel(loader);
 }
 
@@ -290,6 +293,55 @@ struct batch *loader_take(struct loader *loader, double *waited) {
 
 void loader_give_back(struct loader *loader, struct batch *batch) {
     move_turn(slot_of(loader, batch->number), 2 * (batch->number + loader->slot_count));
+}
+
+// --- as a supply --------------------------------------------------------------
+
+static struct loader *loader_of(struct supply *supply) {
+    return (struct loader *)supply;
+}
+
+// True: the next batch is ready, or will never come. False: not within `patience`.
+static bool wait_next(struct loader *loader, double patience, double *waited) {
+    double before = clock_seconds(), now = before;
+    bool there;
+    for (;;) {
+        uint64_t number = atomic_load(&loader->next_take);
+        struct slot *slot = slot_of(loader, number);
+        uint32_t seen = gate_look(&slot->gate);
+        there = ended(loader, number) || atomic_load(&slot->turn) >= 2 * number + 1;
+        if (there || now - before >= patience)
+            break;
+        gate_wait(&slot->gate, seen, patience - (now - before));
+        now = clock_seconds();
+    }
+    if (waited)
+        *waited += now - before;
+    return there;
+}
+
+// Among impatient takers another may be faster: the batch behind is waited for then.
+static struct batch *take(struct supply *supply, double patience, double *waited) {
+    if (isfinite(patience) && !wait_next(loader_of(supply), patience, waited))
+        return &supply->empty;
+    return loader_take(loader_of(supply), waited);
+}
+
+static void give_back(struct supply *supply, struct batch *batch) {
+    if (batch != &supply->empty)
+        loader_give_back(loader_of(supply), batch);
+}
+
+static void cancel(struct supply *supply) {
+    loader_cancel(loader_of(supply));
+}
+
+static int status_of(const struct supply *supply, struct error *err) {
+    return loader_status((const struct loader *)supply, err);
+}
+
+struct supply *loader_supply(struct loader *loader) {
+    return &loader->supply;
 }
 
 // --- beginning and end --------------------------------------------------------
@@ -367,6 +419,8 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     if (!loader)
         return error_nomem(err);
     memset(loader, 0, sizeof *loader);
+    static const struct supply_ops ops = {take, give_back, cancel, status_of};
+    loader->supply.ops = &ops;
     loader->config = *config;
     loader->values = (size_t)config->channels * (size_t)config->height * (size_t)config->width;
     turn_init(&loader->reading);
@@ -389,8 +443,12 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     return status;
 }
 
-bool loader_failed(const struct loader *loader) {
-    return atomic_load(&loader->failed);
+int loader_status(const struct loader *loader, struct error *err) {
+    if (!atomic_load(&loader->failed))
+        return STATUS_OK;
+    if (err)
+        *err = loader->err;
+    return loader->err.status;
 }
 
 void loader_abandon(struct loader *loader) {
@@ -408,12 +466,7 @@ int loader_stop(struct loader *loader, struct error *err) {
         pthread_join(loader->workers[i].thread, NULL);
     for (int i = 0; loader->workers && i < loader->config.threads; i++)
         free_worker(loader, &loader->workers[i]);
-    int status = STATUS_OK;
-    if (atomic_load(&loader->failed)) {
-        status = loader->err.status;
-        if (err)
-            *err = loader->err;
-    }
+    int status = loader_status(loader, err);
     turn_free(&loader->reading);
     pthread_mutex_destroy(&loader->naming);
     classes_free(&loader->names);

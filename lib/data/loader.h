@@ -7,19 +7,8 @@
 #define ADAM_DATA_LOADER_H
 
 #include "data/dataset.h"
+#include "data/supply.h"
 #include "ops/ops.h"
-
-// n samples of channels x height x width floats each, one behind the other,
-// ready for net_forward. Owned by the loader; the taker's until given back.
-struct batch {
-    float *input;    // n x channels x height x width
-    int32_t *label;  // n
-    uint32_t *index; // n: which samples of the data set, for reports
-    uint64_t *draw;  // n: what randomness in the net (dropout) may depend on
-    int n;           // 1..batch; only the last of an epoch may be short
-    uint64_t number; // 0, 1, 2... over the whole run
-    uint64_t epoch;  // 0, 1, 2...
-};
 
 struct loader_config {
     const struct dataset *dataset; // or, with one pass in the order it comes:
@@ -51,10 +40,14 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
 struct batch *loader_take(struct loader *loader, double *waited);
 void loader_give_back(struct loader *loader, struct batch *batch);
 
+// The same loader as the training loop sees it.
+struct supply *loader_supply(struct loader *loader);
+
 // Ends the threads and frees everything. The first error of a loading thread
 // comes back here. Takers must have returned.
 int loader_stop(struct loader *loader, struct error *err);
-bool loader_failed(const struct loader *loader);
+// STATUS_OK until a loading thread has failed; the same error, before loader_stop.
+int loader_status(const struct loader *loader, struct error *err);
 // Adds to `classes` the names of the source as far as it has been read.
 int loader_names(struct loader *loader, struct classes *classes, struct error *err);
 // Instead of loader_stop, when the process is about to end and a loading thread

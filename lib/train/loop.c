@@ -20,7 +20,7 @@ bool loop_claim(struct loop *loop) {
 struct batch *seat_take(struct seat *seat) {
     const struct loop_config *config = &seat->loop->config;
     double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
-    struct batch *batch = loader_take(config->loader, &waited);
+    struct batch *batch = supply_take(config->supply, config->patience, &waited);
     // Synchronous threads all wait while one takes.
     sum += config->sync ? waited * config->threads : waited;
     atomic_store_explicit(&seat->waited, sum, memory_order_relaxed);
@@ -98,7 +98,7 @@ static void *train_thread(void *self) {
 
 // --- for the caller ---------------------------------------------------------------
 
-// By the clock: what was drawn but not trained on (the loader was cancelled) does
+// By the clock: what was drawn but not trained on (the supply was cancelled) does
 // not count.
 uint64_t loop_next(const struct loop *loop) {
     const struct loop_config *config = &loop->config;

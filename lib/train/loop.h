@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "data/loader.h"
+#include "data/supply.h"
 #include "model/net.h"
 #include "train/home.h"
 #include "train/schedule.h"
@@ -41,9 +41,10 @@ struct loop_config {
     const struct optimizer *optimizer;
     const struct schedule *schedule;
     struct home *home;
-    struct loader *loader;
+    struct supply *supply;
+    double patience; // seconds to wait for a mini-batch; SUPPLY_PATIENT: until it comes
     struct pace pace;
-    uint64_t first; // the mini-batch that the loader gives first
+    uint64_t first; // the mini-batch that the supply gives first
     int threads, batch;
     bool sync;
     uint64_t seed;
@@ -71,7 +72,7 @@ struct loop_sums {
 };
 struct loop_sums loop_sums(const struct loop *loop);
 
-bool loop_exhausted(const struct loop *loop); // the loader had no more
+bool loop_exhausted(const struct loop *loop); // the supply had no more
 // Whether a loss or gradient was not finite: its update was refused, and nothing
 // goes on. *loss is the loss per sample that was seen.
 bool loop_diverged(const struct loop *loop, double *loss);

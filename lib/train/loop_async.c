@@ -66,7 +66,7 @@ static void train_all(struct seat *seat) {
         if (!batch)
             return;
         train(seat, batch);
-        loader_give_back(seat->loop->config.loader, batch);
+        supply_give_back(seat->loop->config.supply, batch);
     }
 }
 

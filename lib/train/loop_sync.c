@@ -90,7 +90,7 @@ static void take(struct seat *seat) {
     struct loop *loop = seat->loop;
     struct step *step = &loop->step;
     if (step->batch)
-        loader_give_back(loop->config.loader, step->batch);
+        supply_give_back(loop->config.supply, step->batch);
     step->batch = loop_claim(loop) ? seat_take(seat) : NULL;
     if (!step->batch)
         return;

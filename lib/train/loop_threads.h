@@ -65,7 +65,7 @@ struct loop {
 
 // Draws the next mini-batch for the caller; false: the round is over.
 bool loop_claim(struct loop *loop);
-// The next batch of the loader, or NULL; counts the waiting.
+// The next batch of the supply, or NULL; counts the waiting.
 struct batch *seat_take(struct seat *seat);
 void seat_count(struct seat *seat, int samples, double loss);
 void loop_diverge(struct loop *loop, double loss);

@@ -346,10 +346,10 @@ static int stretch(struct run *run, struct error *err) {
         return diverged(run, loss, err);
     bool exhausted = loop_exhausted(run->loop) && !run->stop;
     run->ended = run->number >= run->last || exhausted;
-    if (exhausted && !loader_failed(run->loader))
+    if (exhausted && !loader_status(run->loader, NULL))
         measure_stream(run);
     bool test_due = run->number == test_at || run->ended;
-    if (run->feed->test && test_due && !run->stop && !loader_failed(run->loader))
+    if (run->feed->test && test_due && !run->stop && !loader_status(run->loader, NULL))
         status = test(run, err);
     bool save_due = run->number == save_at || run->ended || run->stop || run->save;
     if (!status && save_due && run->saved != run->number)
@@ -519,7 +519,8 @@ static int open_loop(struct run *run, struct error *err) {
         .optimizer = &checkpoint->optimizer,
         .schedule = &run->schedule,
         .home = run->home,
-        .loader = run->loader,
+        .supply = loader_supply(run->loader),
+        .patience = SUPPLY_PATIENT,
         .pace = run->pace,
         .first = run->number,
         .threads = run->threads,
