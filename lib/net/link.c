@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "net/link_internal.h"
+#include "proto/kept.h"
 
 enum { HEARTBEAT = 1000, SILENCE = 5000 };
 
@@ -244,6 +245,7 @@ int link_ask(struct link *link, struct link_request *request, struct error *err)
 struct call {
     struct link *link;
     union proto_message *answer;
+    struct kept **kept; // takes the answer whole, whatever it is
     struct error *err;
     int status;
     _Atomic bool over;
@@ -261,6 +263,8 @@ static void call_done(struct link_request *request) {
     call->status = request->status;
     if (request->status)
         error_set(call->err, request->status, "%s: %s", link->address, request->why);
+    else if (call->kept)
+        call->status = kept_make(call->kept, request->answer_type, request->answer, call->err);
     else if (request->answer_type == PROTO_TYPE_REFUSED)
         call->status = refused(call, &request->answer->refused);
     else if (call->answer)
@@ -269,21 +273,35 @@ static void call_done(struct link_request *request) {
     gate_open(&link->gate);
 }
 
-int link_call(struct link *link, struct link_request *request, union proto_message *answer,
-              struct error *err) {
-    struct call call = {.link = link, .answer = answer, .err = err};
+// Asks and waits until call_done was called.
+static int call_wait(struct call *call, struct link_request *request) {
+    struct link *link = call->link;
     struct link_request own = *request;
     own.done = call_done;
-    own.context = &call;
-    if (link_ask(link, &own, err))
-        return err ? err->status : STATUS_UNAVAILABLE;
-    for (uint32_t seen = gate_look(&link->gate); !atomic_load(&call.over);
+    own.context = call;
+    int status = link_ask(link, &own, call->err);
+    if (status)
+        return status;
+    for (uint32_t seen = gate_look(&link->gate); !atomic_load(&call->over);
          seen = gate_look(&link->gate))
         gate_wait(&link->gate, seen, -1);
     request->status = own.status;
     request->answer_type = own.answer_type;
     request->received = own.received;
-    return call.status;
+    return call->status;
+}
+
+int link_call(struct link *link, struct link_request *request, union proto_message *answer,
+              struct error *err) {
+    struct call call = {.link = link, .answer = answer, .err = err};
+    return call_wait(&call, request);
+}
+
+int link_call_kept(struct link *link, struct link_request *request, struct kept **answer,
+                   struct error *err) {
+    struct call call = {.link = link, .kept = answer, .err = err};
+    *answer = NULL;
+    return call_wait(&call, request);
 }
 
 // Answering.

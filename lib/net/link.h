@@ -13,11 +13,11 @@
 // reference, and an answer's straight to where the asker wants it. (Up to LINK_STAGING
 // bytes of it may arrive together with a header, and are copied once.)
 //
-// Threads: all functions may be called by any thread, but not link_call, link_close and
-// listener_close from within a handler. Handlers are called by threads of the network,
-// for one link one after the other; they must not wait, for nothing else is read from
-// that link meanwhile. What is pending when a link breaks ends with STATUS_UNAVAILABLE,
-// and with the reason in its error.
+// Threads: all functions may be called by any thread, but not link_call, link_call_kept,
+// link_close and listener_close from within a handler. Handlers are called by threads of
+// the network, for one link one after the other; they must not wait, for nothing else is
+// read from that link meanwhile. What is pending when a link breaks ends with
+// STATUS_UNAVAILABLE, and with the reason in its error.
 //
 // Both sides send a ping when they have sent nothing for a while, and give the link up
 // when they have received nothing for a longer while: a cut cable makes no event.
@@ -37,6 +37,7 @@
 #define LINK_WHY 512
 
 struct link;
+struct kept;    // proto/kept.h
 struct secrets; // net/secrets.h
 
 struct link_part { // of a payload
@@ -108,6 +109,9 @@ int link_ask(struct link *link, struct link_request *request, struct error *err)
 // `answer` is a copy, whose texts and lists are cut off, unless it is NULL.
 int link_call(struct link *link, struct link_request *request, union proto_message *answer,
               struct error *err);
+// The same, and gives the whole answer: whatever it is, also a refusal. kept_drop it.
+int link_call_kept(struct link *link, struct link_request *request, struct kept **answer,
+                   struct error *err);
 
 // What an answer's payload needs: parts which stay as they are until sent() is called,
 // once, whether they were sent or not.

@@ -64,7 +64,7 @@ void member_wait(struct member *member, uint32_t seen, double seconds);
 // ended, and why: STATUS_STOPPED when its session is over (it was silent for too long: run
 // it again and it joins anew) or the controller is stopping, STATUS_UNAVAILABLE when the
 // controller is of another run by now, or will not have this member.
-int member_status(const struct member *member, struct error *err);
+int member_status(struct member *member, struct error *err);
 
 struct member_identity {
     struct proto_id run;
@@ -74,7 +74,7 @@ struct member_identity {
     uint32_t heartbeat, silence; // milliseconds, as in joined
 };
 // False before it has joined.
-bool member_identity(const struct member *member, struct member_identity *identity);
+bool member_identity(struct member *member, struct member_identity *identity);
 
 // The newest of each, for kept_drop when done with; NULL: none yet.
 struct kept *member_run(struct member *member);     // message.run: model and settings
@@ -96,7 +96,7 @@ uint64_t member_looked(const struct member *member);
 
 // Sends a line of metrics, in its turn. While there is no controller up to
 // MEMBER_REPORTS lines wait, then the oldest give way. (One may come twice when the link
-// broke before its answer.) STATUS_IO when memory is out.
+// broke before its answer.) STATUS_IO when memory is out, STATUS_DATA when it is too long.
 #define MEMBER_REPORTS 1024
 int member_report(struct member *member, const char *line, struct error *err);
 
