@@ -11,6 +11,7 @@ static const struct {
     const char *prefix;
     enum address_kind kind;
 } schemes[] = {
+    {"inproc://", ADDRESS_INPROC},
     {"ipc://", ADDRESS_IPC},
     {"tcp://", ADDRESS_TCP},
     {"tls+tcp://", ADDRESS_TLS},
@@ -49,18 +50,24 @@ static bool split_host(const char *rest, char *host, size_t room) {
     return true;
 }
 
+bool address_is_socket(enum address_kind kind) {
+    return kind == ADDRESS_INPROC || kind == ADDRESS_IPC;
+}
+
 int address_kind(const char *address, enum address_kind *kind, struct error *err) {
     char host[PROTO_ADDRESS_MAX];
     const char *rest = address_rest(address, kind);
     if (!rest)
         return error_set(err, STATUS_USAGE,
-                         "'%s' is no address: ipc://PATH, tcp://HOST:PORT or tls+tcp://HOST:PORT",
+                         "'%s' is no address: tcp://HOST:PORT, tls+tcp://HOST:PORT, ipc://PATH or "
+                         "inproc://NAME",
                          address);
     if (strlen(address) >= PROTO_ADDRESS_MAX)
         return error_set(err, STATUS_USAGE, "'%s' is too long for an address", address);
-    if (*kind == ADDRESS_IPC ? !*rest : !split_host(rest, host, sizeof host))
+    bool socket = address_is_socket(*kind);
+    if (socket ? !*rest : !split_host(rest, host, sizeof host))
         return error_set(err, STATUS_USAGE, "'%s' has no %s", address,
-                         *kind == ADDRESS_IPC ? "path" : "HOST:PORT (an IPv6 host in brackets)");
+                         socket ? "name" : "HOST:PORT (an IPv6 host in brackets)");
     return STATUS_OK;
 }
 
@@ -72,7 +79,7 @@ bool address_is_local(const char *address) {
     const char *rest = address_rest(address, &kind);
     if (!rest)
         return false;
-    if (kind == ADDRESS_IPC)
+    if (address_is_socket(kind))
         return true;
     if (!split_host(rest, host, sizeof host))
         return false;

@@ -2,6 +2,7 @@
 // and told to others exactly as the user wrote them: nothing is guessed from host names
 // or interfaces.
 //
+//   inproc://ps0                     within this process; a name, nothing that others see
 //   ipc:///run/user/1000/adam/ps0    a Unix socket, of this user only
 //   tcp://127.0.0.1:7001             TCP; port 0 of a listener is any that is free
 //   tls+tcp://n07:7001               TLS over TCP, with certificates of both sides
@@ -12,10 +13,13 @@
 
 #include "core/error.h"
 
-enum address_kind { ADDRESS_IPC, ADDRESS_TCP, ADDRESS_TLS };
+enum address_kind { ADDRESS_INPROC, ADDRESS_IPC, ADDRESS_TCP, ADDRESS_TLS };
 
 // STATUS_USAGE when the text is no address.
 int address_kind(const char *address, enum address_kind *kind, struct error *err);
+
+// True of the addresses without a host: inproc:// and ipc://.
+bool address_is_socket(enum address_kind kind);
 
 // True when nobody on another machine can reach what listens there: a Unix socket, or a
 // host that is 127.0.0.0/8, ::1 or "localhost" in so many letters.

@@ -2,19 +2,11 @@
 
 #include "net/address.h"
 #include "net/link_internal.h"
+#include "net/local.h"
 #include "net/secrets_internal.h"
 
 static int dial_failed(const char *address, int code, struct error *err) {
     return error_set(err, STATUS_UNAVAILABLE, "%s: %s", address, nng_strerror(code));
-}
-
-static int set_keys(nng_stream_dialer *dialer, const char *address,
-                    const struct link_options *options, struct error *err) {
-    enum address_kind kind;
-    int code = 0;
-    if (!address_kind(address, &kind, err) && kind == ADDRESS_TLS)
-        code = nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, options->keys->client);
-    return code ? dial_failed(address, code, err) : STATUS_OK;
 }
 
 static int dial_stream(nng_stream **stream, nng_stream_dialer *dialer, const char *address,
@@ -35,15 +27,23 @@ static int dial_stream(nng_stream **stream, nng_stream_dialer *dialer, const cha
 static int connect_to(nng_stream **stream, const char *address, const struct link_options *options,
                       uint32_t timeout, struct error *err) {
     nng_stream_dialer *dialer;
-    int code = nng_stream_dialer_alloc(&dialer, address);
+    enum address_kind kind;
+    char url[LOCAL_URL];
+    address_kind(address, &kind, NULL);
+    local_url(url, address, kind);
+    int code = nng_stream_dialer_alloc(&dialer, url);
     if (code)
         return dial_failed(address, code, err);
-    int status = set_keys(dialer, address, options, err);
-    if (!status)
-        status = dial_stream(stream, dialer, address, timeout, err);
+    if (kind == ADDRESS_TLS)
+        code = nng_stream_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, options->keys->client);
+    int status =
+        code ? dial_failed(address, code, err) : dial_stream(stream, dialer, address, timeout, err);
     nng_stream_dialer_close(dialer);
     nng_stream_dialer_free(dialer);
-    return status;
+    if (status || local_is_allowed(*stream, kind))
+        return status;
+    nng_stream_free(*stream);
+    return error_set(err, STATUS_UNAVAILABLE, "%s: another user's process listens there", address);
 }
 
 // Texts of an answer lie in what was received, which is gone by the time of the return.

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/mem.h"
 #include "net/address.h"
 #include "net/link_internal.h"
+#include "net/local.h"
 #include "net/secrets_internal.h"
 
 enum { LINKS = 1024, STRANGERS = 16, HELLO = 5000 };
@@ -43,14 +43,6 @@ void listener_forget(struct listener *listener, struct link *link) {
     if (!atomic_load(&link->welcomed))
         listener->strangers--;
     pthread_mutex_unlock(&listener->lock);
-}
-
-// A Unix socket is for processes of this user only.
-static bool is_allowed(const struct listener *listener, nng_stream *stream) {
-    uint64_t user;
-    if (listener->kind != ADDRESS_IPC)
-        return true;
-    return nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_UID, &user) == 0 && user == geteuid();
 }
 
 static void peer_address(const struct listener *listener, nng_stream *stream, char *text,
@@ -90,7 +82,7 @@ static void uncount_link(struct listener *listener) {
 static void welcome_stream(struct listener *listener, nng_stream *stream) {
     char from[PROTO_ADDRESS_MAX];
     struct link *link;
-    if (!is_allowed(listener, stream) || !count_link(listener)) {
+    if (!local_is_allowed(stream, listener->kind) || !count_link(listener)) {
         nng_stream_free(stream);
         return;
     }
@@ -141,7 +133,7 @@ static void set_limits(struct listener *listener, const struct listener_limits *
 static void note_port(struct listener *listener) {
     int port;
     char *colon = strrchr(listener->address, ':');
-    if (listener->kind == ADDRESS_IPC || !colon || strcmp(colon, ":0") != 0)
+    if (address_is_socket(listener->kind) || !colon || strcmp(colon, ":0") != 0)
         return;
     if (nng_stream_listener_get_int(listener->stream, NNG_OPT_TCP_BOUND_PORT, &port) == 0)
         snprintf(colon + 1, sizeof listener->address - (size_t)(colon + 1 - listener->address),
@@ -149,7 +141,9 @@ static void note_port(struct listener *listener) {
 }
 
 static int begin(struct listener *listener, struct error *err) {
-    int code = nng_stream_listener_alloc(&listener->stream, listener->address);
+    char url[LOCAL_URL];
+    local_url(url, listener->address, listener->kind);
+    int code = nng_stream_listener_alloc(&listener->stream, url);
     if (!code && listener->kind == ADDRESS_TLS)
         code = nng_stream_listener_set_ptr(listener->stream, NNG_OPT_TLS_CONFIG,
                                            listener->options.keys->server);

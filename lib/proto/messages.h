@@ -18,6 +18,12 @@
 // All numbers are little-endian. This header is the same in every version, so that a
 // frame of an unknown version, or an unknown message, can be answered and passed over.
 //
+// Payloads have no checksum of their own. Plain TCP moves 1 MiB in some 200 us of both
+// sides; a CRC-32C with the processor's instruction takes 32 us more on each side, by
+// carry-less multiplication 16, and merely to read the numbers once again 9: 4% for any
+// check at all. Links and TCP have their sums, TLS authenticates every byte, and updates
+// with a number that is not finite are refused. Files, which keep damage, have CRCs.
+//
 // Numbers of answers have the bit PROTO_ANSWER. Every request can be answered by
 // `refused` instead. The groups 0x06 (replication between parameter servers) and 0x07
 // (neighbours within a replica) are kept free for what they name.

@@ -1,6 +1,7 @@
-// Links beside plain sockets on loopback: 1 MiB messages one way, and round trips of 64
-// bytes, these also beside REQ and REP of nng. Each figure is the median of several rounds in which
-// all kinds take turns, so that other work on the machine falls on all of them.
+// Links beside plain sockets on loopback: messages of 1 MiB one way, and round trips of 64
+// bytes, these beside REQ and REP of nng. In every round all take turns, so that other work
+// on the machine falls on all of them; what counts is the median of the rounds' ratios.
+// Processor time is of both ends together, and other work disturbs it less.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,17 +22,40 @@
 #include "net/link.h"
 
 enum { MESSAGE = 1 << 20, WINDOW = 8, ROUNDS = 9, CLIENTS = 2 };
-static const int messages = 400, trips = 2000;
+static const int messages = 300, trips = 2000;
+
+struct cost { // of a message or a round trip, in seconds
+    double wall, busy;
+};
 
 static void die(const char *what) {
     perror(what);
     exit(1);
 }
 
-static double now(void) {
+static double seconds(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static clockid_t clock_of(pid_t process) {
+    clockid_t clock;
+    if (clock_getcpuclockid(process, &clock))
+        die("clock");
+    return clock;
+}
+
+// Time since it was {0}, of this process and of those that it works with.
+static struct cost elapsed(struct cost since, const clockid_t *others, int count) {
+    struct cost now = {seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID)};
+    for (int i = 0; i < count; i++)
+        now.busy += seconds(others[i]);
+    return (struct cost){now.wall - since.wall, now.busy - since.busy};
+}
+
+static struct cost share(struct cost cost, int parts) {
+    return (struct cost){cost.wall / parts, cost.busy / parts};
 }
 
 static char *memory(size_t bytes) {
@@ -42,7 +66,7 @@ static char *memory(size_t bytes) {
     return p;
 }
 
-// Plain sockets.
+// Plain sockets: in processes of their own, forked before the first call of nng.
 
 static void whole(ssize_t (*move)(int, void *, size_t, int), int fd, char *p, size_t n) {
     while (n > 0) {
@@ -74,37 +98,85 @@ static void connected(int pair[2]) {
         setsockopt(pair[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-// Forked before the first call of nng, and for each round again.
-static void raw_round(double *rate, double *trip) {
+// The other end: takes the messages, says so, and answers what is small.
+static void raw_end(int fd, char *p) {
+    for (int i = 0; i < messages; i++)
+        whole(recv, fd, p, MESSAGE);
+    whole(send_some, fd, p, 1);
+    for (int i = 0; i < trips; i++) {
+        whole(recv, fd, p, 64);
+        whole(send_some, fd, p, 64);
+    }
+    whole(recv, fd, p, 1);
+    _exit(0);
+}
+
+struct raw {
+    struct cost bulk, trip;
+};
+
+static struct raw raw_round(void) {
+    struct raw raw;
     int pair[2];
     char *p = memory(MESSAGE);
     connected(pair);
     pid_t child = fork();
-    if (child == 0) {
-        for (int i = 0; i < messages; i++)
-            whole(recv, pair[1], p, MESSAGE);
-        whole(send_some, pair[1], p, 1);
-        for (int i = 0; i < trips; i++) {
-            whole(recv, pair[1], p, 64);
-            whole(send_some, pair[1], p, 64);
-        }
-        _exit(0);
-    }
-    double start = now();
+    if (child == 0)
+        raw_end(pair[1], p);
+    clockid_t other = clock_of(child);
+    struct cost start = elapsed((struct cost){0}, &other, 1);
     for (int i = 0; i < messages; i++)
         whole(send_some, pair[0], p, MESSAGE);
     whole(recv, pair[0], p, 1);
-    *rate = (double)MESSAGE * messages / (now() - start) * 1e-9;
-    start = now();
+    raw.bulk = share(elapsed(start, &other, 1), messages);
+    start = elapsed((struct cost){0}, &other, 1);
     for (int i = 0; i < trips; i++) {
         whole(send_some, pair[0], p, 64);
         whole(recv, pair[0], p, 64);
     }
-    *trip = (now() - start) / trips * 1e6;
+    raw.trip = share(elapsed(start, &other, 1), trips);
+    whole(send_some, pair[0], p, 1);
     waitpid(child, NULL, 0);
     close(pair[0]);
     close(pair[1]);
     free(p);
+    return raw;
+}
+
+// Forks a round for every byte of `commands`.
+static void raw_forever(int commands, int results) {
+    char byte;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (read(commands, &byte, 1) == 1) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct raw raw = raw_round();
+            _exit(write(results, &raw, sizeof raw) < 0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    _exit(0);
+}
+
+struct helper {
+    pid_t process;
+    int commands[2], results[2];
+};
+
+static void helper_start(struct helper *helper) {
+    if (pipe(helper->commands) || pipe(helper->results))
+        die("pipe");
+    helper->process = fork();
+    if (helper->process == 0)
+        raw_forever(helper->commands[0], helper->results[1]);
+}
+
+static struct raw raw_apart(const struct helper *helper) {
+    struct raw raw;
+    if (write(helper->commands[1], "g", 1) < 0 ||
+        read(helper->results[0], &raw, sizeof raw) != sizeof raw)
+        die("helper");
+    return raw;
 }
 
 // Links: a server that takes pushes and gives weights, in a process of its own.
@@ -157,21 +229,21 @@ static void echo_forever(nng_socket socket) {
     }
 }
 
-static double echo_trip(const char *address) {
+static struct cost echo_trip(const char *address, clockid_t server) {
     nng_socket socket;
     nng_msg *message;
     nng_die(nng_req0_open(&socket));
     nng_die(nng_dial(socket, address, NULL, 0));
     nng_die(nng_msg_alloc(&message, 64));
-    double start = now();
+    struct cost start = elapsed((struct cost){0}, &server, 1);
     for (int i = 0; i < trips; i++) {
         nng_die(nng_sendmsg(socket, message, 0));
         nng_die(nng_recvmsg(socket, &message, 0));
     }
-    double end = now();
+    struct cost took = share(elapsed(start, &server, 1), trips);
     nng_msg_free(message);
     nng_close(socket);
-    return (end - start) / trips * 1e6;
+    return took;
 }
 
 struct addresses {
@@ -282,120 +354,134 @@ static void client_wait(struct client *client) {
         gate_wait(&client->gate, seen, -1);
 }
 
-static double bulk(struct client *clients, int count, uint16_t type) {
-    double start = now();
+static struct cost bulk(struct client *clients, int count, uint16_t type, clockid_t server) {
+    struct cost start = elapsed((struct cost){0}, &server, 1);
     for (int i = 0; i < count; i++)
         client_start(&clients[i], type);
     for (int i = 0; i < count; i++)
         client_wait(&clients[i]);
-    return (double)MESSAGE * messages * count / (now() - start) * 1e-9;
+    return share(elapsed(start, &server, 1), messages * count);
 }
 
-// A frame there is 24 + 24 bytes, a pushed back 24 + 13; near enough to 64.
-static double round_trip(struct client *client) {
+// A push of 16 bytes is a frame of 77, its answer one of 37; near enough to 64.
+static struct cost round_trip(struct client *client, clockid_t server) {
     const struct proto_push push = {.sequence = 1};
     const struct link_part part = {client->memory, 16};
-    double start = now();
+    struct cost start = elapsed((struct cost){0}, &server, 1);
     for (int i = 0; i < trips; i++) {
         struct link_request request = {
             .type = PROTO_TYPE_PUSH, .message = &push, .parts = &part, .part_count = 1};
         if (link_call(client->link, &request, NULL, NULL))
             die("call");
     }
-    return (now() - start) / trips * 1e6;
+    return share(elapsed(start, &server, 1), trips);
 }
 
-// Results.
+// Rounds and results.
+
+enum kind { PUSH, PULL, PUSH2, PULL2, RAW, TRIP, NNG_TRIP, RAW_TRIP, KINDS };
+
+static void measure(struct cost costs[KINDS], struct client *clients,
+                    const struct addresses *addresses, pid_t server, const struct helper *helper) {
+    clockid_t clock = clock_of(server);
+    struct raw raw = raw_apart(helper);
+    costs[RAW] = raw.bulk;
+    costs[RAW_TRIP] = raw.trip;
+    costs[PUSH] = bulk(clients, 1, PROTO_TYPE_PUSH, clock);
+    costs[PULL] = bulk(clients, 1, PROTO_TYPE_PULL, clock);
+    costs[PUSH2] = bulk(clients, 2, PROTO_TYPE_PUSH, clock);
+    costs[PULL2] = bulk(clients, 2, PROTO_TYPE_PULL, clock);
+    costs[TRIP] = round_trip(&clients[0], clock);
+    costs[NNG_TRIP] = echo_trip(addresses->echo, clock);
+}
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(double *values) {
+// The median over the rounds: of a cost, or of its ratio to another.
+static double median(struct cost costs[ROUNDS][KINDS], enum kind kind, int other, bool busy) {
+    double values[ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        const struct cost *cost = &costs[r][kind], *to = other < 0 ? NULL : &costs[r][other];
+        values[r] = busy ? cost->busy / (to ? to->busy : 1) : cost->wall / (to ? to->wall : 1);
+    }
     qsort(values, ROUNDS, sizeof *values, by_size);
     return values[ROUNDS / 2];
 }
 
-enum kind { RAW, PUSH, PULL, PUSH2, PULL2, RAW_TRIP, NNG_TRIP, TRIP, KINDS };
-
-static void raw_only(int to) {
-    double result[2];
-    raw_round(&result[0], &result[1]);
-    if (write(to, result, sizeof result) < 0)
-        _exit(1);
-    _exit(0);
+static const char *verdict(double ratio, double target, bool met) {
+    static char text[32];
+    snprintf(text, sizeof text, met ? "met" : "%.0f%% of it", 100 * ratio / target);
+    return text;
 }
 
-// In a process that has not called nng: it must not be forked after that.
-static void raw_apart(double *rate, double *trip, int to_helper, int from_helper) {
-    double result[2];
-    if (write(to_helper, "g", 1) < 0 || read(from_helper, result, sizeof result) < 0)
-        die("helper");
-    *rate = result[0];
-    *trip = result[1];
-}
-
-static void helper(int commands, int results) {
-    char byte;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (read(commands, &byte, 1) == 1) {
-        pid_t child = fork();
-        if (child == 0)
-            raw_only(results);
-        waitpid(child, NULL, 0);
+static void report_bulk(const char *scheme, struct cost costs[ROUNDS][KINDS]) {
+    static const struct {
+        const char *name;
+        double target;
+    } rows[] = {[PUSH] = {"1 worker pushes", 0.85},
+                [PULL] = {"1 worker pulls", 0.8},
+                [PUSH2] = {"2 workers push", 0.85},
+                [PULL2] = {"2 workers pull", 0.8}};
+    printf("\n%-22s %8s %8s %8s %7s\n", scheme, "GB/s", "of TCP", "(cpu)", "target");
+    for (int i = PUSH; i <= PULL2; i++) {
+        double ratio = 1 / median(costs, i, RAW, false);
+        printf("%-22s %8.2f %8.2f %8.2f %7.2f  %s\n", rows[i].name,
+               MESSAGE * 1e-9 / median(costs, i, -1, false), ratio, 1 / median(costs, i, RAW, true),
+               rows[i].target, verdict(ratio, rows[i].target, ratio >= rows[i].target));
     }
-    _exit(0);
+    printf("%-22s %8.2f\n", "plain TCP", MESSAGE * 1e-9 / median(costs, RAW, -1, false));
 }
 
-static void report(const char *scheme, double times[KINDS][ROUNDS]) {
-    double m[KINDS];
-    for (int i = 0; i < KINDS; i++)
-        m[i] = median(times[i]);
-    printf("%s: raw TCP %.2f GB/s; push %.2f (%.2f of it), pull %.2f (%.2f); two workers: "
-           "push %.2f (%.2f), pull %.2f (%.2f); 64 bytes: raw TCP %.1f us, nng "
-           "REQ/REP %.1f us, link %.1f us\n",
-           scheme, m[RAW], m[PUSH], m[PUSH] / m[RAW], m[PULL], m[PULL] / m[RAW], m[PUSH2],
-           m[PUSH2] / m[RAW], m[PULL2], m[PULL2] / m[RAW], m[RAW_TRIP], m[NNG_TRIP], m[TRIP]);
+static void report_trips(struct cost costs[ROUNDS][KINDS]) {
+    static const double target = 1.5;
+    static const char *const names[] = {
+        [TRIP] = "64 bytes and back", [NNG_TRIP] = "nng REQ and REP", [RAW_TRIP] = "plain TCP"};
+    double ratio = median(costs, TRIP, NNG_TRIP, false);
+    printf("%-22s %8s %8s %8s %7s\n", "", "us", "of nng", "(cpu)", "target");
+    for (int i = TRIP; i <= RAW_TRIP; i++) {
+        printf("%-22s %8.1f %8.2f %8.2f", names[i], 1e6 * median(costs, i, -1, false),
+               median(costs, i, NNG_TRIP, false), median(costs, i, NNG_TRIP, true));
+        if (i == TRIP)
+            printf(" %7.2f  %s", target, verdict(ratio, target, ratio <= target));
+        printf("\n");
+    }
+}
+
+static void compare(const char *scheme, const struct addresses *addresses, pid_t server,
+                    const struct helper *helper) {
+    static struct client clients[CLIENTS];
+    static struct cost costs[ROUNDS][KINDS];
+    for (int i = 0; i < CLIENTS; i++)
+        client_open(&clients[i], addresses->link);
+    for (int r = 0; r < ROUNDS; r++)
+        measure(costs[r], clients, addresses, server, helper);
+    report_bulk(scheme, costs);
+    report_trips(costs);
+    for (int i = 0; i < CLIENTS; i++) {
+        link_close(clients[i].link);
+        free(clients[i].memory);
+    }
 }
 
 int main(void) {
     static const char *const schemes[] = {"tcp://127.0.0.1:0", "ipc:///tmp/adam-bench-%d-%s"};
     struct addresses addresses[2];
-    static double times[KINDS][ROUNDS];
+    struct helper helper;
     pid_t servers[2];
-    int commands[2], results[2];
-    if (pipe(commands) || pipe(results))
-        die("pipe");
-    pid_t apart = fork();
-    if (apart == 0)
-        helper(commands[0], results[1]);
+    helper_start(&helper);
     for (int i = 0; i < 2; i++)
         servers[i] = serve(schemes[i], &addresses[i]);
-    for (int s = 0; s < 2; s++) {
-        static struct client clients[CLIENTS];
-        for (int i = 0; i < CLIENTS; i++)
-            client_open(&clients[i], addresses[s].link);
-        for (int r = 0; r < ROUNDS; r++) {
-            raw_apart(&times[RAW][r], &times[RAW_TRIP][r], commands[1], results[0]);
-            times[PUSH][r] = bulk(clients, 1, PROTO_TYPE_PUSH);
-            times[PULL][r] = bulk(clients, 1, PROTO_TYPE_PULL);
-            times[PUSH2][r] = bulk(clients, 2, PROTO_TYPE_PUSH);
-            times[PULL2][r] = bulk(clients, 2, PROTO_TYPE_PULL);
-            times[TRIP][r] = round_trip(&clients[0]);
-            times[NNG_TRIP][r] = echo_trip(addresses[s].echo);
-        }
-        report(s ? "ipc" : "tcp", times);
-        for (int i = 0; i < CLIENTS; i++) {
-            link_close(clients[i].link);
-            free(clients[i].memory);
-        }
-        kill(servers[s], SIGTERM);
-        waitpid(servers[s], NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        compare(i ? "Unix socket" : "TCP", &addresses[i], servers[i], &helper);
+        kill(servers[i], SIGTERM);
+        waitpid(servers[i], NULL, 0);
     }
     unlink(addresses[1].link + strlen("ipc://"));
     unlink(addresses[1].echo + strlen("ipc://"));
-    kill(apart, SIGTERM);
-    waitpid(apart, NULL, 0);
+    kill(helper.process, SIGTERM);
+    waitpid(helper.process, NULL, 0);
     return 0;
 }

@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../helper/tap.h"
@@ -209,6 +211,25 @@ static void check_transport(struct tap *tap, const char *address, struct secrets
     free(update);
 }
 
+static void check_apart(struct tap *tap, const char *address) {
+    struct server *server = server_start(tap, address, NULL, NULL);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "adam-%ld-%s",
+                          (long)getpid(), address + strlen("inproc://"));
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    pid_t other = fork();
+    if (other == 0) { // connects, and is hung up on
+        char byte;
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        bool connected = connect(fd, (struct sockaddr *)&name, size) == 0;
+        _exit(connected && read(fd, &byte, 1) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_INT(tap, waitpid(other, &status, 0), other);
+    CHECK_INT(tap, status, 0);
+    server_stop(server);
+}
+
 static void test_transports(struct tap *tap, const char *folder) {
     char address[256];
     TEST(tap, "pushes and pulls go over TCP", { check_transport(tap, "tcp://127.0.0.1:0", NULL); });
@@ -220,6 +241,10 @@ static void test_transports(struct tap *tap, const char *folder) {
         CHECK_INT(tap, stat(address + strlen("ipc://"), &file), 0);
         CHECK_INT(tap, file.st_mode & 0777, 0600);
         server_stop(server);
+    });
+    TEST(tap, "and within a process, by a name that no other process reaches", {
+        check_transport(tap, "inproc://server", NULL);
+        check_apart(tap, "inproc://server");
     });
 }
 
