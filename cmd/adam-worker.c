@@ -7,6 +7,7 @@
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
+#include "core/words.h"
 #include "train/feed.h"
 #include "train/run.h"
 
@@ -100,30 +101,6 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
                          "standard input can be read once; --spool FILE keeps it for %lld epochs",
                          (long long)s->epochs);
     return STATUS_OK;
-}
-
-// The command line as one would type it, for the record.
-static char *command_text(int argc, char **argv) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    for (int i = 0; f && i < argc; i++) {
-        const char *word = i ? argv[i] : PROGRAM;
-        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                            "_@%+=:,./-";
-        bool quote = !*word || word[strspn(word, plain)];
-        fputs(i ? " " : "", f);
-        fputs(quote ? "'" : "", f);
-        for (; *word; word++)
-            if (*word == '\'')
-                fputs("'\\''", f);
-            else
-                fputc(*word, f);
-        fputs(quote ? "'" : "", f);
-    }
-    if (!f || fclose(f))
-        return NULL;
-    return text;
 }
 
 // --- signals ----------------------------------------------------------------------------
@@ -249,7 +226,7 @@ static int run(struct options *o, int argc, char **argv, struct error *err) {
     status = o->resume ? resume(o, &config, &talker, argc, argv, err) : start(o, &config, err);
     if (!status && o->settings.spool)
         status = feed_spool(&o->settings, o->force, err);
-    char *command = command_text(argc, argv);
+    char *command = words_command(PROGRAM, argc, argv);
     config.command = command ? command : PROGRAM;
     config.settings = o->settings;
     if (status)
