@@ -51,8 +51,6 @@ int servers_open(struct servers **servers, const struct servers_options *options
                  struct error *err);
 // New routes (message.routes), of which it holds a reference. Older ones are passed over.
 void servers_route(struct servers *servers, struct kept *routes);
-// The session has changed: this side has joined anew.
-void servers_session(struct servers *servers, uint64_t session);
 // Ends all exchanges, now and later, with STATUS_STOPPED.
 void servers_stop(struct servers *servers);
 // No exchange may be open.
@@ -91,7 +89,7 @@ struct pull {
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
     // pull the weights"); all 0 for nothing. Out, when it is over: of what is there then.
     uint64_t *versions;
-    uint64_t least; // above 0: answered only when the versions are at least this
+    bool newer; // answered only when there are newer ones than those
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
 
