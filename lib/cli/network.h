@@ -3,7 +3,8 @@
 //
 //     HEADING("Network"),
 //     NETWORK_ROWS(&o->network),
-//     TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for workers"),
+//     LISTEN_ROW(&o->network, "address for workers"),
+//     ADMIN_ROW(&o->network),
 //     LISTEN_ROWS(&o->network),
 #ifndef ADAM_CLI_NETWORK_H
 #define ADAM_CLI_NETWORK_H
@@ -19,7 +20,7 @@ struct network {
     const char *keys;       // DIR/NAME.pem
     bool insecure;
     // Of those who listen.
-    const char *listen, *replication, *administration;
+    const char *listen, *replication, *admin;
     const char *port_file, *pid_file;
     int64_t ready_fd; // NETWORK_NO_FD: none
 };
@@ -37,7 +38,10 @@ struct network {
 #define SECRET_ROWS(n) \
     TEXT(0, "keys", "FILE", &(n)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, ca.crt beside it"), \
     FLAG(0, "insecure", &(n)->insecure, "beyond this machine without TLS")
-// Of all who listen, beside their addresses.
+// Of all who listen.
+#define ADMIN_ROW(n) \
+    TEXT(0, "admin", "ADDR", &(n)->admin, "beside --listen", "address for controllers and people")
+#define LISTEN_ROW(n, help) TEXT('l', "listen", "ADDR", &(n)->listen, NETWORK_LOCAL, help)
 #define LISTEN_ROWS(n) \
     TEXT(0, "port-file", "FILE", &(n)->port_file, NULL, "write the addresses there when bound"), \
     TEXT(0, "pid-file", "FILE", &(n)->pid_file, NULL, "write the process's number there"), \

@@ -69,6 +69,7 @@ static void tell_news(struct member *member) {
 static int end(struct member *member, const struct error *why) {
     pthread_mutex_lock(&member->lock);
     member->end = *why;
+    error_context(&member->end, "controller");
     pthread_mutex_unlock(&member->lock);
     tell_news(member);
     return why->status;
@@ -260,12 +261,11 @@ static int join(struct member *member, const struct proto_welcome *welcome, stru
 static int check_welcome(struct member *member, const struct proto_welcome *welcome,
                          struct error *err) {
     if (welcome->role != PROTO_ROLE_CONTROLLER)
-        error_set(err, STATUS_UNAVAILABLE, "%s: a %s answers there, no controller", member->address,
+        error_set(err, STATUS_UNAVAILABLE, "%s: a %s answers there", member->address,
                   proto_role_name(welcome->role));
     else if (member->joined &&
              memcmp(&welcome->run, &member->identity.run, sizeof welcome->run) != 0)
-        error_set(err, STATUS_UNAVAILABLE, "controller %s: it is of another run by now",
-                  member->address);
+        error_set(err, STATUS_UNAVAILABLE, "%s: it is of another run by now", member->address);
     else
         return STATUS_OK;
     return end(member, err);

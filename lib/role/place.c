@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "net/address.h"
 
 enum { FOLDER_ROOM = PLACE_PATH_MAX };
 
@@ -76,17 +77,44 @@ static void remove_orphans(const char *path) {
     closedir(folder);
 }
 
-int place_local(char address[PROTO_ADDRESS_MAX], const char *name, struct error *err) {
+static int place_local(char address[PROTO_ADDRESS_MAX], const char *what, struct error *err) {
     char folder[FOLDER_ROOM];
     int status = find_folder(folder, err);
     if (status)
         return status;
     remove_orphans(folder);
-    int length =
-        snprintf(address, PROTO_ADDRESS_MAX, "ipc://%s/%s-%ld", folder, name, (long)getpid());
-    if (length - (int)strlen("ipc://") >= PLACE_PATH_MAX)
-        return error_set(err, STATUS_CANTCREATE, "%s: too long for the path of a socket", address);
+    snprintf(address, PROTO_ADDRESS_MAX, "ipc://%s/%s-%ld", folder, what, (long)getpid());
     return STATUS_OK;
+}
+
+static int place_beside(char address[PROTO_ADDRESS_MAX], const char *what, const char *first,
+                        struct error *err) {
+    enum address_kind kind;
+    const char *colon = strrchr(first, ':'), *dash = strrchr(what, '-');
+    int status = address_kind(first, &kind, err);
+    if (status)
+        return status;
+    if (kind == ADDRESS_IPC)
+        snprintf(address, PROTO_ADDRESS_MAX, "%s%s", first, dash ? dash : "");
+    else
+        snprintf(address, PROTO_ADDRESS_MAX, "%.*s:0", (int)(colon - first), first);
+    return STATUS_OK;
+}
+
+int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char *told,
+                  const char *first, struct error *err) {
+    static const char ipc[] = "ipc://";
+    int status = STATUS_OK;
+    if (told)
+        snprintf(address, PROTO_ADDRESS_MAX, "%s", told);
+    else if (first)
+        status = place_beside(address, what, first, err);
+    else
+        status = place_local(address, what, err);
+    if (!status && !strncmp(address, ipc, strlen(ipc)) &&
+        strlen(address) - strlen(ipc) >= PLACE_PATH_MAX)
+        return error_set(err, STATUS_CANTCREATE, "%s: too long for the path of a socket", address);
+    return status;
 }
 
 int place_keys(struct secrets **keys, const char *file, struct error *err) {
