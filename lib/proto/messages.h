@@ -115,7 +115,7 @@
     C(15, REPLAYED, "replayed", "too old to tell whether it was applied; detail: the newest")      \
     C(16, BUSY, "busy", "detail: milliseconds after which to ask again")                           \
     C(17, NOT_READY, "not ready", "there are no weights yet; detail: as of busy")                  \
-    C(18, EPOCH_OVER, "epoch over", "detail: the epoch that comes next")                           \
+    C(18, EPOCH_OVER, "epoch over", "detail: the epoch that comes next; PROTO_NOWHERE: none does") \
     C(19, LEASE_OVER, "lease over", "its work was handed to another; detail: the lease")           \
     C(20, BAD_SETTING, "bad setting", "the text says which and why")                               \
     C(21, STOPPING, "stopping", "ask another, or end")                                             \
@@ -155,6 +155,8 @@
 
 #define PROTO_LEASE_ID(F, L) F(U64, lease, 0, "number of the lease")
 
+#define PROTO_NAMED(F, L) F(TEXT, name, PROTO_ADDRESS_MAX, "what it is called")
+
 // How a member is doing.
 #define PROTO_FIGURES(F)                                                                           \
     F(U16, state, PROTO_STATE_LAST, "what it is doing (States)")                                   \
@@ -189,6 +191,7 @@
     R(BUCKET, bucket)                                                                              \
     R(RANGE, range)                                                                                \
     R(LEASE_ID, lease_id)                                                                          \
+    R(NAMED, named)                                                                                \
     R(MEMBER, member)
 
 // Between any two.
@@ -323,17 +326,22 @@
 
 // Data.
 
-#define PROTO_GET_DATA(F, L)
+#define PROTO_GET_DATA(F, L)                                                                       \
+    F(U32, names, 0, "label from which on names of classes are wanted; 4294967295: none")
 
 #define PROTO_DATA(F, L)                                                                           \
     F(TEXT, name, PROTO_ADDRESS_MAX, "of the data set")                                            \
+    F(U64, whole, 0, "samples of the data set")                                                    \
+    F(U64, first, 0, "of them in this server's range")                                             \
     F(U64, samples, 0, "in this server's range")                                                   \
+    F(U32, digest, 0, "CRC-32 over keys and labels of the data set")                               \
     F(U32, classes, 0, "numbers of labels")                                                        \
     F(U32, channels, 0, "of a picture")                                                            \
     F(U32, height, 0, "of a picture")                                                              \
     F(U32, width, 0, "of a picture")                                                               \
     F(U16, value, PROTO_VALUE_LAST, "what a value of a picture is (Values)")                       \
-    F(U32, epoch, 0, "that is being served")
+    F(U32, epoch, 0, "that is being served")                                                       \
+    L(named, names, 65536, "of classes, as many as fit; more: by another get_data")
 
 #define PROTO_LEASE(F, L)                                                                          \
     F(U64, session, 0, "of the sender")                                                            \
@@ -425,7 +433,8 @@
     M(0x8401, DATA, data, NONE, 0, "this data set")                                                \
     M(0x0402, LEASE, lease, BATCH, 0, "asks for samples to train on")                              \
     M(0x8402, BATCH, batch, NONE, 1,                                                               \
-      "samples: values of each, channels x height x width; then labels of 32 bits")                \
+      "samples: hashes of their keys (64 bits each); labels (32 bits each); values of each, "      \
+      "height x width x channels")                                                                 \
     M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on")                                \
     M(0x8403, PROGRESS, progress, NONE, 0, "how far the epoch is")                                 \
     M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \

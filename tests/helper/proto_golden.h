@@ -217,15 +217,28 @@ static const struct proto_store golden_store = {
     .pieces = {golden_store_pieces, 1},
 };
 
+static const struct proto_get_data golden_get_data = {
+    .names = 8,
+};
+
+static const struct proto_named golden_data_names[] = {
+    {.name = {"cat", 3}},
+    {.name = {"dog", 3}},
+};
+
 static const struct proto_data golden_data = {
     .name = {"train.arec", 10},
+    .whole = 120000,
+    .first = 60000,
     .samples = 60000,
+    .digest = 0x12345678,
     .classes = 10,
     .channels = 1,
     .height = 28,
     .width = 29,
     .value = 1,
     .epoch = 6,
+    .names = {golden_data_names, 2},
 };
 
 static const struct proto_lease golden_lease = {
@@ -419,10 +432,11 @@ static const struct golden golden_messages[] = {
      "0100000003000000000000000000040001000000000000000700000000000000"},
     {PROTO_TYPE_STORE, &golden_store,
      "01000100000003000000000000000000040001000000000000000100000000000000"},
-    {PROTO_TYPE_GET_DATA, NULL, ""},
+    {PROTO_TYPE_GET_DATA, &golden_get_data, "08000000"},
     {PROTO_TYPE_DATA, &golden_data,
-     "0a000000747261696e2e6172656360ea0000000000000a000000010000001c0000001d00"
-     "0000010006000000"},
+     "0a000000747261696e2e61726563c0d401000000000060ea00000000000060ea00000000"
+     "0000785634120a000000010000001c0000001d0000000100060000000200000003000000"
+     "63617403000000646f67"},
     {PROTO_TYPE_LEASE, &golden_lease, "05000000000000000600000040000000"},
     {PROTO_TYPE_BATCH, &golden_batch, "8503000000000000307500000600000000e100000000000040000000"},
     {PROTO_TYPE_FINISH, &golden_finish, "05000000000000000200000084030000000000008503000000000000"},
