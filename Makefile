@@ -83,7 +83,7 @@ HELPERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/helper/*.c)))
 FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
 EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
-C_FILES = $(sort $(wildcard cmd/*.c lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
+C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/bench/*.sh examples/*.sh))
 
 .PHONY: all tests fuzzers help deps test-deps lint-deps demo check bench fuzz clean always
@@ -112,8 +112,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
 	rm -f $@ && $(AR) rcs $@ $^
 
+$(BUILD)/cmd/%.o: CPPFLAGS += -Icmd
+# A program's main() is cmd/NAME.c; what it is split into lies in the folder cmd/NAME/.
 $(BUILD)/adam-%: $(BUILD)/cmd/adam-%.o $(BUILD)/libadam.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(LDLIBS)
+$(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p)/*.c))))
 
 $(BUILD)/tests/fuzz/%: LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
@@ -176,11 +179,11 @@ format-check: lint-deps
 
 tidy: lint-deps
 	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
-		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -std=c11 2>/dev/null
+		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -Icmd -std=c11 2>/dev/null
 
 cppcheck: lint-deps
 	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(CPPFLAGS) cmd lib
+		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(CPPFLAGS) -Icmd cmd lib
 
 # bats ends a test at the first failure, and sets variables of its own.
 shellcheck: lint-deps

@@ -1,0 +1,118 @@
+// adam-ctl check, time: looks at models.
+#include <stdio.h>
+
+#include "adam-ctl/subcommand.h"
+#include "measure/selftest.h"
+#include "measure/timing.h"
+#include "model/choice.h"
+#include "model/model.h"
+#include "model/table.h"
+#include "train/model_ops.h"
+
+static int show_model(const struct model_options *options, const struct model *model,
+                      struct error *err) {
+    int batch = (int)options->batch, threads = (int)options->threads;
+    struct ops *ops; // they must exist
+    int status = model_ops_open(&ops, model, err);
+    if (status == STATUS_OK)
+        status = options->json ? print_json(table_json(model, batch, threads), err)
+                               : print_text(table_text(model, batch, threads), err);
+    ops_free(ops);
+    return status;
+}
+
+// Either of them; with --json one object of both.
+static int show_kernels(const struct model_options *options, const struct model *model,
+                        struct error *err) {
+    const struct kernels *kernels = kernels_best();
+    int batch = (int)options->batch;
+    const struct kernels *families[SELFTEST_FAMILIES];
+    struct selftest test;
+    int status = selftest_run(&test, families, selftest_families(families), err);
+    if (status != STATUS_OK)
+        return status;
+    if (options->json)
+        status = print_json(json_pack("{s:s, s:o, s:o*}", "kernels", kernels->name, "selftest",
+                                      selftest_json(&test), "choice",
+                                      model ? choice_json(model, kernels, batch) : NULL),
+                            err);
+    else {
+        printf("kernels: %s\n", kernels->name);
+        status = model ? print_text(choice_text(model, kernels, batch), err) : STATUS_OK;
+        if (status == STATUS_OK)
+            status = print_text(selftest_text(&test), err);
+    }
+    if (status == STATUS_OK && !test.good)
+        status = error_set(err, STATUS_SKIPPED, "the kernels of this machine are wrong");
+    return status;
+}
+
+static int run_check(const struct subcommand *subcommand, char **operands, int count,
+                     struct error *err) {
+    const struct model_options *options = subcommand->options;
+    struct model *model = NULL;
+    int status = STATUS_OK;
+    if (count > 0)
+        status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+    else if (!options->kernels)
+        status = error_set(err, STATUS_USAGE, PROGRAM " check: needs one FILE, or --kernels");
+    if (status == STATUS_OK)
+        status =
+            options->kernels ? show_kernels(options, model, err) : show_model(options, model, err);
+    model_free(model);
+    return status;
+}
+
+static int run_time(const struct subcommand *subcommand, char **operands, int count,
+                    struct error *err) {
+    const struct model_options *options = subcommand->options;
+    struct model *model;
+    struct timing timing = {0};
+    (void)count;
+    int status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+    if (status != STATUS_OK)
+        return status;
+    status = timing_run(&timing, model, kernels_best(), (int)options->batch,
+                        options->predict ? NET_PREDICT : NET_TRAIN, options->seconds, err);
+    if (status == STATUS_OK)
+        status = options->json ? print_json(timing_json(&timing), err)
+                               : print_text(timing_text(&timing), err);
+    timing_free(&timing);
+    model_free(model);
+    return status;
+}
+
+size_t model_subcommands(struct subcommand *subcommands, struct model_options *options) {
+    const struct option_row check_rows[] = {
+        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch of a thread"),
+        INT('t', "threads", "N", &options->threads, 1, 4096, "1", "threads that train"),
+        FLAG(0, "kernels", &options->kernels, "test the kernels; show which ones a model gets"),
+        FLAG(0, "json", &options->json, "print one JSON object"),
+    };
+    const struct option_row time_rows[] = {
+        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch"),
+        REAL('s', "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to repeat it"),
+        FLAG(0, "predict", &options->predict, "only the forward pass, as adam-eval does it"),
+        FLAG(0, "json", &options->json, "print one JSON object"),
+    };
+    const struct command check = {
+        .name = PROGRAM " check",
+        .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-t N] [--json] FILE\n"
+                    "--kernels [--set LAYER.KEY=VALUE] [-b N] [--json] [FILE]",
+        .about = "check a model file, and show shapes, parameters, connections and memory",
+        .rows = check_rows,
+        .row_count = sizeof check_rows / sizeof *check_rows,
+        .operand = "FILE"};
+    const struct command time = {
+        .name = PROGRAM " time",
+        .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-s S] [--predict] [--json] FILE",
+        .about = "time a model layer by layer, on one thread and random samples",
+        .rows = time_rows,
+        .row_count = sizeof time_rows / sizeof *time_rows,
+        .operand = "FILE"};
+    subcommand_set(&subcommands[0], &check, options, run_check, 0, 1);
+    subcommand_set(&subcommands[1], &time, options, run_time, 1, 1);
+    return 2;
+}

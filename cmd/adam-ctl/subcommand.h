@@ -1,0 +1,50 @@
+// What the subcommands of adam-ctl share. Each file of this folder defines some of them,
+// with the options that they take; cmd/adam-ctl.c puts them together.
+#ifndef ADAM_CTL_SUBCOMMAND_H
+#define ADAM_CTL_SUBCOMMAND_H
+
+#include "cli/option.h"
+#include "core/json.h"
+
+#define PROGRAM "adam-ctl"
+#define SUBCOMMAND_ROWS 32
+
+struct subcommand;
+
+// Carries it out, with its operands: least..most of them. Returns a status.
+typedef int subcommand_run(const struct subcommand *subcommand, char **operands, int count,
+                           struct error *err);
+
+struct subcommand {
+    struct command command; // its rows are those below
+    struct option_row rows[SUBCOMMAND_ROWS];
+    const void *options; // that the rows point into
+    subcommand_run *run;
+    int least, most; // operands
+};
+
+// Copies the command with its rows.
+void subcommand_set(struct subcommand *subcommand, const struct command *command,
+                    const void *options, subcommand_run *run, int least, int most);
+
+// Results on stdout; both take over what they print, and NULL is out of memory.
+int print_text(char *text, struct error *err);
+int print_json(json_t *value, struct error *err);
+
+// The subcommands of each file, into an array that has room; returns how many.
+struct model_options { // check, time
+    struct option_list set;
+    int64_t batch, threads;
+    double seconds;
+    bool json, predict, kernels;
+};
+size_t model_subcommands(struct subcommand *subcommands, struct model_options *options);
+
+struct picture_options { // plot, report
+    struct option_list set;
+    int64_t readers;
+    const char *output, *x, *data, *labels, *from;
+};
+size_t picture_subcommands(struct subcommand *subcommands, struct picture_options *options);
+
+#endif
