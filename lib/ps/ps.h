@@ -1,0 +1,212 @@
+// The core of a parameter server: a part of the parameter space, and the rules by which
+// pushes change it. No sockets and no files: messages come decoded, with their payloads
+// (proto/proto.h), and answers go to a callback.
+//
+// "The model parameters are divided into 1 MB sized shards, which represents a contiguous
+//  partition of the parameter space [...] we opportunistically batch updates. This improves
+//  temporal locality and relieves pressure on the L3 cache by applying all updates in a
+//  batch to a block of parameters before moving to next block in the shard. [...] all
+//  processing is NUMA aware. Shards are allocated on a specific NUMA node and all update
+//  processing for the shard is localized to that NUMA node by assigning tasks to threads
+//  bound to the processors for the NUMA node [...] We use lock free data structures for
+//  queues and hash tables in high traffic execution paths" (Adam 3.3.1)
+//
+// Weights and optimizer state are two arrays over the whole parameter space, mapped when
+// they are first touched: shards that another server holds cost nothing.
+//
+// Shards, one at a time and each on its own:
+//
+//  - A shard has a clock, its version: 0 before it has weights, then what `store` said. It
+//    grows with every update of the shard and with nothing else. The staleness of a push
+//    at a shard is the shard's version when the push is applied, before that makes it
+//    grow, minus the version that the push carries.
+//  - Whatever is asked of a shard goes into its queue. At any time at most one thread has a
+//    shard; it takes all that is queued, and looks at it in the order in which it came. So
+//    nothing below needs a lock, and updates of a shard have one order.
+//
+// A push is carried out as a whole or not at all:
+//
+//  1. Its form is checked when it is handed in: kind, session, pieces (in ascending order,
+//     not overlapping, within the model), size of the payload.
+//  2. Every shard that it touches then examines its part: is it held here, under which epoch,
+//     has it weights, is the push stale, was it applied before, is each number finite. The
+//     first objection, in the order of the pieces, refuses all of it. (A push to one shard
+//     is examined and applied at once; to several, each part is kept until all agree.)
+//  3. Each shard applies its part by the protocol. When the last one has, the push is
+//     answered, with the versions that the shards have then.
+//
+// Exactly once, as requests are sent again when a link broke: for each session a shard keeps the
+// highest sequence number that it applied, and which of the 63 before it. A push that was applied
+// is answered as `repeated`; one that is being applied is answered when the first copy is; one of
+// 64 or more below the highest, of which nobody can tell, is refused as `replayed`. Numbers need
+// not come in order, and may be left out. All parts of a push for one shard must be in one message.
+//
+// Protocols (ps/protocol.h), lambda being the number of sessions that work (ps_members):
+//
+//  async     A part is applied as soon as it is agreed on; it makes the version grow by 1.
+//            Deltas are added. Gradients, and factors, go through the update rule at
+//              rate x protocol_factor(staleness).
+//            max_staleness: a push that is staler when it is examined is refused.
+//  hardsync  A shard collects turns. What a session has pushed to a shard is a turn as soon
+//            as it covers all floats of the shard once, in however many messages (a layer
+//            sent as factors, the others as gradients). A push counts only for the present
+//            version: another one is refused as too stale, and so is a second push of what
+//            the session's turn covers already. When lambda sessions have taken their turns
+//            there is one update, of the turns' mean weighted by samples,
+//              g = sum_l s_l g_l / S,   S = sum_l s_l       (Rudra eq. 3 and 7)
+//            at the rate sum_l s_l rate_l / S x protocol_update_factor(S), and all are
+//            answered. A push of samples 0 has no payload: it covers its pieces without
+//            a gradient. If all turns are such, the version grows and nothing else changes.
+//  softsync  The same with the first floor(lambda / n) turns, at least 1, whosever they are
+//            (Rudra eq. 5), of whatever version that max_staleness allows; a session that
+//            pushes more begins another turn. In the mean, g_l has the factor
+//            protocol_factor(staleness of g_l). Pushes of samples 0 are answered and count
+//            for nothing, as under async.
+//
+// Deltas are for async alone (refused as a bad setting). Rate multipliers and weight decay
+// of layers are obeyed. Gradients are not clipped here: no server sees the norm of a layer,
+// which may lie in many shards; who pushes clips.
+//
+// Membership: a session that ps_members no longer names is over. Its pushes that were not
+// applied yet are dropped and answered as `wrong session`, and shards that only waited for
+// it go on. (Whether the run may go on is the controller's decision.) So that no shard
+// counts a worker twice, what it pushes afterwards is refused. A session that was never
+// named is told to ask again soon (busy): word of it has not come here yet.
+//
+// Reading is never in the way of writing: pulls get pointers to the weights where they lie,
+// while updates go on (Adam 3.2.2: "without using locks"; core/hogwild.h), each number
+// whole; the version that comes with them is no newer than they are. Under hardsync the
+// weights stand still from when a version is reached until every working session, which
+// must have read them to do so, has pushed.
+//
+// Queues and tables are C11 atomics (shard.c, members.c): each is a few lines, and
+// ThreadSanitizer sees through them, as it does not through a library's inline assembly.
+//
+// Threads: all functions may be called by any thread at any time, but ps_open and ps_close;
+// none waits, but those. ps_route, ps_settings and ps_members each by one at a time. The
+// core's own threads apply updates and call back.
+#ifndef ADAM_PS_PS_H
+#define ADAM_PS_PS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/pool.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+#include "proto/proto.h"
+#include "ps/optimizer.h"
+#include "ps/protocol.h"
+
+struct ps;
+
+struct ps_options { // model and kernels outlive the server
+    const struct model *model;
+    const struct kernels *kernels;
+    struct optimizer optimizer;
+    struct protocol protocol;
+    int threads; // that apply updates; 0: as many as there are processors
+};
+
+// Holds nothing, and knows nobody. STATUS_IO when memory or threads are out.
+int ps_open(struct ps **ps, const struct ps_options *options, struct error *err);
+// Refuses what waits as `stopping`, calls back for all of it, and ends. NULL: nothing.
+void ps_close(struct ps *ps);
+
+// --- what the controller says -----------------------------------------------------------
+
+// Which shards are held here from now on, and the epochs: those of the buckets of which
+// `member` is the primary (shard s is in bucket proto_bucket_of(s, count)). What waits for
+// shards that went away is refused. A shard that came has no weights until they are stored.
+void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member);
+
+// Updates from now on follow these; what is collected already is looked at again. The
+// optimizer's rule must be the one of ps_open: state is laid out for it. STATUS_IO: out of
+// memory, nothing has changed.
+int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
+                struct error *err);
+
+// The sessions that work from now on: their number is lambda. STATUS_IO: out of memory,
+// nothing has changed.
+int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct error *err);
+
+// --- requests ---------------------------------------------------------------------------
+
+struct ps_part { // of a payload
+    const void *at;
+    size_t size;
+};
+
+// How a request ended. All of it is valid until the callback returns; the bytes that parts
+// point to until ps_close.
+struct ps_answer {
+    enum proto_refusal code; // PROTO_REFUSAL_NONE: carried out
+    uint64_t detail;         // as messages.h says for the code
+    const char *text;        // for people; "" when the code says it all
+    bool repeated;           // push: applied before, and not again
+    // As the request had them, with the versions after it. Of a pull: a piece that is
+    // not newer than what the asker has gets count 0, and no part.
+    const struct proto_piece *pieces;
+    uint32_t piece_count;
+    const struct ps_part *parts; // of a pull, in the order of the pieces
+    uint32_t part_count;
+};
+
+// Called exactly once for each request: by one of the core's threads, or before the
+// function that made the request returns. Must not wait.
+typedef void ps_done(void *context, const struct ps_answer *answer);
+
+// `message` is needed until the return, `payload` (NULL: none) is held until the callback.
+void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *payload, ps_done *done,
+             void *context);
+// The product of the errors (k x rows) and the activations (k x columns) is the gradient of
+// the layer's weights, as in struct dense_errors; the errors' sums over k are that of its
+// biases. It is made tile by tile, of the pieces only. The payload is refused as not finite
+// also when a sum of its products might not be.
+void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
+                     struct buffer *payload, ps_done *done, void *context);
+
+// Sets weights or state, and the version of the shards. A shard has weights, and can be
+// pushed to and pulled from, when all of its floats have been stored: state comes first.
+// Version 0 is refused (wrong shape). Whose requests these may be is for the caller to
+// check, here and for pulls.
+void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *payload,
+              ps_done *done, void *context);
+
+// Pieces whose shard is newer than their version, or whose version is 0. State of a rule
+// that keeps none is refused (bad setting). With `least`, called back when each shard has
+// that version or a later one: it waits in the shards, and nobody polls.
+void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context);
+
+// The versions of the shards in [first, first + count) that are held and have weights.
+// Returns how many pieces it wrote.
+uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
+                     struct proto_piece pieces[]);
+
+// --- statistics -------------------------------------------------------------------------
+
+#define PS_STALENESS_MOST 255
+
+struct ps_figures {           // since ps_open
+    uint64_t pushes;          // carried out, repeated ones left out
+    uint64_t repeated;        // answered as repeated
+    uint64_t pulls;           // answered
+    uint64_t unchanged;       // pieces of pulls that were not newer
+    uint64_t samples;         // of the pushes, each counted once
+    uint64_t refused[32];     // requests, by code
+    uint64_t updates;         // of shards: what made versions grow
+    uint64_t floats;          // parameters changed, counted each time ("updates" of Adam 4)
+    uint64_t dropped;         // parts of pushes of sessions that were over
+    uint64_t queued;          // parts of pushes that are here and not applied yet
+    uint64_t held;            // shards that are held here
+    uint64_t version;         // the newest of a shard
+    uint64_t staleness_count; // parts of pushes applied
+    uint64_t staleness_sum;   // over them: the mean is sum / count
+    uint64_t staleness_most;  // the greatest
+    uint64_t staleness[PS_STALENESS_MOST + 1]; // how many had it; the last: or more
+};
+void ps_figures(const struct ps *ps, struct ps_figures *figures);
+
+#endif
