@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -56,47 +57,45 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
     return STATUS_OK;
 }
 
-// One line as text with its newline; NULL when out of memory.
-static char *line_of(const struct metrics *metrics, const char *event, json_t *fields) {
+char *metrics_line(const char *role, int rank, const char *event, json_t *fields) {
     json_t *line = json_pack("{s:i, s:f, s:s, s:i, s:s}", "v", METRICS_VERSION, "t", clock_wall(),
-                             "role", metrics->role, "rank", metrics->rank, "event", event);
+                             "role", role, "rank", rank, "event", event);
     char *text = NULL;
     if (line && !json_object_update(line, fields))
         text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(13));
     json_decref(line);
-    size_t length = text ? strlen(text) : 0;
-    char *longer = text ? mem_resize(text, length + 2, 1) : NULL;
-    if (longer)
-        memcpy(longer + length, "\n", 2);
-    else
-        free(text);
-    return longer;
+    json_decref(fields);
+    return text;
 }
 
-// One write(2) a line: it goes to the file at once, and whole unless the disk is full.
-static bool put(struct metrics *metrics, const char *text, size_t size) {
+// One writev(2) a line: it goes to the file at once, and whole unless the disk is full.
+static bool put(struct metrics *metrics, const char *text) {
+    size_t size = strlen(text) + 1;
+    const struct iovec parts[] = {{(char *)text, size - 1}, {"\n", 1}};
     errno = 0;
-    ssize_t n = write(metrics->fd, text, size);
+    ssize_t n = writev(metrics->fd, parts, 2);
     metrics->torn = n > 0 ? (size_t)n < size : metrics->torn;
     if (n >= 0 && (size_t)n < size)
         errno = ENOSPC;
     return n == (ssize_t)size;
 }
 
-int metrics_write(struct metrics *metrics, const char *event, json_t *fields, struct error *err) {
-    char *text = line_of(metrics, event, fields);
-    json_decref(fields);
-    if (!text)
-        return error_nomem(err);
+int metrics_put(struct metrics *metrics, const char *line, struct error *err) {
     pthread_mutex_lock(&metrics->lock);
-    bool written = (!metrics->torn || put(metrics, "\n", 1)) && put(metrics, text, strlen(text));
+    bool written = (!metrics->torn || put(metrics, "")) && put(metrics, line);
     bool report = !written && !metrics->failing;
     metrics->failing = !written;
     if (report)
         error_errno(err, STATUS_IO, "%s", metrics->path);
     pthread_mutex_unlock(&metrics->lock);
-    free(text);
     return report ? STATUS_IO : STATUS_OK;
+}
+
+int metrics_write(struct metrics *metrics, const char *event, json_t *fields, struct error *err) {
+    char *text = metrics_line(metrics->role, metrics->rank, event, fields);
+    int status = text ? metrics_put(metrics, text, err) : error_nomem(err);
+    free(text);
+    return status;
 }
 
 void metrics_close(struct metrics *metrics) {

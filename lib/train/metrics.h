@@ -25,6 +25,12 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
 // Adds v, t, role, rank and event in front and writes the line. Takes over the
 // reference to `fields`, also on failure. May be called by several threads.
 int metrics_write(struct metrics *metrics, const char *event, json_t *fields, struct error *err);
+// Writes a line that is there already, as another process of the run made it.
+int metrics_put(struct metrics *metrics, const char *line, struct error *err);
 void metrics_close(struct metrics *metrics);
+
+// Such a line, without its newline, to be freed with free(); NULL when out of memory.
+// Takes over the reference to `fields`.
+char *metrics_line(const char *role, int rank, const char *event, json_t *fields);
 
 #endif
