@@ -1,5 +1,7 @@
 // adam-eval: a model's accuracy on labelled samples, or its predictions, one
-// line each, as a filter.
+// line each, as a filter; or the accuracy of a model that is being trained, again
+// and again.
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/network.h"
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
@@ -15,8 +18,11 @@
 #include "core/mem.h"
 #include "prep/reject.h"
 #include "report/results.h"
+#include "role/follow.h"
+#include "role/place.h"
 #include "store/textfile.h"
 #include "train/checkpoint.h"
+#include "train/metrics.h"
 #include "train/model_ops.h"
 #include "train/predict.h"
 
@@ -34,8 +40,9 @@ struct options {
     char **pictures; // operands
     int picture_count;
     int64_t top, threads, batch, max_pixels;
-    double min_top1;
+    double min_top1, every;
     bool null, json, quiet;
+    struct network network; // its controller is whom to follow
 };
 
 // One evaluation: what is open, and what was counted.
@@ -43,6 +50,8 @@ struct run {
     const struct options *o;
     bool predictions; // what goes to standard output line by line
     struct checkpoint checkpoint;
+    const struct model *model; // of it, or of the run that is followed
+    const float *parameters;
     struct classes names;   // of the model
     struct classes classes; // of the source: the model's, then what else it has
     struct ops *before, *input;
@@ -67,9 +76,23 @@ static const char *const *names_of(const struct run *run) {
 
 // --- options -----------------------------------------------------------------
 
+// What is followed is tested on the same samples again and again, a line each time.
+static int check_following(const struct options *o, struct error *err) {
+    if (o->model || o->sets.count > 0)
+        return error_set(err, STATUS_USAGE, "a run that is followed has its own model");
+    if (!o->data || is(o->data, "-") || o->files_from || o->picture_count > 0)
+        return error_set(err, STATUS_USAGE, "--follow needs --data, which can be read again");
+    if (o->top || is(o->print, "predictions") || o->confusion || o->per_class || o->per_sample ||
+        o->reject || o->min_top1 >= 0)
+        return error_set(err, STATUS_USAGE, "--follow prints figures alone");
+    return STATUS_OK;
+}
+
 static int check_options(const struct options *o, struct error *err) {
+    if (o->network.controller)
+        return check_following(o, err);
     if (!o->model)
-        return error_set(err, STATUS_USAGE, "--model is missing");
+        return error_set(err, STATUS_USAGE, "--model is missing, or --follow");
     if ((o->data != NULL) + (o->files_from != NULL) + (o->picture_count > 0) != 1)
         return error_set(err, STATUS_USAGE, "give either --data, --files-from or pictures");
     int to_stdout = is(o->confusion, "-") + is(o->per_class, "-") + is(o->per_sample, "-");
@@ -121,6 +144,8 @@ static int open_model(struct run *run, struct error *err) {
     int status = checkpoint_load(c, o->model, o->sets.items, o->sets.count, false, err);
     if (status != STATUS_OK)
         return status;
+    run->model = c->model;
+    run->parameters = c->parameters;
     int classes = model_classes(c->model);
     status = predict_classes(&run->names, &c->classes, classes, err);
     if (status == STATUS_OK)
@@ -143,7 +168,7 @@ static int open_ops(struct run *run, struct error *err) {
                          (int)(offset < 500 ? offset : 500), "", (int)(length < 40 ? length : 40),
                          "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
     }
-    return model_ops_open(&run->input, run->checkpoint.model, err);
+    return model_ops_open(&run->input, run->model, err);
 }
 
 // Pictures of the command line are a list like any other: NUL-separated, in a
@@ -253,6 +278,8 @@ static int tell_sample(void *self, const struct sample *sample, const float *sco
     int status = STATUS_OK, classes = run->names.count;
     int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
     run->told++;
+    if (o->network.controller && stop_requested())
+        return error_set(err, STATUS_STOPPED, "stopped");
     if (run->per_sample)
         status = results_scores(textfile_stream(run->per_sample), key, sample->label, scores,
                                 classes, names_of(run), is(o->format, "json"), err);
@@ -283,9 +310,9 @@ static int run_predict(struct run *run, struct error *err) {
     const struct options *o = run->o;
     bool from_pipe = is(o->data, "-") || is(o->files_from, "-");
     struct predict_config config = {
-        .model = run->checkpoint.model,
+        .model = run->model,
         .kernels = kernels_best(),
-        .parameters = run->checkpoint.parameters,
+        .parameters = run->parameters,
         .source = run->source,
         .classes = &run->classes,
         .descriptor = from_pipe ? STDIN_FILENO : -1,
@@ -383,6 +410,111 @@ static int evaluate_run(struct run *run, struct error *err) {
     return judge(run);
 }
 
+// --- following ---------------------------------------------------------------
+
+static void say_waiting(void *self, const char *text) {
+    (void)self;
+    talk_note(name, "%s", text);
+}
+
+static int follow_controller(struct follow **follow, const struct options *o,
+                             const struct secrets *keys, const char *own_name, struct error *err) {
+    const struct follow_options options = {
+        .member = {.controller = o->network.controller,
+                   .name = own_name,
+                   .threads = (uint32_t)o->threads,
+                   .keys = keys,
+                   .insecure = o->network.insecure,
+                   .hooks = {.say = o->quiet ? NULL : say_waiting}},
+        .every = o->every,
+        .stop = stop_requested,
+    };
+    return follow_open(follow, &options, err);
+}
+
+// As the lines of a run's metrics (adam-metrics(5)).
+static int print_test(const struct run *run, const struct follow_copy *copy, double seconds,
+                      struct error *err) {
+    const struct tally *tally = &run->tally;
+    double loss = tally_loss(tally);
+    json_t *fields = json_pack(
+        "{s:I, s:f, s:I, s:f, s:f, s:o, s:I, s:f}", "step", (json_int_t)copy->step, "epoch",
+        copy->epoch, "samples", (json_int_t)copy->samples, "top1", tally_top1(tally), "top5",
+        tally_top5(tally), "loss", isfinite(loss) ? json_real(loss) : json_null(), "samples_tested",
+        (json_int_t)tally->samples, "seconds", seconds);
+    char *line = fields ? metrics_line("evaluator", (int)copy->rank, "eval", fields) : NULL;
+    if (!line)
+        return error_nomem(err);
+    puts(line);
+    free(line);
+    return fflush(stdout) ? error_errno(err, STATUS_IO, "cannot write to standard output")
+                          : STATUS_OK;
+}
+
+static int test_samples(struct run *run, struct error *err) {
+    int classes = model_classes(run->model);
+    const struct classes none = {0};
+    int status = tally_init(&run->tally, classes, err);
+    if (status == STATUS_OK)
+        status = open_ops(run, err);
+    if (status == STATUS_OK)
+        status = open_source(run, err);
+    run->predictions = false;
+    if (status == STATUS_OK)
+        status = predict_classes(&run->names, &none, classes, err);
+    if (status == STATUS_OK)
+        status = run_predict(run, err);
+    if (status == STATUS_OK && run->tally.samples == 0)
+        status = error_set(err, STATUS_DATA, "%s: there is no sample to count", run->o->data);
+    return status;
+}
+
+// Samples are read anew, so that the data may be of any kind and size.
+static int test_copy(const struct options *o, const struct follow_copy *copy, bool *skipped,
+                     struct error *err) {
+    struct run run = {.o = o, .list = -1, .model = copy->model, .parameters = copy->parameters};
+    double before = clock_seconds();
+    int status = test_samples(&run, err);
+    if (status == STATUS_OK)
+        status = print_test(&run, copy, clock_seconds() - before, err);
+    if (status == STATUS_OK && !o->quiet)
+        talk_note(name, "epoch %.4g: top-1 %.2f%% of %llu samples, loss %.4g", copy->epoch,
+                  100 * tally_top1(&run.tally), (unsigned long long)run.tally.samples,
+                  tally_loss(&run.tally));
+    *skipped |= run.skipped > 0;
+    close_all(&run);
+    return status;
+}
+
+static int follow_run(const struct options *o, struct error *err) {
+    struct secrets *keys = NULL;
+    struct follow *follow = NULL;
+    struct follow_copy copy = {0};
+    bool skipped = false;
+    char room[NETWORK_NAME_MAX];
+    stop_on_signals(true);
+    int status = place_keys(&keys, o->network.keys, err);
+    if (status == STATUS_OK)
+        status = follow_controller(&follow, o, keys, network_name(&o->network, room), err);
+    while (status == STATUS_OK && !copy.last) {
+        status = follow_next(follow, &copy, err);
+        if (status == STATUS_OK)
+            status = test_copy(o, &copy, &skipped, err);
+    }
+    follow_close(follow);
+    secrets_close(keys);
+    return status == STATUS_OK && skipped ? STATUS_SKIPPED : status;
+}
+
+static int evaluate_model(const struct options *o, struct error *err) {
+    struct run run = {.o = o, .list = -1, .predictions = wants_predictions(o)};
+    // An answer is out as soon as it is known, whoever reads.
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    int status = evaluate_run(&run, err);
+    close_all(&run);
+    return status;
+}
+
 // Whether to go on: the options are in `o`. Else *status is how to end.
 static bool parse(struct options *o, int argc, char **argv, int *status, struct error *err) {
     const struct option_row rows[] = {
@@ -399,6 +531,12 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         TEXT(0, "ops", "CHAIN", &o->ops, NULL, "operations before the model's own"),
         INT(0, "max-pixels", "N", &o->max_pixels, 1, 1e12, "100000000",
             "refuse larger pictures before decoding"),
+        HEADING("Following a run"),
+        TEXT(0, "follow", "ADDR", &o->network.controller, NULL,
+             "test a run of many processes: its controller's address, or @FILE with it"),
+        TIME(0, "every", "TIME", &o->every, "30s", "from one test to the next"),
+        TEXT(0, "name", "NAME", &o->network.name, "host-PID", "of this process, for people"),
+        SECRET_ROWS(&o->network),
         HEADING("Output"),
         CHOICE(0, "print", "WHAT", &o->print, print_choices, NULL, "what goes to standard output"),
         INT('k', "top", "N", &o->top, 1, 1000000, "1", "print the N best classes of each sample"),
@@ -419,7 +557,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
     const struct command command = {
         .name = name,
         .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
-                    "--model DIR [options] PICTURE ...",
+                    "--model DIR [options] PICTURE ...\n--follow ADDR --data FILE [options]",
         .about = "measure a model, or predict with it",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
@@ -444,16 +582,13 @@ int main(int argc, char **argv) {
         .on_error = "stop",
         .format = "tsv",
         .label_from = "default",
+        .every = 30,
     };
     struct error err = {0};
     int status;
-    if (parse(&o, argc, argv, &status, &err)) {
-        struct run run = {.o = &o, .list = -1, .predictions = wants_predictions(&o)};
-        // An answer is out as soon as it is known, whoever reads.
-        setvbuf(stdout, NULL, _IOLBF, 0);
-        status = evaluate_run(&run, &err);
-        close_all(&run);
-    }
+    network_default(&o.network);
+    if (parse(&o, argc, argv, &status, &err))
+        status = o.network.controller ? follow_run(&o, &err) : evaluate_model(&o, &err);
     if (err.status != STATUS_OK)
         talk_error(name, &err);
     free(o.sets.items);

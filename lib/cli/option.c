@@ -84,6 +84,18 @@ static int set_bytes(struct walk *walk, const struct option_row *row, const char
     return STATUS_OK;
 }
 
+static int set_time(struct walk *walk, const char *name, double *seconds, const char *text) {
+    static const char units[] = "smh";
+    static const double scales[] = {1, 60, 3600};
+    size_t length = strlen(text);
+    const char *unit = length ? strchr(units, text[length - 1]) : NULL;
+    double count;
+    if (!text_real(text, length - (unit != NULL), &count) || !(count > 0))
+        return usage(walk, "needs a time such as 30s, 1.5m or 2h", name, text);
+    *seconds = count * (unit ? scales[unit - units] : 1);
+    return STATUS_OK;
+}
+
 static int set_choice(struct walk *walk, const struct option_row *row, const char *name,
                       const char *text) {
     char what[512] = "needs one of ";
@@ -120,6 +132,8 @@ static int set_value(struct walk *walk, const struct option_row *row, const char
         return set_real(walk, row, name, text);
     case OPTION_BYTES:
         return set_bytes(walk, row, name, text);
+    case OPTION_TIME:
+        return set_time(walk, name, row->target, text);
     case OPTION_CHOICE:
         return set_choice(walk, row, name, text);
     case OPTION_LIST:

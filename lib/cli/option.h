@@ -18,6 +18,7 @@ enum option_kind {
     OPTION_INT,     // int64_t within [low, high]
     OPTION_REAL,    // double within [low, high]
     OPTION_BYTES,   // uint64_t: 4096, 64K, 16M, 2G
+    OPTION_TIME,    // double, seconds above 0: 30, 30s, 1.5m, 2h
     OPTION_TEXT,    // const char *
     OPTION_LIST,    // struct option_list: may be given again and again
     OPTION_CHOICE,  // const char *, one of choices
@@ -48,6 +49,7 @@ struct option_row {
 #define INT(letter, name, value, target, low, high, standard, help) {OPTION_INT, letter, name, value, target, low, high, NULL, standard, help}
 #define REAL(letter, name, value, target, low, high, standard, help) {OPTION_REAL, letter, name, value, target, low, high, NULL, standard, help}
 #define BYTES(letter, name, value, target, standard, help) {OPTION_BYTES, letter, name, value, target, 0, 0, NULL, standard, help}
+#define TIME(letter, name, value, target, standard, help) {OPTION_TIME, letter, name, value, target, 0, 0, NULL, standard, help}
 #define TEXT(letter, name, value, target, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help}
 #define LIST(letter, name, value, target, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help}
 #define CHOICE(letter, name, value, target, choices, standard, help) {OPTION_CHOICE, letter, name, value, target, 0, 0, choices, standard, help}

@@ -190,6 +190,24 @@ static void test_refusals(struct tap *tap) {
                       "option '--from' needs one of folder, idx, cifar, not 'cifer'; "
                       "did you mean 'cifar'?");
     });
+    TEST(tap, "times have units", {
+        static const struct {
+            const char *text;
+            double seconds; // 0: none
+        } times[] = {{"30", 30}, {"30s", 30}, {"1.5m", 90}, {"2h", 7200}, {"0", 0},
+                     {"-1s", 0}, {"s", 0},    {"", 0},      {"1d", 0},    {"nan", 0}};
+        for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+            double seconds = 0;
+            struct error err = {0};
+            const struct option_row row = TIME(0, "every", "TIME", &seconds, NULL, "pause");
+            const struct command command = {.name = "adam-try", .rows = &row, .row_count = 1};
+            char *argv[] = {"adam-try", "--every", (char *)times[i].text, NULL};
+            int operands;
+            enum cli_next next = cli_parse(&command, 3, argv, &operands, &err);
+            CHECK_INT(tap, next, times[i].seconds > 0 ? CLI_RUN : CLI_FAIL);
+            CHECK(tap, seconds == times[i].seconds);
+        }
+    });
     TEST(tap, "hostile option names neither overflow nor crash", {
         struct line line;
         char words[300] = "--";

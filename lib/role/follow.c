@@ -1,0 +1,282 @@
+#include "role/follow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "net/link.h"
+#include "net/ready.h"
+#include "role/servers_client.h"
+
+#define POLL 0.1 // seconds between two looks at whether to stop
+
+enum {
+    ASK = 5000,     // milliseconds that the controller has to say how far the run is
+    LAST_PULL = 30, // seconds that the servers of a run that is over have for the last copy
+};
+
+struct follow {
+    struct follow_options options;
+    struct member *member;
+    struct kept *run; // that the model is from
+    struct model *model;
+    struct servers *servers;
+    struct exchange *pull;
+    float *parameters;
+    uint64_t *versions;
+    double due; // clock_seconds of the next copy
+    bool over;  // the controller said stop
+};
+
+static struct proto_text own_name(const struct follow *follow) {
+    const char *name = follow->options.member.name;
+    return proto_text(name ? name : "");
+}
+
+// --- waiting -----------------------------------------------------------------
+
+// STATUS_OK while there is reason to go on.
+static int look_around(struct follow *follow, struct error *err) {
+    struct member_order order;
+    if (follow->options.stop && follow->options.stop())
+        return error_set(err, STATUS_STOPPED, "stopped");
+    if (member_take_order(follow->member, &order) && order.order == PROTO_ORDER_STOP)
+        follow->over = true;
+    return follow->over ? STATUS_OK : member_status(follow->member, err);
+}
+
+// Waits a little, for whatever comes next.
+static void rest(struct follow *follow, uint32_t seen, double seconds) {
+    member_wait(follow->member, seen, seconds < POLL ? seconds : POLL);
+}
+
+static int wait_for_run(struct follow *follow, struct error *err) {
+    for (;;) {
+        uint32_t seen = member_news(follow->member);
+        int status = look_around(follow, err);
+        if (status)
+            return status;
+        if (follow->over)
+            return error_set(err, STATUS_UNAVAILABLE, "the run ended before it began");
+        follow->run = member_run(follow->member);
+        if (follow->run)
+            return STATUS_OK;
+        rest(follow, seen, POLL);
+    }
+}
+
+static int wait_until_due(struct follow *follow, struct error *err) {
+    for (;;) {
+        uint32_t seen = member_news(follow->member);
+        int status = look_around(follow, err);
+        double left = follow->due - clock_seconds();
+        if (status || follow->over || left <= 0)
+            return status;
+        rest(follow, seen, left);
+    }
+}
+
+// --- the model ---------------------------------------------------------------
+
+static int read_model(struct follow *follow, struct error *err) {
+    const struct proto_text *text = &follow->run->message.run.model;
+    char *copy = mem_array((size_t)text->length + 1, 1);
+    if (!copy)
+        return error_nomem(err);
+    memcpy(copy, text->at, text->length);
+    copy[text->length] = 0;
+    int status = model_parse(&follow->model, "the run's model", copy, NULL, 0, err);
+    free(copy);
+    return status;
+}
+
+static void look_up_routes(void *self, uint64_t epoch) {
+    struct follow *follow = self;
+    (void)epoch;
+    member_look(follow->member);
+}
+
+static void say(void *self, const char *text) {
+    const struct member_hooks *hooks = &((struct follow *)self)->options.member.hooks;
+    if (hooks->say)
+        hooks->say(hooks->self, text);
+}
+
+static int open_servers(struct follow *follow, struct error *err) {
+    const struct member_options *o = &follow->options.member;
+    struct member_identity identity;
+    struct servers_options options = {
+        .hello = {.role = PROTO_ROLE_EVALUATOR, .name = own_name(follow)},
+        .parameters = follow->model->parameter_count,
+        .keys = o->keys,
+        .insecure = o->insecure,
+        .self = follow,
+        .stale = look_up_routes,
+        .say = say,
+    };
+    if (member_identity(follow->member, &identity)) {
+        options.hello.run = identity.run;
+        options.hello.model = identity.model;
+        options.hello.session = identity.session;
+    }
+    int status = servers_open(&follow->servers, &options, err);
+    if (status)
+        return status;
+    const struct span all = servers_all(follow->servers);
+    return exchange_open(&follow->pull, follow->servers, EXCHANGE_PULL, &all, 1, err);
+}
+
+// Once the controller has said what is trained.
+static int open_copy(struct follow *follow, struct error *err) {
+    int status = wait_for_run(follow, err);
+    if (!status)
+        status = read_model(follow, err);
+    if (!status)
+        status = open_servers(follow, err);
+    if (status)
+        return status;
+    follow->parameters = mem_array(follow->model->parameter_count, sizeof *follow->parameters);
+    follow->versions = mem_zeroed(servers_shards(follow->servers), sizeof *follow->versions);
+    return follow->parameters && follow->versions ? STATUS_OK : error_nomem(err);
+}
+
+// --- a copy ------------------------------------------------------------------
+
+static void take_routes(struct follow *follow) {
+    struct kept *routes = member_routes(follow->member);
+    if (routes)
+        servers_route(follow->servers, routes);
+    kept_drop(routes);
+}
+
+// The servers of a run that is over go when all others have: not having answered for long
+// they are not there any more.
+static int check_patience(const struct follow *follow, double since, struct error *err) {
+    if (!follow->over || clock_seconds() < since + LAST_PULL)
+        return STATUS_OK;
+    return error_set(err, STATUS_UNAVAILABLE,
+                     "the run is over, and its parameter servers went before they gave their last "
+                     "weights");
+}
+
+static int pull_weights(struct follow *follow, struct error *err) {
+    const struct pull pull = {
+        .part = PROTO_PART_WEIGHT, .into = follow->parameters, .versions = follow->versions};
+    double since = clock_seconds();
+    int status = STATUS_OK;
+    exchange_pull(follow->pull, &pull);
+    while (!status && !exchange_over(follow->pull)) {
+        uint32_t seen = member_news(follow->member);
+        status = look_around(follow, err);
+        if (!status)
+            status = check_patience(follow, since, err);
+        take_routes(follow);
+        if (!status)
+            rest(follow, seen, POLL);
+    }
+    if (status)
+        servers_stop(follow->servers);
+    int pulled = exchange_wait(follow->pull, NULL, status ? NULL : err);
+    return status ? status : pulled;
+}
+
+// How far the data servers are, from the controller's list of members.
+static void sum_up(struct follow_copy *copy, const struct proto_status *status) {
+    const struct proto_member *members = status->members.at;
+    int sources = 0;
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        if (members[i].role != PROTO_ROLE_DATA_SERVER)
+            continue;
+        copy->samples += members[i].samples;
+        copy->epoch += members[i].epoch;
+        sources++;
+    }
+    if (sources > 0)
+        copy->epoch /= sources;
+}
+
+// Figures change all the time, and are asked for when they are needed. Without an answer
+// they stay 0: weights are tested also while the controller is away.
+static void ask_progress(struct follow *follow, struct follow_copy *copy) {
+    const struct member_options *o = &follow->options.member;
+    const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
+    const struct proto_hello hello = {.role = PROTO_ROLE_EVALUATOR, .name = own_name(follow)};
+    struct link_request request = {.type = PROTO_TYPE_GET_STATUS,
+                                   .message = &(struct proto_get_status){0}};
+    char address[PROTO_ADDRESS_MAX];
+    struct link *link;
+    struct kept *answer;
+    if (ready_find(o->controller, address, NULL) ||
+        link_dial(&link, address, &options, &hello, ASK, NULL, NULL))
+        return;
+    if (!link_call_kept(link, &request, &answer, NULL)) {
+        if (answer->type == PROTO_TYPE_STATUS)
+            sum_up(copy, &answer->message.status);
+        kept_drop(answer);
+    }
+    link_close(link);
+}
+
+static void describe(struct follow *follow, struct follow_copy *copy, bool last) {
+    struct member_identity identity;
+    *copy = (struct follow_copy){
+        .model = follow->model, .parameters = follow->parameters, .last = last};
+    if (member_identity(follow->member, &identity))
+        copy->rank = identity.member;
+    for (size_t i = 0; i < servers_shards(follow->servers); i++)
+        if (follow->versions[i] > copy->step)
+            copy->step = follow->versions[i];
+    ask_progress(follow, copy);
+}
+
+// --- for its owner -----------------------------------------------------------
+
+int follow_open(struct follow **out, const struct follow_options *options, struct error *err) {
+    struct follow *follow = mem_zeroed(1, sizeof *follow);
+    if (!follow)
+        return error_nomem(err);
+    follow->options = *options;
+    follow->options.member.role = PROTO_ROLE_EVALUATOR;
+    int status = member_open(&follow->member, &follow->options.member, err);
+    if (status)
+        follow_close(follow);
+    else
+        *out = follow;
+    return status;
+}
+
+int follow_next(struct follow *follow, struct follow_copy *copy, struct error *err) {
+    int status = follow->model ? wait_until_due(follow, err) : open_copy(follow, err);
+    if (status)
+        return status;
+    follow->due = clock_seconds() + follow->options.every;
+    bool last = follow->over; // so that the pull begins when all pushes are applied
+    status = pull_weights(follow, err);
+    if (status)
+        return status;
+    describe(follow, copy, last);
+    if (last) { // nobody needs to wait until it is tested
+        member_close(follow->member, "it has the last weights");
+        follow->member = NULL;
+    }
+    return STATUS_OK;
+}
+
+void follow_close(struct follow *follow) {
+    if (!follow)
+        return;
+    if (follow->servers)
+        servers_stop(follow->servers);
+    if (follow->pull)
+        exchange_close(follow->pull);
+    if (follow->servers)
+        servers_close(follow->servers);
+    if (follow->member)
+        member_close(follow->member, "stopped");
+    kept_drop(follow->run);
+    model_free(follow->model);
+    free(follow->parameters);
+    free(follow->versions);
+    free(follow);
+}
