@@ -13,6 +13,7 @@ enum {
     AHEAD_SAMPLES = 256,    // made ahead of demand: mini-batches of 1 are handed over in bulk
     AHEAD_BYTES = 16 << 20, // unless they are large
     AHEAD_MOST = 64,
+    TEST_BATCH = 64, // samples that one thread tests at once
 };
 
 // --- operations -----------------------------------------------------------------------
@@ -160,6 +161,8 @@ static int open_test(struct feed *feed, const struct settings *settings, const s
 static int open_sets(struct feed *feed, const struct settings *settings, const struct model *model,
                      const struct classes *classes, struct error *err) {
     int status;
+    if (!settings->data)
+        return open_test(feed, settings, model, classes, err);
     if (strcmp(settings->data, "-") != 0) {
         status = open_train(feed, settings, model, classes, err);
         return status ? status
@@ -248,10 +251,28 @@ int feed_train(const struct feed *feed, const struct settings *settings, const s
     return loader_start(out, &config, err);
 }
 
-int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
-              int batch, struct loader **out, struct error *err) {
-    struct loader_config config = config_of(feed, settings, model, batch, (int)settings->loaders);
+static int start_test(const struct feed *feed, const struct settings *settings,
+                      const struct model *model, struct loader **out, struct error *err) {
+    struct loader_config config =
+        config_of(feed, settings, model, TEST_BATCH, (int)settings->loaders);
     config.dataset = feed->test;
     config.epochs = 1;
     return loader_start(out, &config, err);
+}
+
+int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
+              const struct kernels *kernels, const float *parameters, int threads,
+              struct tally *tally, evaluate_sample *each, void *self, struct error *err) {
+    struct loader *loader;
+    int status = start_test(feed, settings, model, &loader, err);
+    if (status)
+        return status;
+    status =
+        evaluate(tally, model, kernels, parameters, loader, TEST_BATCH, threads, each, self, err);
+    struct error load = {0};
+    if (loader_stop(loader, &load) && !status) {
+        *err = load;
+        return error_context(err, "%s", settings->test);
+    }
+    return status;
 }

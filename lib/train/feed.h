@@ -4,6 +4,7 @@
 
 #include "data/loader.h"
 #include "model/model.h"
+#include "train/evaluate.h"
 #include "train/settings.h"
 
 struct feed {
@@ -20,9 +21,9 @@ struct feed {
 int feed_spool(struct settings *settings, bool force, struct error *err);
 
 // `classes` are the names of an earlier run (perhaps none), to which labels are
-// mapped. A picture of another shape than the model's input, or more classes than
-// it has outputs, is STATUS_DATA and names both. STATUS_USAGE, STATUS_NOINPUT,
-// STATUS_DATA, STATUS_IO.
+// mapped. Without settings->data there is only the test set. A picture of another shape than the
+// model's input, or more classes than it has outputs, is STATUS_DATA and names both. STATUS_USAGE,
+// STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
 int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
               const struct classes *classes, struct error *err);
 void feed_close(struct feed *feed);
@@ -31,11 +32,14 @@ void feed_close(struct feed *feed);
 // null for a stream.
 json_t *feed_describe(const char *path, const struct dataset *dataset);
 
-// Loaders of both sets, that the caller stops.
+// The loader of the training set, that the caller stops.
 int feed_train(const struct feed *feed, const struct settings *settings, const struct model *model,
                uint64_t epochs, uint64_t first, int threads, struct loader **out,
                struct error *err);
+// Runs the test set through the model (train/evaluate.h) and adds it to the tally. `each`
+// may end it with a status.
 int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
-              int batch, struct loader **out, struct error *err);
+              const struct kernels *kernels, const float *parameters, int threads,
+              struct tally *tally, evaluate_sample *each, void *self, struct error *err);
 
 #endif

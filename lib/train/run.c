@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "train/evaluate.h"
+#include "train/events.h"
 #include "train/feed.h"
 #include "train/loop.h"
 #include "train/metrics.h"
@@ -17,9 +18,8 @@
 #define POLL 0.1 // seconds between two looks at what the caller wishes
 
 enum {
-    EPOCHS = 10,     // where nothing is said
-    TEST_BATCH = 64, // samples that one thread tests at once
-    SILENCE = 10,    // seconds until a wait for standard input is said
+    EPOCHS = 10,  // where nothing is said
+    SILENCE = 10, // seconds until a wait for standard input is said
 };
 
 struct run {
@@ -64,11 +64,6 @@ static void say(const struct run *run, const char *format, ...) {
     run->config->hooks.say(run->config->hooks.self, text);
 }
 
-// JSON has no number for what is not finite.
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static double rate_now(const struct run *run, uint64_t batch_number) {
     return schedule_rate(&run->schedule, pace_epoch(&run->pace, batch_number));
 }
@@ -76,12 +71,7 @@ static double rate_now(const struct run *run, uint64_t batch_number) {
 // A line of metrics.jsonl; what cannot be written never ends a run.
 static void report(struct run *run, const char *event, json_t *fields) {
     struct error err = {0};
-    struct checkpoint *checkpoint = &run->config->checkpoint;
-    json_t *line = json_pack("{s:I, s:f, s:I}", "step", (json_int_t)checkpoint->clock, "epoch",
-                             checkpoint->epoch, "samples", (json_int_t)checkpoint->samples);
-    json_object_update(line, fields);
-    json_decref(fields);
-    if (metrics_write(run->metrics, event, line, &err))
+    if (events_write(run->metrics, &run->config->checkpoint, event, fields, &err))
         say(run, "warning: %s; the run goes on", err.text);
 }
 
@@ -119,10 +109,10 @@ static void report_train(struct run *run) {
     if (samples <= 0 || seconds <= 0)
         return;
     locate(run);
-    json_t *fields = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                          //
-                               "loss", number((now.loss - run->reported.loss) / samples), //
-                               "rate", rate_now(run, run->number),                        //
-                               "images_per_s", samples / seconds,                         //
+    json_t *fields = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                                 //
+                               "loss", events_number((now.loss - run->reported.loss) / samples), //
+                               "rate", rate_now(run, run->number),                               //
+                               "images_per_s", samples / seconds,                                //
                                "connections_per_s",
                                samples / seconds * (double)run->model->connections, //
                                "wait",
@@ -174,37 +164,21 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
     return error_set(err, STATUS_STOPPED, "stopped while testing");
 }
 
-static int run_test(struct run *run, struct tally *tally, struct error *err) {
-    struct loader *loader;
-    int status = feed_test(run->feed, &run->config->settings, run->model, TEST_BATCH, &loader, err);
-    if (status)
-        return status;
-    status = evaluate(tally, run->model, run->kernels, run->config->checkpoint.parameters, loader,
-                      TEST_BATCH, run->threads, stop_testing, run, err);
-    struct error load = {0};
-    if (loader_stop(loader, &load) && !status) {
-        *err = load;
-        return error_context(err, "%s", run->config->settings.test);
-    }
-    return status;
-}
-
 static int test(struct run *run, struct error *err) {
     struct tally tally;
     double before = clock_seconds();
     int status = tally_init(&tally, model_classes(run->model), err);
     if (status)
         return status;
-    status = run_test(run, &tally, err);
+    status =
+        feed_test(run->feed, &run->config->settings, run->model, run->kernels,
+                  run->config->checkpoint.parameters, run->threads, &tally, stop_testing, run, err);
     if (status == STATUS_OK) {
         run->top1 = tally_top1(&tally);
-        report(run, "eval",
-               json_pack("{s:f, s:f, s:o, s:I, s:f}", "top1", run->top1, "top5", tally_top5(&tally),
-                         "loss", number(tally_loss(&tally)), "samples_tested",
-                         (json_int_t)tally.samples, "seconds", clock_seconds() - before));
-        say(run, "epoch %.4g: test accuracy %.2f%% (%" PRIu64 " of %" PRIu64 "), loss %.4g",
-            run->config->checkpoint.epoch, 100 * run->top1, tally.top1, tally.samples,
-            tally_loss(&tally));
+        char text[EVENTS_TEXT];
+        events_eval_text(text, run->config->checkpoint.epoch, &tally);
+        report(run, "eval", events_eval(&tally, clock_seconds() - before));
+        say(run, "%s", text);
     }
     tally_free(&tally);
     if (status != STATUS_STOPPED)
@@ -312,7 +286,7 @@ static void train(struct run *run, uint64_t until) {
 
 static int diverged(struct run *run, double loss, struct error *err) {
     const struct checkpoint *checkpoint = &run->config->checkpoint;
-    report(run, "nan", json_pack("{s:o}", "loss", number(loss)));
+    report(run, "nan", json_pack("{s:o}", "loss", events_number(loss)));
     report(run, "stop", json_pack("{s:s}", "reason", "nan"));
     error_set(err, STATUS_DIVERGED,
               "the loss is no longer finite at mini-batch %" PRIu64
@@ -361,12 +335,7 @@ static int done(struct run *run, struct error *err) {
     const struct checkpoint *checkpoint = &run->config->checkpoint;
     json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - run->started, "top1",
                                run->top1 < 0 ? json_null() : json_real(run->top1));
-    json_t *last = json_pack("{s:I, s:f, s:O}", "step", (json_int_t)checkpoint->clock, "epoch",
-                             checkpoint->epoch, "top1", json_object_get(fields, "top1"));
-    char *line = json_line(last);
-    int status = line ? run_folder_done(run->config->folder, line, err) : error_nomem(err);
-    free(line);
-    json_decref(last);
+    int status = events_done(run->config->folder, checkpoint, run->top1, err);
     report(run, "done", fields);
     return status;
 }

@@ -18,8 +18,6 @@ enum use {
     PATH = 8,  // names a file
 };
 
-static const char *const push_names[] = {"delta", "gradient", NULL};
-static const char *const modulate_names[] = {"mean", "each", "none", NULL};
 static const char *const loss_names[] = {"reform", "stop", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,
@@ -62,11 +60,11 @@ static const struct row {
     ROW("threads", COUNT, threads, 0, 0, 4096),
     ROW("model", TEXT, model, MANY | PATH, 0, 0),
     ROW("protocol", TEXT, protocol, MANY, 0, 0),
-    CHOICE("push", push, MANY, push_names),
+    CHOICE("push", push, MANY, protocol_push_names),
     ROW("push-every", COUNT, push_every, MANY | LIVE, 0, 1e9),
     ROW("pull-every", COUNT, pull_every, MANY | LIVE, 0, 1e9),
     ROW("factors", TEXT, factors, MANY, 0, 0),
-    CHOICE("modulate", modulate, MANY | LIVE, modulate_names),
+    CHOICE("modulate", modulate, MANY | LIVE, protocol_modulate_names),
     ROW("reference-batch", COUNT, reference_batch, MANY | LIVE, 0, 1e9),
     ROW("max-staleness", COUNT, max_staleness, MANY | LIVE, 0, 1e9),
     ROW("warm-start", COUNT, warm_start, MANY, 0, 9007199254740992.0),
@@ -378,8 +376,31 @@ int settings_checkpoint_every(const struct settings *settings, double *epochs, d
     return STATUS_OK;
 }
 
+static int index_of(const char *const *names, const char *name) {
+    int i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+int settings_protocol(const struct settings *settings, struct protocol *protocol,
+                      enum protocol_push *push, struct error *err) {
+    *protocol = (struct protocol){
+        .modulate = (enum protocol_modulate)index_of(protocol_modulate_names, settings->modulate),
+        .reference_batch = (uint64_t)settings->reference_batch,
+        .max_staleness = (uint64_t)settings->max_staleness,
+    };
+    *push = (enum protocol_push)index_of(protocol_push_names, settings->push);
+    int status = protocol_parse(protocol, settings->protocol, err);
+    if (!status && protocol->kind != PROTOCOL_ASYNC)
+        *push = PUSH_GRADIENT;
+    return status;
+}
+
 int settings_check(const struct settings *settings, struct error *err) {
     struct optimizer optimizer;
+    struct protocol protocol;
+    enum protocol_push push;
     struct schedule schedule;
     double epochs, seconds;
     int status = settings_optimizer(settings, &optimizer, err);
@@ -387,5 +408,7 @@ int settings_check(const struct settings *settings, struct error *err) {
         status = settings_schedule(settings, (double)settings->epochs, &schedule, err);
     if (status == STATUS_OK)
         status = settings_checkpoint_every(settings, &epochs, &seconds, err);
+    if (status == STATUS_OK)
+        status = settings_protocol(settings, &protocol, &push, err);
     return status;
 }

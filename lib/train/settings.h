@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "ps/optimizer.h"
+#include "ps/protocol.h"
 #include "train/schedule.h"
 
 // Texts belong to others. {0} apart from settings_default is not meaningful.
@@ -89,6 +90,9 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
                        struct error *err);
 int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
                       struct error *err);
+// How updates become weights, and what workers send. STATUS_USAGE.
+int settings_protocol(const struct settings *settings, struct protocol *protocol,
+                      enum protocol_push *push, struct error *err);
 // Either of *epochs and *seconds becomes positive, or none when the text is "0".
 int settings_checkpoint_every(const struct settings *settings, double *epochs, double *seconds,
                               struct error *err);

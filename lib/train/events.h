@@ -1,0 +1,25 @@
+// Lines of metrics that runs of one process and of many have in common.
+#ifndef ADAM_TRAIN_EVENTS_H
+#define ADAM_TRAIN_EVENTS_H
+
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/metrics.h"
+
+// A number, or null when it is not finite: JSON has none for that.
+json_t *events_number(double value);
+
+// Writes a line that tells where the run is: step, epoch and samples of the checkpoint in
+// the making, then the fields. Takes over the reference to `fields`.
+int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,
+                 json_t *fields, struct error *err);
+// The fields of an "eval" line.
+json_t *events_eval(const struct tally *tally, double seconds);
+// "epoch 3: test accuracy 98.42% (9842 of 10000), loss 0.05"
+#define EVENTS_TEXT 128
+void events_eval_text(char text[EVENTS_TEXT], double epoch, const struct tally *tally);
+// RUN/DONE; the run's last accuracy, below 0: it was never tested.
+int events_done(const char *folder, const struct checkpoint *checkpoint, double top1,
+                struct error *err);
+
+#endif
