@@ -451,17 +451,16 @@ static int print_test(const struct run *run, const struct follow_copy *copy, dou
                           : STATUS_OK;
 }
 
-static int test_samples(struct run *run, struct error *err) {
+static int test_samples(struct run *run, const struct classes *names, struct error *err) {
     int classes = model_classes(run->model);
-    const struct classes none = {0};
     int status = tally_init(&run->tally, classes, err);
     if (status == STATUS_OK)
         status = open_ops(run, err);
+    if (status == STATUS_OK && names->count > 0)
+        status = predict_classes(&run->classes, names, classes, err);
     if (status == STATUS_OK)
         status = open_source(run, err);
     run->predictions = false;
-    if (status == STATUS_OK)
-        status = predict_classes(&run->names, &none, classes, err);
     if (status == STATUS_OK)
         status = run_predict(run, err);
     if (status == STATUS_OK && run->tally.samples == 0)
@@ -474,7 +473,7 @@ static int test_copy(const struct options *o, const struct follow_copy *copy, bo
                      struct error *err) {
     struct run run = {.o = o, .list = -1, .model = copy->model, .parameters = copy->parameters};
     double before = clock_seconds();
-    int status = test_samples(&run, err);
+    int status = test_samples(&run, copy->names, err);
     if (status == STATUS_OK)
         status = print_test(&run, copy, clock_seconds() - before, err);
     if (status == STATUS_OK && !o->quiet)

@@ -7,12 +7,13 @@
 #include "core/mem.h"
 #include "net/link.h"
 #include "net/ready.h"
+#include "role/class_names.h"
 #include "role/servers_client.h"
 
 #define POLL 0.1 // seconds between two looks at whether to stop
 
 enum {
-    ASK = 5000,     // milliseconds that the controller has to say how far the run is
+    ASK = 5000,     // milliseconds that others have to welcome who asks them
     LAST_PULL = 30, // seconds that the servers of a run that is over have for the last copy
 };
 
@@ -25,6 +26,7 @@ struct follow {
     struct exchange *pull;
     float *parameters;
     uint64_t *versions;
+    struct classes names;
     double due; // clock_seconds of the next copy
     bool over;  // the controller said stop
 };
@@ -218,10 +220,25 @@ static void ask_progress(struct follow *follow, struct follow_copy *copy) {
     link_close(link);
 }
 
+// Once is enough. Data servers end before the last weights are tested.
+static void ask_names(struct follow *follow) {
+    const struct member_options *o = &follow->options.member;
+    const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
+    const struct proto_hello hello = {.role = PROTO_ROLE_EVALUATOR, .name = own_name(follow)};
+    struct kept *routes = follow->names.count > 0 ? NULL : member_routes(follow->member);
+    if (routes)
+        class_names_fetch(&follow->names, &routes->message.routes, &hello, &options, ASK, NULL);
+    kept_drop(routes);
+}
+
 static void describe(struct follow *follow, struct follow_copy *copy, bool last) {
     struct member_identity identity;
     *copy = (struct follow_copy){
-        .model = follow->model, .parameters = follow->parameters, .last = last};
+        .model = follow->model,
+        .parameters = follow->parameters,
+        .names = &follow->names,
+        .last = last,
+    };
     if (member_identity(follow->member, &identity))
         copy->rank = identity.member;
     for (size_t i = 0; i < servers_shards(follow->servers); i++)
@@ -255,6 +272,7 @@ int follow_next(struct follow *follow, struct follow_copy *copy, struct error *e
     status = pull_weights(follow, err);
     if (status)
         return status;
+    ask_names(follow);
     describe(follow, copy, last);
     if (last) { // nobody needs to wait until it is tested
         member_close(follow->member, "it has the last weights");
@@ -278,5 +296,6 @@ void follow_close(struct follow *follow) {
     model_free(follow->model);
     free(follow->parameters);
     free(follow->versions);
+    classes_free(&follow->names);
     free(follow);
 }

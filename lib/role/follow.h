@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "model/model.h"
 #include "role/member.h"
+#include "sample/sample.h"
 
 struct follow;
 
@@ -29,11 +30,12 @@ struct follow_options {
 struct follow_copy {
     const struct model *model;
     const float *parameters;
-    uint32_t rank;    // number of this member
-    uint64_t step;    // updates applied: the newest version among the shards
-    uint64_t samples; // handed out by the data servers until then
-    double epoch;     // that they are in, with the part of it that is done
-    bool last;        // the run is over: these are its final weights
+    const struct classes *names; // of the classes; none: no data server was there to ask
+    uint32_t rank;               // number of this member
+    uint64_t step;               // updates applied: the newest version among the shards
+    uint64_t samples;            // handed out by the data servers until then
+    double epoch;                // that they are in, with the part of it that is done
+    bool last;                   // the run is over: these are its final weights
 };
 
 // Returns at once; joining goes on by itself.
