@@ -7,12 +7,11 @@
 #include "core/mem.h"
 #include "role/servers_internal.h"
 
-#define ROUTE_PAUSE 0.1       // seconds until a refused route is tried again without a new one
-#define BUSY_LEAST 0.01       // bounds of the pause that a busy server asks for
-#define BUSY_MOST 5.0         //
-#define SESSION_PATIENCE 10.0 // a server may hear of a new session later than its owner
-#define TICK 1.0              // between two looks at what a wait is for
-#define SILENCE 10.0          // "A wait says whom it waits for: after 10 s"
+#define ROUTE_PAUSE 0.1 // seconds until a refused route is tried again without a new one
+#define BUSY_LEAST 0.01 // bounds of the pause that a busy server asks for
+#define BUSY_MOST 5.0   //
+#define TICK 1.0        // between two looks at what a wait is for
+#define SILENCE 10.0    // "A wait says whom it waits for: after 10 s"
 
 // --- layout ---------------------------------------------------------------------------
 
@@ -255,16 +254,6 @@ static void again_when_told(struct parcel *parcel, const struct proto_refused *r
     again(parcel, seconds < BUSY_LEAST ? BUSY_LEAST : seconds > BUSY_MOST ? BUSY_MOST : seconds);
 }
 
-static void doubt_session(struct parcel *parcel, const struct proto_refused *refused) {
-    double now = clock_seconds();
-    if (parcel->doubted <= 0)
-        parcel->doubted = now;
-    if (now - parcel->doubted > SESSION_PATIENCE)
-        fail(parcel, STATUS_UNAVAILABLE, refused);
-    else
-        again(parcel, ROUTE_PAUSE);
-}
-
 // Under the lock. True when newer routes are wanted.
 static bool settle_refusal(struct parcel *parcel, const struct proto_refused *refused) {
     struct servers_figures *figures = &parcel->exchange->servers->figures;
@@ -282,9 +271,6 @@ static bool settle_refusal(struct parcel *parcel, const struct proto_refused *re
     case PROTO_REFUSAL_STOPPING:
         again(parcel, TICK);
         break;
-    case PROTO_REFUSAL_WRONG_SESSION:
-        doubt_session(parcel, refused);
-        break;
     case PROTO_REFUSAL_TOO_STALE:
         fail(parcel, STATUS_SKIPPED, refused);
         break;
@@ -295,6 +281,7 @@ static bool settle_refusal(struct parcel *parcel, const struct proto_refused *re
     case PROTO_REFUSAL_NOT_FINITE:
         fail(parcel, STATUS_DIVERGED, refused);
         break;
+    case PROTO_REFUSAL_WRONG_SESSION:
     case PROTO_REFUSAL_PEER_LOST:
     case PROTO_REFUSAL_WRONG_RUN:
     case PROTO_REFUSAL_WRONG_MODEL:
@@ -381,7 +368,7 @@ static void begin(struct exchange *exchange, enum cargo cargo, const uint64_t *v
         struct parcel *parcel = &exchange->parcels[i];
         parcel->over = false;
         parcel->version = versions[parcel->shard];
-        parcel->due = parcel->doubted = 0;
+        parcel->due = 0;
         parcel->refusal = PROTO_REFUSAL_NONE;
         servers_dispatch(servers, parcel);
     }

@@ -44,7 +44,7 @@ struct parcel {
     size_t first, count; // spans of the exchange
     bool over;
     uint64_t version;     // of pulls: here, then there; else of the weights that it is about
-    double due, doubted;  // not before; when its session was first not known, or 0
+    double due;           // seconds: not before
     uint16_t refusal;     // the last one, 0: none
     struct peer *peer;    // to which it goes; NULL: nobody is known
     struct parcel *next;  // in a queue

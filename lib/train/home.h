@@ -23,6 +23,11 @@ struct home_ops {
     // Mini-batches applied so far. add_clock is called by the thread once a mini-batch.
     uint64_t (*clock)(const struct home *home);
     void (*add_clock)(struct home *home, int thread);
+    // A mini-batch of so many samples is whole, each part of its gradient added, at this
+    // rate; told by one of the synchronous threads before they begin the next, alone. 0
+    // samples: there was no mini-batch in the time that the loop has patience. NULL:
+    // nobody wants to know.
+    void (*step)(struct home *home, int samples, float rate);
     // The thread stops: what it has added is to be seen by all. NULL: it always is.
     void (*settle)(struct home *home, int thread);
     void (*close)(struct home *home);

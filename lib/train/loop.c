@@ -8,7 +8,8 @@
 
 // --- for one thread -------------------------------------------------------------
 
-bool loop_claim(struct loop *loop) {
+// Draws the next mini-batch for the caller; false: the round is over.
+static bool claim(struct loop *loop) {
     uint64_t number = atomic_load(&loop->next);
     do {
         if (number >= atomic_load(&loop->until))
@@ -17,7 +18,7 @@ bool loop_claim(struct loop *loop) {
     return true;
 }
 
-struct batch *seat_take(struct seat *seat) {
+static struct batch *take(struct seat *seat) {
     const struct loop_config *config = &seat->loop->config;
     double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
     struct batch *batch = supply_take(config->supply, config->patience, &waited);
@@ -27,6 +28,25 @@ struct batch *seat_take(struct seat *seat) {
     if (!batch)
         atomic_store(&seat->loop->exhausted, true);
     return batch;
+}
+
+void loop_tell_home(struct loop *loop, int samples, float rate) {
+    struct home *home = loop->config.home;
+    if (home->ops->step)
+        home->ops->step(home, samples, rate);
+}
+
+struct batch *seat_take(struct seat *seat) {
+    struct loop *loop = seat->loop;
+    while (claim(loop)) {
+        struct batch *batch = take(seat);
+        if (!batch || batch->n > 0)
+            return batch;
+        supply_give_back(loop->config.supply, batch);
+        atomic_fetch_sub(&loop->next, 1);
+        loop_tell_home(loop, 0, 0);
+    }
+    return NULL;
 }
 
 void seat_count(struct seat *seat, int samples, double loss) {

@@ -61,10 +61,7 @@ static void train(struct seat *seat, const struct batch *batch) {
 }
 
 static void train_all(struct seat *seat) {
-    while (loop_claim(seat->loop)) {
-        struct batch *batch = seat_take(seat);
-        if (!batch)
-            return;
+    for (struct batch *batch; (batch = seat_take(seat));) {
         train(seat, batch);
         supply_give_back(seat->loop->config.supply, batch);
     }

@@ -86,12 +86,22 @@ void step_close(struct step *step) {
 
 // --- phases -----------------------------------------------------------------------
 
+// The mini-batch before is over.
+static void end_step(struct loop *loop) {
+    struct step *step = &loop->step;
+    int samples = step->batch->n;
+    supply_give_back(loop->config.supply, step->batch);
+    step->batch = NULL;
+    if (!atomic_load(&step->refused))
+        loop_tell_home(loop, samples, step->rate);
+}
+
 static void take(struct seat *seat) {
     struct loop *loop = seat->loop;
     struct step *step = &loop->step;
     if (step->batch)
-        supply_give_back(loop->config.supply, step->batch);
-    step->batch = loop_claim(loop) ? seat_take(seat) : NULL;
+        end_step(loop);
+    step->batch = seat_take(seat);
     if (!step->batch)
         return;
     step->rate = loop_rate(loop, step->batch->number);

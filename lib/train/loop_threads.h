@@ -63,10 +63,11 @@ struct loop {
     struct gate begin, end; // a round begins; the last thread has parked
 };
 
-// Draws the next mini-batch for the caller; false: the round is over.
-bool loop_claim(struct loop *loop);
-// The next batch of the supply, or NULL; counts the waiting.
+// The next mini-batch, or NULL when the round is over or the supply has no more; counts
+// the waiting. While there is none, the home hears of it as often as patience ends.
 struct batch *seat_take(struct seat *seat);
+// Tells the home that a mini-batch of so many samples is over.
+void loop_tell_home(struct loop *loop, int samples, float rate);
 void seat_count(struct seat *seat, int samples, double loss);
 void loop_diverge(struct loop *loop, double loss);
 float loop_rate(const struct loop *loop, uint64_t number);

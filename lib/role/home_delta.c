@@ -1,0 +1,309 @@
+// Deltas. Three arrays beside the weights W in use:
+//
+//   base   what the servers' weights are as far as is known here: as last pulled, plus
+//          all that was pushed since
+//   sent   the difference on its way
+//   news   the weights as last pulled
+//
+//   push   sent = W - base; base = W     (then what is in `sent` goes to the servers)
+//   pull   W += news - base; base = news (after the push was applied, so that `news` has it)
+//
+// Each is one pass over memory. Training goes on meanwhile: an update that comes between
+// the reading and the writing of a weight is lost, as among Hogwild's threads; none counts
+// twice.
+//
+// "workers fetch parameters [...] n_fetch and push n_push" (DistBelief's Downpour): the
+// distance of pulls may be another than that of pushes.
+#include <stdlib.h>
+
+#include "core/gate.h"
+#include "core/hogwild.h"
+#include "core/mem.h"
+#include "role/home_servers_internal.h"
+
+struct delta {
+    struct home_servers common;
+    struct home *local; // of the weights in use, for the threads
+    float *weights, *state, *base, *sent, *news;
+    uint64_t *versions; // of `news`
+    struct exchange *push, *pull;
+    pthread_t thread; // that exchanges
+    bool started;
+    struct gate wanted;     // something for it to do
+    struct gate over;       // it has done what `flushes` asked for
+    _Atomic uint64_t clock; // mini-batches that the threads have added
+    _Atomic uint64_t due;   // the clock at which there is something to exchange
+    _Atomic uint64_t flushes, flushed;
+    atomic_bool hurry, closing;
+    // The exchanging thread's own.
+    uint64_t pushed, pulled; // the clock when that was begun last
+};
+
+// --- passes ---------------------------------------------------------------------------
+
+HOGWILD static void take_difference(float *restrict sent, float *restrict base,
+                                    const float *restrict weights, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float now = weights[i];
+        sent[i] = now - base[i];
+        base[i] = now;
+    }
+}
+
+HOGWILD static void take_news(float *restrict weights, float *restrict base,
+                              const float *restrict news, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        weights[i] += news[i] - base[i];
+        base[i] = news[i];
+    }
+}
+
+// --- the exchanging thread ------------------------------------------------------------
+
+// Threads' copies of the weights may hold more than is in `weights` yet: what was marked
+// is there when the threads stand still, and else with the next push.
+static bool push(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t mark = home_servers_mark(common), now = atomic_load(&delta->clock);
+    uint64_t samples = (now - delta->pushed) * (uint64_t)common->config.batch;
+    atomic_store(&delta->hurry, false);
+    if (samples == 0) {
+        home_servers_applied(common, mark);
+        return true;
+    }
+    take_difference(delta->sent, delta->base, delta->weights,
+                    common->config.model->parameter_count);
+    delta->pushed = now;
+    const struct push push = {
+        .kind = PROTO_UPDATE_DELTA,
+        .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
+        .values = delta->sent,
+        .versions = delta->versions,
+    };
+    exchange_push(delta->push, &push);
+    if (!home_servers_await(common, delta->push, NULL, NULL))
+        return false;
+    home_servers_applied(common, mark);
+    return true;
+}
+
+static bool fetch(struct delta *delta) {
+    const struct pull pull = {
+        .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
+    delta->pulled = atomic_load(&delta->clock);
+    exchange_pull(delta->pull, &pull);
+    return home_servers_await(&delta->common, delta->pull, NULL, NULL);
+}
+
+static bool pull(struct delta *delta) {
+    if (!fetch(delta))
+        return false;
+    take_news(delta->weights, delta->base, delta->news,
+              delta->common.config.model->parameter_count);
+    return true;
+}
+
+// The clock at which an exchange that was begun last at `last` is due again.
+static uint64_t due_after(uint64_t last, const _Atomic uint64_t *every) {
+    return last + atomic_load(every);
+}
+
+// One turn. False when an exchange failed: there will be no more.
+static bool exchange(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t now = atomic_load(&delta->clock), flushes = atomic_load(&delta->flushes);
+    bool flush = flushes != atomic_load(&delta->flushed);
+    bool push_due =
+        flush || atomic_load(&delta->hurry) || now >= due_after(delta->pushed, &common->push_every);
+    bool going = !push_due || push(delta);
+    if (going && !flush && now >= due_after(delta->pulled, &common->pull_every))
+        going = pull(delta);
+    atomic_store(&delta->flushed, flushes);
+    gate_open(&delta->over);
+    return going;
+}
+
+// Also says to the training threads when there will be more.
+static bool has_work(struct delta *delta) {
+    uint64_t push_due = due_after(delta->pushed, &delta->common.push_every);
+    uint64_t pull_due = due_after(delta->pulled, &delta->common.pull_every);
+    uint64_t due = push_due < pull_due ? push_due : pull_due;
+    atomic_store(&delta->due, due);
+    return atomic_load(&delta->clock) >= due || atomic_load(&delta->hurry) ||
+           atomic_load(&delta->flushes) != atomic_load(&delta->flushed);
+}
+
+static void *exchange_thread(void *self) {
+    struct delta *delta = self;
+    bool going = true;
+    for (uint32_t seen = gate_look(&delta->wanted); !atomic_load(&delta->closing);
+         seen = gate_look(&delta->wanted)) {
+        if (!going || !has_work(delta))
+            gate_wait(&delta->wanted, seen, -1);
+        else
+            going = exchange(delta);
+    }
+    return NULL;
+}
+
+// --- the loop's view ------------------------------------------------------------------
+
+static struct home *local_of(struct home *home) {
+    return ((struct delta *)home)->local;
+}
+
+static const float *delta_weights(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    return local->ops->weights(local, thread);
+}
+
+static void delta_add(struct home *home, int thread, const struct layer *layer, struct span span,
+                      const float *gradient, float rate) {
+    struct home *local = local_of(home);
+    local->ops->add(local, thread, layer, span, gradient, rate);
+}
+
+static void delta_add_product(struct home *home, int thread, const struct layer *layer,
+                              const struct dense_errors *errors, const float *dbiases, float rate) {
+    struct home *local = local_of(home);
+    local->ops->add_product(local, thread, layer, errors, dbiases, rate);
+}
+
+static uint64_t delta_clock(const struct home *home) {
+    return atomic_load(&((const struct delta *)home)->clock);
+}
+
+static void delta_add_clock(struct home *home, int thread) {
+    struct delta *delta = (struct delta *)home;
+    struct home *local = delta->local;
+    local->ops->add_clock(local, thread);
+    uint64_t now = atomic_fetch_add(&delta->clock, 1) + 1;
+    if (now >= atomic_load(&delta->due))
+        gate_open(&delta->wanted);
+}
+
+static void delta_settle(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    if (local->ops->settle)
+        local->ops->settle(local, thread);
+}
+
+static void delta_close(struct home *home) {
+    struct delta *delta = (struct delta *)home;
+    atomic_store(&delta->closing, true);
+    gate_open(&delta->wanted);
+    if (delta->started)
+        pthread_join(delta->thread, NULL);
+    exchange_close(delta->push);
+    exchange_close(delta->pull);
+    if (delta->local)
+        delta->local->ops->close(delta->local);
+    free(delta->weights), free(delta->state), free(delta->base);
+    free(delta->sent), free(delta->news), free(delta->versions);
+    home_servers_free(&delta->common);
+    free(delta);
+}
+
+static const struct home_ops delta_ops = {
+    .weights = delta_weights,
+    .add = delta_add,
+    .add_product = delta_add_product,
+    .clock = delta_clock,
+    .add_clock = delta_add_clock,
+    .settle = delta_settle,
+    .close = delta_close,
+};
+
+// --- the owner's view -----------------------------------------------------------------
+
+static int delta_begin(struct home_servers *home, struct error *err) {
+    struct delta *delta = (struct delta *)home;
+    size_t n = home->config.model->parameter_count;
+    if (!fetch(delta))
+        return home_servers_status(home, err);
+    for (size_t i = 0; i < n; i++)
+        delta->weights[i] = delta->base[i] = delta->news[i];
+    if (pthread_create(&delta->thread, NULL, exchange_thread, delta))
+        return error_set(err, STATUS_IO, "cannot start a thread to exchange weights");
+    delta->started = true;
+    return STATUS_OK;
+}
+
+static int delta_flush(struct home_servers *home, struct error *err) {
+    struct delta *delta = (struct delta *)home;
+    uint64_t wanted = atomic_fetch_add(&delta->flushes, 1) + 1;
+    gate_open(&delta->wanted);
+    for (uint32_t seen = gate_look(&delta->over);
+         atomic_load(&delta->flushed) < wanted && !home_servers_status(home, NULL);
+         seen = gate_look(&delta->over))
+        gate_wait(&delta->over, seen, -1);
+    return home_servers_status(home, err);
+}
+
+static void delta_hurry(struct home_servers *home) {
+    struct delta *delta = (struct delta *)home;
+    atomic_store(&delta->hurry, true);
+    gate_open(&delta->wanted);
+}
+
+static int open_arrays(struct delta *delta, struct error *err) {
+    const struct home_servers_config *config = &delta->common.config;
+    size_t n = config->model->parameter_count;
+    bool state = config->optimizer->rule != RULE_SGD;
+    delta->weights = mem_floats(n);
+    delta->base = mem_floats(n);
+    delta->sent = mem_floats(n);
+    delta->news = mem_floats(n);
+    delta->state = state ? mem_floats(n) : NULL;
+    delta->versions = mem_zeroed(servers_shards(config->servers) + 1, sizeof *delta->versions);
+    if (delta->weights && delta->base && delta->sent && delta->news && delta->versions &&
+        (!state || delta->state))
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
+}
+
+static int open_parts(struct delta *delta, struct error *err) {
+    const struct home_servers_config *config = &delta->common.config;
+    const struct span all = servers_all(config->servers);
+    int status = open_arrays(delta, err);
+    if (!status)
+        status = exchange_open(&delta->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
+    if (!status)
+        status = exchange_open(&delta->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
+    if (!status)
+        status =
+            home_for_threads(&delta->local, config->model, config->optimizer, config->kernels,
+                             delta->weights, delta->state, 0, config->threads, config->batch, err);
+    return status;
+}
+
+int home_delta_open(struct home_servers **out, const struct home_servers_config *config,
+                    struct error *err) {
+    struct delta *delta = mem_zeroed(1, sizeof *delta);
+    if (!delta)
+        return error_nomem(err);
+    delta->common.home.ops = &delta_ops;
+    delta->common.begin = delta_begin;
+    delta->common.flush = delta_flush;
+    delta->common.hurry = delta_hurry;
+    home_servers_init(&delta->common, config);
+    int status = open_parts(delta, err);
+    if (status)
+        delta_close(&delta->common.home);
+    else
+        *out = &delta->common;
+    return status;
+}
+
+// Measured over all processes that take part: to move a weight to a server and back, and
+// to apply what was changed, costs as much as so many multiply-adds of training.
+enum { MULTIPLIES_A_WEIGHT = 160 };
+enum { PASSES = 3 };    // of a connection: forward, errors, gradient
+enum { TRAINING = 12 }; // times as much work as exchanging
+
+uint64_t home_delta_every(const struct model *model, int batch) {
+    uint64_t exchange = (uint64_t)model->parameter_count * MULTIPLIES_A_WEIGHT * TRAINING;
+    uint64_t training = model->connections * PASSES * (uint64_t)batch;
+    uint64_t every = training > 0 ? exchange / training : 1;
+    return every > 0 ? every : 1;
+}

@@ -1,0 +1,104 @@
+#include "role/home_servers.h"
+
+#include "role/home_servers_internal.h"
+
+void home_servers_init(struct home_servers *home, const struct home_servers_config *config) {
+    home->config = *config;
+    pthread_mutex_init(&home->lock, NULL);
+    home_servers_pace(home, config->push_every, config->pull_every);
+}
+
+void home_servers_free(struct home_servers *home) {
+    pthread_mutex_destroy(&home->lock);
+}
+
+static void failed(struct home_servers *home, int status, const struct error *why) {
+    pthread_mutex_lock(&home->lock);
+    if (!home->err.status)
+        home->err = *why;
+    pthread_mutex_unlock(&home->lock);
+    atomic_store(&home->status, status);
+}
+
+bool home_servers_await(struct home_servers *home, struct exchange *exchange, bool *stale,
+                        double *waited) {
+    struct error err = {0};
+    int status = exchange_wait(exchange, waited, &err);
+    if (stale)
+        *stale = status == STATUS_SKIPPED;
+    if (status == STATUS_SKIPPED)
+        atomic_fetch_add(&home->too_stale, 1);
+    else if (status)
+        failed(home, status, &err);
+    return status == STATUS_OK || status == STATUS_SKIPPED;
+}
+
+// One thread at a time waits.
+void home_servers_waited(struct home_servers *home, double seconds) {
+    atomic_store(&home->waited, atomic_load(&home->waited) + seconds);
+}
+
+uint64_t home_servers_mark(const struct home_servers *home) {
+    return home->config.mark ? home->config.mark(home->config.self) : 0;
+}
+
+void home_servers_applied(const struct home_servers *home, uint64_t mark) {
+    if (home->config.applied)
+        home->config.applied(home->config.self, mark);
+}
+
+struct home *home_servers_home(struct home_servers *home) {
+    return &home->home;
+}
+
+bool home_servers_sync(const struct home_servers *home) {
+    return home->sync;
+}
+
+int home_servers_begin(struct home_servers *home, struct error *err) {
+    return home->begin(home, err);
+}
+
+int home_servers_flush(struct home_servers *home, struct error *err) {
+    return home->flush(home, err);
+}
+
+void home_servers_hurry(struct home_servers *home) {
+    if (home->hurry)
+        home->hurry(home);
+}
+
+// Deltas by cost; a gradient is pushed as soon as it is there.
+static uint64_t least_every(const struct home_servers *home) {
+    const struct home_servers_config *config = &home->config;
+    return home->sync ? 1 : home_delta_every(config->model, config->batch);
+}
+
+void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every) {
+    uint64_t push = push_every > 0 ? push_every : least_every(home);
+    atomic_store(&home->push_every, push);
+    atomic_store(&home->pull_every, pull_every > 0 ? pull_every : push);
+}
+
+int home_servers_status(struct home_servers *home, struct error *err) {
+    int status = atomic_load(&home->status);
+    if (status && err) {
+        pthread_mutex_lock(&home->lock);
+        *err = home->err;
+        pthread_mutex_unlock(&home->lock);
+    }
+    return status;
+}
+
+struct home_servers_figures home_servers_figures(struct home_servers *home) {
+    return (struct home_servers_figures){
+        .waited = atomic_load(&home->waited),
+        .too_stale = atomic_load(&home->too_stale),
+        .push_every = atomic_load(&home->push_every),
+    };
+}
+
+void home_servers_close(struct home_servers *home) {
+    if (home)
+        home->home.ops->close(&home->home);
+}

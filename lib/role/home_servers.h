@@ -1,0 +1,86 @@
+// Homes of the parameters on parameter servers: what train/home.h is to the training loop,
+// and what a worker needs beside it. There are two.
+//
+// home_delta: "The first version locally computes and accumulates the weight updates in a
+// buffer that is periodically sent to the parameter server machines when k (which is
+// typically in the hundreds to thousands) images have been processed. The parameter server
+// machines then directly apply these accumulated updates to the stored weights." (Adam
+// 3.2.6). The threads train on weights in this process, without locks, as a worker alone
+// does. Every push_every mini-batches a thread of the home's own takes what they have
+// changed since the last time, pushes it, pulls what others have changed, and adds that to
+// the weights in use. Nobody waits for it.
+//
+// home_gradient: one learner of Rudra 3. Its threads share a mini-batch (train/loop.h,
+// synchronous); the gradient goes to the servers, which apply it by the run's protocol,
+// and the weights are only ever pulled. Pushes and pulls have two buffers each, so that
+// "computing can continue without waiting for the communication [...] To use the newly
+// received weights only requires a pointer swap" (Rudra 3.3), but under hardsync: there
+// the next mini-batch needs the next weights.
+//
+// Threads: home_servers_* are called by the owner, while the loop's threads stand still
+// where that is said. home_servers_status and _figures may be called by any.
+#ifndef ADAM_ROLE_HOME_SERVERS_H
+#define ADAM_ROLE_HOME_SERVERS_H
+
+#include <stdbool.h>
+
+#include "role/servers_client.h"
+#include "train/home.h"
+
+struct home_servers;
+
+struct home_servers_config { // what it points to must outlive the home
+    const struct model *model;
+    const struct optimizer *optimizer;
+    const struct kernels *kernels;
+    struct servers *servers;
+    int threads, batch;
+    uint64_t push_every, pull_every; // mini-batches between two; 0: by cost; as pushes
+    bool hardsync;                   // the next mini-batch waits for the next weights
+    const char *factors;             // dense layers that push factors: auto, none, LAYER,...
+    // Which samples are in a push, for whoever must know that they were applied: `mark` is
+    // asked before what it holds is taken, `applied` told when it was acknowledged. Called
+    // by one thread at a time. NULL: nobody wants to know.
+    void *self;
+    uint64_t (*mark)(void *self);
+    void (*applied)(void *self, uint64_t mark);
+};
+
+int home_delta_open(struct home_servers **out, const struct home_servers_config *config,
+                    struct error *err);
+int home_gradient_open(struct home_servers **out, const struct home_servers_config *config,
+                       struct error *err);
+
+// For the loop; whether that must be synchronous.
+struct home *home_servers_home(struct home_servers *home);
+bool home_servers_sync(const struct home_servers *home);
+
+// Before the loop starts: waits for the first weights.
+int home_servers_begin(struct home_servers *home, struct error *err);
+// When the loop has stopped: pushes what it has left, and waits until all is applied.
+int home_servers_flush(struct home_servers *home, struct error *err);
+// The loop waits for samples that come only when what was trained on is applied: push now.
+// Any thread; does not wait.
+void home_servers_hurry(struct home_servers *home);
+// Other distances between pushes and pulls, from now on; any thread.
+void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every);
+
+// STATUS_OK as long as exchanges go well; else what exchange_wait said, and nothing is
+// exchanged any more.
+int home_servers_status(struct home_servers *home, struct error *err);
+
+struct home_servers_figures { // since home_servers_begin
+    double waited;            // seconds that computing waited for servers, all threads together
+    uint64_t too_stale;       // pushes that were refused for that
+    uint64_t push_every;      // in use
+};
+struct home_servers_figures home_servers_figures(struct home_servers *home);
+
+// After the loop is closed.
+void home_servers_close(struct home_servers *home);
+
+// Mini-batches between two exchanges of deltas such that their work is about a twelfth of
+// the training's: what is moved against what is multiplied.
+uint64_t home_delta_every(const struct model *model, int batch);
+
+#endif
