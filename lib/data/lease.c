@@ -192,14 +192,14 @@ static void take_back(struct leases *leases, struct open_lease *lease) {
 
 // --- drawing and issuing ---------------------------------------------------------
 
-bool leases_draw(struct leases *leases, uint32_t most, struct stretch *stretch) {
+bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch) {
     *stretch = (struct stretch){.round = leases->round, .epoch = leases->epoch};
     if (leases_done(leases))
         return false;
     if (ranges_take(&leases->todo, most, &stretch->places))
         return true;
     stretch->epoch++;
-    return stretch->epoch < leases->rules.epochs &&
+    return ahead && stretch->epoch < leases->rules.epochs &&
            ranges_take(&leases->next_todo, most, &stretch->places);
 }
 

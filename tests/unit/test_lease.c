@@ -74,7 +74,7 @@ static void follow(struct model *m) {
 static void draw(struct model *m) {
     struct stretch stretch;
     if (m->drawn_count == HELD_MOST ||
-        !leases_draw(m->leases, 1 + random_below(&m->random, 9), &stretch))
+        !leases_draw(m->leases, 1 + random_below(&m->random, 9), true, &stretch))
         return;
     CHECK(m->tap, stretch.epoch == m->epoch || stretch.epoch == m->epoch + 1);
     mark(m, stretch.places, FREE, DRAWN, stretch.epoch != m->epoch);
@@ -259,7 +259,7 @@ static struct lease lend(struct tap *tap, struct leases *leases, uint64_t sessio
     struct stretch stretch;
     struct lease lease = {0};
     struct error err = {0};
-    CHECK(tap, leases_draw(leases, most, &stretch));
+    CHECK(tap, leases_draw(leases, most, true, &stretch));
     CHECK_INT(tap, leases_issue(leases, session, &stretch, now, &lease, &err), STATUS_OK);
     return lease;
 }
@@ -309,7 +309,7 @@ static void test_epoch_end(struct tap *tap) {
         for (int epoch = 0; epoch < 2; epoch++)
             CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 4, 0), 0));
         CHECK(tap, leases_done(leases));
-        CHECK(tap, !leases_draw(leases, 1, &stretch));
+        CHECK(tap, !leases_draw(leases, 1, true, &stretch));
         CHECK_NEAR(tap, leases_progress(leases), 2, 0);
         leases_close(leases);
     });
@@ -360,13 +360,13 @@ static void test_cursor(struct tap *tap) {
         struct leases *leases = open_leases(tap, 10, 1);
         struct stretch stretch;
         struct range finished = {2, 3};
-        leases_draw(leases, 4, &stretch);
+        leases_draw(leases, 4, true, &stretch);
         CHECK(tap, leases_wants(leases, &stretch) && leases_now(leases, &stretch));
         CHECK_INT(tap, leases_set_cursor(leases, 0, &finished, 1, &err), STATUS_OK);
         CHECK(tap, !leases_wants(leases, &stretch) && !leases_now(leases, &stretch));
-        leases_draw(leases, 4, &stretch);
+        leases_draw(leases, 4, true, &stretch);
         CHECK(tap, stretch.places.first == 0 && stretch.places.count == 2);
-        leases_draw(leases, 9, &stretch);
+        leases_draw(leases, 9, true, &stretch);
         CHECK(tap, stretch.places.first == 5 && stretch.places.count == 5);
         leases_close(leases);
     });
