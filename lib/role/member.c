@@ -40,6 +40,7 @@ struct member {
     // The thread's own.
     char address[PROTO_ADDRESS_MAX]; // of the controller
     struct patience patience;
+    bool lost;     // and that was said
     double beaten; // when the last heartbeat went
 
     pthread_mutex_t lock; // of all that follows
@@ -368,9 +369,19 @@ static void say_waiting(struct member *member, const struct error *err) {
     say(member, text);
 }
 
+// A silent peer is named at once, not after a wait for it.
+static void say_lost(struct member *member, const struct error *err) {
+    char text[ERROR_TEXT];
+    snprintf(text, sizeof text, "lost the controller: %.*s", WHY, err->text);
+    say(member, text);
+    member->lost = true;
+}
+
 static void say_found(struct member *member) {
     char text[PROTO_ADDRESS_MAX + 64];
-    if (!patience_found(&member->patience))
+    bool told = patience_found(&member->patience) || member->lost;
+    member->lost = false;
+    if (!told)
         return;
     snprintf(text, sizeof text, "found controller %s", member->address);
     say(member, text);
@@ -399,6 +410,8 @@ static void *live(void *context) {
             say_found(member);
             pause = first_pause;
             status = serve(member, &err);
+            if (status && goes_on(member))
+                say_lost(member, &err);
         }
         if (!status && member->reason && atomic_load(&member->closing))
             leave(member);

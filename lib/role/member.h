@@ -28,7 +28,7 @@ struct secrets; // net/secrets.h
 
 struct member_hooks {
     void *self;
-    // A line for the user: whom one waits for, who came back. NULL: silent.
+    // A line for the user: who was lost, whom one waits for, who came back. NULL: silent.
     void (*say)(void *self, const char *text);
     // How the role is doing, asked for before each heartbeat. All is zero, `loss` is NAN
     // and `session` is set. Texts must last until the next call. NULL: STATE_WORKING.

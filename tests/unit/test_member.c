@@ -24,6 +24,18 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     figures->waits_for = proto_text("data server 1");
 }
 
+// Counts lines that say what `self` points to.
+struct told {
+    const char *what;
+    _Atomic int times;
+};
+
+static void count_told(void *self, const char *text) {
+    struct told *told = self;
+    if (strstr(text, told->what))
+        atomic_fetch_add(&told->times, 1);
+}
+
 static struct member_options options_for(const char *controller) {
     return (struct member_options){
         .role = PROTO_ROLE_PARAMETER_SERVER,
@@ -172,7 +184,9 @@ static void test_absence(struct tap *tap, const char *folder) {
     snprintf(file, sizeof file, "%s/port", folder);
     snprintf(at_file, sizeof at_file, "@%s", file);
     controller_init(&c);
-    const struct member_options options = options_for(at_file);
+    struct told told = {.what = "lost the controller: ipc://"};
+    struct member_options options = options_for(at_file);
+    options.hooks = (struct member_hooks){.self = &told, .say = count_told};
     struct member *member = start(tap, &options);
     struct member_identity identity;
     TEST(tap, "while there is no controller it waits, and is no member", {
@@ -196,6 +210,7 @@ static void test_absence(struct tap *tap, const char *folder) {
         CHECK_INT(tap, atomic_load(&c.joins), 1);
         CHECK_INT(tap, atomic_load(&c.hellos), 2);
         CHECK_TEXT(tap, c.line, "meanwhile");
+        CHECK_INT(tap, atomic_load(&told.times), 1);
         CHECK_INT(tap, member_status(member, &err), STATUS_OK);
     });
     TEST(tap, "leaving says why", {
