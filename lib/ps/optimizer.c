@@ -64,9 +64,8 @@ static struct span overlap(struct span span, size_t first, size_t n) {
     return (struct span){begin, end > begin ? end - begin : 0};
 }
 
-// The step of the layer's weights; that of its biases is the same without decay.
-static struct update weights_update(const struct optimizer *optimizer, const struct layer *layer,
-                                    float rate) {
+struct update optimizer_weights_update(const struct optimizer *optimizer, const struct layer *layer,
+                                       float rate) {
     return (struct update){
         .rule = optimizer->rule,
         .rate = rate * layer->rate,
@@ -76,6 +75,13 @@ static struct update weights_update(const struct optimizer *optimizer, const str
     };
 }
 
+struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,
+                                      float rate) {
+    struct update update = optimizer_weights_update(optimizer, layer, rate);
+    update.decay = 0;
+    return update;
+}
+
 static float *at(float *array, size_t offset) {
     return array ? array + offset : NULL;
 }
@@ -83,23 +89,23 @@ static float *at(float *array, size_t offset) {
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, struct span span, float *parameters, float *state,
                      const float *gradient, float rate) {
-    struct update update = weights_update(optimizer, layer, rate);
+    struct update weights = optimizer_weights_update(optimizer, layer, rate);
+    struct update biases = optimizer_biases_update(optimizer, layer, rate);
     struct span w = overlap(span, 0, layer->weights.count);
     struct span b = overlap(span, biases_at(layer), layer->biases.count);
     size_t begin = layer->weights.offset;
     kernels->update(parameters + begin + w.first, at(state, begin + w.first), gradient + w.first,
-                    w.n, &update);
-    update.decay = 0;
+                    w.n, &weights);
     kernels->update(parameters + begin + b.first, at(state, begin + b.first), gradient + b.first,
-                    b.n, &update);
+                    b.n, &biases);
 }
 
 void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
                              const struct layer *layer, float *parameters, float *state,
                              const struct dense_errors *errors, const float *dbiases, float rate) {
     const struct parameter *w = &layer->weights, *b = &layer->biases;
-    struct update update = weights_update(optimizer, layer, rate);
-    kernels->dense_step(parameters + w->offset, at(state, w->offset), errors, &update);
-    update.decay = 0;
-    kernels->update(parameters + b->offset, at(state, b->offset), dbiases, b->count, &update);
+    struct update weights = optimizer_weights_update(optimizer, layer, rate);
+    struct update biases = optimizer_biases_update(optimizer, layer, rate);
+    kernels->dense_step(parameters + w->offset, at(state, w->offset), errors, &weights);
+    kernels->update(parameters + b->offset, at(state, b->offset), dbiases, b->count, &biases);
 }

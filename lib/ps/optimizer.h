@@ -44,10 +44,16 @@ struct span {
 };
 struct span optimizer_all(const struct layer *layer);
 
+// The step that the layer's weights, or its biases, take at this learning rate (times
+// layer->rate). Weights decay, biases do not.
+struct update optimizer_weights_update(const struct optimizer *optimizer, const struct layer *layer,
+                                       float rate);
+struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,
+                                      float rate);
+
 // Applies `gradient` (that of the whole layer, as laid out from weights.offset) to a
 // part of the layer's parameters in `parameters` and `state` (whole arrays; state
-// may be NULL for sgd), at this learning rate (times layer->rate). Weights decay,
-// biases do not. May race with other threads on purpose (Adam 3.2.2,
+// may be NULL for sgd), by the steps above. May race with other threads on purpose (Adam 3.2.2,
 // core/hogwild.h).
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, struct span span, float *parameters, float *state,

@@ -35,11 +35,12 @@
 //  3. Each shard applies its part by the protocol. When the last one has, the push is
 //     answered, with the versions that the shards have then.
 //
-// Exactly once, as requests are sent again when a link broke: for each session a shard keeps the
-// highest sequence number that it applied, and which of the 63 before it. A push that was applied
-// is answered as `repeated`; one that is being applied is answered when the first copy is; one of
-// 64 or more below the highest, of which nobody can tell, is refused as `replayed`. Numbers need
-// not come in order, and may be left out. All parts of a push for one shard must be in one message.
+// Exactly once, as requests are sent again when a link broke: for each session a shard keeps
+// the highest sequence number that it applied, and which of the 63 before it. A push that
+// was applied is answered as `repeated`; one that is here but not applied yet is told to
+// ask again soon (busy); one of 64 or more below the highest, of which nobody can tell, is
+// refused as `replayed`. Numbers need not come in order, and may be left out. All pieces of
+// one shard that are pushed under one number must be in one message.
 //
 // Protocols (ps/protocol.h), lambda being the number of sessions that work (ps_members):
 //
@@ -51,17 +52,18 @@
 //            as it covers all floats of the shard once, in however many messages (a layer
 //            sent as factors, the others as gradients). A push counts only for the present
 //            version: another one is refused as too stale, and so is a second push of what
-//            the session's turn covers already. When lambda sessions have taken their turns
-//            there is one update, of the turns' mean weighted by samples,
-//              g = sum_l s_l g_l / S,   S = sum_l s_l       (Rudra eq. 3 and 7)
-//            at the rate sum_l s_l rate_l / S x protocol_update_factor(S), and all are
-//            answered. A push of samples 0 has no payload: it covers its pieces without
-//            a gradient. If all turns are such, the version grows and nothing else changes.
+//            the session's turn covers already. When all lambda sessions have taken their
+//            turns there is one update, of the turns' mean weighted by samples,
+//              g = sum s_l g_l / S,   S = sum s_l           (Rudra eq. 3 and 7)
+//            at the rate sum s_l rate_l / S x protocol_update_factor(S), and all are
+//            answered. A push of samples 0 has no payload: it covers its pieces without a
+//            gradient. If all turns are such, the version grows and nothing else changes.
 //  softsync  The same with the first floor(lambda / n) turns, at least 1, whosever they are
 //            (Rudra eq. 5), of whatever version that max_staleness allows; a session that
-//            pushes more begins another turn. In the mean, g_l has the factor
-//            protocol_factor(staleness of g_l). Pushes of samples 0 are answered and count
-//            for nothing, as under async.
+//            pushes more begins another turn. With f_l = protocol_factor(staleness of turn l),
+//              g = sum s_l f_l g_l / sum s_l f_l,   rate = sum s_l f_l rate_l / S
+//            so that a mean factor 1/n divides the rate, whatever the update rule. Pushes
+//            of samples 0 are answered and count for nothing, as under async.
 //
 // Deltas are for async alone (refused as a bad setting). Rate multipliers and weight decay
 // of layers are obeyed. Gradients are not clipped here: no server sees the norm of a layer,
@@ -79,8 +81,9 @@
 // weights stand still from when a version is reached until every working session, which
 // must have read them to do so, has pushed.
 //
-// Queues and tables are C11 atomics (shard.c, members.c): each is a few lines, and
-// ThreadSanitizer sees through them, as it does not through a library's inline assembly.
+// Queues and tables are C11 atomics (shard.c, members.c, core/ring.h): each is a few lines,
+// and ThreadSanitizer sees through them, as it would not through the inline assembly of a
+// library such as Concurrency Kit.
 //
 // Threads: all functions may be called by any thread at any time, but ps_open and ps_close;
 // none waits, but those. ps_route, ps_settings and ps_members each by one at a time. The
@@ -169,13 +172,13 @@ void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
                      struct buffer *payload, ps_done *done, void *context);
 
 // Sets weights or state, and the version of the shards. A shard has weights, and can be
-// pushed to and pulled from, when all of its floats have been stored: state comes first.
-// Version 0 is refused (wrong shape). Whose requests these may be is for the caller to
-// check, here and for pulls.
+// pushed to and pulled from, when all of its floats have been stored, in the order of their
+// offsets: state comes first. Version 0 is refused (wrong shape). Whose requests these may be is
+// for the caller to check, here and for pulls.
 void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *payload,
               ps_done *done, void *context);
 
-// Pieces whose shard is newer than their version, or whose version is 0. State of a rule
+// Pieces whose shard has another version than the asker, or who has none (0). State of a rule
 // that keeps none is refused (bad setting). With `least`, called back when each shard has
 // that version or a later one: it waits in the shards, and nobody polls.
 void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context);

@@ -1,0 +1,263 @@
+// The arithmetic: "applying all updates in a batch to a block of parameters before moving
+// to next block in the shard" (Adam 3.3.1).
+//
+// A shard's weights are passed over in tiles, all updates of a batch on one tile before the
+// next. Where the batch has only updates as long as the weights, tiles are runs of them.
+// Where there are factors of a layer, they are rectangles of its matrix: as wide as lets
+// the activations that belong to them stay in the L2 cache, and as high as the shard, so
+// that these are read once for it. The product of a tile's factors lies in the cache, too,
+// until it is applied.
+#include "core/hogwild.h"
+#include "ps/ps_internal.h"
+
+enum { TILE_COLUMNS = 256 };
+
+// rows x width parameters, the rows `stride` apart, from place `at` of the parameter space.
+struct tile {
+    size_t at, rows, width, stride;
+};
+
+// One pass over a block of parameters.
+struct pass {
+    const struct applier *applier;
+    const struct optimizer *optimizer;
+    const struct block *block;
+    const struct part *batch;
+    bool mean;
+    float rate; // of a mean
+};
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+// --- the pieces of a part ---------------------------------------------------------------
+
+typedef void piece_work(const struct pass *pass, const struct part *part, const struct tile *whole,
+                        struct tile tile, const float *floats);
+
+// Calls for the rectangles of the tile that the part has: the whole tile where one piece
+// covers it, else row by row. `floats` is where they begin in a payload as long as the
+// weights.
+static void over_pieces(const struct pass *pass, const struct part *part, const struct tile *tile,
+                        piece_work *work) {
+    const struct request *request = part->request;
+    size_t tile_end = tile->at + (tile->rows - 1) * tile->stride + tile->width;
+    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+        const struct proto_piece *piece = &request->pieces[i];
+        const float *floats = request->floats + request->places[i];
+        size_t begin = shard_begin(piece->shard) + piece->offset, end = begin + piece->count;
+        if (begin <= tile->at && tile_end <= end) {
+            work(pass, part, tile, *tile, floats + (tile->at - begin));
+            return;
+        }
+        for (size_t r = 0; r < tile->rows; r++) {
+            size_t row = tile->at + r * tile->stride;
+            size_t from = row > begin ? row : begin, to = least(row + tile->width, end);
+            if (from < to)
+                work(pass, part, tile, (struct tile){from, 1, to - from, to - from},
+                     floats + (from - begin));
+        }
+    }
+}
+
+static bool has_factors(const struct pass *pass, const struct part *part) {
+    return part->request->kind == REQUEST_FACTORS &&
+           part->request->factors.layer == pass->block->layer && part->request->samples;
+}
+
+// --- products ---------------------------------------------------------------------------
+
+// sum = beta sum + alpha (product of the factors) for a part of their layer's weights.
+static void multiply_weights(const struct pass *pass, const struct request *request,
+                             const struct tile *tile, float alpha, float beta, float *sum,
+                             size_t sum_row) {
+    const struct factors *factors = &request->factors;
+    size_t place = tile->at - pass->block->begin;
+    pass->applier->ps->kernels->gemm(
+        true, false, (int)tile->rows, (int)tile->width, (int)request->samples, alpha,
+        factors->errors + place / factors->columns, (int)factors->rows,
+        factors->inputs + place % factors->columns, (int)factors->columns, beta, sum, (int)sum_row);
+}
+
+// The same for biases: the gradient is the sum of the errors.
+static void sum_errors(const struct pass *pass, const struct request *request,
+                       const struct tile *tile, float alpha, float beta, float *sum) {
+    const struct factors *factors = &request->factors;
+    const float *errors = factors->errors + (tile->at - pass->block->begin);
+    for (size_t i = 0; beta == 0 && i < tile->width; i++)
+        sum[i] = 0;
+    for (size_t k = 0; k < request->samples; k++)
+        pass->applier->ps->kernels->axpy(sum, errors + k * factors->rows, tile->width, alpha);
+}
+
+static void multiply(const struct pass *pass, const struct request *request,
+                     const struct tile *tile, float alpha, float beta, float *sum, size_t sum_row) {
+    if (pass->block->biases)
+        sum_errors(pass, request, tile, alpha, beta, sum);
+    else
+        multiply_weights(pass, request, tile, alpha, beta, sum, sum_row);
+}
+
+// --- steps ------------------------------------------------------------------------------
+
+// Rows of weights take a step; those of the gradient are gradient_row apart.
+static void step(const struct pass *pass, const struct tile *tile, const float *gradient,
+                 size_t gradient_row, const struct update *update) {
+    const struct ps *ps = pass->applier->ps;
+    for (size_t r = 0; r < tile->rows; r++) {
+        size_t at = tile->at + r * tile->stride;
+        ps->kernels->update(ps->weights + at, ps->state ? ps->state + at : NULL,
+                            gradient + r * gradient_row, tile->width, update);
+    }
+}
+
+static struct update update_at(const struct pass *pass, float rate) {
+    const struct block *block = pass->block;
+    return block->biases ? optimizer_biases_update(pass->optimizer, block->layer, rate)
+                         : optimizer_weights_update(pass->optimizer, block->layer, rate);
+}
+
+static void step_alone(const struct pass *pass, const struct part *part, const struct tile *whole,
+                       struct tile tile, const float *floats) {
+    static const struct update add = {.rule = RULE_SGD, .rate = -1};
+    struct update update = update_at(pass, (float)part->rate);
+    (void)whole;
+    switch (part->request->kind) {
+    case REQUEST_DELTA:
+        step(pass, &tile, floats, tile.stride, &add);
+        break;
+    case REQUEST_FACTORS:
+        multiply(pass, part->request, &tile, 1, 0, pass->applier->tile, tile.width);
+        step(pass, &tile, pass->applier->tile, tile.width, &update);
+        break;
+    default:
+        step(pass, &tile, floats, tile.stride, &update);
+    }
+}
+
+// Adds the part's share of the mean to the tile's gradient.
+static void add_share(const struct pass *pass, const struct part *part, const struct tile *whole,
+                      struct tile tile, const float *floats) {
+    size_t place = tile.at - whole->at;
+    size_t row = place / whole->stride, column = place % whole->stride;
+    float *sum = pass->applier->tile + row * whole->width + column;
+    float weight = (float)part->weight;
+    if (part->request->kind == REQUEST_FACTORS) {
+        multiply(pass, part->request, &tile, weight, 1, sum, whole->width);
+        return;
+    }
+    for (size_t r = 0; r < tile.rows; r++)
+        pass->applier->ps->kernels->axpy(sum + r * whole->width, floats + r * tile.stride,
+                                         tile.width, weight);
+}
+
+static void apply_tile(const struct pass *pass, struct tile tile) {
+    float *sum = pass->applier->tile;
+    for (size_t i = 0; pass->mean && i < tile.rows * tile.width; i++)
+        sum[i] = 0;
+    for (const struct part *part = pass->batch; part; part = part->next)
+        if (part->request->samples &&
+            (part->request->kind != REQUEST_FACTORS || has_factors(pass, part)))
+            over_pieces(pass, part, &tile, pass->mean ? add_share : step_alone);
+    if (pass->mean) {
+        struct update update = update_at(pass, pass->rate);
+        step(pass, &tile, sum, tile.width, &update);
+    }
+}
+
+// --- tiles ------------------------------------------------------------------------------
+
+static void over_run(const struct pass *pass, size_t begin, size_t end, size_t most) {
+    for (size_t n; begin < end; begin += n) {
+        n = least(end - begin, most);
+        apply_tile(pass, (struct tile){begin, 1, n, n});
+    }
+}
+
+static void over_rows(const struct pass *pass, size_t at, size_t rows, size_t columns) {
+    size_t width = least(columns, TILE_COLUMNS), high = TILE_FLOATS / width;
+    for (size_t r = 0; r < rows; r += high)
+        for (size_t c = 0; c < columns; c += width)
+            apply_tile(pass, (struct tile){at + r * columns + c, least(rows - r, high),
+                                           least(columns - c, width), columns});
+}
+
+// Whole rows as rectangles, and what is left of rows that reach into other shards.
+static void over_matrix(const struct pass *pass, size_t begin, size_t end, size_t columns) {
+    size_t first = pass->block->begin;
+    size_t whole = first + (begin - first + columns - 1) / columns * columns;
+    size_t rest = first + (end - first) / columns * columns;
+    if (whole > rest) {
+        over_run(pass, begin, end, TILE_FLOATS);
+        return;
+    }
+    over_run(pass, begin, whole, TILE_FLOATS);
+    over_rows(pass, whole, (rest - whole) / columns, columns);
+    over_run(pass, rest, end, TILE_FLOATS);
+}
+
+static void over_block(const struct pass *pass, size_t begin, size_t end) {
+    bool matrix = false;
+    for (const struct part *part = pass->batch; part && !pass->block->biases; part = part->next)
+        matrix = matrix || has_factors(pass, part);
+    if (matrix)
+        over_matrix(pass, begin, end, (size_t)pass->block->layer->weights.dims[1]);
+    else
+        over_run(pass, begin, end, FLAT_FLOATS);
+}
+
+// The first block that ends behind this place.
+static size_t find_block(const struct ps *ps, size_t place) {
+    size_t low = 0, high = ps->block_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ps->blocks[middle].end <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void over_shard(struct pass *pass, uint32_t shard) {
+    const struct ps *ps = pass->applier->ps;
+    size_t begin = shard_begin(shard), end = begin + shard_floats(ps, shard);
+    for (size_t i = find_block(ps, begin); i < ps->block_count && ps->blocks[i].begin < end; i++) {
+        pass->block = &ps->blocks[i];
+        over_block(pass, pass->block->begin > begin ? pass->block->begin : begin,
+                   least(pass->block->end, end));
+    }
+}
+
+void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
+                const struct part *batch) {
+    struct pass pass = {.applier = applier, .optimizer = optimizer, .batch = batch};
+    over_shard(&pass, shard);
+}
+
+void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
+                const struct part *batch, double rate) {
+    struct pass pass = {.applier = applier,
+                        .optimizer = optimizer,
+                        .batch = batch,
+                        .mean = true,
+                        .rate = (float)rate};
+    over_shard(&pass, shard);
+}
+
+HOGWILD static void copy(float *to, const float *from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+void apply_store(const struct applier *applier, const struct part *part) {
+    const struct ps *ps = applier->ps;
+    const struct request *request = part->request;
+    float *to = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
+    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+        const struct proto_piece *piece = &request->pieces[i];
+        copy(to + shard_begin(piece->shard) + piece->offset, request->floats + request->places[i],
+             piece->count);
+    }
+}

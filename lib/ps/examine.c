@@ -1,0 +1,168 @@
+#include <float.h>
+#include <math.h>
+
+#include "ps/ps_internal.h"
+
+static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};
+
+// --- numbers ----------------------------------------------------------------------------
+
+static struct objection not_finite(const struct request *request, uint64_t begin, uint64_t end) {
+    while (begin < end && isfinite(request->floats[begin]))
+        begin++;
+    return (struct objection){PROTO_REFUSAL_NOT_FINITE, begin, ""};
+}
+
+// The part's own floats of the payload.
+static struct objection examine_floats(const struct ps *ps, const struct part *part) {
+    const struct request *request = part->request;
+    uint64_t begin = request->places[part->first];
+    if (ps->kernels->finite(request->floats + begin, part->floats))
+        return fine;
+    return not_finite(request, begin, begin + part->floats);
+}
+
+static float largest(const struct ps *ps, const struct request *request, uint64_t begin,
+                     uint64_t end) {
+    return begin < end ? ps->kernels->largest(request->floats + begin, end - begin) : 0;
+}
+
+// Factors are no part's own: each part looks through an equal share of them.
+static struct objection examine_share(const struct ps *ps, struct part *part) {
+    const struct request *request = part->request;
+    const struct factors *factors = &request->factors;
+    uint64_t errors = (uint64_t)request->samples * factors->rows;
+    uint64_t all = errors + (uint64_t)request->samples * factors->columns;
+    uint64_t index = (uint64_t)(part - request->parts), n = request->part_count;
+    uint64_t begin = all * index / n, end = all * (index + 1) / n;
+    uint64_t middle = begin > errors ? begin : end < errors ? end : errors;
+    part->error = largest(ps, request, begin, middle);
+    part->input = largest(ps, request, middle, end);
+    return isfinite(part->error) && isfinite(part->input) ? fine : not_finite(request, begin, end);
+}
+
+// As optimizer_accepts_product.
+struct objection examine_product(const struct request *request) {
+    double error = 0, input = 0;
+    for (uint32_t i = 0; i < request->part_count; i++) {
+        error = fmax(error, (double)request->parts[i].error);
+        input = fmax(input, (double)request->parts[i].input);
+    }
+    if (error * (input + 1) * request->samples < (double)FLT_MAX)
+        return fine;
+    return (struct objection){PROTO_REFUSAL_NOT_FINITE, 0,
+                              "products of the factors may be too large"};
+}
+
+static struct objection examine_numbers(const struct ps *ps, struct part *part) {
+    if (!part->request->floats || !part->request->payload->size)
+        return fine;
+    return part->request->kind == REQUEST_FACTORS ? examine_share(ps, part)
+                                                  : examine_floats(ps, part);
+}
+
+// --- clocks -----------------------------------------------------------------------------
+
+static struct objection too_stale(uint64_t allowed, const char *text) {
+    return (struct objection){PROTO_REFUSAL_TOO_STALE, allowed, text};
+}
+
+static struct objection examine_version(const struct rules *rules, const struct shard *shard,
+                                        const struct part *part) {
+    const struct protocol *protocol = &rules->protocol;
+    bool hard = protocol->kind == PROTOCOL_HARDSYNC;
+    uint64_t now = atomic_load(&shard->version), allowed = hard ? 0 : protocol->max_staleness;
+    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+        uint64_t version = part->request->pieces[i].version;
+        if (version > now)
+            return too_stale(allowed, "the shard has never had this version");
+        if (hard && version != now)
+            return too_stale(0, "hardsync: not of the present version");
+        if (allowed && now - version > allowed)
+            return too_stale(allowed, "");
+    }
+    return fine;
+}
+
+// --- exactly once -----------------------------------------------------------------------
+
+bool parts_overlap(const struct part *a, const struct part *b) {
+    const struct proto_piece *p = a->request->pieces + a->first, *p_end = p + a->count;
+    const struct proto_piece *q = b->request->pieces + b->first, *q_end = q + b->count;
+    while (p < p_end && q < q_end) {
+        if (p->offset + p->count <= q->offset)
+            p++;
+        else if (q->offset + q->count <= p->offset)
+            q++;
+        else
+            return true;
+    }
+    return false;
+}
+
+// Against what is here and not applied yet.
+static struct objection examine_pending(const struct rules *rules, const struct shard *shard,
+                                        const struct part *part) {
+    const struct request *request = part->request;
+    for (const struct part *p = shard->parts; p; p = p->next) {
+        if (p->request->session != request->session || p->request->kind == REQUEST_STORE)
+            continue;
+        if (p->request->sequence == request->sequence)
+            return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "it is being applied"};
+        if (rules->protocol.kind == PROTOCOL_HARDSYNC && parts_overlap(p, part))
+            return too_stale(0, "hardsync: this turn is taken");
+    }
+    return fine;
+}
+
+static struct objection examine_sequence(struct shard *shard, const struct part *part,
+                                         bool *repeated) {
+    const struct request *request = part->request;
+    uint64_t high;
+    if (!histories_room(&shard->histories, request->session))
+        return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "out of memory"};
+    switch (histories_find(&shard->histories, request->session, request->sequence, &high)) {
+    case HISTORY_TOO_OLD:
+        return (struct objection){PROTO_REFUSAL_REPLAYED, high, ""};
+    case HISTORY_APPLIED:
+        *repeated = true;
+        return fine;
+    case HISTORY_NEW:
+        break;
+    }
+    return fine;
+}
+
+static struct objection examine_push(struct ps *ps, struct shard *shard, struct part *part,
+                                     bool *repeated) {
+    const struct rules *rules = atomic_load(&ps->rules);
+    if (part->request->kind == REQUEST_DELTA && rules->protocol.kind != PROTOCOL_ASYNC)
+        return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0,
+                                  "deltas need the protocol async; push gradients"};
+    if (!atomic_load(&part->request->session->works))
+        return session_over;
+    struct objection objection = examine_sequence(shard, part, repeated);
+    if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
+        objection = examine_pending(rules, shard, part);
+    if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
+        objection = examine_version(rules, shard, part);
+    return objection;
+}
+
+static struct objection examine_store(const struct part *part) {
+    for (uint32_t i = part->first; i < part->first + part->count; i++)
+        if (!part->request->pieces[i].version)
+            return (struct objection){PROTO_REFUSAL_WRONG_SHAPE, i, "versions begin at 1"};
+    return fine;
+}
+
+struct objection examine_part(struct ps *ps, struct shard *shard, struct part *part,
+                              bool *repeated) {
+    struct objection objection = shard_objection(ps, part);
+    if (objection.code != PROTO_REFUSAL_NONE)
+        return objection;
+    objection = part->request->kind == REQUEST_STORE ? examine_store(part)
+                                                     : examine_push(ps, shard, part, repeated);
+    return objection.code == PROTO_REFUSAL_NONE && !*repeated ? examine_numbers(ps, part)
+                                                              : objection;
+}

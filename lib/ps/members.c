@@ -1,0 +1,115 @@
+#include "ps/members.h"
+
+#include <stdlib.h>
+
+#include "core/mem.h"
+
+static _Atomic(struct session *) *head_of(const struct members *members, uint64_t number) {
+    return (_Atomic(struct session *) *)&members
+        ->heads[(number * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
+struct session *members_find(const struct members *members, uint64_t number) {
+    struct session *session = atomic_load(head_of(members, number));
+    while (session && session->number != number)
+        session = session->next;
+    return session;
+}
+
+static void free_list(struct session *list) {
+    for (struct session *next; list; list = next) {
+        next = list->next;
+        free(list);
+    }
+}
+
+// Sessions for those numbers that are not known yet; false when memory is out.
+static bool make_unknown(const struct members *members, const uint64_t *sessions, size_t count,
+                         struct session **made) {
+    *made = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct session *session = members_find(members, sessions[i]);
+        for (struct session *m = *made; !session && m; m = m->next)
+            session = m->number == sessions[i] ? m : NULL;
+        if (session)
+            continue;
+        if (!(session = mem_zeroed(1, sizeof *session))) {
+            free_list(*made);
+            return false;
+        }
+        session->number = sessions[i];
+        session->next = *made;
+        *made = session;
+    }
+    return true;
+}
+
+static bool make_slots(struct members *members, size_t count) {
+    if (count <= members->slots)
+        return true;
+    struct session **list = mem_resize(members->list, count, sizeof(struct session *));
+    if (!list)
+        return false;
+    while (members->slots < count)
+        list[members->slots++] = NULL;
+    members->list = list;
+    return true;
+}
+
+static void add(struct members *members, struct session *made) {
+    for (struct session *next; made; made = next) {
+        next = made->next;
+        _Atomic(struct session *) *head = head_of(members, made->number);
+        made->next = atomic_load(head);
+        atomic_store(head, made);
+    }
+}
+
+// Ends those who are not named.
+static void keep_named(struct members *members) {
+    for (uint32_t i = 0; i < members->slots; i++) {
+        struct session *session = members->list[i];
+        if (session && !session->named) {
+            atomic_store(&session->works, false);
+            members->list[i] = NULL;
+        }
+    }
+}
+
+static void begin(struct members *members, struct session *session) {
+    uint32_t slot = 0;
+    while (members->list[slot])
+        slot++;
+    members->list[slot] = session;
+    session->slot = slot;
+    atomic_store(&session->works, true);
+}
+
+bool members_set(struct members *members, const uint64_t *sessions, size_t count) {
+    struct session *made;
+    if (!make_slots(members, count) || !make_unknown(members, sessions, count, &made))
+        return false;
+    add(members, made);
+    uint32_t named = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct session *session = members_find(members, sessions[i]);
+        named += !session->named;
+        session->named = true;
+    }
+    keep_named(members);
+    atomic_store(&members->working, named);
+    for (size_t i = 0; i < count; i++) {
+        struct session *session = members_find(members, sessions[i]);
+        if (!atomic_load(&session->works))
+            begin(members, session);
+    }
+    for (size_t i = 0; i < count; i++)
+        members_find(members, sessions[i])->named = false;
+    return true;
+}
+
+void members_free(struct members *members) {
+    for (int i = 0; i < MEMBERS_HEADS; i++)
+        free_list(atomic_load(&members->heads[i]));
+    free(members->list);
+}

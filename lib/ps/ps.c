@@ -1,0 +1,296 @@
+#include "ps/ps.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "core/node.h"
+#include "ps/ps_internal.h"
+
+// --- memory -----------------------------------------------------------------------------
+
+// An array over the whole parameter space, of which only what is touched takes memory.
+static float *map_floats(const struct ps *ps) {
+    void *memory = mmap(NULL, ps->bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    size_t shard = PROTO_SHARD_FLOATS * sizeof(float);
+    for (uint32_t i = 0; i < ps->shard_count && ps->crew_count > 1; i++)
+        node_place((char *)memory + i * shard, shard, (int)(i % (uint32_t)ps->crew_count));
+    return memory;
+}
+
+static void add_block(struct ps *ps, const struct layer *layer, const struct parameter *parameter,
+                      bool biases) {
+    if (parameter->count)
+        ps->blocks[ps->block_count++] =
+            (struct block){layer, biases, parameter->offset, parameter->offset + parameter->count};
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct block *left = a, *right = b;
+    return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+static bool make_blocks(struct ps *ps) {
+    const struct model *model = ps->model;
+    ps->blocks = mem_array(2 * (size_t)model->layer_count, sizeof *ps->blocks);
+    for (int i = 0; ps->blocks && i < model->layer_count; i++) {
+        add_block(ps, &model->layers[i], &model->layers[i].weights, false);
+        add_block(ps, &model->layers[i], &model->layers[i].biases, true);
+    }
+    if (ps->blocks)
+        qsort(ps->blocks, ps->block_count, sizeof *ps->blocks, by_place);
+    return ps->blocks != NULL;
+}
+
+static bool make_space(struct ps *ps, enum rule rule) {
+    size_t shards = (ps->parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS;
+    ps->shard_count = (uint32_t)shards;
+    ps->bytes = (shards ? shards : 1) * PROTO_SHARD_FLOATS * sizeof(float);
+    ps->shards = mem_zeroed(shards, sizeof *ps->shards);
+    return ps->shards && make_blocks(ps) && (ps->weights = map_floats(ps)) &&
+           (!optimizer_state_name(rule) || (ps->state = map_floats(ps)));
+}
+
+// --- threads ----------------------------------------------------------------------------
+
+static void *work(void *context) {
+    struct worker *worker = context;
+    struct crew *crew = worker->crew;
+    struct ps *ps = crew->ps;
+    if (ps->crew_count > 1)
+        node_bind(crew->node);
+    while (!atomic_load(&ps->stopping)) {
+        uint32_t seen = gate_look(&crew->gate), shard;
+        if (ring_take(&crew->ready, &shard))
+            shard_serve(&worker->applier, shard);
+        else if (!atomic_load(&ps->stopping))
+            gate_wait(&crew->gate, seen, -1);
+    }
+    return NULL;
+}
+
+static bool make_crews(struct ps *ps, int threads) {
+    int nodes = node_count();
+    ps->crew_count = nodes < threads ? nodes : threads;
+    ps->worker_count = threads;
+    ps->crews = mem_zeroed((size_t)ps->crew_count, sizeof *ps->crews);
+    ps->workers = mem_zeroed((size_t)threads, sizeof *ps->workers);
+    if (!ps->crews || !ps->workers)
+        return false;
+    for (int i = 0; i < ps->crew_count; i++) {
+        ps->crews[i].ps = ps;
+        ps->crews[i].node = i;
+    }
+    return true;
+}
+
+static bool make_workers(struct ps *ps) {
+    for (int i = 0; i < ps->crew_count; i++)
+        if (!ring_open(&ps->crews[i].ready, ps->shard_count))
+            return false;
+    for (int i = 0; i < ps->worker_count; i++) {
+        struct worker *worker = &ps->workers[i];
+        worker->crew = &ps->crews[i % ps->crew_count];
+        worker->applier = (struct applier){ps, mem_floats(TILE_FLOATS)};
+        if (!worker->applier.tile)
+            return false;
+    }
+    return true;
+}
+
+static bool start_workers(struct ps *ps) {
+    for (int i = 0; i < ps->worker_count; i++) {
+        struct worker *worker = &ps->workers[i];
+        worker->started = pthread_create(&worker->thread, NULL, work, worker) == 0;
+        if (!worker->started)
+            return false;
+    }
+    return true;
+}
+
+// --- open, close ------------------------------------------------------------------------
+
+static bool set_rules(struct ps *ps, const struct optimizer *optimizer,
+                      const struct protocol *protocol) {
+    struct rules *rules = mem_zeroed(1, sizeof *rules);
+    if (!rules)
+        return false;
+    *rules = (struct rules){*optimizer, *protocol, atomic_load(&ps->rules)};
+    atomic_store(&ps->rules, rules);
+    return true;
+}
+
+static int threads_of(const struct ps_options *options) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return options->threads > 0 ? options->threads : processors > 0 ? (int)processors : 1;
+}
+
+int ps_open(struct ps **out, const struct ps_options *options, struct error *err) {
+    struct ps *ps = mem_zeroed(1, sizeof *ps);
+    *out = NULL;
+    if (!ps)
+        return error_nomem(err);
+    ps->model = options->model;
+    ps->kernels = options->kernels;
+    ps->parameters = options->model->parameter_count;
+    ps->records.limit = RECORDS_MAX;
+    if (!make_crews(ps, threads_of(options)) || !make_space(ps, options->optimizer.rule) ||
+        !set_rules(ps, &options->optimizer, &options->protocol) || !make_workers(ps) ||
+        !start_workers(ps)) {
+        ps_close(ps);
+        return error_set(err, STATUS_IO, "out of memory or threads for %zu parameters",
+                         options->model->parameter_count);
+    }
+    *out = ps;
+    return STATUS_OK;
+}
+
+static void join_workers(struct ps *ps) {
+    atomic_store(&ps->stopping, true);
+    for (int i = 0; i < ps->crew_count && ps->crews; i++)
+        gate_open(&ps->crews[i].gate);
+    for (int i = 0; i < ps->worker_count && ps->workers; i++)
+        if (ps->workers[i].started)
+            pthread_join(ps->workers[i].thread, NULL);
+}
+
+// Alone by now: what was asked and not looked at is refused, then what was to wait.
+static void end_shards(struct ps *ps) {
+    uint32_t shard;
+    for (int i = 0; i < ps->crew_count && ps->crews; i++)
+        while (ring_take(&ps->crews[i].ready, &shard))
+            shard_serve(&ps->workers[0].applier, shard);
+    for (uint32_t i = 0; i < ps->shard_count && ps->shards; i++)
+        shard_end(ps, &ps->shards[i]);
+}
+
+void ps_close(struct ps *ps) {
+    if (!ps)
+        return;
+    join_workers(ps);
+    end_shards(ps);
+    for (int i = 0; i < ps->worker_count && ps->workers; i++)
+        free(ps->workers[i].applier.tile);
+    for (int i = 0; i < ps->crew_count && ps->crews; i++)
+        ring_close(&ps->crews[i].ready);
+    for (struct rules *rules = atomic_load(&ps->rules), *before; rules; rules = before) {
+        before = rules->before;
+        free(rules);
+    }
+    if (ps->weights)
+        munmap(ps->weights, ps->bytes);
+    if (ps->state)
+        munmap(ps->state, ps->bytes);
+    members_free(&ps->members);
+    pool_free(&ps->records);
+    free(ps->blocks);
+    free(ps->shards);
+    free(ps->crews);
+    free(ps->workers);
+    free(ps);
+}
+
+// --- what the controller says -----------------------------------------------------------
+
+static void call_all(struct ps *ps) {
+    for (uint32_t i = 0; i < ps->shard_count; i++)
+        if (atomic_load(&ps->shards[i].held))
+            shard_call(ps, i);
+}
+
+void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member) {
+    for (uint32_t i = 0; i < ps->shard_count && count; i++) {
+        struct shard *shard = &ps->shards[i];
+        const struct proto_bucket *bucket = &buckets[proto_bucket_of(i, count)];
+        bool holds = bucket->primary == member, held = atomic_load(&shard->held);
+        if (holds != held)
+            atomic_fetch_add(&shard->tenure, 1);
+        atomic_store(&shard->epoch, bucket->epoch);
+        atomic_store(&shard->held, holds);
+        if (holds || held)
+            shard_call(ps, i);
+    }
+}
+
+int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
+                struct error *err) {
+    if (optimizer->rule != atomic_load(&ps->rules)->optimizer.rule)
+        return error_set(err, STATUS_USAGE, "optimizer: cannot change while training goes on");
+    if (!set_rules(ps, optimizer, protocol))
+        return error_nomem(err);
+    call_all(ps);
+    return STATUS_OK;
+}
+
+int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct error *err) {
+    if (!members_set(&ps->members, sessions, count))
+        return error_nomem(err);
+    call_all(ps);
+    return STATUS_OK;
+}
+
+// --- asking -----------------------------------------------------------------------------
+
+uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
+                     struct proto_piece pieces[]) {
+    uint32_t n = 0;
+    for (uint32_t i = first; i < ps->shard_count && i - first < count; i++) {
+        const struct shard *shard = &ps->shards[i];
+        if (atomic_load(&shard->held) && atomic_load(&shard->ready))
+            pieces[n++] = (struct proto_piece){
+                .shard = i,
+                .count = (uint32_t)shard_floats(ps, i),
+                .epoch = atomic_load(&shard->epoch),
+                .version = atomic_load(&shard->version),
+            };
+    }
+    return n;
+}
+
+void counters_staleness(struct counters *counters, uint64_t staleness) {
+    uint64_t most = atomic_load(&counters->staleness_most);
+    while (staleness > most &&
+           !atomic_compare_exchange_weak(&counters->staleness_most, &most, staleness))
+        ;
+    atomic_fetch_add(&counters->staleness_count, 1);
+    atomic_fetch_add(&counters->staleness_sum, staleness);
+    atomic_fetch_add(
+        &counters->staleness[staleness < PS_STALENESS_MOST ? staleness : PS_STALENESS_MOST], 1);
+}
+
+static void count_shards(const struct ps *ps, struct ps_figures *figures) {
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        const struct shard *shard = &ps->shards[i];
+        uint64_t version = atomic_load(&shard->held) ? atomic_load(&shard->version) : 0;
+        figures->held += atomic_load(&shard->held);
+        figures->version = version > figures->version ? version : figures->version;
+    }
+}
+
+void ps_figures(const struct ps *ps, struct ps_figures *figures) {
+    const struct counters *counters = &ps->counters;
+    *figures = (struct ps_figures){
+        .pushes = atomic_load(&counters->pushes),
+        .repeated = atomic_load(&counters->repeated),
+        .pulls = atomic_load(&counters->pulls),
+        .unchanged = atomic_load(&counters->unchanged),
+        .samples = atomic_load(&counters->samples),
+        .updates = atomic_load(&counters->updates),
+        .floats = atomic_load(&counters->floats),
+        .dropped = atomic_load(&counters->dropped),
+        .queued = atomic_load(&counters->queued),
+        .staleness_count = atomic_load(&counters->staleness_count),
+        .staleness_sum = atomic_load(&counters->staleness_sum),
+        .staleness_most = atomic_load(&counters->staleness_most),
+    };
+    for (size_t i = 0; i < sizeof figures->refused / sizeof *figures->refused; i++)
+        figures->refused[i] = atomic_load(&counters->refused[i]);
+    for (size_t i = 0; i <= PS_STALENESS_MOST; i++)
+        figures->staleness[i] = atomic_load(&counters->staleness[i]);
+    count_shards(ps, figures);
+}

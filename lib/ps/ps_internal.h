@@ -1,0 +1,244 @@
+// What the parts of the core share. Inside lib/ps only.
+//
+//   request.c  messages become requests; when all of their parts are done, answers
+//   shard.c    queues of the shards, who has which, waiting pulls
+//   examine.c  may a part be applied?
+//   turns.c    which parts make an update (the protocols)
+//   apply.c    arithmetic
+//   ps.c       the whole: memory, threads, settings, statistics
+#ifndef ADAM_PS_PS_INTERNAL_H
+#define ADAM_PS_PS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/gate.h"
+#include "core/ring.h"
+#include "ps/history.h"
+#include "ps/members.h"
+#include "ps/ps.h"
+
+enum {
+    PS_AGAIN = 100,              // milliseconds after which to ask again
+    TILE_FLOATS = 32 * 1024,     // of a gradient that stays in the L2 cache until it is applied
+    FLAT_FLOATS = 16 * 1024,     // of a block that a batch of plain updates passes over
+    RECORDS_MAX = 256 * 1 << 20, // bytes of all requests that are under way
+};
+
+// --- requests ---------------------------------------------------------------------------
+
+enum request_kind { REQUEST_GRADIENT, REQUEST_DELTA, REQUEST_FACTORS, REQUEST_STORE, REQUEST_PULL };
+
+struct objection { // why not; code PROTO_REFUSAL_NONE: none
+    enum proto_refusal code;
+    uint64_t detail;
+    const char *text;
+};
+
+// How far a part is. Before it is examined, and after it was refused, it is in no list of
+// its shard.
+enum part_state {
+    PART_NEW,     // to be examined, or to wait for a version
+    PART_WAITS,   // in `waiting`: a pull, for its version
+    PART_READY,   // in `parts`: this shard agrees, others are asked
+    PART_AGREED,  // in `parts`: all agree
+    PART_REFUSED, // objected to, or repeated
+};
+
+// What one message wants of one shard.
+struct part {
+    struct part *queued;          // the one that was put before, while in the queue
+    struct part *next, *previous; // in `parts` or `waiting`; then in a batch
+    struct request *request;
+    uint32_t shard;
+    uint32_t first, count; // pieces of the request
+    size_t floats;         // of them together
+    enum part_state state;
+    uint64_t version; // that its weights had; in the end: of the shard after it
+    struct objection objection;
+    float error, input; // factors: largest of this part's share
+    // Turns (turns.c). The first part of a turn stands for it.
+    bool joined;              // is part of a turn
+    struct part *more;        // of the same turn
+    struct part *turn, *last; // of the first part: the next turn; the turn's last part
+    size_t covered;           // of the first part: floats of all parts of the turn
+    // While it is applied.
+    uint64_t staleness;
+    double rate;   // on its own
+    double weight; // in a mean
+};
+
+struct factors { // places are those of the parameter space
+    const struct layer *layer;
+    const float *errors, *inputs; // samples x rows, samples x columns
+    size_t rows, columns;
+    bool biases; // their sums, too
+};
+
+struct request {
+    struct ps *ps;
+    struct buffer *home; // the memory of all this
+    enum request_kind kind;
+    ps_done *done;
+    void *context;
+    struct buffer *payload;
+    const float *floats; // of the payload
+    struct session *session;
+    uint64_t sequence;
+    uint32_t samples;
+    double rate;
+    struct factors factors;
+    enum proto_part part; // of pulls and stores
+    uint64_t least;
+    struct proto_piece *pieces;
+    uint64_t *places; // where each piece begins in the payload
+    uint32_t piece_count;
+    struct part *parts; // one for each shard, in the order of the pieces
+    uint32_t part_count;
+    struct ps_part *answers; // of a pull
+    struct objection objection;
+    _Atomic uint32_t unexamined, unfinished;
+    _Atomic bool applied; // some part was, now
+};
+
+extern const struct objection session_over;
+
+// The part is done with. The last one answers.
+void request_part_done(struct part *part);
+// The same for one that cannot be carried out any more, though all had agreed.
+void part_refuse(struct part *part, struct objection objection);
+// All parts were examined: the request's objection is that of the first part with one.
+void request_decide(struct request *request);
+
+// --- shards -----------------------------------------------------------------------------
+
+// Settings as they were at some time. All that ever were stay until the end.
+struct rules {
+    struct optimizer optimizer;
+    struct protocol protocol;
+    struct rules *before;
+};
+
+struct shard {
+    // Any thread.
+    _Atomic(struct part *) queue; // the newest; each knows the one before
+    _Atomic uint32_t calls;       // to look at it, not answered yet
+    _Atomic uint64_t epoch;
+    _Atomic bool held;
+    _Atomic uint32_t tenure; // raised whenever it comes or goes
+    _Atomic bool ready;      // has weights
+    _Atomic uint64_t version;
+    // Of whoever has it.
+    struct part *parts, *parts_last;
+    struct part *waiting;
+    struct histories histories;
+    uint32_t seen_tenure;
+    size_t stored; // floats from the beginning that have been stored
+    struct part *turns;
+};
+
+// Puts a part into the queue of its shard, and has somebody look at it.
+void shard_post(struct ps *ps, struct part *part);
+// Has somebody look at the shard.
+void shard_call(struct ps *ps, uint32_t shard);
+// Looks at the shard, for as long as it is called. The caller is the only one that was
+// told to, by the ring of ready shards.
+struct applier;
+void shard_serve(const struct applier *applier, uint32_t shard);
+// Refuses what is left in it, and frees its memory. When no thread but the caller is left.
+void shard_end(struct ps *ps, struct shard *shard);
+
+// The first float of a shard, and how many there are.
+size_t shard_begin(uint32_t shard);
+size_t shard_floats(const struct ps *ps, uint32_t shard);
+
+void parts_add(struct shard *shard, struct part *part);
+void parts_remove(struct shard *shard, struct part *part);
+
+// Why this shard does not serve this part now. Any thread may ask.
+struct objection shard_objection(struct ps *ps, const struct part *part);
+
+// What an applying thread has for itself.
+struct applier {
+    struct ps *ps;
+    float *tile; // TILE_FLOATS
+};
+
+// examine.c: whether the part may be applied; *repeated: it was before.
+struct objection examine_part(struct ps *ps, struct shard *shard, struct part *part,
+                              bool *repeated);
+// When all parts of a push of factors were examined: whether its products are finite.
+struct objection examine_product(const struct request *request);
+// Whether two parts of one shard have a float in common.
+bool parts_overlap(const struct part *a, const struct part *b);
+
+// turns.c: applies of the shard's parts what the protocol wants, and drops those whose
+// sessions are over.
+void turns_advance(const struct applier *applier, uint32_t index);
+// Drops all parts that were agreed on.
+void turns_drop(struct ps *ps, struct shard *shard, enum proto_refusal code);
+
+// apply.c. A batch is linked by `next`.
+//
+// Each part on its own, in order: deltas are added, gradients take a step at part->rate.
+void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
+                const struct part *batch);
+// The sum of part->weight x gradient takes one step at this rate.
+void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
+                const struct part *batch, double rate);
+void apply_store(const struct applier *applier, const struct part *part);
+
+// --- the whole --------------------------------------------------------------------------
+
+struct crew { // the threads of one node
+    struct ps *ps;
+    struct ring ready; // shards to look at, each once at most
+    struct gate gate;
+    int node;
+};
+
+struct worker {
+    pthread_t thread;
+    struct crew *crew;
+    struct applier applier;
+    bool started;
+};
+
+// Weights or biases of a layer: places [begin, end) of the parameter space.
+struct block {
+    const struct layer *layer;
+    bool biases;
+    size_t begin, end;
+};
+
+struct counters {
+    _Atomic uint64_t pushes, repeated, pulls, unchanged, samples, updates, floats, dropped, queued;
+    _Atomic uint64_t staleness_count, staleness_sum, staleness_most;
+    _Atomic uint64_t staleness[PS_STALENESS_MOST + 1];
+    _Atomic uint64_t refused[32];
+};
+
+struct ps {
+    const struct model *model;
+    const struct kernels *kernels;
+    size_t parameters;
+    struct block *blocks; // ascending
+    size_t block_count;
+    uint32_t shard_count;
+    struct shard *shards;
+    float *weights, *state; // over the whole space; state: NULL for a rule without
+    size_t bytes;           // of each
+    _Atomic(struct rules *) rules;
+    struct members members;
+    struct pool records; // memory of requests
+    struct crew *crews;
+    int crew_count;
+    struct worker *workers;
+    int worker_count;
+    _Atomic bool stopping;
+    struct counters counters;
+};
+
+void counters_staleness(struct counters *counters, uint64_t staleness);
+
+#endif

@@ -1,0 +1,396 @@
+#include <math.h>
+#include <string.h>
+
+#include "ps/ps_internal.h"
+
+const struct objection session_over = {PROTO_REFUSAL_WRONG_SESSION, 0, "the session is over"};
+static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};
+
+static size_t padded(size_t size) {
+    return (size + 15) & ~(size_t)15;
+}
+
+// --- making -----------------------------------------------------------------------------
+
+// A request for these pieces, from the pool: "Small object allocations are satisfied by our
+// global lock free pool for the object" (Adam 3.3.1). NULL when there is no room.
+static struct request *request_make(struct ps *ps, const struct proto_list *list) {
+    size_t n = list->count, head = padded(sizeof(struct request));
+    size_t pieces = padded(n * sizeof(struct proto_piece)), places = padded(n * sizeof(uint64_t));
+    size_t parts = padded(n * sizeof(struct part)), answers = n * sizeof(struct ps_part);
+    struct buffer *home = pool_take(&ps->records, head + pieces + places + parts + answers);
+    if (!home)
+        return NULL;
+    char *at = home->data;
+    struct request *request = memset(at, 0, head);
+    request->ps = ps;
+    request->home = home;
+    request->objection = fine;
+    request->pieces = (struct proto_piece *)(void *)(at += head);
+    request->places = (uint64_t *)(void *)(at += pieces);
+    request->parts = (struct part *)(void *)(at += places);
+    request->answers = (struct ps_part *)(void *)(at += parts);
+    request->piece_count = list->count;
+    if (n)
+        memcpy(request->pieces, list->at, n * sizeof *request->pieces);
+    return request;
+}
+
+// One part for each run of pieces of one shard.
+static void make_parts(struct request *request) {
+    uint64_t place = 0;
+    struct part *part = NULL;
+    for (uint32_t i = 0; i < request->piece_count; i++) {
+        const struct proto_piece *piece = &request->pieces[i];
+        if (!part || part->shard != piece->shard) {
+            part = &request->parts[request->part_count++];
+            *part = (struct part){
+                .request = request, .shard = piece->shard, .first = i, .version = UINT64_MAX};
+        }
+        part->count++;
+        part->floats += piece->count;
+        part->version = piece->version < part->version ? piece->version : part->version;
+        request->places[i] = place;
+        place += piece->count;
+    }
+}
+
+// --- form -------------------------------------------------------------------------------
+
+static struct objection wrong_shape(uint64_t piece, const char *text) {
+    return (struct objection){PROTO_REFUSAL_WRONG_SHAPE, piece, text};
+}
+
+static struct objection check_pieces(const struct request *request, bool ascending) {
+    uint64_t end = 0;
+    if (!request->piece_count)
+        return wrong_shape(0, "no pieces");
+    for (uint32_t i = 0; i < request->piece_count; i++) {
+        const struct proto_piece *piece = &request->pieces[i];
+        if (piece->shard >= request->ps->shard_count)
+            return wrong_shape(i, "the model has no such shard");
+        size_t floats = shard_floats(request->ps, piece->shard);
+        if (!piece->count || piece->offset >= floats || piece->count > floats - piece->offset)
+            return wrong_shape(i, "a piece is not within its shard");
+        uint64_t begin = shard_begin(piece->shard) + piece->offset;
+        if (ascending && begin < end)
+            return wrong_shape(i, "pieces overlap, or do not ascend");
+        end = begin + piece->count;
+    }
+    return fine;
+}
+
+static struct objection check_session(struct request *request, uint64_t number) {
+    request->session = members_find(&request->ps->members, number);
+    if (!request->session)
+        return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN,
+                                  "word of this session has not come here yet"};
+    if (!atomic_load(&request->session->works))
+        return session_over;
+    return fine;
+}
+
+static struct objection check_payload(const struct request *request, uint64_t floats) {
+    size_t size = request->payload ? request->payload->size : 0;
+    return size == floats * sizeof(float)
+               ? fine
+               : wrong_shape(0, "the payload is not as long as the pieces say");
+}
+
+static uint64_t floats_of(const struct request *request) {
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < request->piece_count; i++)
+        floats += request->pieces[i].count;
+    return floats;
+}
+
+// What all pushes have in common.
+static struct objection check_push(struct request *request, uint64_t session) {
+    struct objection objection = check_session(request, session);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_pieces(request, true);
+    if (objection.code != PROTO_REFUSAL_NONE)
+        return objection;
+    if (!request->sequence)
+        return (struct objection){PROTO_REFUSAL_MALFORMED, 0, "pushes are numbered from 1"};
+    if (!isfinite(request->rate))
+        return (struct objection){PROTO_REFUSAL_MALFORMED, 0, "the learning rate is not finite"};
+    return fine;
+}
+
+// The layer whose weights are this matrix; NULL: none.
+static const struct layer *find_layer(const struct ps *ps, const struct proto_push_factors *push) {
+    for (size_t i = 0; i < ps->block_count; i++) {
+        const struct layer *layer = ps->blocks[i].layer;
+        const struct parameter *weights = &layer->weights, *biases = &layer->biases;
+        if (!ps->blocks[i].biases && weights->offset == push->weights && weights->rank == 2 &&
+            (uint32_t)weights->dims[0] == push->rows && (uint32_t)weights->dims[1] == push->columns)
+            return push->biases == PROTO_NOWHERE ||
+                           (biases->count == push->rows && biases->offset == push->biases)
+                       ? layer
+                       : NULL;
+    }
+    return NULL;
+}
+
+static bool within(const struct proto_piece *piece, const struct parameter *parameter) {
+    size_t begin = shard_begin(piece->shard) + piece->offset;
+    return begin >= parameter->offset &&
+           begin + piece->count <= parameter->offset + parameter->count;
+}
+
+// Pieces lie within the weights or the biases, or reach from one into the other.
+static struct objection check_factor_pieces(const struct request *request) {
+    const struct layer *layer = request->factors.layer;
+    struct parameter both = layer->weights;
+    if (request->factors.biases && layer->biases.offset == both.offset + both.count)
+        both.count += layer->biases.count;
+    for (uint32_t i = 0; i < request->piece_count; i++)
+        if (!within(&request->pieces[i], &both) &&
+            !(request->factors.biases && within(&request->pieces[i], &layer->biases)))
+            return wrong_shape(i, "a piece is not of the layer");
+    return fine;
+}
+
+static struct objection check_factors(struct request *request,
+                                      const struct proto_push_factors *message) {
+    struct objection objection = check_push(request, message->session);
+    if (objection.code != PROTO_REFUSAL_NONE)
+        return objection;
+    const struct layer *layer = find_layer(request->ps, message);
+    if (!layer)
+        return wrong_shape(0, "no layer has its weights and biases there");
+    request->factors = (struct factors){
+        .layer = layer,
+        .errors = request->floats,
+        .inputs =
+            request->floats ? request->floats + (size_t)message->samples * message->rows : NULL,
+        .rows = message->rows,
+        .columns = message->columns,
+        .biases = message->biases != PROTO_NOWHERE,
+    };
+    objection = check_factor_pieces(request);
+    return objection.code != PROTO_REFUSAL_NONE
+               ? objection
+               : check_payload(request,
+                               ((uint64_t)message->rows + message->columns) * message->samples);
+}
+
+// --- ending -----------------------------------------------------------------------------
+
+static void count(struct request *request, const struct ps_answer *answer) {
+    struct counters *counters = &request->ps->counters;
+    if (answer->code != PROTO_REFUSAL_NONE) {
+        atomic_fetch_add(&counters->refused[answer->code & 31], 1);
+    } else if (request->kind == REQUEST_PULL) {
+        atomic_fetch_add(&counters->pulls, 1);
+        atomic_fetch_add(&counters->unchanged, answer->piece_count - answer->part_count);
+    } else if (answer->repeated) {
+        atomic_fetch_add(&counters->repeated, 1);
+    } else if (request->kind != REQUEST_STORE) {
+        atomic_fetch_add(&counters->pushes, 1);
+        atomic_fetch_add(&counters->samples, request->samples);
+    }
+}
+
+// The pieces that the asker does not have, as they are now.
+static uint32_t fill_parts(struct request *request) {
+    struct ps *ps = request->ps;
+    const float *from = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < request->piece_count; i++) {
+        struct proto_piece *piece = &request->pieces[i];
+        uint64_t version = atomic_load(&ps->shards[piece->shard].version);
+        if (piece->version && piece->version == version) {
+            piece->count = 0;
+            continue;
+        }
+        piece->version = version;
+        request->answers[n++] = (struct ps_part){from + shard_begin(piece->shard) + piece->offset,
+                                                 piece->count * sizeof(float)};
+    }
+    return n;
+}
+
+static void fill_versions(struct request *request) {
+    for (uint32_t i = 0; i < request->part_count; i++) {
+        const struct part *part = &request->parts[i];
+        for (uint32_t k = part->first; k < part->first + part->count; k++)
+            request->pieces[k].version = part->version;
+    }
+}
+
+// That of the whole, or of the first part that has one.
+static struct objection first_objection(const struct request *request) {
+    struct objection objection = request->objection;
+    for (uint32_t i = 0; i < request->part_count && objection.code == PROTO_REFUSAL_NONE; i++)
+        objection = request->parts[i].objection;
+    return objection;
+}
+
+static void request_end(struct request *request) {
+    struct objection objection = first_objection(request);
+    struct ps_answer answer = {
+        .code = objection.code,
+        .detail = objection.detail,
+        .text = objection.text ? objection.text : "",
+        .pieces = request->pieces,
+        .piece_count = request->piece_count,
+        .parts = request->answers,
+    };
+    if (answer.code == PROTO_REFUSAL_NONE && request->kind == REQUEST_PULL) {
+        answer.part_count = fill_parts(request);
+    } else if (answer.code == PROTO_REFUSAL_NONE) {
+        fill_versions(request);
+        answer.repeated = !atomic_load(&request->applied);
+    }
+    count(request, &answer);
+    request->done(request->context, &answer);
+    buffer_drop(request->payload);
+    buffer_drop(request->home);
+}
+
+void request_part_done(struct part *part) {
+    if (atomic_fetch_sub(&part->request->unfinished, 1) == 1)
+        request_end(part->request);
+}
+
+void part_refuse(struct part *part, struct objection objection) {
+    part->objection = objection;
+    request_part_done(part);
+}
+
+void request_decide(struct request *request) {
+    request->objection = first_objection(request);
+    if (request->objection.code == PROTO_REFUSAL_NONE && request->kind == REQUEST_FACTORS)
+        request->objection = examine_product(request);
+}
+
+// --- beginning --------------------------------------------------------------------------
+
+struct call { // who asked
+    struct ps *ps;
+    struct buffer *payload;
+    ps_done *done;
+    void *context;
+};
+
+// NULL: there is no memory, and the caller was told.
+static struct request *request_open(const struct call *call, enum request_kind kind,
+                                    const struct proto_list *pieces) {
+    struct request *request = request_make(call->ps, pieces);
+    if (!request) {
+        atomic_fetch_add(&call->ps->counters.refused[PROTO_REFUSAL_BUSY], 1);
+        call->done(call->context, &(struct ps_answer){.code = PROTO_REFUSAL_BUSY,
+                                                      .detail = PS_AGAIN,
+                                                      .text = "too many requests under way"});
+        return NULL;
+    }
+    request->kind = kind;
+    request->done = call->done;
+    request->context = call->context;
+    request->payload = call->payload;
+    if (call->payload) {
+        buffer_hold(call->payload);
+        request->floats = call->payload->data;
+    }
+    return request;
+}
+
+// Hands the parts to their shards. The last one may end the request at once.
+static void request_begin(struct request *request, struct objection objection) {
+    request->objection = objection;
+    if (objection.code != PROTO_REFUSAL_NONE) {
+        request_end(request);
+        return;
+    }
+    make_parts(request);
+    uint32_t n = request->part_count;
+    atomic_store(&request->unexamined, n);
+    atomic_store(&request->unfinished, n);
+    struct ps *ps = request->ps;
+    struct part *parts = request->parts;
+    for (uint32_t i = 0; i < n; i++)
+        shard_post(ps, &parts[i]);
+}
+
+void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *payload, ps_done *done,
+             void *context) {
+    struct call call = {ps, payload, done, context};
+    bool delta = message->kind == PROTO_UPDATE_DELTA;
+    struct request *request =
+        request_open(&call, delta ? REQUEST_DELTA : REQUEST_GRADIENT, &message->pieces);
+    if (!request)
+        return;
+    request->sequence = message->sequence;
+    request->samples = message->samples;
+    request->rate = message->rate;
+    struct objection objection = check_push(request, message->session);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_payload(request, message->samples ? floats_of(request) : 0);
+    request_begin(request, objection);
+}
+
+void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
+                     struct buffer *payload, ps_done *done, void *context) {
+    struct call call = {ps, payload, done, context};
+    struct request *request = request_open(&call, REQUEST_FACTORS, &message->pieces);
+    if (!request)
+        return;
+    request->sequence = message->sequence;
+    request->samples = message->samples;
+    request->rate = message->rate;
+    request_begin(request, check_factors(request, message));
+}
+
+static struct objection check_state(const struct request *request) {
+    if (request->part == PROTO_PART_STATE && !request->ps->state)
+        return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0, "this optimizer keeps no state"};
+    return fine;
+}
+
+void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *payload,
+              ps_done *done, void *context) {
+    struct call call = {ps, payload, done, context};
+    struct request *request = request_open(&call, REQUEST_STORE, &message->pieces);
+    if (!request)
+        return;
+    request->part = (enum proto_part)message->part;
+    struct objection objection = check_state(request);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_pieces(request, true);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_payload(request, floats_of(request));
+    request_begin(request, objection);
+}
+
+// Whether each piece can be had now.
+static struct objection look_up(struct request *request) {
+    struct objection objection = fine;
+    make_parts(request);
+    for (uint32_t i = 0; i < request->part_count && objection.code == PROTO_REFUSAL_NONE; i++)
+        objection = shard_objection(request->ps, &request->parts[i]);
+    request->part_count = 0;
+    return objection;
+}
+
+void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context) {
+    struct call call = {ps, NULL, done, context};
+    struct request *request = request_open(&call, REQUEST_PULL, &message->pieces);
+    if (!request)
+        return;
+    request->part = (enum proto_part)message->part;
+    request->least = message->least;
+    request->session = members_find(&ps->members, message->session);
+    struct objection objection = check_state(request);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_pieces(request, false);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = look_up(request);
+    if (request->least) {
+        request_begin(request, objection);
+    } else {
+        request->objection = objection;
+        request_end(request);
+    }
+}
