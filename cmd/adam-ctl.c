@@ -11,11 +11,15 @@ enum { SUBCOMMANDS = 32 };
 struct options {
     struct model_options model;
     struct picture_options picture;
+    struct controller_options controller;
+    struct admin_options admin;
 };
 
 static size_t all_subcommands(struct subcommand *subcommands, struct options *options) {
     size_t count = model_subcommands(subcommands, &options->model);
     count += picture_subcommands(subcommands + count, &options->picture);
+    count += controller_subcommands(subcommands + count, &options->controller);
+    count += admin_subcommands(subcommands + count, &options->admin);
     return count;
 }
 
@@ -26,7 +30,9 @@ static int run(int argc, char **argv, struct options *options, struct error *err
     for (size_t i = 0; i < count; i++)
         commands[i] = subcommands[i].command;
     const struct command program = {
-        .name = PROGRAM, .synopsis = "SUBCOMMAND ...", .about = "look at models and runs"};
+        .name = PROGRAM,
+        .synopsis = "SUBCOMMAND ...",
+        .about = "look at models and runs, and direct runs of many processes"};
     const struct command *chosen;
     int operand;
     switch (cli_parse_program(&program, commands, count, argc, argv, &chosen, &operand, err)) {
@@ -37,7 +43,9 @@ static int run(int argc, char **argv, struct options *options, struct error *err
     case CLI_RUN:
         break;
     }
-    const struct subcommand *subcommand = &subcommands[chosen - commands];
+    struct subcommand *subcommand = &subcommands[chosen - commands];
+    subcommand->argc = argc;
+    subcommand->argv = argv;
     if (argc - operand < subcommand->least || argc - operand > subcommand->most)
         return error_set(err, STATUS_USAGE, "%s: needs one %s; try '%s --help'", chosen->name,
                          chosen->operand, chosen->name);
@@ -48,12 +56,18 @@ int main(int argc, char **argv) {
     struct options options = {
         .model = {.batch = 1, .threads = 1, .seconds = 1},
         .picture = {.readers = cpu_count(), .output = "-", .x = "both"},
+        .admin = {.every = 2},
     };
     struct error err = {0};
+    network_default(&options.controller.network);
+    network_default(&options.admin.network);
     int status = run(argc, argv, &options, &err);
-    if (status != STATUS_OK)
+    if (status == STATUS_STOPPED && !options.controller.quiet)
+        talk_note(PROGRAM, "%s", err.text);
+    else if (status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(PROGRAM, &err);
     free(options.model.set.items);
     free(options.picture.set.items);
+    free(options.controller.set.items);
     return talk_finish(PROGRAM, status);
 }

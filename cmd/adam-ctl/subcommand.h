@@ -3,6 +3,7 @@
 #ifndef ADAM_CTL_SUBCOMMAND_H
 #define ADAM_CTL_SUBCOMMAND_H
 
+#include "cli/network.h"
 #include "cli/option.h"
 #include "core/json.h"
 
@@ -21,6 +22,8 @@ struct subcommand {
     const void *options; // that the rows point into
     subcommand_run *run;
     int least, most; // operands
+    int argc;        // the command line, for the record
+    char **argv;
 };
 
 // Copies the command with its rows.
@@ -46,5 +49,20 @@ struct picture_options { // plot, report
     const char *output, *x, *data, *labels, *from;
 };
 size_t picture_subcommands(struct subcommand *subcommands, struct picture_options *options);
+
+struct controller_options { // controller
+    struct network network;
+    struct option_list set;
+    const char *out, *resume, *http;
+    bool quiet;
+};
+size_t controller_subcommands(struct subcommand *subcommands, struct controller_options *options);
+
+struct admin_options { // status, top, set, checkpoint, down, prom
+    struct network network;
+    bool json, now;
+    double every;
+};
+size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *options);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/mem.h"
 
 int cluster_open(struct cluster *cluster, struct proto_id run, const char *model_name,
-                 const char *model, const char *settings, struct error *err) {
+                 const char *model, const char *settings, const char *resume, struct error *err) {
     *cluster = (struct cluster){
         .run = run,
         .next_member = 1,
@@ -17,13 +17,16 @@ int cluster_open(struct cluster *cluster, struct proto_id run, const char *model
         .model_name = mem_string(model_name),
         .model = mem_string(model),
         .settings = mem_string(settings),
+        .resume = resume ? mem_string(resume) : NULL,
     };
-    bool good = cluster->model_name && cluster->model && cluster->settings;
+    bool good =
+        (cluster->resume || !resume) && cluster->model_name && cluster->model && cluster->settings;
     return good ? STATUS_OK : error_nomem(err);
 }
 
 void cluster_free(struct cluster *cluster) {
     free(cluster->why);
+    free(cluster->resume);
     free(cluster->model_name);
     free(cluster->model);
     free(cluster->settings);
@@ -73,9 +76,46 @@ static void copy_text(char *to, size_t room, struct proto_text from) {
 
 #define COPY(to, from) copy_text(to, sizeof(to), from)
 
+// Of those who are gone only the last are remembered.
+static void forget_oldest(struct cluster *cluster) {
+    size_t gone = 0, oldest = cluster->member_count;
+    for (size_t i = cluster->member_count; i-- > 0;)
+        if (cluster->members[i].gone && !cluster_serves(cluster, cluster->members[i].number)) {
+            gone++;
+            oldest = i;
+        }
+    if (gone <= CLUSTER_GONE_MAX)
+        return;
+    size_t behind = --cluster->member_count - oldest;
+    memmove(&cluster->members[oldest], &cluster->members[oldest + 1],
+            behind * sizeof *cluster->members);
+}
+
+void cluster_leave(struct cluster *cluster, struct cluster_member *member) {
+    member->gone = true;
+    cluster->members_epoch++;
+    if (member->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
+        cluster->routes_epoch++;
+    forget_oldest(cluster);
+}
+
+// Whoever listened at this address is no more.
+static void replace(struct cluster *cluster, const struct proto_join *join) {
+    char address[PROTO_ADDRESS_MAX + 1];
+    COPY(address, join->training);
+    for (size_t i = 0; *address && i < cluster->member_count; i++) {
+        struct cluster_member *member = &cluster->members[i];
+        if (!member->gone && member->role == join->role && !strcmp(member->training, address)) {
+            cluster_leave(cluster, member);
+            return;
+        }
+    }
+}
+
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  struct cluster_member **member, struct error *err) {
     size_t living = 0;
+    replace(cluster, join);
     for (size_t i = 0; i < cluster->member_count; i++)
         living += !cluster->members[i].gone;
     if (living >= CLUSTER_MEMBERS_MAX)
@@ -101,29 +141,6 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
     if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
         cluster->routes_epoch++;
     return STATUS_OK;
-}
-
-// Of those who are gone only the last are remembered.
-static void forget_oldest(struct cluster *cluster) {
-    size_t gone = 0, oldest = cluster->member_count;
-    for (size_t i = cluster->member_count; i-- > 0;)
-        if (cluster->members[i].gone && !cluster_serves(cluster, cluster->members[i].number)) {
-            gone++;
-            oldest = i;
-        }
-    if (gone <= CLUSTER_GONE_MAX)
-        return;
-    size_t behind = --cluster->member_count - oldest;
-    memmove(&cluster->members[oldest], &cluster->members[oldest + 1],
-            behind * sizeof *cluster->members);
-}
-
-void cluster_leave(struct cluster *cluster, struct cluster_member *member) {
-    member->gone = true;
-    cluster->members_epoch++;
-    if (member->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
-        cluster->routes_epoch++;
-    forget_oldest(cluster);
 }
 
 void cluster_name(char text[128], const struct cluster_member *member) {
@@ -161,6 +178,15 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     cluster->routes = routes;
     cluster->route_count = servers;
     return STATUS_OK;
+}
+
+const struct cluster_member *cluster_lost(const struct cluster *cluster) {
+    for (size_t i = 0; i < cluster->route_count; i++) {
+        const struct cluster_member *member = cluster_numbered(cluster, cluster->routes[i].primary);
+        if (member->gone) // the state is checked: there is one
+            return member;
+    }
+    return NULL;
 }
 
 bool cluster_serves(const struct cluster *cluster, uint32_t number) {

@@ -64,6 +64,7 @@ struct cluster {
     uint32_t next_member;                 //
     uint64_t members_epoch, routes_epoch; // 0 of routes: none yet
     uint64_t settings_version;            //
+    char *resume;                         // checkpoint that gives the first weights; NULL: none
     char *model_name, *model, *settings;  // texts of model (adam-model(5)) and settings
     struct cluster_member *members;       // in the order of joining
     size_t member_count;                  //
@@ -71,9 +72,9 @@ struct cluster {
     size_t route_count;                   //
 };
 
-// A new run; copies the texts. cluster_free also after a failure.
+// A new run; copies the texts (`resume` may be NULL). cluster_free also after a failure.
 int cluster_open(struct cluster *cluster, struct proto_id run, const char *model_name,
-                 const char *model, const char *settings, struct error *err);
+                 const char *model, const char *settings, const char *resume, struct error *err);
 void cluster_free(struct cluster *cluster);
 const char *cluster_stage_name(enum cluster_stage stage);
 
@@ -88,8 +89,9 @@ struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t sess
 struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number);
 size_t cluster_count(const struct cluster *cluster, enum proto_role role); // not gone
 
-// A new member, with a session that was never used before. STATUS_UNAVAILABLE when there
-// are too many. The pointer is good until the next transition.
+// A new member, with a session that was never used before. Whoever had its role at its
+// address is gone: it was started again. STATUS_UNAVAILABLE when there are too many. The
+// pointer is good until the next transition.
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  struct cluster_member **member, struct error *err);
 void cluster_leave(struct cluster *cluster, struct cluster_member *member);
@@ -100,8 +102,11 @@ int cluster_assign(struct cluster *cluster, struct error *err);
 void cluster_enter(struct cluster *cluster, enum cluster_stage stage);
 // How the run will end; the first reason counts.
 int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err);
+// New settings, with the next version.
 int cluster_settle(struct cluster *cluster, const char *settings, struct error *err);
 
+// A parameter server that has buckets and is gone; NULL: none.
+const struct cluster_member *cluster_lost(const struct cluster *cluster);
 // Whether the member has buckets.
 bool cluster_serves(const struct cluster *cluster, uint32_t number);
 // Bucket by bucket, as the wire has them: CLUSTER_BUCKETS of them, or 0.

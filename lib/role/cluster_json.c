@@ -41,16 +41,18 @@ char *cluster_write(const struct cluster *c) {
     for (size_t i = 0; i < c->route_count; i++)
         json_array_append_new(routes, route_json(&c->routes[i]));
     json_t *all = json_pack(
-        "{s:i, s:o, s:s, s:b, s:b, s:i, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:o, "
+        "{s:i, s:o, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
+        "s:o, "
         "s:o}",
         "format", FORMAT, "run", run_text(&c->run), "stage", cluster_stage_name(c->stage), //
-        "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why,      //
-        "next_session", (json_int_t)c->next_session,                                       //
-        "next_member", (json_int_t)c->next_member, "order", (json_int_t)c->order,          //
-        "members_epoch", (json_int_t)c->members_epoch,                                     //
-        "routes_epoch", (json_int_t)c->routes_epoch,                                       //
-        "settings_version", (json_int_t)c->settings_version,                               //
-        "model_name", c->model_name, "model", c->model, "settings", c->settings,           //
+        "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
+        c->resume,                                                                //
+        "next_session", (json_int_t)c->next_session,                              //
+        "next_member", (json_int_t)c->next_member, "order", (json_int_t)c->order, //
+        "members_epoch", (json_int_t)c->members_epoch,                            //
+        "routes_epoch", (json_int_t)c->routes_epoch,                              //
+        "settings_version", (json_int_t)c->settings_version,                      //
+        "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
         "members", members, "routes", routes);
     bool whole = all && json_array_size(members) == c->member_count &&
                  json_array_size(routes) == c->route_count;
@@ -139,6 +141,8 @@ static int read_texts(struct cluster *c, const json_t *object, struct error *err
         status = read_text(object, "settings", &c->settings, err);
     if (!status && c->status != STATUS_OK)
         status = read_text(object, "why", &c->why, err);
+    if (!status && !json_is_null(json_object_get(object, "resume")))
+        status = read_text(object, "resume", &c->resume, err);
     return status;
 }
 

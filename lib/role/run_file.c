@@ -135,9 +135,7 @@ static int take_pair(struct reader *r, struct word key, struct word value, struc
         error_set(err, STATUS_USAGE, "'%s' needs a value", name);
     else if (!set(r->file, name, text, err))
         return STATUS_OK;
-    bool known = strchr(name, '.') != NULL;
-    for (size_t i = 0; !known && settings_key(i); i++)
-        known = !strcmp(settings_key(i), name);
+    bool known = strchr(name, '.') || settings_known(name);
     return blame(r, known && value.length ? value : key, err);
 }
 

@@ -411,7 +411,7 @@ static void set_range(struct run *run) {
         run->last = UINT64_MAX;
     } else {
         run->pace.samples = dataset_count(run->feed->train);
-        run->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : EPOCHS;
+        run->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : SETTINGS_EPOCHS;
         run->number = pace_number(&run->pace, checkpoint->epoch);
         run->last = run->epochs * pace_per_epoch(&run->pace);
     }

@@ -200,6 +200,10 @@ const char *settings_key(size_t index) {
     return NULL;
 }
 
+bool settings_known(const char *key) {
+    return find(key) != NULL;
+}
+
 bool settings_live(const char *key) {
     const struct row *row = find(key);
     return row && row->use & LIVE;

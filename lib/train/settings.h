@@ -54,6 +54,7 @@ struct settings {
     int64_t servers, sources; // that must be there before training starts
 };
 
+enum { SETTINGS_EPOCHS = 10 }; // where nothing is said
 void settings_default(struct settings *settings);
 
 // Sets one key of a run of many processes from text, which must outlive the settings.
@@ -65,6 +66,7 @@ char *settings_text(const struct settings *settings);
 // Sets what the lines say, all or nothing. Cuts `text` into pieces, which must outlive the
 // settings.
 int settings_parse(struct settings *settings, char *text, struct error *err);
+bool settings_known(const char *key); // whether it is one of a run of many processes
 // Whether the key may change while a run of many processes goes on. False for unknown ones.
 bool settings_live(const char *key);
 // Whether its value is the path of a file.

@@ -1,0 +1,116 @@
+// adam-ctl controller: the controller of a run of many processes, in the foreground.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "adam-ctl/subcommand.h"
+#include "cli/progress.h"
+#include "cli/talk.h"
+#include "core/words.h"
+#include "role/controller.h"
+#include "role/place.h"
+
+struct talker {
+    struct progress progress;
+};
+
+static enum run_wish wish(void *self) {
+    (void)self;
+    return stop_requested() ? RUN_STOP : RUN_GO_ON;
+}
+
+static void show(void *self, const struct run_progress *now) {
+    struct talker *talker = self;
+    char left[16] = "?";
+    if (!progress_due(&talker->progress))
+        return;
+    if (now->seconds_left >= 0)
+        progress_duration(left, now->seconds_left);
+    progress_line(&talker->progress,
+                  "epoch %.2f of %g  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
+                  now->epoch, now->epochs, now->loss, now->rate, now->samples_per_s,
+                  100 * now->waiting, now->doing ? now->doing : "left", now->doing ? "" : left);
+}
+
+static void say(void *self, const char *text) {
+    struct talker *talker = self;
+    if (talker->progress.quiet)
+        return;
+    progress_clear(&talker->progress);
+    talk_note(PROGRAM, "%s", text);
+}
+
+static int read_file(struct run_file *file, const char *path, const struct option_list *sets,
+                     struct error *err) {
+    int status = run_file_read(file, path, err);
+    for (size_t i = 0; !status && i < sets->count; i++)
+        status = run_file_set(file, sets->items[i], err);
+    return status;
+}
+
+static int run_it(const struct controller_options *o, const struct run_file *file,
+                  const char *command, struct error *err) {
+    struct talker talker = {0};
+    struct secrets *keys;
+    int status = place_keys(&keys, o->network.keys, err);
+    if (status)
+        return status;
+    const struct controller_config config = {
+        .file = file,
+        .folder = o->out,
+        .resume = o->resume,
+        .listen = o->network.listen,
+        .http = o->http,
+        .command = command,
+        .keys = keys,
+        .insecure = o->network.insecure,
+        .ready = {o->network.port_file, o->network.pid_file, (int)o->network.ready_fd},
+        .hooks = {&talker, wish, show, say},
+    };
+    progress_start(&talker.progress, o->quiet);
+    stop_on_signals(true);
+    status = controller_run(&config, err);
+    progress_clear(&talker.progress);
+    secrets_close(keys);
+    return status;
+}
+
+static int run_controller(const struct subcommand *subcommand, char **operands, int count,
+                          struct error *err) {
+    const struct controller_options *o = subcommand->options;
+    struct run_file file = {0};
+    (void)count;
+    if (!o->out)
+        return error_set(err, STATUS_USAGE, PROGRAM " controller: needs --out DIR");
+    int status = read_file(&file, operands[0], &o->set, err);
+    char *command = words_command(PROGRAM, subcommand->argc, subcommand->argv);
+    if (!status)
+        status = command ? run_it(o, &file, command, err) : error_nomem(err);
+    free(command);
+    run_file_free(&file);
+    return status;
+}
+
+size_t controller_subcommands(struct subcommand *subcommands, struct controller_options *o) {
+    const struct option_row rows[] = {
+        TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints, metrics, its own state"),
+        TEXT(0, "resume", "DIR", &o->resume, NULL, "begin with the weights of a run or checkpoint"),
+        LIST(0, "set", "KEY=VALUE", &o->set, "a setting, over that of the file"),
+        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+        HEADING("network"),
+        TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for all members"),
+        TEXT(0, "http", "HOST:PORT", &o->http, NULL, "serve /metrics for Prometheus there"),
+        LISTEN_ROWS(&o->network),
+        SECRET_ROWS(&o->network),
+    };
+    const struct command command = {
+        .name = PROGRAM " controller",
+        .synopsis = "--out DIR [--resume DIR] [--set KEY=VALUE] [--listen ADDR] RUN.conf",
+        .about = "control a run of many processes: members, routes, tests, checkpoints",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE",
+    };
+    subcommand_set(&subcommands[0], &command, o, run_controller, 1, 1);
+    return 1;
+}
