@@ -3,7 +3,7 @@
 //
 //   {"v":1,"promised":256,"accepted":256,"version":7,"state":{...},"crc32":"8d3f11c2"}
 //
-// One member for now: it agrees with itself at once, and nothing is sent. Belongs to one
+// It has one member, which agrees with itself at once: nothing is sent. Belongs to one
 // thread.
 #ifndef ADAM_ROLE_RECORD_H
 #define ADAM_ROLE_RECORD_H
