@@ -88,6 +88,10 @@ bool parcel_joins(const struct parcel *leader, const struct parcel *parcel, size
            spans + parcel->count <= PROTO_PIECES_MAX;
 }
 
+bool parcel_patient(const struct parcel *parcel) {
+    return parcel->exchange->cargo == CARGO_PULL && parcel->exchange->pull.newer;
+}
+
 static size_t put_pieces(const struct parcel *parcel, const struct proto_routes *routes,
                          struct proto_piece *pieces) {
     const struct proto_bucket *buckets = routes->buckets.at;
@@ -342,6 +346,7 @@ static void parcel_answered(struct link_request *ask) {
     bool stale = false;
     pthread_mutex_lock(&servers->lock);
     peer->flying--;
+    peer->patient -= parcel_patient(leader);
     for (struct parcel *parcel = leader, *next; parcel; parcel = next) {
         next = parcel->chain;
         stale |= settle(parcel, &own);
@@ -417,7 +422,6 @@ bool exchange_over(const struct exchange *exchange) {
 // Under the lock: whom a parcel waits for, and why.
 static void name_wait(const struct parcel *parcel, char text[PROTO_ADDRESS_MAX]) {
     const struct peer *peer = parcel->peer;
-    const struct exchange *exchange = parcel->exchange;
     if (!peer) {
         snprintf(text, PROTO_ADDRESS_MAX, "a parameter server that has shard %u, of the controller",
                  (unsigned)parcel->shard);
@@ -431,7 +435,7 @@ static void name_wait(const struct parcel *parcel, char text[PROTO_ADDRESS_MAX])
         snprintf(rest, room, "%.200s", peer->why);
     else if (parcel->refusal)
         snprintf(rest, room, "%.150s: %s", peer->address, proto_refusal_name(parcel->refusal));
-    else if (exchange->cargo == CARGO_PULL && exchange->pull.newer)
+    else if (parcel_patient(parcel))
         snprintf(rest, room, "%.150s: no newer weights than version %llu", peer->address,
                  (unsigned long long)parcel->version);
     else

@@ -29,6 +29,7 @@ struct peer {
     bool broken;               // the link is, or must be, closed
     bool dialled;              // once at least
     uint32_t flying, window;   // requests; and how many may be
+    uint32_t patient;          // of those that fly, pulls that wait for newer weights
     struct parcel_queue queue; // to be sent
     char why[LINK_WHY];        // the last failure; "": none
     double next_dial, pause;   // seconds: not before; after the next failure
@@ -115,6 +116,8 @@ int parcel_send(struct parcel *parcel, struct link *link, struct error *err);
 // The parcels' exchanges are over as far as these go; under the lock.
 void parcel_end(struct parcel *parcel);
 void parcel_fail(struct parcel *parcel, int status, const char *text);
+// Whether its answer may take as long as others' updates.
+bool parcel_patient(const struct parcel *parcel);
 // May the second go with the first in one request?
 bool parcel_joins(const struct parcel *leader, const struct parcel *parcel, size_t spans);
 

@@ -44,13 +44,20 @@ static struct parcel *queue_cut(struct parcel_queue *queue, struct parcel *befor
 
 // --- sending --------------------------------------------------------------------------
 
-// The next request's parcels, chained; NULL: none is due.
-static struct parcel *take_due(struct parcel_queue *queue, double now) {
+// Pulls that wait for newer weights leave room for the pushes that make them.
+static bool may_fly(const struct peer *peer, const struct parcel *parcel, double now) {
+    uint32_t most = peer->window > 2 ? peer->window / 2 : 1;
+    return parcel->due <= now && (!parcel_patient(parcel) || peer->patient < most);
+}
+
+// The next request's parcels, chained; NULL: none may be sent.
+static struct parcel *take_due(struct peer *peer, double now) {
+    struct parcel_queue *queue = &peer->queue;
     struct parcel *leader = NULL, *last = NULL, *before = NULL;
     size_t spans = 0;
     for (struct parcel *at = queue->first, *next; at; at = next) {
         next = at->next;
-        if (at->due > now || (leader && !parcel_joins(leader, at, spans))) {
+        if (!may_fly(peer, at, now) || (leader && !parcel_joins(leader, at, spans))) {
             before = at;
             continue;
         }
@@ -71,6 +78,7 @@ static void put_back(struct peer *peer, struct parcel *leader, const struct erro
     struct servers *servers = peer->servers;
     pthread_mutex_lock(&servers->lock);
     peer->flying--;
+    peer->patient -= parcel_patient(leader);
     peer->broken |= why->status == STATUS_UNAVAILABLE;
     for (struct parcel *parcel = leader, *next; parcel; parcel = next) {
         next = parcel->chain;
@@ -92,9 +100,10 @@ void peer_pump(struct peer *peer) {
         pthread_mutex_lock(&servers->lock);
         struct link *link = peer->link;
         bool able = link && !peer->broken && peer->flying < peer->window;
-        struct parcel *leader = able ? take_due(&peer->queue, clock_seconds()) : NULL;
+        struct parcel *leader = able ? take_due(peer, clock_seconds()) : NULL;
         if (leader) {
             peer->flying++;
+            peer->patient += parcel_patient(leader);
             link_hold(link);
         }
         pthread_mutex_unlock(&servers->lock);

@@ -1,0 +1,261 @@
+// The client of parameter servers: everything arrives, once, whatever becomes of links,
+// routes and patience.
+#include <stdlib.h>
+
+#include "../helper/fake_servers.h"
+#include "../helper/tap.h"
+#include "role/servers_client.h"
+
+#ifdef __SANITIZE_THREAD__
+// Debian's libnng is not instrumented: see test_link.c.
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race_top:pthread_mutex_destroy";
+}
+#endif
+
+enum { FLOATS = 5 * PROTO_SHARD_FLOATS + 1000 }; // six shards, the last one short
+
+struct scene {
+    struct fake fake;
+    struct servers *servers;
+    struct exchange *push, *pull;
+    float *mine;
+    uint64_t versions[FAKE_SHARDS];
+    _Atomic int stale;
+};
+
+static void stale(void *self, uint64_t epoch) {
+    struct scene *s = self;
+    struct kept *routes = fake_routes(&s->fake);
+    (void)epoch;
+    atomic_fetch_add(&s->stale, 1);
+    servers_route(s->servers, routes);
+    kept_drop(routes);
+}
+
+static void open_scene(struct tap *tap, struct scene *s) {
+    *s = (struct scene){.mine = mem_floats(FLOATS)};
+    CHECK(tap, fake_open(&s->fake, FLOATS));
+    const struct servers_options options = {
+        .hello = {.role = PROTO_ROLE_WORKER, .session = 7},
+        .parameters = FLOATS,
+        .self = s,
+        .stale = stale,
+    };
+    CHECK_INT(tap, servers_open(&s->servers, &options, NULL), STATUS_OK);
+    const struct span all = servers_all(s->servers);
+    CHECK_INT(tap, exchange_open(&s->push, s->servers, EXCHANGE_PUSH, &all, 1, NULL), STATUS_OK);
+    CHECK_INT(tap, exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, NULL), STATUS_OK);
+    struct kept *routes = fake_routes(&s->fake);
+    servers_route(s->servers, routes);
+    kept_drop(routes);
+}
+
+static void close_scene(struct scene *s) {
+    servers_stop(s->servers);
+    exchange_close(s->push);
+    exchange_close(s->pull);
+    servers_close(s->servers);
+    fake_close(&s->fake);
+    free(s->mine);
+}
+
+static int pull(struct scene *s) {
+    const struct pull pull = {.part = PROTO_PART_WEIGHT, .into = s->mine, .versions = s->versions};
+    exchange_pull(s->pull, &pull);
+    return exchange_wait(s->pull, NULL, NULL);
+}
+
+static int push(struct scene *s) {
+    const struct push push = {
+        .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s->mine, .versions = s->versions};
+    exchange_push(s->push, &push);
+    return exchange_wait(s->push, NULL, NULL);
+}
+
+static void number(float *values, float factor) {
+    for (size_t i = 0; i < FLOATS; i++)
+        values[i] = factor * (float)(i % 1000);
+}
+
+// How many of them are not as numbered.
+static int wrong(const float *values, float factor) {
+    int wrong = 0;
+    for (size_t i = 0; i < FLOATS; i++)
+        wrong += values[i] < factor * (float)(i % 1000) || values[i] > factor * (float)(i % 1000);
+    return wrong;
+}
+
+static void test_round(struct tap *tap) {
+    TEST(tap, "what is pushed arrives in its place, and what is pulled too", {
+        struct scene s;
+        open_scene(tap, &s);
+        number(s.mine, 1);
+        CHECK_INT(tap, push(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.fake.weights, 1), 0);
+        CHECK_INT(tap, s.fake.pushes, 6);
+        number(s.mine, 3);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.mine, 1), 0);
+        for (int i = 0; i < 6; i++)
+            CHECK_INT(tap, s.versions[i], 2);
+        struct servers_figures figures = servers_figures(s.servers);
+        CHECK_INT(tap, figures.pushes, 1);
+        CHECK_INT(tap, figures.pulls, 1);
+        CHECK(tap, figures.sent > FLOATS * sizeof(float) && figures.received > figures.sent / 2);
+        close_scene(&s);
+    });
+}
+
+static void test_unchanged(struct tap *tap) {
+    TEST(tap, "shards that did not change are not sent", {
+        struct scene s;
+        open_scene(tap, &s);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        uint64_t before = servers_figures(s.servers).received;
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.unchanged, 6);
+        CHECK(tap, servers_figures(s.servers).received - before < 4096);
+        s.fake.weights[PROTO_SHARD_FLOATS] = 8;
+        s.fake.version[1] = 9;
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.unchanged, 11);
+        CHECK_NEAR(tap, (double)s.mine[PROTO_SHARD_FLOATS], 8, 0);
+        CHECK_INT(tap, s.versions[1], 9);
+        close_scene(&s);
+    });
+}
+
+static void test_parts(struct tap *tap) {
+    TEST(tap, "spans are pulled and stored alone, though a shard holds several", {
+        struct scene s;
+        open_scene(tap, &s);
+        const struct span spans[] = {{10, 5}, {100, 7}, {PROTO_SHARD_FLOATS - 2, 4}};
+        struct exchange *some, *store;
+        CHECK_INT(tap, exchange_open(&some, s.servers, EXCHANGE_PULL, spans, 3, NULL), STATUS_OK);
+        CHECK_INT(tap, exchange_open(&store, s.servers, EXCHANGE_STORE, spans, 3, NULL), STATUS_OK);
+        number(s.mine, 1);
+        s.versions[0] = s.versions[1] = 5;
+        exchange_store(store, &(struct store){PROTO_PART_STATE, s.mine, s.versions});
+        CHECK_INT(tap, exchange_wait(store, NULL, NULL), STATUS_OK);
+        memset(s.mine, 0, FLOATS * sizeof *s.mine);
+        s.versions[0] = s.versions[1] = 0;
+        exchange_pull(some, &(struct pull){PROTO_PART_STATE, s.mine, s.versions, false});
+        CHECK_INT(tap, exchange_wait(some, NULL, NULL), STATUS_OK);
+        for (size_t i = 0; i < 200; i++) {
+            bool meant = (i >= 10 && i < 15) || (i >= 100 && i < 107);
+            CHECK_NEAR(tap, (double)s.mine[i], meant ? (double)i : 0, 0);
+        }
+        for (size_t i = PROTO_SHARD_FLOATS - 2; i < PROTO_SHARD_FLOATS + 2; i++)
+            CHECK_NEAR(tap, (double)s.mine[i], (double)(i % 1000), 0);
+        CHECK_INT(tap, s.versions[0], 5);
+        exchange_close(some);
+        exchange_close(store);
+        close_scene(&s);
+    });
+}
+
+static void test_broken(struct tap *tap) {
+    TEST(tap, "pushes are applied exactly once although links break at random moments", {
+        enum { ROUNDS = 60 };
+        struct scene s;
+        open_scene(tap, &s);
+        s.fake.break_one_in = 8;
+        number(s.mine, 1);
+        for (int i = 0; i < ROUNDS; i++)
+            CHECK_INT(tap, push(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.fake.weights, ROUNDS), 0);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.mine, ROUNDS), 0);
+        CHECK(tap, s.fake.broken > 10);
+        CHECK(tap, s.fake.repeated > 0);
+        CHECK_INT(tap, servers_figures(s.servers).repeated, s.fake.repeated);
+        close_scene(&s);
+    });
+}
+
+static void test_routes(struct tap *tap) {
+    TEST(tap, "refused routes are looked up again, and everything goes where it belongs", {
+        struct scene s;
+        open_scene(tap, &s);
+        number(s.mine, 1);
+        for (int i = 0; i < 5; i++) {
+            CHECK_INT(tap, push(&s), STATUS_OK);
+            fake_turn(&s.fake);
+        }
+        CHECK_INT(tap, wrong(s.fake.weights, 5), 0);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK(tap, s.fake.stale >= 5);
+        CHECK(tap, atomic_load(&s.stale) > 0);
+        close_scene(&s);
+    });
+}
+
+static void test_patience(struct tap *tap) {
+    TEST(tap, "servers that are busy, or have no weights yet, are asked again", {
+        struct scene s;
+        open_scene(tap, &s);
+        s.fake.busy = 20;
+        number(s.mine, 1);
+        CHECK_INT(tap, push(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.busy, 0);
+        CHECK_INT(tap, wrong(s.fake.weights, 1), 0);
+        CHECK_INT(tap, servers_figures(s.servers).refused, 20);
+        close_scene(&s);
+    });
+}
+
+static void *stop_later(void *self) {
+    struct scene *s = self;
+    for (bool there = false; !there;) { // the pull has reached a server
+        pthread_mutex_lock(&s->fake.lock);
+        there = s->fake.late_count > 0;
+        pthread_mutex_unlock(&s->fake.lock);
+    }
+    servers_stop(s->servers);
+    return NULL;
+}
+
+static void test_newer(struct tap *tap) {
+    TEST(tap, "a pull of newer weights waits for them", {
+        struct scene s;
+        open_scene(tap, &s);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        number(s.mine, 2);
+        float *other = mem_floats(FLOATS);
+        s.fake.busy = 6; // the pull comes before the push
+        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions});
+        exchange_pull(s.pull, &(struct pull){PROTO_PART_WEIGHT, other, s.versions, true});
+        CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, wrong(other, 2), 0);
+        CHECK_INT(tap, s.versions[5], 2);
+        free(other);
+        close_scene(&s);
+    });
+    TEST(tap, "a wait ends when the client is stopped", {
+        struct scene s;
+        pthread_t thread;
+        open_scene(tap, &s);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        exchange_pull(s.pull, &(struct pull){PROTO_PART_WEIGHT, s.mine, s.versions, true});
+        pthread_create(&thread, NULL, stop_later, &s);
+        CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_STOPPED);
+        pthread_join(thread, NULL);
+        CHECK_INT(tap, push(&s), STATUS_STOPPED);
+        close_scene(&s);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_round(&tap);
+    test_unchanged(&tap);
+    test_parts(&tap);
+    test_broken(&tap);
+    test_routes(&tap);
+    test_patience(&tap);
+    test_newer(&tap);
+    return tap_done(&tap);
+}
