@@ -27,6 +27,8 @@ static struct batch *take(struct seat *seat) {
     atomic_store_explicit(&seat->waited, sum, memory_order_relaxed);
     if (!batch)
         atomic_store(&seat->loop->exhausted, true);
+    else if (batch->n > 0)
+        atomic_store_explicit(&seat->loop->place, batch->number, memory_order_relaxed);
     return batch;
 }
 
@@ -123,6 +125,10 @@ static void *train_thread(void *self) {
 uint64_t loop_next(const struct loop *loop) {
     const struct loop_config *config = &loop->config;
     return config->first + config->home->ops->clock(config->home) - loop->first_clock;
+}
+
+uint64_t loop_place(const struct loop *loop) {
+    return atomic_load_explicit(&loop->place, memory_order_relaxed);
 }
 
 void loop_start(struct loop *loop, uint64_t until) {

@@ -57,6 +57,8 @@ int loop_open(struct loop **out, const struct loop_config *config, struct error 
 
 // The mini-batch that comes next, when the threads stand still.
 uint64_t loop_next(const struct loop *loop);
+// The newest mini-batch that the supply gave, by its number.
+uint64_t loop_place(const struct loop *loop);
 // Lets the threads train up to, not including, mini-batch `until`.
 void loop_start(struct loop *loop, uint64_t until);
 // Waits until they have come there, at most `seconds`; false: they are still at it.

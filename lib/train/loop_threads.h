@@ -56,6 +56,7 @@ struct loop {
     struct step step;
     _Alignas(MEM_ALIGN) _Atomic uint64_t next;  // the mini-batch to train on next
     _Alignas(MEM_ALIGN) _Atomic uint64_t until; // not this one any more
+    _Atomic uint64_t place;                     // the newest mini-batch that was taken
     atomic_bool closing, exhausted, diverged;
     _Atomic double diverged_loss;
     _Atomic int running;
