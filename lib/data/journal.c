@@ -131,11 +131,7 @@ static int write_text(const struct journal *journal, uint64_t seed, uint32_t epo
     return textfile_close(text, err);
 }
 
-static int rewrite(struct journal *journal, uint64_t seed, uint32_t epoch,
-                   const struct range *finished, size_t count, struct error *err) {
-    int status = write_text(journal, seed, epoch, finished, count, err);
-    if (status)
-        return status;
+static int reopen(struct journal *journal, struct error *err) {
     int fd = open(journal->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, STATUS_IO, "%s", journal->path);
@@ -146,11 +142,19 @@ static int rewrite(struct journal *journal, uint64_t seed, uint32_t epoch,
     return STATUS_OK;
 }
 
-int journal_rewrite(struct journal *journal, uint64_t seed, uint32_t epoch,
-                    const struct range *finished, size_t count, struct error *err) {
+int journal_rewrite(struct journal *journal, journal_cursor *cursor, void *self,
+                    struct error *err) {
+    uint64_t seed;
+    uint32_t epoch;
+    size_t count;
     pthread_mutex_lock(&journal->lock);
-    int status = rewrite(journal, seed, epoch, finished, count, err);
+    struct range *finished = cursor(self, &seed, &epoch, &count);
+    int status =
+        finished ? write_text(journal, seed, epoch, finished, count, err) : error_nomem(err);
+    if (!status)
+        status = reopen(journal, err);
     pthread_mutex_unlock(&journal->lock);
+    free(finished);
     return status;
 }
 

@@ -10,7 +10,7 @@
 // An end in the middle of a line is an end before it. Lines that have reached the kernel
 // survive the process; journal_sync makes them survive the machine.
 //
-// Threads: any thread may add; the others belong to one.
+// Threads: any thread may add and rewrite; the others belong to one.
 #ifndef ADAM_DATA_JOURNAL_H
 #define ADAM_DATA_JOURNAL_H
 
@@ -36,9 +36,11 @@ struct journal_place {
 // one of another run. STATUS_DATA when it is no journal, or one of other data; STATUS_IO.
 int journal_open(struct journal **journal, const char *path, const struct journal_of *of,
                  struct journal_place *place, bool *found, struct error *err);
-// The file anew. STATUS_IO, STATUS_CANTCREATE.
-int journal_rewrite(struct journal *journal, uint64_t seed, uint32_t epoch,
-                    const struct range *finished, size_t count, struct error *err);
+// Writes the file anew, with what `cursor` returns: finished ranges, for free(), or NULL
+// when out of memory. Meanwhile nothing is added, so that all is in it that was finished
+// before it was added. STATUS_IO, STATUS_CANTCREATE.
+typedef struct range *journal_cursor(void *self, uint64_t *seed, uint32_t *epoch, size_t *count);
+int journal_rewrite(struct journal *journal, journal_cursor *cursor, void *self, struct error *err);
 int journal_add(struct journal *journal, uint32_t epoch, struct range done, struct error *err);
 int journal_sync(struct journal *journal, struct error *err);
 // Lines added since it was written anew.

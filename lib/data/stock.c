@@ -20,6 +20,7 @@ struct set {
 
 struct stock {
     struct stock_options options;
+    struct decode_options decode;
     struct set *sets;
     size_t set_count;
     uint64_t whole;
@@ -100,7 +101,7 @@ uint64_t stock_key_hash(const struct stock *stock, uint32_t index) {
 
 static int decode(struct stock *stock, uint32_t index, struct image *image, struct error *err) {
     const struct dataset *dataset = find(stock, &index);
-    return dataset_image(dataset, index, &stock->options.decode, image, err);
+    return dataset_image(dataset, index, &stock->decode, image, err);
 }
 
 int stock_image(struct stock *stock, uint32_t index, struct image *image, struct error *err) {
@@ -138,6 +139,10 @@ struct stock_figures stock_figures(const struct stock *stock) {
 }
 
 // --- opening ---------------------------------------------------------------------
+
+void stock_hint(struct stock *stock, const struct decode_options *decode) {
+    stock->decode = *decode;
+}
 
 uint32_t stock_count(const struct stock *stock) {
     return stock->count;

@@ -6,7 +6,7 @@
 // Every picture is asked for once an epoch, in a random order. So none is worth more than
 // another, and what is in the cache stays there: the first that come fill it.
 //
-// Threads: all functions but open and close may be called by any thread at any time.
+// Threads: all functions but open, hint and close may be called by any thread at any time.
 #ifndef ADAM_DATA_STOCK_H
 #define ADAM_DATA_STOCK_H
 
@@ -18,15 +18,16 @@ struct stock_options {
     const char *const *paths;
     size_t path_count;
     struct source_options source;
-    uint32_t part, parts;         // of its samples those of part 1..parts; 0: all
-    uint64_t cache;               // bytes
-    struct decode_options decode; // of every picture
+    uint32_t part, parts; // of its samples those of part 1..parts; 0: all
+    uint64_t cache;       // bytes
 };
 
 // Classes are those of the first data set; another's class that it lacks is STATUS_DATA.
 // Statuses as dataset_open.
 int stock_open(struct stock **stock, const struct stock_options *options, struct error *err);
 void stock_close(struct stock *stock);
+// How pictures are decoded, before the first one is asked for.
+void stock_hint(struct stock *stock, const struct decode_options *decode);
 
 uint32_t stock_count(const struct stock *stock); // of its part
 uint32_t stock_first(const struct stock *stock); // of its part, within the whole
