@@ -11,4 +11,10 @@
 int input_fill(float *to, int channels, int height, int width, const struct image *image,
                struct error *err);
 
+// STATUS_DATA for a label outside 0..classes-1, unless classes is 0 or less.
+int input_label(int32_t label, int classes, struct error *err);
+
+// What randomness in the net (dropout) may depend on, for a sample in an epoch.
+uint64_t input_draw(uint64_t seed, uint64_t epoch, uint64_t key_hash);
+
 #endif

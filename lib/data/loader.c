@@ -103,23 +103,13 @@ static bool wait_room(struct loader *loader, uint64_t number) {
 
 // --- one sample ---------------------------------------------------------------
 
-static int check_label(const struct loader *loader, int32_t label, struct error *err) {
-    int classes = loader->config.classes;
-    if (classes <= 0 || (label >= 0 && label < classes))
-        return STATUS_OK;
-    if (label == LABEL_NONE)
-        return error_set(err, STATUS_DATA, "there is no label");
-    return error_set(err, STATUS_DATA, "the label is %d where the model has %d classes, 0 to %d",
-                     (int)label, classes, classes - 1);
-}
-
 // The picture in `image` through both chains into place i of the batch.
 static int put_picture(struct worker *worker, struct batch *batch, int i, struct image *image,
                        uint64_t key, struct error *err) {
     const struct loader_config *config = &worker->loader->config;
     struct ops_draw draw = {config->seed, batch->epoch, key};
-    batch->draw[i] = hash_mix(hash_mix(config->seed, batch->epoch), key);
-    int status = check_label(worker->loader, batch->label[i], err);
+    batch->draw[i] = input_draw(config->seed, batch->epoch, key);
+    int status = input_label(batch->label[i], config->classes, err);
     if (!status && config->augment)
         status = ops_apply(config->augment, worker->scratch, image, draw, err);
     if (!status && config->input)

@@ -1,0 +1,105 @@
+// What the parts of the data client share. Inside lib/role/data_client*.c only.
+#ifndef ADAM_ROLE_DATA_CLIENT_INTERNAL_H
+#define ADAM_ROLE_DATA_CLIENT_INTERNAL_H
+
+#include <pthread.h>
+
+#include "net/link.h"
+#include "role/data_client.h"
+#include "role/patience.h"
+
+// A data server. It stays as long as the client, listed in the routes or not.
+struct source {
+    struct source *next;
+    struct data_client *client;
+    uint32_t member;
+    bool listed; // in the newest routes
+    char address[PROTO_ADDRESS_MAX + 1];
+
+    struct link *link;    // NULL: none; made and closed by the dialling thread
+    bool broken, dialled; // the link is; there was one before
+    double next_dial, pause;
+    char why[LINK_WHY]; // it does not serve, or ""
+
+    bool known; // what follows
+    struct proto_data data;
+    size_t sample_bytes; // of a picture's values
+    uint32_t epoch;      // that it serves
+    bool over;           // all its epochs are
+    uint64_t position;   // places handed out here, of the epoch
+    uint32_t flying;     // requests for leases
+    bool busy;           // it had nothing when it was asked last
+    double not_before;   // when it may be asked
+
+    // Leases that are finished, until it has heard of them: the first `telling` are on
+    // their way.
+    struct proto_lease_id *done;
+    size_t done_count, done_room, telling;
+    struct proto_finish finish;
+    struct link_request finish_request;
+    uint64_t received, sent; // of earlier links
+};
+
+enum slot_state { SLOT_FREE, SLOT_ASKED, SLOT_ARRIVED, SLOT_READY, SLOT_TAKEN };
+
+struct slot {          // room for a batch, and the batch in it
+    struct slot *next; // of those that arrived, or are ready
+    struct batch batch;
+    enum slot_state state;
+    struct source *source;
+    uint64_t lease; // 0: nobody waits for it to be finished
+    struct proto_batch answer;
+    struct proto_lease asked;
+    struct link_request request;
+    char *raw; // the payload
+    size_t raw_room;
+};
+
+struct slot_queue {
+    struct slot *first, *last;
+};
+
+struct trained { // a batch that was given back
+    uint64_t ordinal;
+    struct source *source;
+    uint64_t lease;
+};
+
+struct data_client {
+    struct supply supply; // first: a client is one
+    struct data_client_options options;
+    size_t values; // floats that the model reads of a sample
+    pthread_t fetcher, dialler;
+    bool fetching, dialling; // the threads run
+    struct slot *slots;
+    int slot_count;
+    struct image image; // the fetcher's
+    struct ops_scratch *scratch;
+
+    pthread_mutex_t lock;             // of all that follows
+    pthread_cond_t to_fetch, to_dial; // something changed for that thread
+    pthread_cond_t changed;           // for those who take, and those who flush
+    struct kept *routes;              // the newest; NULL: none yet
+    struct source *sources;
+    struct slot_queue arrived, ready;
+    int under_way; // slots that are asked for, arrived or ready
+    uint32_t ready_count;
+    int waiting; // takers
+    bool closing, cancelled, over;
+    struct error err;
+    uint64_t given_back, finished; // batches; the second is the highest mark
+    struct trained *trained;       // given back, and not finished
+    size_t trained_first, trained_count, trained_room;
+    double hurried; // when `idle` was called last
+    struct patience patience;
+    struct data_client_figures figures;
+};
+
+// All under the lock.
+void client_fail(struct data_client *client, const struct error *why);
+void client_wake(struct data_client *client); // everybody
+
+// The dialling thread.
+void *client_dial(void *client);
+
+#endif

@@ -1,0 +1,424 @@
+// A data server and its clients over Unix sockets: what is trained on, once, whoever dies.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../helper/tap.h"
+#include "core/clock.h"
+#include "core/random.h"
+#include "role/data_client.h"
+#include "role/data_service.h"
+
+enum { SAMPLES = 211, SIDE = 4, CLASSES = 5, BATCH = 8, SERVERS = 3 };
+
+// --- a data set, and servers of it -----------------------------------------------------
+
+// Pixel p of sample i is (i + p) % 256, its label i % CLASSES.
+struct fixture {
+    char folder[64], base[72], images[96], labels[96], cursor[96];
+    struct stock *stock[SERVERS];
+    struct data_service *service[SERVERS];
+    struct listener *listener[SERVERS];
+    char address[SERVERS][128];
+    uint64_t number; // of leases of the next server
+};
+
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, size, f) != size || fclose(f))
+        abort();
+}
+
+static void make(struct fixture *f) {
+    unsigned char images[16 + SAMPLES * SIDE * SIDE] = {0, 0, 8, 3,    0, 0, 0, SAMPLES,
+                                                        0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    unsigned char labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, 0, SAMPLES};
+    for (int i = 0; i < SAMPLES; i++) {
+        labels[8 + i] = (unsigned char)(i % CLASSES);
+        for (int p = 0; p < SIDE * SIDE; p++)
+            images[16 + i * SIDE * SIDE + p] = (unsigned char)(i + p);
+    }
+    snprintf(f->folder, sizeof f->folder, "%s/client.XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    if (!mkdtemp(f->folder))
+        abort();
+    snprintf(f->base, sizeof f->base, "ipc://%s", f->folder);
+    snprintf(f->images, sizeof f->images, "%s/images", f->folder);
+    snprintf(f->labels, sizeof f->labels, "%s/labels", f->folder);
+    snprintf(f->cursor, sizeof f->cursor, "%s/cursor", f->folder);
+    write_file(f->images, images, sizeof images);
+    write_file(f->labels, labels, sizeof labels);
+    f->number = 1000;
+}
+
+static void unmake(struct fixture *f) {
+    unlink(f->images);
+    unlink(f->labels);
+    unlink(f->cursor);
+    rmdir(f->folder);
+}
+
+static const struct proto_id the_run = {{7, 7, 7}};
+
+// Server `i` of `of`, which has its part of the samples.
+static void start(struct tap *tap, struct fixture *f, int i, int of, double epoch_end,
+                  const char *cursor) {
+    struct error err = {0};
+    const char *paths[] = {f->images};
+    const struct stock_options stock = {
+        .paths = paths,
+        .path_count = 1,
+        .source = {.labels = f->labels},
+        .part = (uint32_t)i + 1,
+        .parts = (uint32_t)of,
+        .cache = 1 << 20,
+    };
+    CHECK_INT(tap, stock_open(&f->stock[i], &stock, &err), STATUS_OK);
+    const struct data_service_options options = {.name = "images", .stock = f->stock[i]};
+    CHECK_INT(tap, data_service_open(&f->service[i], &options, &err), STATUS_OK);
+    const struct data_service_run run = {
+        .run = the_run,
+        .name = "serve",
+        .rules = {.epochs = 3, .epoch_end = epoch_end, .least = 5},
+        .seed = 11,
+        .number = f->number += 1000000,
+        .batch = BATCH,
+        .ahead = 1 << 16,
+        .threads = 2,
+        .cursor = cursor,
+    };
+    CHECK_INT(tap, data_service_begin(f->service[i], &run, &err), STATUS_OK);
+    const struct link_options link = {.handlers = data_service_handlers(f->service[i])};
+    snprintf(f->address[i], sizeof f->address[i], "%s/serve%d", f->base, i);
+    CHECK_INT(tap, listener_open(&f->listener[i], f->address[i], &link, NULL, &err), STATUS_OK);
+    if (err.status)
+        printf("# %s\n", err.text);
+}
+
+static void stop(struct fixture *f, int i) {
+    listener_close(f->listener[i]);
+    data_service_close(f->service[i]);
+    stock_close(f->stock[i]);
+}
+
+// --- clients ---------------------------------------------------------------------------
+
+static void route(struct data_client *client, const struct fixture *f, int servers) {
+    struct proto_server list[SERVERS];
+    struct kept *kept = NULL;
+    for (int i = 0; i < servers; i++)
+        list[i] = (struct proto_server){
+            .member = (uint32_t)i + 1,
+            .training = proto_text(f->address[i]),
+        };
+    static _Atomic uint64_t epoch;
+    const struct proto_routes routes = {.epoch = ++epoch,
+                                        .sources = proto_list(list, (uint32_t)servers)};
+    if (kept_make(&kept, PROTO_TYPE_ROUTES, &routes, NULL))
+        abort();
+    data_client_route(client, kept);
+    kept_drop(kept);
+}
+
+static struct data_client *open_client(struct tap *tap, const struct fixture *f, uint64_t session,
+                                       int servers, int takers, int ahead) {
+    struct data_client *client = NULL;
+    struct error err = {0};
+    const struct data_client_options options = {
+        .hello = {.role = PROTO_ROLE_WORKER,
+                  .run = the_run,
+                  .session = session,
+                  .name = proto_text("worker")},
+        .channels = 1,
+        .height = SIDE,
+        .width = SIDE,
+        .classes = CLASSES,
+        .batch = BATCH,
+        .seed = 11,
+        .ahead = ahead,
+        .takers = takers,
+    };
+    CHECK_INT(tap, data_client_open(&client, &options, &err), STATUS_OK);
+    route(client, f, servers);
+    return client;
+}
+
+// How often each sample was trained on in each epoch.
+struct seen {
+    atomic_int times[3][SAMPLES];
+    atomic_int wrong;
+};
+
+static void see(struct seen *seen, const struct batch *batch) {
+    for (int i = 0; i < batch->n; i++) {
+        uint32_t index = batch->index[i];
+        const float *values = batch->input + i * SIDE * SIDE;
+        bool right =
+            index < SAMPLES && batch->epoch < 3 && batch->label[i] == (int32_t)(index % CLASSES);
+        for (int p = 0; right && p < SIDE * SIDE; p++)
+            right = values[p] == (float)((index + (uint32_t)p) % 256);
+        if (right)
+            atomic_fetch_add(&seen->times[batch->epoch][index], 1);
+        else
+            atomic_fetch_add(&seen->wrong, 1);
+    }
+}
+
+// A worker of several threads whose pushes are applied at once.
+struct worker {
+    struct data_client *client;
+    struct seen *seen;
+    int most; // batches; then it stops without finishing what it took last
+    atomic_int left;
+};
+
+static void *train(void *self) {
+    struct worker *worker = self;
+    struct supply *supply = data_client_supply(worker->client);
+    while (atomic_fetch_sub(&worker->left, 1) > 0) {
+        struct batch *batch = supply_take(supply, SUPPLY_PATIENT, NULL);
+        if (!batch)
+            return NULL;
+        see(worker->seen, batch);
+        supply_give_back(supply, batch);
+        data_client_finish(worker->client, data_client_trained(worker->client));
+    }
+    return NULL;
+}
+
+static void train_all(struct data_client *client, struct seen *seen, int threads, int most) {
+    struct worker worker = {.client = client, .seen = seen, .left = most};
+    pthread_t thread[8];
+    for (int i = 0; i < threads; i++)
+        pthread_create(&thread[i], NULL, train, &worker);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void check_once(struct tap *tap, struct seen *seen) {
+    CHECK_INT(tap, seen->wrong, 0);
+    for (int epoch = 0; epoch < 3; epoch++)
+        for (int i = 0; i < SAMPLES; i++)
+            CHECK_INT(tap, seen->times[epoch][i], 1);
+}
+
+// --- tests -----------------------------------------------------------------------------
+
+static void test_once(struct tap *tap, struct fixture *f) {
+    TEST(tap, "every sample comes once an epoch, to the threads of one worker", {
+        struct seen seen = {0};
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 3, 4);
+        train_all(client, &seen, 3, 1000000);
+        check_once(tap, &seen);
+        CHECK_INT(tap, data_client_figures(client).total, SAMPLES);
+        CHECK_INT(tap, data_client_figures(client).samples, 3 * SAMPLES);
+        CHECK_INT(tap, data_client_figures(client).over, 0);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "and of several data servers by parts, which are the whole", {
+        struct seen seen = {0};
+        for (int i = 0; i < SERVERS; i++)
+            start(tap, f, i, SERVERS, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, SERVERS, 2, 4);
+        train_all(client, &seen, 2, 1000000);
+        check_once(tap, &seen);
+        data_client_close(client);
+        for (int i = 0; i < SERVERS; i++)
+            stop(f, i);
+    });
+}
+
+// The batches of one server as one taker gets them: those that a loader would have made.
+static void test_numbers(struct tap *tap, struct fixture *f) {
+    TEST(tap, "batches are numbered as those of a loader, and draw as its would", {
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 1);
+        struct supply *supply = data_client_supply(client);
+        uint64_t number = 0;
+        for (struct batch *batch; (batch = supply_take(supply, SUPPLY_PATIENT, NULL));) {
+            CHECK_INT(tap, batch->number, number++);
+            for (int i = 0; i < batch->n; i++) {
+                const char *sample = stock_key(f->stock[0], batch->index[i]);
+                uint64_t hash = hash_bytes(sample, strlen(sample));
+                CHECK(tap, batch->draw[i] == hash_mix(hash_mix(11, batch->epoch), hash));
+            }
+            supply_give_back(supply, batch);
+            data_client_finish(client, data_client_trained(client));
+        }
+        CHECK_INT(tap, number, 3 * ((SAMPLES + BATCH - 1) / BATCH));
+        data_client_close(client);
+        stop(f, 0);
+    });
+}
+
+static void test_patience(struct tap *tap, struct fixture *f) {
+    TEST(tap, "an impatient taker gets an empty batch while leases are to be finished", {
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 2);
+        struct supply *supply = data_client_supply(client);
+        struct batch *batch;
+        uint64_t samples = 0;
+        while ((batch = supply_take(supply, 0.2, NULL))->n > 0) {
+            samples += (uint64_t)batch->n;
+            CHECK_INT(tap, batch->epoch, 0);
+            supply_give_back(supply, batch);
+        }
+        CHECK_INT(tap, samples, SAMPLES);
+        supply_give_back(supply, batch);
+        data_client_finish(client, data_client_trained(client));
+        CHECK(tap, data_client_flush(client, 10));
+        batch = supply_take(supply, SUPPLY_PATIENT, NULL);
+        CHECK_INT(tap, batch->epoch, 1);
+        supply_give_back(supply, batch);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "a cancelled client lets everybody go", {
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 2);
+        supply_cancel(data_client_supply(client));
+        CHECK(tap, supply_take(data_client_supply(client), SUPPLY_PATIENT, NULL) == NULL);
+        data_client_close(client);
+        stop(f, 0);
+    });
+}
+
+static void test_leaving(struct tap *tap, struct fixture *f) {
+    TEST(tap, "what a worker that leaves had not finished is handed to another", {
+        struct seen seen = {0};
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *first = open_client(tap, f, 1, 1, 1, 6);
+        struct supply *supply = data_client_supply(first);
+        for (int i = 0; i < 5; i++) // trained on, and never pushed
+            supply_give_back(supply, supply_take(supply, SUPPLY_PATIENT, NULL));
+        data_client_close(first);
+        struct data_client *other = open_client(tap, f, 2, 1, 2, 4);
+        train_all(other, &seen, 2, 1000000);
+        check_once(tap, &seen);
+        data_client_close(other);
+        stop(f, 0);
+    });
+    TEST(tap, "and of one that the controller says has gone", {
+        struct seen seen = {0};
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *first = open_client(tap, f, 1, 1, 1, 6);
+        struct supply *supply = data_client_supply(first);
+        supply_give_back(supply, supply_take(supply, SUPPLY_PATIENT, NULL));
+        const struct proto_member members[] = {{.member = 9, .session = 2}};
+        const struct proto_status status = {.members = proto_list(members, 1)};
+        struct data_client *other = open_client(tap, f, 2, 1, 2, 4);
+        // It is silent from now on: nothing is asked for, nothing finished.
+        supply_cancel(supply);
+        while (data_client_figures(other).ready == 0)
+            usleep(1000);
+        data_service_members(f->service[0], &status);
+        train_all(other, &seen, 2, 1000000);
+        check_once(tap, &seen);
+        data_client_close(other);
+        data_client_close(first);
+        stop(f, 0);
+    });
+}
+
+// The server dies after some batches and comes back at the same place, with its journal.
+static void test_restart(struct tap *tap, struct fixture *f) {
+    TEST(tap, "a data server that comes back hands out nothing that is finished, loses nothing", {
+        struct seen seen = {0};
+        start(tap, f, 0, 1, 1, f->cursor);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 1);
+        for (int round = 0; round < 12; round++) {
+            train_all(client, &seen, 1, 5);
+            CHECK(tap, data_client_flush(client, 10));
+            stop(f, 0);
+            start(tap, f, 0, 1, 1, f->cursor);
+        }
+        train_all(client, &seen, 1, 1000000);
+        CHECK_INT(tap, seen.wrong, 0);
+        int twice = 0;
+        for (int epoch = 0; epoch < 3; epoch++)
+            for (int i = 0; i < SAMPLES; i++) {
+                CHECK(tap, seen.times[epoch][i] >= 1);
+                twice += seen.times[epoch][i] - 1;
+            }
+        // Beyond open leases: the one that was on its way at each end.
+        CHECK(tap, twice <= 12 * BATCH);
+        CHECK(tap, data_client_figures(client).redials >= 12);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "a journal of another run is not gone on with", {
+        struct error err = {0};
+        struct journal_of of = {.run = "09", .digest = 1, .samples = 2, .first = 0, .count = 2};
+        struct journal_place place;
+        struct journal *journal;
+        bool found = true;
+        CHECK_INT(tap, journal_open(&journal, f->cursor, &of, &place, &found, &err), STATUS_OK);
+        CHECK(tap, !found);
+        journal_close(journal);
+    });
+}
+
+static void test_refusals(struct tap *tap, struct fixture *f) {
+    TEST(tap, "pictures of another shape end the supply, and name both shapes", {
+        struct data_client *client = NULL;
+        struct error err = {0};
+        start(tap, f, 0, 1, 1, NULL);
+        const struct data_client_options options = {
+            .hello = {.role = PROTO_ROLE_WORKER, .run = the_run, .session = 1},
+            .channels = 3,
+            .height = SIDE,
+            .width = SIDE,
+            .batch = BATCH,
+            .ahead = 1,
+            .takers = 1,
+        };
+        CHECK_INT(tap, data_client_open(&client, &options, &err), STATUS_OK);
+        route(client, f, 1);
+        CHECK(tap, supply_take(data_client_supply(client), SUPPLY_PATIENT, NULL) == NULL);
+        CHECK_INT(tap, supply_status(data_client_supply(client), &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "1x4x4") && strstr(err.text, "3x4x4"));
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "who has another run, role or session is refused", {
+        struct error err = {0};
+        struct link *link = NULL;
+        const struct link_options options = {0};
+        struct proto_hello hello = {.role = PROTO_ROLE_WORKER, .run = {{1}}, .session = 5};
+        union proto_message answer;
+        start(tap, f, 0, 1, 1, NULL);
+        CHECK_INT(tap, link_dial(&link, f->address[0], &options, &hello, 2000, NULL, &err),
+                  STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "wrong run"));
+        hello.run = the_run;
+        CHECK_INT(tap, link_dial(&link, f->address[0], &options, &hello, 2000, NULL, &err),
+                  STATUS_OK);
+        const struct proto_lease lease = {.session = 6, .samples = 8};
+        struct link_request request = {.type = PROTO_TYPE_LEASE, .message = &lease};
+        CHECK_INT(tap, link_call(link, &request, &answer, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "wrong session"));
+        const struct proto_set_cursor cursor = {.seed = 1};
+        request = (struct link_request){.type = PROTO_TYPE_SET_CURSOR, .message = &cursor};
+        CHECK_INT(tap, link_call(link, &request, &answer, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "wrong role"));
+        link_close(link);
+        stop(f, 0);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    struct fixture fixture = {0};
+    make(&fixture);
+    test_once(&tap, &fixture);
+    test_numbers(&tap, &fixture);
+    test_patience(&tap, &fixture);
+    test_leaving(&tap, &fixture);
+    test_restart(&tap, &fixture);
+    test_refusals(&tap, &fixture);
+    unmake(&fixture);
+    return tap_done(&tap);
+}
