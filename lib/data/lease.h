@@ -46,7 +46,7 @@ struct stretch {
     uint32_t round, epoch;
     struct range places;
 };
-// Up to `most` places; false: none are left for now. `ahead`: of the next epoch, too.
+// Up to `most` places; false: there are none. `ahead`: of the next epoch, too.
 bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch);
 // Whether what was drawn is of the present round and not of an epoch that is over, and
 // whether it can be issued now.

@@ -84,7 +84,7 @@ struct data_client_figures { // since data_client_open
     uint64_t total;          // samples of the whole data set; 0: not known yet
     uint32_t epoch;          // that it works on
     uint64_t batches, samples;
-    uint64_t busy;           // requests that were refused for now
+    uint64_t busy;           // requests that came too early
     uint64_t over;           // leases that were over before they were finished
     uint64_t redials;        // links made anew
     uint64_t received, sent; // bytes on the wire
