@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
-#include "net/address.h"
+#include "net/keys.h"
 #include "net/link.h"
 #include "role/place.h"
 
@@ -82,6 +82,11 @@ int main(void) {
         CHECK(&tap, !keys);
         CHECK_INT(&tap, place_keys(&keys, "keys/", &err), STATUS_USAGE);
         CHECK_INT(&tap, place_keys(&keys, "/none/n7.pem", &err), STATUS_NOINPUT);
+        const char *names[] = {"n7"};
+        CHECK_INT(&tap, keys_make(temporary, names, 1, 1, &err), STATUS_OK);
+        snprintf(long_path, sizeof long_path, "%s/n7.pem", temporary);
+        CHECK_INT(&tap, place_keys(&keys, long_path, &err), STATUS_OK);
+        secrets_close(keys);
     });
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", temporary);

@@ -1,0 +1,122 @@
+// adam-ps: a parameter server of a run.
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/network.h"
+#include "cli/option.h"
+#include "cli/talk.h"
+#include "core/cpu.h"
+#include "role/parameter_server.h"
+#include "role/place.h"
+
+static const char name[] = "adam-ps";
+
+struct options {
+    struct network network;
+    int64_t threads;
+    uint64_t memory;
+    bool quiet;
+};
+
+static bool stop(void *self) {
+    (void)self;
+    return stop_requested();
+}
+
+static void say(void *self, const char *text) {
+    const struct options *o = self;
+    if (!o->quiet)
+        talk_note(name, "%s", text);
+}
+
+struct addresses {
+    char training[PROTO_ADDRESS_MAX], replication[PROTO_ADDRESS_MAX], admin[PROTO_ADDRESS_MAX];
+};
+
+static int place_all(struct addresses *at, const struct network *n, struct error *err) {
+    int status = place_address(at->training, "ps", n->listen, NULL, err);
+    if (!status)
+        status = place_address(at->replication, "ps-replication", n->replication, n->listen, err);
+    if (!status)
+        status = place_address(at->admin, "ps-admin", n->admin, n->listen, err);
+    return status;
+}
+
+static int run(struct options *o, struct error *err) {
+    const struct network *n = &o->network;
+    struct addresses at;
+    struct secrets *keys = NULL;
+    char room[NETWORK_NAME_MAX];
+    int status = place_keys(&keys, n->keys, err);
+    if (!status)
+        status = place_all(&at, n, err);
+    if (status) {
+        secrets_close(keys);
+        return status;
+    }
+    const struct parameter_server_options options = {
+        .controller = n->controller,
+        .name = network_name(n, room),
+        .training = at.training,
+        .replication = at.replication,
+        .administration = at.admin,
+        .ready = {n->port_file, n->pid_file, (int)n->ready_fd},
+        .keys = keys,
+        .insecure = n->insecure,
+        .threads = (uint32_t)o->threads,
+        .memory = o->memory,
+        .hooks = {o, stop, say},
+    };
+    stop_on_signals(true);
+    status = parameter_server_run(&options, err);
+    secrets_close(keys);
+    return status;
+}
+
+// Whether to go on: the options are in `o`. Else *status is how to end.
+static bool parse(struct options *o, int argc, char **argv, int *status, struct error *err) {
+    const struct option_row rows[] = {
+        HEADING("Network"),
+        NETWORK_ROWS(&o->network),
+        LISTEN_ROW(&o->network, "address for workers"),
+        TEXT(0, "replication", "ADDR", &o->network.replication, "beside --listen",
+             "address for other parameter servers"),
+        ADMIN_ROW(&o->network),
+        LISTEN_ROWS(&o->network),
+        HEADING("Resources"),
+        INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads that apply updates"),
+        BYTES(0, "memory", "BYTES", &o->memory, "any", "bytes of weights, their state and buffers"),
+        HEADING("Behaviour"),
+        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+    };
+    const struct command command = {
+        .name = name,
+        .synopsis = "--controller ADDR [options]",
+        .about = "hold a part of a run's parameters, and apply updates to them",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+    };
+    int operands;
+    enum cli_next next = cli_parse(&command, argc, argv, &operands, err);
+    *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
+    if (next != CLI_RUN)
+        return false;
+    if (operands < argc)
+        *status = error_set(err, STATUS_USAGE, "unexpected '%s'", argv[operands]);
+    else if (!o->network.controller)
+        *status = error_set(err, STATUS_USAGE, "--controller is missing");
+    return *status == STATUS_OK;
+}
+
+int main(int argc, char **argv) {
+    struct options o = {.threads = cpu_count()};
+    struct error err = {0};
+    int status;
+    network_default(&o.network);
+    if (parse(&o, argc, argv, &status, &err))
+        status = run(&o, &err);
+    if (err.status != STATUS_OK)
+        talk_error(name, &err);
+    return talk_finish(name, status);
+}

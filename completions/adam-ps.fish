@@ -1,0 +1,18 @@
+# fish completion for adam-ps, printed by adam-ps --completion fish
+complete -c adam-ps -f
+complete -c adam-ps -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'
+complete -c adam-ps -l name -x -d 'of this process, for people'
+complete -c adam-ps -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
+complete -c adam-ps -l insecure -d 'beyond this machine without TLS'
+complete -c adam-ps -s l -l listen -x -d 'address for workers'
+complete -c adam-ps -l replication -x -d 'address for other parameter servers'
+complete -c adam-ps -l admin -x -d 'address for controllers and people'
+complete -c adam-ps -l port-file -r -F -d 'write the addresses there when bound'
+complete -c adam-ps -l pid-file -r -F -d 'write the process'\''s number there'
+complete -c adam-ps -l ready-fd -x -d 'write a newline to this descriptor when ready'
+complete -c adam-ps -s t -l threads -x -d 'threads that apply updates'
+complete -c adam-ps -l memory -x -d 'bytes of weights, their state and buffers'
+complete -c adam-ps -s q -l quiet -d 'say nothing but errors'
+complete -c adam-ps -s h -l help -d 'print this text'
+complete -c adam-ps -s V -l version -d 'print the version and the processor features in use'
+complete -c adam-ps -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
