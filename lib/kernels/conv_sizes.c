@@ -20,7 +20,8 @@ static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
     return taps;
 }
 
-uint64_t window_taps(const struct window *v) {
+uint64_t window_taps(const struct window *window) {
+    const struct window *v = window;
     return side_taps(v->h, v->out_h, v->kernel_h, v->stride_h, v->pad_h) *
            side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w);
 }

@@ -53,6 +53,9 @@ size_t conv_scratch(const struct convolution *conv);
 // of blocks; SIZE_MAX when they do not fit in size_t.
 size_t conv_block_scratch(const struct convolution *conv);
 
+// Floats of scratch that any family's dense function needs for n samples.
+size_t dense_scratch(int n, int inputs);
+
 enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
 
 // One step of an update rule; g is the gradient.
@@ -166,16 +169,18 @@ struct kernels {
     // Dense layers: y (n x units) = x W^T + biases (NULL: none), with shared W of units
     // x inputs (HOGWILD); the errors of x; the gradient of the weights; or both at
     // once, by one pass over the weights: dx from each weight as it was, and the step
-    // that the gradient asks for, which is never stored.
+    // that the gradient asks for, which is never stored. `scratch` has dense_scratch()
+    // floats.
     void (*dense)(float *y, const float *x, const float *weights, const float *biases, int n,
-                  int units, int inputs);
+                  int units, int inputs, float *scratch);
     void (*dense_back_input)(const struct dense_errors *errors, const float *weights);
     void (*dense_back_weights)(float *dweights, const struct dense_errors *errors);
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
                        const struct update *update);
 
-    // The way that dense layers of n samples take, for people: "stream", "strips", "product".
-    const char *(*dense_way)(int n);
+    // The way that a pass of dense layers of n samples takes, the step by sgd included, for
+    // people: "stream", "panels", "strips", "product".
+    const char *(*dense_way)(enum conv_pass pass, int n);
 
     // Plain samples to blocks and back. c x pixels each.
     void (*block)(float *blocks, const float *samples, int n, int c, int pixels, int lanes);

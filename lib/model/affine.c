@@ -19,9 +19,14 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return true;
 }
 
+void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+    (void)train, (void)kept;
+    *brief = dense_scratch(n, layer->weights.dims[1]);
+}
+
 void affine_forward(const struct pass *pass) {
     pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
-                         pass->layer->units, pass->layer->weights.dims[1]);
+                         pass->layer->units, pass->layer->weights.dims[1], pass->brief);
 }
 
 void affine_backward(const struct pass *pass) {
@@ -42,6 +47,5 @@ void affine_backward(const struct pass *pass) {
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {
-    (void)part;
-    return pass->kernels->dense_way(pass->n);
+    return pass->kernels->dense_way(part, pass->n);
 }

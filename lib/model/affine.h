@@ -6,6 +6,7 @@
 
 // out = units x 1 x 1, weights (units x inputs) and biases.
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
+void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
 const char *affine_way(const struct pass *pass, enum conv_pass part);

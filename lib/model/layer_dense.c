@@ -9,7 +9,7 @@ static const struct layer_key keys[] = {
 };
 
 static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    (void)brief;
+    affine_scratch(layer, n, train, kept, brief);
     *kept = pass_mask_size(layer, n, train);
 }
 

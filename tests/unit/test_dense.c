@@ -21,7 +21,7 @@ struct fixture {
     const struct kernels *k;
     int n, units, inputs;
     struct random random;
-    float *x, *dy, *w, *state, *biases, *y, *dx, *dw;
+    float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch;
 };
 
 static float *noise(struct fixture *f, size_t n) {
@@ -37,11 +37,12 @@ static void fixture_fill(struct fixture *f) {
     f->x = noise(f, n * inputs), f->dy = noise(f, n * units), f->w = noise(f, units * inputs);
     f->state = noise(f, units * inputs), f->biases = noise(f, units), f->y = noise(f, n * units);
     f->dx = noise(f, n * inputs), f->dw = noise(f, units * inputs);
+    f->scratch = mem_floats(dense_scratch(f->n, f->inputs));
 }
 
 static void fixture_free(struct fixture *f) {
     free(f->x), free(f->dy), free(f->w), free(f->state);
-    free(f->biases), free(f->y), free(f->dx), free(f->dw);
+    free(f->biases), free(f->y), free(f->dx), free(f->dw), free(f->scratch);
 }
 
 static void near(struct fixture *f, const char *what, size_t at, float got, double wanted,
@@ -52,7 +53,7 @@ static void near(struct fixture *f, const char *what, size_t at, float got, doub
 }
 
 static void check_forward(struct fixture *f, const float *biases) {
-    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs);
+    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs, f->scratch);
     for (int i = 0; i < f->n; i++)
         for (int u = 0; u < f->units; u++) {
             double sum = biases ? (double)biases[u] : 0, size = fabs(sum);
@@ -161,6 +162,7 @@ static void test_family(struct tap *tap, const struct kernels *k) {
         check_shape(tap, k, wide[i], 45, 77);
     check_shape(tap, k, 1, 10000, 65);
     check_shape(tap, k, 4, 2100, 129);
+    check_shape(tap, k, 150, 45, 1301);
 }
 
 // --- whole nets -------------------------------------------------------------------
@@ -286,7 +288,7 @@ static void *hammer(void *self) {
     const struct dense_errors errors = {dy, x, dx, SAMPLES, UNITS, INPUTS};
     const struct update update = {.rule = RULE_SGD, .rate = 0.25f};
     for (int r = 0; r < ROUNDS; r++) {
-        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS);
+        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, NULL);
         s->k->dense_step(s->w, NULL, &errors, &update);
     }
     return NULL;

@@ -9,7 +9,7 @@ typedef double double_u __attribute__((aligned(4), may_alias));
 #define FAMILY_NAME "AVX-512"
 #define FAMILY_LANES 16
 #define FAMILY_ROWS 14 // 28 sums, 2 vectors of B and one broadcast of the 32 registers
-#define FAMILY_TILE 8 // x 3 sums, 3 vectors and one broadcast
+#define FAMILY_TILE 8  // x 3 sums, 3 vectors and one broadcast
 #define FAMILY_GEMM gemm
 #define FAMILY_CONV(pass) conv_direct##pass
 #define FAMILY_DENSE(pass) dense##pass

@@ -86,13 +86,11 @@ typedef void gradient_function(const struct gradient_visit *);
 #if FAMILY_LANES == 16
 #define GRADIENT_SHAPES(D, X, lanes)                                                               \
     D(UP_TO_9(X, lanes, 1))                                                                        \
-    D(UP_TO_9(X, lanes, 2)) D(UP_TO_6(X, lanes, 3)) D(UP_TO_6(X, lanes, 4))                        \
-        D(UP_TO_5(X, lanes, 5))
+    D(UP_TO_9(X, lanes, 2)) D(UP_TO_6(X, lanes, 3)) D(UP_TO_6(X, lanes, 4)) D(UP_TO_5(X, lanes, 5))
 #else
 #define GRADIENT_SHAPES(D, X, lanes)                                                               \
     D(UP_TO_9(X, lanes, 1))                                                                        \
-    D(UP_TO_6(X, lanes, 2)) D(UP_TO_4(X, lanes, 3)) D(UP_TO_3(X, lanes, 4))                        \
-        D(UP_TO_2(X, lanes, 5))
+    D(UP_TO_6(X, lanes, 2)) D(UP_TO_4(X, lanes, 3)) D(UP_TO_3(X, lanes, 4)) D(UP_TO_2(X, lanes, 5))
 #endif
 #define GRADIENT_PLAIN(...) __VA_ARGS__
 #define GRADIENT_BRACED(...) {__VA_ARGS__},

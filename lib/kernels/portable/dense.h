@@ -1,19 +1,22 @@
-// Dense layers for a family with vector registers: few samples stream, more are
-// products. What was learned: README.md.
+// Dense layers for a family with vector registers: few samples stream, more
+// are products in tiles. What was learned: README.md.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_H
 #define ADAM_KERNELS_PORTABLE_DENSE_H
 
+#include "kernels/portable/dense_forward.h"
 #include "kernels/portable/dense_products.h"
 #include "kernels/portable/dense_stream.h"
 #include "kernels/portable/dense_tiles.h"
 
-// Samples up to which weights stream: one at a time is loaded from memory sooner
-// than the products of so many are done.
-enum { STREAM_DOT_MOST = 16, STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
+// Samples up to which a step streams.
+enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
-                  int units, int inputs) {
-    (n <= STREAM_DOT_MOST ? dense_stream : dense_products)(y, x, weights, biases, n, units, inputs);
+                  int units, int inputs, float *scratch) {
+    if (n <= DENSE_STREAM_MOST)
+        dense_stream(y, x, weights, biases, n, units, inputs);
+    else
+        dense_forward(y, x, weights, biases, n, units, inputs, scratch);
 }
 
 static void dense_back_input(const struct dense_errors *e, const float *weights) {
@@ -49,8 +52,10 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
         dense_products_step(weights, state, e, u);
 }
 
-static const char *dense_way(int n) {
-    return n <= STREAM_STEP_MOST ? "stream" : n <= TILES_MOST ? "strips" : dense_products_way(n);
+static const char *dense_way(enum conv_pass pass, int n) {
+    if (pass == CONV_FORWARD)
+        return n <= DENSE_STREAM_MOST ? "stream" : "panels";
+    return n <= STREAM_STEP_MOST ? "stream" : n <= TILES_MOST ? "strips" : "product";
 }
 
 #endif

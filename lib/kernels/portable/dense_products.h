@@ -1,12 +1,11 @@
-// Dense layers as matrix products (FAMILY_GEMM): for any mini-batch; the faster
-// families take it where many samples share each weight.
+// The backward passes of dense layers as matrix products (FAMILY_GEMM): for any
+// mini-batch; the faster families take them where many samples share each weight.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_PRODUCTS_H
 #define ADAM_KERNELS_PORTABLE_DENSE_PRODUCTS_H
 
 #include <stddef.h>
 
 #include "kernels/kernels.h"
-#include "kernels/portable/bias.h"
 #include "kernels/portable/update.h"
 
 enum {
@@ -14,13 +13,6 @@ enum {
     PRODUCTS_ROW = 1024,        // of them in a row
     PRODUCTS_PIECE = 8 * 1024,  // gradients that stay in the L1 cache until they are applied
 };
-
-static void dense_products(float *y, const float *x, const float *weights, const float *biases,
-                           int n, int units, int inputs) {
-    FAMILY_GEMM(false, true, n, units, inputs, 1, x, inputs, weights, inputs, 0, y, units);
-    if (biases)
-        bias_add(y, biases, n, units, 1);
-}
 
 static void dense_products_back_input(const struct dense_errors *e, const float *weights) {
     FAMILY_GEMM(false, false, e->n, e->inputs, e->units, 1, e->dy, e->units, weights, e->inputs, 0,
@@ -69,11 +61,6 @@ static void dense_products_step(float *weights, float *state, const struct dense
                            u);
         }
     }
-}
-
-static const char *dense_products_way(int n) {
-    (void)n;
-    return "product";
 }
 
 #endif

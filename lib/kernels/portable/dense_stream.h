@@ -63,16 +63,14 @@ __attribute__((always_inline)) static inline void dot_step(int rows, int n, cons
     }
 }
 
-// The sum of the lanes of each of `count` vectors.
-__attribute__((always_inline)) static inline void dot_fold(int count, vector *sum, float *to) {
-#pragma GCC unroll 4
-    for (int s = 0; s < count; s += LANES) {
-        vector some[LANES] = {0};
+// The sum of the lanes of each of `count` vectors, at most LANES.
+__attribute__((always_inline)) static inline void dot_fold(int count, const vector *sum,
+                                                           float *to) {
+    vector some[LANES] = {0};
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            some[i] = s + i < count ? sum[s + i] : (vector){0};
-        store_part(to + s, lane_sums(some), count - s < LANES ? count - s : LANES);
-    }
+    for (int i = 0; i < count; i++)
+        some[i] = sum[i];
+    store_part(to, lane_sums(some), count);
 }
 
 // rows x n sums.
@@ -94,7 +92,9 @@ __attribute__((always_inline)) static inline void dot(int rows, int n, const str
 #pragma GCC unroll 8
         for (int s = 0; s < sums; s++)
             sum[s] += sum[t * sums + s];
-    dot_fold(sums, sum, to);
+    dot_fold(sums < LANES ? sums : LANES, sum, to);
+    if (sums > LANES)
+        dot_fold(sums - LANES, sum + LANES, to + LANES);
 }
 
 // --- backward ---------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The step of a dense layer for as many samples as keep the multipliers busy while the
 // weights come in, none of which need be packed.
 //
-// A strip of weights, TILE_DEPTH rows x 3 vectors, adds to the errors of
+// A strip of weights, up to TILE_DEPTH rows x 3 vectors, adds to the errors of
 // the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
 // rows at a time, while the next strips come into the cache in the order in which
 // they lie.
@@ -18,7 +18,8 @@
 
 enum {
     TILES_MOST = 1024,       // samples
-    TILE_DEPTH = 32,         // rows of a strip
+    TILE_DEPTH = 64,         // rows of a strip
+    TILE_ERRORS = 32 * 1024, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE, // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
     TILES_CACHED = 1024 * 1024, // weights that are taken to stay in the L3 cache
@@ -29,8 +30,8 @@ struct weight_strip {
     float *w;        // rows, `inputs` apart
     const float *x;  // n samples, `inputs` apart
     float *dx;       // likewise
-    const float *dy; // n x TILE_DEPTH
-    size_t inputs;
+    const float *dy; // n samples, `depth` apart
+    size_t inputs, depth;
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
     float rate, decay;
@@ -40,16 +41,15 @@ struct weight_strip {
 // Errors of `samples` samples from sample i on: += dy W.
 __attribute__((always_inline)) static inline void errors_tile(int samples, int vectors,
                                                               const struct weight_strip *s, int i) {
-    vector sum[TILE_SIDE][3];
+    vector sum[TILE_SIDE][3] = {0};
     int count = vectors == 1 ? s->count : LANES;
     float *dx = s->dx + (size_t)i * s->inputs;
-    const float *dy = s->dy + (size_t)i * TILE_DEPTH, *w = s->w, *ahead = s->ahead;
+    const float *dy = s->dy + (size_t)i * s->depth, *w = s->w, *ahead = s->ahead;
 #pragma GCC unroll 8
     for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
-        for (int v = 0; v < vectors; v++)
-            sum[a][v] =
-                s->first ? (vector){0} : load_part(dx + (size_t)a * s->inputs + v * LANES, count);
+        for (int v = 0; v < vectors && !s->first; v++)
+            sum[a][v] = load_part(dx + (size_t)a * s->inputs + v * LANES, count);
     for (int r = 0; r < s->rows; r++, w += s->inputs, dy++, ahead += vectors * LANES) {
         vector weight[3];
 #pragma GCC unroll 3
@@ -61,7 +61,7 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
         for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
-                sum[a][v] += dy[a * TILE_DEPTH] * weight[v];
+                sum[a][v] += dy[(size_t)a * s->depth] * weight[v];
     }
 #pragma GCC unroll 8
     for (int a = 0; a < samples; a++)
@@ -77,7 +77,7 @@ __attribute__((always_inline)) static inline void step_tile(int rows, int vector
     int count = vectors == 1 ? s->count : LANES;
     float *w = s->w + (size_t)r * s->inputs;
     const float *dy = s->dy + r, *x = s->x;
-    for (int i = 0; i < s->n; i++, dy += TILE_DEPTH, x += s->inputs) {
+    for (int i = 0; i < s->n; i++, dy += s->depth, x += s->inputs) {
         vector input[3];
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++)
@@ -146,25 +146,35 @@ static void step_strip(struct weight_strip s, bool edge) {
     over_tiles(step_tiles[edge], &s, s.rows);
 }
 
-// Errors of some rows, sample by sample, near each other.
-static void gather_errors(float *to, const struct dense_errors *e, int first, int rows) {
+// Errors of rows, sample by sample, `depth` apart.
+static void gather_errors(float *to, size_t depth, const struct dense_errors *e, int first,
+                          int rows) {
     for (int i = 0; i < e->n; i++)
         for (int r = 0; r < rows; r++)
-            to[i * TILE_DEPTH + r] = e->dy[(size_t)i * (size_t)e->units + (size_t)(first + r)];
+            to[(size_t)i * depth + (size_t)r] =
+                e->dy[(size_t)i * (size_t)e->units + (size_t)(first + r)];
 }
 
-// Rows of a group. Where the weights come from memory, the fewer samples there are
-// the sooner the next group is read: it must not come too long before.
+// Rows of a group: each reads and writes all errors of the inputs once, so many rows
+// when there are many samples. Where the weights come from memory, the fewer samples
+// there are the sooner the next group is read: it must not come too long before.
 static int dense_depth(const struct dense_errors *e) {
     bool cached = (size_t)e->units * (size_t)e->inputs <= TILES_CACHED;
-    return cached || e->n > 32 ? TILE_DEPTH : e->n > 8 ? TILE_DEPTH / 2 : TILE_DEPTH / 4;
+    int room = TILE_ERRORS / e->n;
+    if (cached || e->n > 32)
+        return room < TILE_DEPTH ? room : TILE_DEPTH;
+    return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
 }
 
 static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
-    float dy[TILES_MOST * TILE_DEPTH];
-    struct weight_strip s = {
-        .dy = dy, .inputs = (size_t)e->inputs, .n = e->n, .rate = u->rate, .decay = u->decay};
+    float dy[TILE_ERRORS];
     int depth = dense_depth(e);
+    struct weight_strip s = {.dy = dy,
+                             .inputs = (size_t)e->inputs,
+                             .depth = (size_t)depth,
+                             .n = e->n,
+                             .rate = u->rate,
+                             .decay = u->decay};
     for (int r = 0; r < e->units; r += depth) {
         s.first = r == 0;
         s.rows = e->units - r < depth ? e->units - r : depth;
@@ -172,7 +182,7 @@ static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const 
         s.ahead = s.w + (size_t)depth * s.inputs;
         s.x = e->x;
         s.dx = e->dx;
-        gather_errors(dy, e, r, s.rows);
+        gather_errors(dy, s.depth, e, r, s.rows);
         for (int k = 0; k < e->inputs; k += s.count) {
             bool edge = e->inputs - k < TILE_WIDTH;
             s.count = !edge ? TILE_WIDTH : e->inputs - k < LANES ? e->inputs - k : LANES;

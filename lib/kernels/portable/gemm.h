@@ -166,8 +166,8 @@ __attribute__((always_inline)) static inline vector lane_sums(vector *v) {
 }
 
 // LANES x LANES numbers from columns of B (each `column` apart, along which B is
-// contiguous) to rows of the panel.
-HOGWILD static void transpose_square(float *panel, const float *from, size_t column) {
+// contiguous) to rows of the panel, `wide` apart.
+HOGWILD static void transpose_square(float *panel, int wide, const float *from, size_t column) {
     vector v[LANES];
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
@@ -175,24 +175,25 @@ HOGWILD static void transpose_square(float *panel, const float *from, size_t col
     transpose_vectors(v);
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++)
-        *(vector *)(panel + (size_t)l * WIDTH) = v[l];
+        *(vector *)(panel + l * wide) = v[l];
 }
 
-// Columns [0, width) of B, contiguous along `depth`, into the rows of a panel.
-HOGWILD static void pack_transposed(float *panel, struct matrix b, int depth, int width) {
+// Columns [0, width) of B, contiguous along `depth`, into the rows of a panel of `wide`
+// columns.
+HOGWILD static void pack_transposed(float *panel, int wide, struct matrix b, int depth, int width) {
     int j = 0;
     for (; j + LANES <= width; j += LANES) {
         const float *from = b.at + (size_t)j * b.column;
         int l = 0;
         for (; l + LANES <= depth; l += LANES)
-            transpose_square(panel + l * WIDTH + j, from + l, b.column);
+            transpose_square(panel + l * wide + j, wide, from + l, b.column);
         for (; l < depth; l++)
             for (int i = 0; i < LANES; i++)
-                panel[l * WIDTH + j + i] = from[(size_t)i * b.column + (size_t)l];
+                panel[l * wide + j + i] = from[(size_t)i * b.column + (size_t)l];
     }
-    for (; j < WIDTH; j++)
+    for (; j < wide; j++)
         for (int l = 0; l < depth; l++)
-            panel[l * WIDTH + j] = j < width ? b.at[(size_t)j * b.column + (size_t)l] : 0;
+            panel[l * wide + j] = j < width ? b.at[(size_t)j * b.column + (size_t)l] : 0;
 }
 
 // Rows of B as they are, with zeros behind them.
@@ -257,7 +258,7 @@ static void panel_step(struct matrix a, struct matrix b, int m, int depth, int w
     if (b.column == 1)
         pack_rows(packed, b, depth, width);
     else
-        pack_transposed(packed, b, depth, width);
+        pack_transposed(packed, WIDTH, b, depth, width);
     panel_product(a, (struct matrix){packed, WIDTH, 1}, m, depth, width, c, ahead);
 }
 

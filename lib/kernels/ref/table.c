@@ -8,6 +8,6 @@
 #define FAMILY_CONV(pass) conv_columns##pass
 #define FAMILY_DENSE(pass) dense_products##pass
 #include "kernels/portable/conv_columns.h"
-#include "kernels/portable/dense_products.h"
+#include "kernels/portable/dense_plain.h"
 
 #include "kernels/portable/all.h"

@@ -1,0 +1,15 @@
+// Sizes that dense layers and their scratch agree on. Inside lib/kernels.
+#ifndef ADAM_KERNELS_DENSE_SIZES_H
+#define ADAM_KERNELS_DENSE_SIZES_H
+
+enum {
+    // Samples up to which the weights of a forward pass stream: one at a time is loaded
+    // from memory sooner than the products of so many are done.
+    DENSE_STREAM_MOST = 16,
+    // Beyond: vectors of samples, and inputs of each, that are turned at once
+    // (portable/dense_forward.h). With 16 lanes 640 KiB, for an L2 cache.
+    DENSE_VECTORS = 8,
+    DENSE_DEPTH = 1280,
+};
+
+#endif
