@@ -22,10 +22,10 @@ struct pass {
     float *dweights, *dbiases;     // gradients to write
     net_offer *offer;              // NULL, or who may take dweights as a product ...
     void *taker;
-    bool *taken; // ... and whether it did
-    float *kept, *brief;           // scratch, see layer_type.scratch
-    const uint64_t *draw;          // what the randomness of each sample depends on,
-    uint64_t seed;                 // or NULL: nothing is dropped
+    bool *taken;          // ... and whether it did
+    float *kept, *brief;  // scratch, see layer_type.scratch
+    const uint64_t *draw; // what the randomness of each sample depends on,
+    uint64_t seed;        // or NULL: nothing is dropped
 };
 
 // Offers the gradient as a product; true: somebody took it, and dx is written.

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "core/json.h"
-#include "sample/sample.h"
 #include "ps/optimizer.h"
+#include "sample/sample.h"
 
 // Everything a run needs to go on, and everything adam-eval needs to predict.
 // Owns all it points to; checkpoint_free releases it.

@@ -142,9 +142,9 @@ END
         ($c.layers | map(.name)) == ["c1", "c2", "d1", "d2", "softmax1"] and
         all($c.layers[]; .ways | length == 3)' choice
     # It is what training takes.
-    adam-ctl time "$ROOT/examples/mnist.net" --batch 16 -s 0 --json >time
+    adam-ctl time "$ROOT/examples/mnist.net" --batch 16 -s 0 --json >timed
     jq -es '.[0].choice.layers[1] as $c | .[1].layers[3] |
-        .lanes == $c.lanes and .ways == $c.ways' choice time
+        .lanes == $c.lanes and .ways == $c.ways' choice timed
 }
 
 # The keys of adam-model(5): "TYPE KEY LINE", LINE being that of its .It.

@@ -55,7 +55,7 @@ static void check_layout(struct tap *tap, const struct kernels *k, int n, int c,
     check_blocks(tap, blocks, n, c, pixels, lanes);
     check_guard(tap, "block", blocks + room);
     k->unblock(back, blocks, n, c, pixels, lanes);
-    if (memcmp(back, samples, size * sizeof *back))
+    if (memcmp(back, samples, size * sizeof *back) != 0)
         FAIL(tap, "n %d c %d pixels %d lanes %d: unblock does not undo block", n, c, pixels, lanes);
     check_guard(tap, "unblock", back + size);
     free(samples), free(blocks), free(back);

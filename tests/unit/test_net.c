@@ -33,7 +33,7 @@ static void note_ready(void *self, const struct layer *layer, const float *gradi
                                       sizeof story->text - story->length, "=%s ", layer->name);
 }
 
-static bool open(struct tap *tap, const char *text, struct model **model, struct net **net) {
+static bool open_net(struct tap *tap, const char *text, struct model **model, struct net **net) {
     struct error err = {0};
     *model = NULL, *net = NULL;
     if (!model_parse(model, "test.net", text, NULL, 0, &err) &&
@@ -49,7 +49,7 @@ static void test_watch(struct tap *tap) {
         struct net *net;
         struct story story = {0};
         int32_t labels[2] = {0, 2};
-        if (open(tap, branches, &model, &net)) {
+        if (open_net(tap, branches, &model, &net)) {
             size_t in = 2 * shape_size(model_input(model)->out);
             float *parameters = mem_floats(model->parameter_count), *input = mem_floats(in);
             float *gradient = mem_floats(model->parameter_count);
@@ -96,7 +96,7 @@ static void test_useful(struct tap *tap) {
             struct model *model;
             struct net *net;
             snprintf(text, sizeof text, "input 4x7x9\n%s\nsoftmax units=3\n", lines[i]);
-            if (open(tap, text, &model, &net)) {
+            if (open_net(tap, text, &model, &net)) {
                 const struct layer *l = &model->layers[1];
                 uint64_t groups = l->groups > 1 ? (uint64_t)l->groups : 1;
                 CHECK_INT(tap, l->useful, count_taps(l) * 4 / groups * (uint64_t)l->maps);
@@ -108,7 +108,7 @@ static void test_useful(struct tap *tap) {
     TEST(tap, "errors that nobody wants are not useful either", {
         struct model *model;
         struct net *net;
-        if (open(tap, branches, &model, &net)) {
+        if (open_net(tap, branches, &model, &net)) {
             const struct layer *a = model_find(model, "a"), *d = model_find(model, "d");
             CHECK_INT(tap, a->useful, 7 * 7 * 2 * 3); // 3 + 2 + 2 taps a side of 3 pixels
             CHECK_INT(tap, net_multiplies(net, a, NET_FORWARD), a->useful);
