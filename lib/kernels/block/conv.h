@@ -37,8 +37,8 @@
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/conv_tile.h"
 #include "kernels/conv_sizes.h"
-#include "kernels/portable/activation.h"
-#include "kernels/portable/conv_direct.h"
+#include "kernels/portable/carve.h"
+#include "kernels/portable/relu.h"
 
 // Results from sources: outputs from inputs or, turned, errors of inputs from those
 // of outputs.

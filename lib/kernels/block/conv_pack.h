@@ -5,7 +5,7 @@
 #define ADAM_KERNELS_BLOCK_CONV_PACK_H
 
 #include "core/hogwild.h"
-#include "kernels/portable/gemm.h"
+#include "kernels/portable/lanes.h"
 
 // Up to LANES numbers side by side: a piece of each row of packed weights.
 struct conv_packing {

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "kernels/block/run.h"
-#include "kernels/portable/lcn.h"
+#include "kernels/portable/blur.h"
 
 // The runs of a block, and its planes of pixels x lanes.
 struct planes {

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "kernels/block/run.h"
-#include "kernels/portable/pool.h"
+#include "kernels/portable/window.h"
 
 enum pool { POOL_MAX, POOL_MEAN, POOL_L2 };
 

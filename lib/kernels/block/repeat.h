@@ -13,7 +13,7 @@
 #ifndef ADAM_KERNELS_BLOCK_REPEAT_H
 #define ADAM_KERNELS_BLOCK_REPEAT_H
 
-#include "kernels/portable/gemm.h"
+#include "kernels/portable/lanes.h"
 
 typedef double twin __attribute__((aligned(4), may_alias));
 typedef double twins __attribute__((vector_size(4 * FAMILY_LANES)));

@@ -9,7 +9,7 @@
 #ifndef ADAM_KERNELS_BLOCK_RUN_H
 #define ADAM_KERNELS_BLOCK_RUN_H
 
-#include "kernels/portable/gemm.h"
+#include "kernels/portable/lanes.h"
 
 typedef int32_t vector_int __attribute__((vector_size(4 * FAMILY_LANES), aligned(4), may_alias));
 

@@ -26,6 +26,7 @@
 #include "kernels/block/weights_fold.h"
 #include "kernels/block/weights_pack.h"
 #include "kernels/block/weights_tile.h"
+#include "kernels/portable/carve.h"
 #include "kernels/portable/window.h"
 
 // What is summed up before it is folded: tiles of some maps x columns of one group,

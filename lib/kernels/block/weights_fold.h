@@ -4,7 +4,7 @@
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_FOLD_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_FOLD_H
 
-#include "kernels/portable/conv_direct.h"
+#include "kernels/portable/lanes.h"
 
 __attribute__((always_inline)) static inline void gather_round(int lanes, vector *v, int s) {
     if (s < lanes)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/conv_sizes.h"
-#include "kernels/portable/gemm.h"
+#include "kernels/portable/lanes.h"
 
 // Tiles [begin, end) of the `pieces` that `whole` vectors are cut into.
 struct tiling {

@@ -14,7 +14,7 @@
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_H
 
-#include "kernels/portable/gemm.h"
+#include "kernels/portable/lanes.h"
 #include "kernels/winograd_sizes.h"
 
 enum {

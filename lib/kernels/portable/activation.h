@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/portable/bias.h"
+#include "kernels/portable/relu.h"
 
 // e^x to about 2 units in the last place, without branches so that it
 // vectorises (libm's is a call a value): x = n ln2 + r, |r| <= ln2/2, a
@@ -33,12 +34,6 @@ static inline float exponential(float x) {
     bits = (bits - 0x4b400000u + 127) << 23;
     memcpy(&power, &bits, sizeof power);
     return p * power;
-}
-
-// What is no number stays none: divergence must show in the loss.
-static void relu(float *y, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = y[i] < 0 ? 0 : y[i];
 }
 
 static void relu_back(float *dy, const float *y, size_t n) {

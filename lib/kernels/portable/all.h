@@ -1,29 +1,41 @@
-// The portable kernels and the table that holds them. Included once by each
-// family's table.c, which defines FAMILY_TABLE, FAMILY_NAME, FAMILY_GEMM,
-// FAMILY_CONV and FAMILY_DENSE.
+// The portable kernels that every family compiles in one piece, and the table that
+// holds them beside its themes. Included once by each family's table.c, which defines
+// FAMILY_TABLE, FAMILY_NAME, and either FAMILY_LANES (with themes.h) or FAMILY_GEMM.
 // All functions are static: every family has its own copy, compiled with its
 // own flags. The loops are written so that a compiler vectorises them.
 #include "kernels/portable/activation.h"
 #include "kernels/portable/bias.h"
 #include "kernels/portable/lcn.h"
 #include "kernels/portable/lrn.h"
+#include "kernels/portable/merge.h"
+#include "kernels/portable/patch.h"
 #include "kernels/portable/peak.h"
 #include "kernels/portable/pool.h"
 #include "kernels/portable/update.h"
 #include "kernels/portable/vector.h"
-#include "kernels/portable/window.h"
-#ifdef FAMILY_LANES
-#include "kernels/block/all.h"
+#ifndef FAMILY_LANES
+#include "kernels/portable/conv_columns.h"
+#include "kernels/portable/dense_plain.h"
 #endif
 
 const struct kernels FAMILY_TABLE = {
     .name = FAMILY_NAME,
+#ifdef FAMILY_LANES
+    .lanes = FAMILY_LANES,
+    THEME_KERNELS(KERNEL_ENTRY)
+#else
     .gemm = FAMILY_GEMM,
-    .conv = FAMILY_CONV(),
-    .conv_back_input = FAMILY_CONV(_back_input),
-    .conv_back_weights = FAMILY_CONV(_back_weights),
-    .conv_way = FAMILY_CONV(_way),
-    .patch = patch,
+    .conv = conv_columns,
+    .conv_back_input = conv_columns_back_input,
+    .conv_back_weights = conv_columns_back_weights,
+    .conv_way = conv_columns_way,
+    .dense = dense_products,
+    .dense_back_input = dense_products_back_input,
+    .dense_back_weights = dense_products_back_weights,
+    .dense_step = dense_products_step,
+    .dense_way = dense_products_way,
+#endif
+        .patch = patch,
     .patch_add = patch_add,
     .bias_add = bias_add,
     .bias_sum = bias_sum,
@@ -46,11 +58,6 @@ const struct kernels FAMILY_TABLE = {
     .softmax = softmax,
     .update = update,
     .merge = merge,
-    .dense = FAMILY_DENSE(),
-    .dense_back_input = FAMILY_DENSE(_back_input),
-    .dense_back_weights = FAMILY_DENSE(_back_weights),
-    .dense_step = FAMILY_DENSE(_step),
-    .dense_way = FAMILY_DENSE(_way),
     .multiply = multiply,
     .axpy = axpy,
     .sum_squares = sum_squares,
@@ -58,26 +65,4 @@ const struct kernels FAMILY_TABLE = {
     .largest = largest,
     .multiply_adds = multiply_adds,
     .read = read_all,
-#ifdef FAMILY_LANES
-    .lanes = FAMILY_LANES,
-    .winograd_block_fits = winograd_block_fits,
-    .winograd_block = winograd_forward,
-    .winograd_block_back_input = winograd_back_input,
-    .winograd_block_back_weights = winograd_back_weights,
-    .block = block,
-    .unblock = unblock,
-    .conv_block = conv_block,
-    .conv_block_back_input = conv_block_back_input,
-    .conv_block_back_weights = conv_block_back_weights,
-    .maxpool_block = maxpool_block,
-    .maxpool_block_back = maxpool_block_back,
-    .avgpool_block = avgpool_block,
-    .avgpool_block_back = avgpool_block_back,
-    .l2pool_block = l2pool_block,
-    .l2pool_block_back = l2pool_block_back,
-    .lrn_block = lrn_block,
-    .lrn_block_back = lrn_block_back,
-    .lcn_block = lcn_block,
-    .lcn_block_back = lcn_block_back,
-#endif
 };

@@ -4,8 +4,57 @@
 #ifndef ADAM_KERNELS_PORTABLE_CONV_COLUMNS_H
 #define ADAM_KERNELS_PORTABLE_CONV_COLUMNS_H
 
+#include <string.h>
+
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/window.h"
+
+static void im2col(float *column, const float *picture, const struct window *v) {
+    for (int c = 0; c < v->c; c++, picture += v->h * v->w)
+        for (int ky = 0; ky < v->kernel_h; ky++)
+            for (int kx = 0; kx < v->kernel_w; kx++) {
+                int first, last;
+                tap_range(kx - v->pad_w, v->stride_w, v->w, v->out_w, &first, &last);
+                for (int oy = 0; oy < v->out_h; oy++, column += v->out_w) {
+                    int y = oy * v->stride_h + ky - v->pad_h;
+                    if (y < 0 || y >= v->h) {
+                        memset(column, 0, (size_t)v->out_w * sizeof *column);
+                        continue;
+                    }
+                    const float *row = picture + (ptrdiff_t)y * v->w + kx - v->pad_w;
+                    for (int ox = 0; ox < first; ox++)
+                        column[ox] = 0;
+                    if (v->stride_w == 1)
+                        memcpy(column + first, row + first, (size_t)(last - first) * sizeof *row);
+                    else
+                        for (int ox = first; ox < last; ox++)
+                            column[ox] = row[ox * v->stride_w];
+                    for (int ox = last; ox < v->out_w; ox++)
+                        column[ox] = 0;
+                }
+            }
+}
+
+static void col2im(float *picture, const float *column, const struct window *v) {
+    for (int c = 0; c < v->c; c++, picture += v->h * v->w)
+        for (int ky = 0; ky < v->kernel_h; ky++)
+            for (int kx = 0; kx < v->kernel_w; kx++) {
+                int first, last;
+                tap_range(kx - v->pad_w, v->stride_w, v->w, v->out_w, &first, &last);
+                for (int oy = 0; oy < v->out_h; oy++, column += v->out_w) {
+                    int y = oy * v->stride_h + ky - v->pad_h;
+                    if (y < 0 || y >= v->h)
+                        continue;
+                    float *row = picture + (ptrdiff_t)y * v->w + kx - v->pad_w;
+                    if (v->stride_w == 1)
+                        for (int ox = first; ox < last; ox++)
+                            row[ox] += column[ox];
+                    else
+                        for (int ox = first; ox < last; ox++)
+                            row[ox * v->stride_w] += column[ox];
+                }
+            }
+}
 
 // A 1x1 kernel at stride 1 sees the picture itself: it is its own columns.
 static const float *columns(float *scratch, const float *picture, const struct window *window) {

@@ -16,9 +16,9 @@
 
 #include "core/hogwild.h"
 #include "kernels/conv_sizes.h"
-#include "kernels/portable/gemm.h"
-
+#include "kernels/portable/carve.h"
 #include "kernels/portable/conv_columns.h"
+#include "kernels/portable/lanes.h"
 
 enum { HALF = LANES / 2 };
 
@@ -41,12 +41,6 @@ struct direct {
     float *errors;        // DIRECT_CHUNK x maps x strips x LANES
     float *weights;       // of each tile of maps: taps x rows
 };
-
-static float *carve(float **scratch, size_t floats) {
-    float *piece = *scratch;
-    *scratch += (floats + 15) & ~(size_t)15;
-    return piece;
-}
 
 static void lay_taps(struct direct *d, const struct convolution *conv) {
     const struct window *v = &conv->window;

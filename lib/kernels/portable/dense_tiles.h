@@ -45,11 +45,12 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
     int count = vectors == 1 ? s->count : LANES;
     float *dx = s->dx + (size_t)i * s->inputs;
     const float *dy = s->dy + (size_t)i * s->depth, *w = s->w, *ahead = s->ahead;
+    if (!s->first)
 #pragma GCC unroll 8
-    for (int a = 0; a < samples; a++)
+        for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
-        for (int v = 0; v < vectors && !s->first; v++)
-            sum[a][v] = load_part(dx + (size_t)a * s->inputs + v * LANES, count);
+            for (int v = 0; v < vectors; v++)
+                sum[a][v] = load_part(dx + (size_t)a * s->inputs + v * LANES, count);
     for (int r = 0; r < s->rows; r++, w += s->inputs, dy++, ahead += vectors * LANES) {
         vector weight[3];
 #pragma GCC unroll 3

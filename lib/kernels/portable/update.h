@@ -38,13 +38,6 @@ HOGWILD static void adagrad(float *w, float *s, const float *g, size_t n, float 
     }
 }
 
-HOGWILD static void merge(float *shared, float *copy, float *begin, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        float sum = shared[i] + (copy[i] - begin[i]);
-        shared[i] = copy[i] = begin[i] = sum;
-    }
-}
-
 HOGWILD static void update(float *w, float *state, const float *g, size_t n,
                            const struct update *u) {
     switch (u->rule) {

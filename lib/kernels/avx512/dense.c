@@ -1,0 +1,7 @@
+// Matrix products and dense layers.
+#include "kernels/avx512/family.h"
+
+#define FAMILY_GEMM gemm
+#include "kernels/portable/dense.h"
+
+DENSE_KERNELS(KERNEL_EXPORT)

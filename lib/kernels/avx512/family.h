@@ -1,0 +1,45 @@
+// AVX-512: what the templates of the portable kernels need to know.
+#ifndef ADAM_KERNELS_AVX512_FAMILY_H
+#define ADAM_KERNELS_AVX512_FAMILY_H
+
+#include <immintrin.h>
+
+typedef double double_u __attribute__((aligned(4), may_alias));
+
+#define FAMILY(member) avx512_##member
+#define FAMILY_LANES 16
+#define FAMILY_ROWS 14 // 28 sums, 2 vectors of B and one broadcast of the 32 registers
+#define FAMILY_TILE 8  // x 3 sums, 3 vectors and one broadcast
+#define FAMILY_STORE(at, value, first, count)                                                      \
+    __builtin_ia32_storeups512_mask(at, value, (unsigned short)(((1u << (count)) - 1) << (first)))
+#define FAMILY_LOAD(at, first, count)                                                              \
+    __builtin_ia32_loadups512_mask(at, (vector){0},                                                \
+                                   (unsigned short)(((1u << (count)) - 1) << (first)))
+#define FAMILY_REPEAT8(at) repeat_8(at)
+#define FAMILY_REPEAT4(at) repeat_4(at)
+#define FAMILY_JOIN(low, high)                                                                     \
+    __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// 8 floats twice, and 4 of them four times, by loads that need no shuffle across 128
+// bits (block/repeat.h): of intrinsics, compilers make one.
+static inline __m512 repeat_8(const float *at) {
+    __m512 v;
+    __asm__("vmovups %1, %t0\n\tvinsertf64x4 $1, %1, %0, %0"
+            : "=v"(v)
+            : "m"(*(const __m256_u *)(const void *)at));
+    return v;
+}
+
+static inline __m512 repeat_4(const float *at) {
+    __m512d v = _mm512_set1_pd(*(const double_u *)(const void *)at);
+    __asm__("vunpcklpd %1%{1to8%}, %0, %0"
+            : "+v"(v)
+            : "m"(((const double_u *)(const void *)at)[1]));
+    return _mm512_castpd_ps(v);
+}
+
+#include "kernels/themes.h"
+
+THEME_KERNELS(KERNEL_DECLARE)
+
+#endif
