@@ -17,7 +17,8 @@ enum {
     FAKE_SERVERS = 2,
     FAKE_BUCKETS = 16,
     FAKE_SHARDS = 8,
-    FAKE_SEQUENCES = 4096,
+    FAKE_SEQUENCES = 1024,
+    FAKE_SESSIONS = 8,
     FAKE_LATE = 64
 };
 
@@ -42,7 +43,7 @@ struct fake {
     size_t floats;
     float *weights, *state;
     uint64_t version[FAKE_SHARDS];
-    bool taken[FAKE_SHARDS][FAKE_SEQUENCES];
+    bool taken[FAKE_SHARDS][FAKE_SESSIONS][FAKE_SEQUENCES];
     struct fake_late late[FAKE_LATE];
     int late_count;
     uint64_t epoch;   // of all buckets, and of the routes
@@ -173,8 +174,8 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     const struct proto_piece *pieces = push->pieces.at;
     const float *values = payload ? payload->data : NULL;
     uint32_t shard = pieces->shard;
-    bool repeated = fake->taken[shard][push->sequence];
-    fake->taken[shard][push->sequence] = true;
+    bool *taken = &fake->taken[shard][push->session][push->sequence], repeated = *taken;
+    *taken = true;
     fake->pushes++;
     fake->repeated += repeated;
     for (uint32_t i = 0; !repeated && i < push->pieces.count; i++) {

@@ -1,0 +1,275 @@
+// Homes on parameter servers: what training loops do through them is what they would do
+// alone.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../helper/fake_servers.h"
+#include "../helper/tap.h"
+#include "role/home_servers.h"
+#include "train/loop.h"
+
+#ifdef __SANITIZE_THREAD__
+// Debian's libnng is not instrumented: see test_link.c.
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race_top:pthread_mutex_destroy";
+}
+#endif
+
+enum { INPUTS = 12, CLASSES = 3, SAMPLES = 640, STEPS = 20, SEED = 5 };
+
+static const char text[] = "input 12\n"
+                           "dense units=20 act=tanh\n"
+                           "softmax units=3\n";
+
+// Samples in order, worker `index` of `workers` takes its share of each step.
+struct feed {
+    struct supply supply;
+    struct batch batch;
+    int index, workers, mu, next, steps;
+    uint64_t given; // batches given back
+    float input[SAMPLES * INPUTS];
+    int32_t label[SAMPLES];
+    uint64_t draw[SAMPLES];
+};
+
+static struct feed *feed_of(struct supply *supply) {
+    return (struct feed *)supply;
+}
+
+static struct batch *take(struct supply *supply, double patience, double *waited) {
+    struct feed *feed = feed_of(supply);
+    (void)patience, (void)waited;
+    if (feed->next == feed->steps)
+        return NULL;
+    int first = (feed->next * feed->workers + feed->index) * feed->mu;
+    feed->batch = (struct batch){
+        .input = feed->input + (size_t)first * INPUTS,
+        .label = feed->label + first,
+        .draw = feed->draw + first,
+        .n = feed->mu,
+        .number = (uint64_t)feed->next++,
+    };
+    return &feed->batch;
+}
+
+static void give_back(struct supply *supply, struct batch *batch) {
+    (void)batch;
+    feed_of(supply)->given++;
+}
+
+static void cancel(struct supply *supply) {
+    feed_of(supply)->next = feed_of(supply)->steps;
+}
+
+static int status(const struct supply *supply, struct error *err) {
+    (void)supply, (void)err;
+    return STATUS_OK;
+}
+
+static const struct supply_ops feed_ops = {take, give_back, cancel, status};
+
+static void fill(struct feed *feed, int index, int workers, int mu) {
+    uint32_t random = 1;
+    *feed = (struct feed){
+        .supply = {.ops = &feed_ops}, .index = index, .workers = workers, .mu = mu, .steps = STEPS};
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int j = 0; j < INPUTS; j++) {
+            random = random * 1664525u + 1013904223u;
+            feed->input[i * INPUTS + j] = (float)(random >> 8) / (float)(1 << 24) - 0.5f;
+        }
+        feed->label[i] = i % CLASSES;
+        feed->input[i * INPUTS + i % CLASSES] += 1;
+    }
+}
+
+struct scene {
+    struct model *model;
+    struct optimizer optimizer;
+    struct schedule schedule;
+    const struct kernels *kernels;
+    struct fake fake;
+};
+
+static void open_scene(struct tap *tap, struct scene *s) {
+    *s = (struct scene){.schedule = {.rate = 0.1}, .kernels = kernels_best()};
+    CHECK_INT(tap, model_parse(&s->model, "test", text, NULL, 0, NULL), STATUS_OK);
+    CHECK(tap, fake_open(&s->fake, s->model->parameter_count));
+    model_init(s->model, s->fake.weights, SEED);
+}
+
+static void close_scene(struct scene *s) {
+    fake_close(&s->fake);
+    model_free(s->model);
+}
+
+static struct loop_config config_of(const struct scene *s, struct home *home, struct feed *feed,
+                                    bool sync) {
+    return (struct loop_config){
+        .model = s->model,
+        .kernels = s->kernels,
+        .optimizer = &s->optimizer,
+        .schedule = &s->schedule,
+        .home = home,
+        .supply = &feed->supply,
+        .patience = SUPPLY_PATIENT,
+        .pace = {.samples = SAMPLES, .batch = (uint64_t)feed->mu},
+        .threads = sync ? 2 : 1,
+        .batch = feed->mu,
+        .sync = sync,
+    };
+}
+
+static void run_loop(struct tap *tap, const struct loop_config *config) {
+    struct loop *loop;
+    CHECK_INT(tap, loop_open(&loop, config, NULL), STATUS_OK);
+    loop_start(loop, UINT64_MAX);
+    while (!loop_wait(loop, 10))
+        continue;
+    loop_close(loop);
+}
+
+// The weights of a worker alone.
+static float *alone(struct tap *tap, const struct scene *s, int mu, bool sync) {
+    float *weights = mem_floats(s->model->parameter_count);
+    struct feed *feed = malloc(sizeof *feed);
+    struct home *home;
+    fill(feed, 0, 1, mu);
+    model_init(s->model, weights, SEED);
+    CHECK_INT(tap, home_local(&home, s->model, &s->optimizer, s->kernels, weights, NULL, 0, NULL),
+              STATUS_OK);
+    const struct loop_config config = config_of(s, home, feed, sync);
+    run_loop(tap, &config);
+    home->ops->close(home);
+    free(feed);
+    return weights;
+}
+
+// One worker, a thread of its own.
+struct learner {
+    struct scene *s;
+    struct tap tap;
+    struct feed feed;
+    struct servers *servers;
+    pthread_t thread;
+    bool delta, hardsync;
+    uint64_t session, push_every, applied;
+};
+
+static uint64_t mark(void *self) {
+    return ((struct learner *)self)->feed.given;
+}
+
+static void applied(void *self, uint64_t mark) {
+    ((struct learner *)self)->applied = mark;
+}
+
+static struct home_servers *open_home(struct learner *learner) {
+    struct scene *s = learner->s;
+    struct home_servers *home = NULL;
+    const struct home_servers_config config = {
+        .model = s->model,
+        .optimizer = &s->optimizer,
+        .kernels = s->kernels,
+        .servers = learner->servers,
+        .threads = learner->delta ? 1 : 2,
+        .batch = learner->feed.mu,
+        .push_every = learner->push_every,
+        .hardsync = learner->hardsync,
+        .factors = "none",
+        .self = learner,
+        .mark = mark,
+        .applied = applied,
+    };
+    int opened = (learner->delta ? home_delta_open : home_gradient_open)(&home, &config, NULL);
+    CHECK_INT(&learner->tap, opened, STATUS_OK);
+    return home;
+}
+
+static void *learn(void *self) {
+    struct learner *learner = self;
+    struct scene *s = learner->s;
+    struct kept *routes = fake_routes(&s->fake);
+    const struct servers_options options = {
+        .hello = {.role = PROTO_ROLE_WORKER, .session = learner->session},
+        .parameters = s->model->parameter_count};
+    servers_open(&learner->servers, &options, NULL);
+    servers_route(learner->servers, routes);
+    struct home_servers *home = open_home(learner);
+    CHECK_INT(&learner->tap, home_servers_begin(home, NULL), STATUS_OK);
+    const struct loop_config config =
+        config_of(s, home_servers_home(home), &learner->feed, home_servers_sync(home));
+    run_loop(&learner->tap, &config);
+    CHECK_INT(&learner->tap, home_servers_flush(home, NULL), STATUS_OK);
+    CHECK_INT(&learner->tap, learner->applied, STEPS);
+    home_servers_close(home);
+    servers_close(learner->servers);
+    kept_drop(routes);
+    return NULL;
+}
+
+static void check_same(struct tap *tap, const struct scene *s, const float *wanted) {
+    double most = 0;
+    for (size_t i = 0; i < s->model->parameter_count; i++)
+        most = fmax(most, fabs((double)(s->fake.weights[i] - wanted[i])));
+    CHECK_NEAR(tap, most, 0, 1e-5);
+}
+
+static void test_hardsync(struct tap *tap, int break_one_in) {
+    enum { LAMBDA = 4, MU = 8 };
+    struct scene s;
+    struct learner *learners = calloc(LAMBDA, sizeof *learners);
+    open_scene(tap, &s);
+    s.fake.collect = LAMBDA;
+    float *wanted = alone(tap, &s, LAMBDA * MU, true);
+    s.fake.break_one_in = break_one_in;
+    for (int i = 0; i < LAMBDA; i++) {
+        learners[i] =
+            (struct learner){.s = &s, .hardsync = true, .session = (uint64_t)i, .push_every = 1};
+        fill(&learners[i].feed, i, LAMBDA, MU);
+        pthread_create(&learners[i].thread, NULL, learn, &learners[i]);
+    }
+    for (int i = 0; i < LAMBDA; i++) {
+        pthread_join(learners[i].thread, NULL);
+        CHECK_INT(tap, learners[i].tap.failed_here, 0);
+    }
+    CHECK_INT(tap, s.fake.version[0], 1 + STEPS);
+    check_same(tap, &s, wanted);
+    free(wanted);
+    free(learners);
+    close_scene(&s);
+}
+
+static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
+    enum { MU = 8 };
+    struct scene s;
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &s);
+    float *wanted = alone(tap, &s, MU, !delta);
+    *learner = (struct learner){.s = &s, .delta = delta, .push_every = push_every};
+    fill(&learner->feed, 0, 1, MU);
+    learn(learner);
+    CHECK_INT(tap, learner->tap.failed_here, 0);
+    if (delta)
+        check_same(tap, &s, wanted);
+    else // gradients of older weights: each was applied, none is lost
+        CHECK_INT(tap, s.fake.version[0], 1 + STEPS);
+    free(wanted);
+    free(learner);
+    close_scene(&s);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    // "the configurations (sigma, mu, lambda) = (0, mu0 lambda0, 1) and (0, mu0, lambda0) are
+    //  equivalent" (Rudra 5.3, eq. 7)
+    TEST(&tap, "four workers under hardsync are one with a mini-batch four times as large",
+         { test_hardsync(&tap, 0); });
+    TEST(&tap, "so they are while links break at random moments", { test_hardsync(&tap, 10); });
+    TEST(&tap, "one worker's deltas make of the servers' weights what it has alone",
+         { test_one(&tap, true, 1); });
+    TEST(&tap, "so they do when they are pushed every seven mini-batches",
+         { test_one(&tap, true, 7); });
+    TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
+    return tap_done(&tap);
+}
