@@ -200,7 +200,9 @@ int run_file_set(struct run_file *file, const char *assignment, struct error *er
         return error_set(err, STATUS_USAGE, "--set %s: is not KEY=VALUE", assignment);
     *equals = 0;
     int status = set(file, text, equals + 1, err);
-    return status ? error_context(err, "--set") : STATUS_OK;
+    if (status)
+        error_context(err, "--set");
+    return status;
 }
 
 void run_file_free(struct run_file *file) {

@@ -225,7 +225,7 @@ static int unknown(const char *key, struct error *err) {
 }
 
 static int wrong(const struct row *row, const char *value, const char *what, struct error *err) {
-    return error_set(err, STATUS_USAGE, "%s: is %s of %g to %g, not '%s'", row->name, what,
+    return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what,
                      row->low, row->high, value);
 }
 
@@ -239,11 +239,11 @@ static int set_text(char *member, const struct row *row, const char *value, stru
         return STATUS_OK;
     }
     if (!row->choices)
-        return error_set(err, STATUS_USAGE, "%s: needs a value", row->name);
+        return error_set(err, STATUS_USAGE, "%s needs a value", row->name);
     char list[128] = "";
     for (size_t i = 0, n = 0; i < count && n < sizeof list; i++)
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", row->choices[i]);
-    return error_set(err, STATUS_USAGE, "%s: is one of %s, not '%s'", row->name, list, value);
+    return error_set(err, STATUS_USAGE, "%s is one of %s, not '%s'", row->name, list, value);
 }
 
 static int set_count(char *member, const struct row *row, const char *value, struct error *err) {

@@ -1,0 +1,447 @@
+// What a controller is made of, without a network: the state of a run and its transitions,
+// its text and hostile ones, silence by a clock that the test turns, the register's file,
+// and the file of a run with its settings.
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "../helper/tap.h"
+#include "../helper/tempfile.h"
+#include "role/cluster.h"
+#include "role/record.h"
+#include "role/run_file.h"
+#include "role/vitals.h"
+
+static struct cluster begin(void) {
+    struct cluster cluster;
+    struct proto_id run = {{1, 2, 3, 0xff}};
+    if (cluster_open(&cluster, run, "a.net", "input 1x2x2\n", "rate=0.1\n", NULL, NULL))
+        exit(2);
+    return cluster;
+}
+
+static struct cluster_member *join(struct cluster *cluster, enum proto_role role,
+                                   const char *address) {
+    struct cluster_member *member = NULL;
+    const struct proto_join message = {
+        .role = (uint16_t)role,
+        .threads = 2,
+        .memory = UINT64_MAX,
+        .name = proto_text("n\"7\n"),
+        .training = proto_text(address),
+    };
+    return cluster_join(cluster, &message, &member, NULL) ? NULL : member;
+}
+
+static bool same_text(const struct cluster *a, const struct cluster *b) {
+    char *x = cluster_write(a), *y = cluster_write(b);
+    bool same = x && y && !strcmp(x, y);
+    free(x);
+    free(y);
+    return same;
+}
+
+static void test_members(struct tap *tap) {
+    TEST(tap, "sessions and numbers are new at every joining, also at the same address", {
+        struct cluster c = begin();
+        uint64_t last = 0;
+        for (int i = 0; i < 10; i++) {
+            struct cluster_member *m = join(&c, PROTO_ROLE_WORKER, "");
+            CHECK(tap, m && m->session > last);
+            last = m->session;
+            if (i % 2)
+                cluster_leave(&c, m);
+        }
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_WORKER), 5);
+        cluster_free(&c);
+    });
+    TEST(tap, "who left is found no more, and every change raises the membership's epoch", {
+        struct cluster c = begin();
+        uint64_t epoch = c.members_epoch;
+        uint64_t session = join(&c, PROTO_ROLE_WORKER, "")->session;
+        CHECK(tap, c.members_epoch > epoch);
+        epoch = c.members_epoch;
+        cluster_leave(&c, cluster_find(&c, session));
+        CHECK(tap, c.members_epoch > epoch);
+        CHECK(tap, !cluster_find(&c, session));
+        cluster_free(&c);
+    });
+    TEST(tap, "who joins at an address takes the place of who had it", {
+        struct cluster c = begin();
+        uint32_t first = join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1")->number;
+        join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2");
+        join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_PARAMETER_SERVER), 2);
+        CHECK(tap, cluster_numbered(&c, first)->gone);
+        cluster_free(&c);
+    });
+    TEST(tap, "of those who are gone only the last are remembered, and all who live", {
+        struct cluster c = begin();
+        join(&c, PROTO_ROLE_WORKER, "");
+        for (int i = 0; i < 500; i++)
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+        CHECK(tap, cluster_numbered(&c, 1) && !cluster_numbered(&c, 1)->gone);
+        CHECK_INT(tap, c.member_count, 1 + CLUSTER_GONE_MAX);
+        CHECK(tap, cluster_numbered(&c, 501));
+        cluster_free(&c);
+    });
+}
+
+// Buckets of one server, or the most that any two differ by.
+static void test_routes(struct tap *tap) {
+    TEST(tap, "buckets are dealt out equally, in a run for each server", {
+        for (uint32_t servers = 1; servers <= 9; servers += 2) {
+            struct cluster c = begin();
+            struct proto_bucket buckets[CLUSTER_BUCKETS];
+            uint32_t count[16] = {0}, changes = 0;
+            char address[32];
+            for (uint32_t i = 0; i < servers; i++) {
+                snprintf(address, sizeof address, "tcp://a:%u", i + 1);
+                join(&c, PROTO_ROLE_PARAMETER_SERVER, address);
+                join(&c, PROTO_ROLE_WORKER, "");
+            }
+            CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
+            CHECK_INT(tap, cluster_buckets(&c, buckets), CLUSTER_BUCKETS);
+            for (uint32_t b = 0; b < CLUSTER_BUCKETS; b++) {
+                count[buckets[b].primary / 2]++;
+                changes += b > 0 && buckets[b].primary != buckets[b - 1].primary;
+                CHECK(tap, buckets[b].epoch > 0 && buckets[b].second == PROTO_NOBODY);
+            }
+            CHECK_INT(tap, changes, servers - 1);
+            for (uint32_t i = 0; i < servers; i++)
+                CHECK(tap, count[i] >= CLUSTER_BUCKETS / servers &&
+                               count[i] <= CLUSTER_BUCKETS / servers + 1);
+            cluster_free(&c);
+        }
+    });
+    TEST(tap, "without a parameter server there are no routes", {
+        struct cluster c = begin();
+        join(&c, PROTO_ROLE_WORKER, "");
+        CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_UNAVAILABLE);
+        CHECK_INT(tap, c.routes_epoch, 0);
+        cluster_free(&c);
+    });
+    TEST(tap, "a server that has buckets is missed when it goes, another is not", {
+        struct cluster c = begin();
+        uint64_t first = join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1")->session;
+        CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
+        uint64_t spare = join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2")->session;
+        cluster_leave(&c, cluster_find(&c, spare));
+        CHECK(tap, !cluster_lost(&c));
+        cluster_leave(&c, cluster_find(&c, first));
+        CHECK(tap, cluster_lost(&c) && cluster_lost(&c)->session == first);
+        cluster_free(&c);
+    });
+    TEST(tap, "data servers that come and go raise the epoch of routes", {
+        struct cluster c = begin();
+        join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        cluster_assign(&c, NULL);
+        uint64_t epoch = c.routes_epoch;
+        struct cluster_member *source = join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
+        CHECK(tap, c.routes_epoch > epoch);
+        epoch = c.routes_epoch;
+        cluster_leave(&c, source);
+        CHECK(tap, c.routes_epoch > epoch);
+        cluster_free(&c);
+    });
+}
+
+// A state with all there can be in it.
+static struct cluster rich(void) {
+    struct cluster c = begin();
+    join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+    join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2");
+    cluster_assign(&c, NULL);
+    join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
+    cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+    cluster_settle(&c, "rate=0.2\nclip=1\n", NULL);
+    cluster_enter(&c, CLUSTER_DRAINING);
+    cluster_blame(&c, STATUS_UNAVAILABLE, "somebody \"vanished\"", NULL);
+    return c;
+}
+
+static bool reads(const char *text, size_t size) {
+    struct cluster c;
+    struct error err = {0};
+    int status = cluster_read(&c, text, size, &err);
+    if (!status)
+        cluster_free(&c);
+    return status == STATUS_OK;
+}
+
+// Replaces the first `from` by `to`, and tells whether that is still a state.
+static bool reads_changed(const char *text, const char *from, const char *to) {
+    const char *at = strstr(text, from);
+    char *changed = NULL;
+    if (!at || asprintf(&changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) < 0)
+        exit(2);
+    bool good = reads(changed, strlen(changed));
+    free(changed);
+    return good;
+}
+
+static void test_text(struct tap *tap) {
+    TEST(tap, "the state comes back from its text as it was", {
+        struct cluster c = rich(), back;
+        char *text = cluster_write(&c);
+        CHECK_INT(tap, cluster_read(&back, text, strlen(text), NULL), STATUS_OK);
+        CHECK(tap, same_text(&c, &back));
+        CHECK_INT(tap, back.stage, CLUSTER_DRAINING);
+        CHECK_INT(tap, back.status, STATUS_UNAVAILABLE);
+        CHECK_TEXT(tap, back.why, "somebody \"vanished\"");
+        CHECK_INT(tap, back.settings_version, 2);
+        CHECK_TEXT(tap, back.members[0].training, "tcp://a:1");
+        CHECK(tap, back.members[3].gone);
+        struct cluster_member *next = join(&back, PROTO_ROLE_WORKER, "");
+        CHECK_INT(tap, next->session, 5);
+        free(text);
+        cluster_free(&c);
+        cluster_free(&back);
+    });
+    TEST(tap, "a state that lost its end, at whatever byte, is refused", {
+        struct cluster c = rich();
+        char *text = cluster_write(&c);
+        size_t size = strlen(text);
+        for (size_t n = 0; n < size; n++)
+            if (reads(text, n))
+                FAIL(tap, "%zu bytes of %zu were taken for a state", n, size);
+        free(text);
+        cluster_free(&c);
+    });
+    TEST(tap, "states that make no sense are refused", {
+        static const char *const changes[][2] = {
+            {"\"format\":1", "\"format\":2"},
+            {"\"run\":\"01", "\"run\":\"0x"},
+            {"\"run\":\"01", "\"run\":\""},
+            {"draining", "dancing"},
+            {"\"status\":69", "\"status\":-1"},
+            {"\"status\":69", "\"status\":1e3"},
+            {"\"next_session\":5", "\"next_session\":4"},
+            {"\"next_member\":5", "\"next_member\":2"},
+            {"\"member\":2", "\"member\":1"},
+            {"\"session\":2", "\"session\":1"},
+            {"\"session\":2", "\"session\":0"},
+            {"\"role\":1", "\"role\":99"},
+            {"\"gone\":true", "\"gone\":1"},
+            {"\"primary\":1", "\"primary\":3"},
+            {"\"primary\":1", "\"primary\":77"},
+            {"\"count\":512", "\"count\":511"},
+            {"\"count\":512", "\"count\":513"},
+            {"\"count\":512", "\"count\":0"},
+            {"\"first\":512", "\"first\":0"},
+            {"\"routes_epoch\":", "\"routes_epoch\":\"1\",\"x\":"},
+            {"\"members\":[", "\"members\":{},\"x\":["},
+            {"\"settings\":\"", "\"settings\":null,\"x\":\""},
+            {"\"why\":\"", "\"why\":7,\"x\":\""},
+            {"\"warm\":false", "\"warm\":false,\"warm\":true"},
+        };
+        struct cluster c = rich();
+        char *text = cluster_write(&c);
+        CHECK(tap, reads(text, strlen(text)));
+        for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+            if (reads_changed(text, changes[i][0], changes[i][1]))
+                FAIL(tap, "%s was taken for a state", changes[i][1]);
+        free(text);
+        cluster_free(&c);
+    });
+    TEST(tap, "the first reason for an end is the one that counts", {
+        struct cluster c = begin();
+        cluster_blame(&c, STATUS_UNAVAILABLE, "first", NULL);
+        cluster_blame(&c, STATUS_STOPPED, "second", NULL);
+        CHECK_INT(tap, c.status, STATUS_UNAVAILABLE);
+        CHECK_TEXT(tap, c.why, "first");
+        cluster_free(&c);
+    });
+}
+
+static void test_vitals(struct tap *tap) {
+    TEST(tap, "who is silent for too long is found, and nobody else", {
+        struct vitals v = {0};
+        const struct proto_heartbeat beat = {.samples = 7, .waits_for = proto_text("x\ny")};
+        vitals_heard(&v, 1, 100);
+        vitals_heard(&v, 2, 105);
+        CHECK(tap, !vitals_silent(&v, 8, 108));
+        CHECK(tap, vitals_silent(&v, 8, 108.5) && vitals_silent(&v, 8, 108.5)->number == 1);
+        CHECK(tap, vitals_tell(&v, 1, &beat, 108.5));
+        CHECK(tap, !vitals_silent(&v, 8, 109));
+        CHECK_INT(tap, vitals_of(&v, 1)->figures.samples, 7);
+        CHECK_TEXT(tap, vitals_of(&v, 1)->waits_for, "x?y");
+        CHECK(tap, vitals_silent(&v, 8, 114) && vitals_silent(&v, 8, 114)->number == 2);
+        vitals_forget(&v, 2);
+        CHECK(tap, !vitals_silent(&v, 8, 114) && !vitals_of(&v, 2));
+        vitals_free(&v);
+    });
+}
+
+static char *read_whole(const char *path, size_t *size) {
+    FILE *f = fopen(path, "rb");
+    char *text = calloc(1, 1 << 16);
+    *size = f && text ? fread(text, 1, (1 << 16) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void write_whole(const char *path, const char *text, size_t size) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(text, 1, size, f) != size || fclose(f))
+        exit(2);
+}
+
+static void test_record(struct tap *tap) {
+    char path[TEMPFILE_PATH];
+    tempfile_write(path, "", 0);
+    unlink(path);
+    TEST(tap, "what was agreed on is there after a restart, with ever higher ballots", {
+        struct record *record;
+        size_t size = 0, before, after;
+        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK(tap, !record_state(record, &size));
+        CHECK_INT(tap, record_propose(record, "{\"a\":1}", NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, "{\"a\":2}", NULL), STATUS_OK);
+        record_close(record);
+        char *first = read_whole(path, &before);
+        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        const char *state = record_state(record, &size);
+        CHECK(tap, state && size == 7 && !memcmp(state, "{\"a\":2}", 7));
+        record_close(record);
+        char *second = read_whole(path, &after);
+        CHECK(tap, strcmp(first, second) != 0); // it promised a ballot of its own
+        free(first);
+        free(second);
+    });
+    TEST(tap, "a file with any byte changed, or without its end, is refused", {
+        struct record *record;
+        size_t size;
+        char *text = read_whole(path, &size);
+        for (size_t i = 0; i + 1 < size; i++) {
+            text[i] ^= 1;
+            write_whole(path, text, size);
+            if (record_open(&record, path, NULL) == STATUS_OK) {
+                FAIL(tap, "byte %zu changed: %s", i, text);
+                record_close(record);
+            }
+            text[i] ^= 1;
+        }
+        for (size_t n = 0; n + 1 < size; n++) {
+            write_whole(path, text, n);
+            CHECK_INT(tap, record_open(&record, path, NULL), STATUS_DATA);
+        }
+        write_whole(path, text, size);
+        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        record_close(record);
+        free(text);
+    });
+    unlink(path);
+}
+
+// What run_file_read says of a text; "" when it is good.
+static void mistake_in(const char *text, char said[ERROR_TEXT]) {
+    char path[TEMPFILE_PATH];
+    struct run_file file;
+    struct error err = {0};
+    tempfile_write(path, text, strlen(text));
+    if (!run_file_read(&file, path, &err))
+        run_file_free(&file);
+    snprintf(said, ERROR_TEXT, "%s", *err.text ? err.text + strlen(path) : "");
+    unlink(path);
+}
+
+static void test_run_file(struct tap *tap) {
+    TEST(tap, "keys, comments, blanks, paths and overrides of layers are read", {
+        static const char text[] = "# a comment\n\n  model = m.net  # behind\ndata=/abs/d.arec\r\n"
+                                   "ops = 'a#b'\nc1.maps = 7\nprotocol = softsync:4\nrate = 1/8\n";
+        char path[TEMPFILE_PATH], wanted[TEMPFILE_PATH + 8];
+        struct run_file file;
+        tempfile_write(path, text, sizeof text - 1);
+        CHECK_INT(tap, run_file_read(&file, path, NULL), STATUS_OK);
+        snprintf(wanted, sizeof wanted, "%.*s/m.net", (int)(strrchr(path, '/') - path), path);
+        CHECK_TEXT(tap, file.settings.model, wanted);
+        CHECK_TEXT(tap, file.settings.data, "/abs/d.arec");
+        CHECK_TEXT(tap, file.settings.ops, "'a#b'");
+        CHECK_TEXT(tap, file.settings.protocol, "softsync:4");
+        CHECK_NEAR(tap, file.settings.rate, 0.125, 0);
+        CHECK_INT(tap, file.set_count, 1);
+        CHECK_TEXT(tap, file.sets[0], "c1.maps=7");
+        CHECK_INT(tap, run_file_set(&file, "rate=0.5", NULL), STATUS_OK);
+        CHECK_NEAR(tap, file.settings.rate, 0.5, 0);
+        CHECK_INT(tap, run_file_set(&file, "rate", NULL), STATUS_USAGE);
+        CHECK_INT(tap, run_file_set(&file, "sync=1", NULL), STATUS_USAGE);
+        run_file_free(&file);
+        unlink(path);
+    });
+    TEST(tap, "mistakes are named with line, column and a caret", {
+        static const char *const mistakes[][2] = {
+            {"\n rte = 1\n", ":2:2: error: unknown key 'rte'; did you mean 'rate'?\n"
+                             "    2 |  rte = 1\n      |  ^~~"},
+            {"rate = fast\n", ":1:8: error: rate is a number of 0 to 1e+09, not 'fast'\n"
+                              "    1 | rate = fast\n      |        ^~~~"},
+            {"batch = 0", ":1:9: error: batch is a whole number of 1 to 1e+06, not '0'\n"
+                          "    1 | batch = 0\n      |         ^"},
+            {"push = weights", ":1:8: error: push is one of delta, gradient, not 'weights'\n"
+                               "    1 | push = weights\n      |        ^~~~~~~"},
+            {"seed = 1\nseed = 2\n", ":2:1: error: 'seed' is set in line 1 already\n"
+                                     "    2 | seed = 2\n      | ^~~~"},
+            {"rate\n", ":1:1: error: expected KEY = VALUE\n    1 | rate\n      | ^~~~"},
+            {"rate = # none\n", ":1:1: error: 'rate' needs a value\n"
+                                "    1 | rate = # none\n      | ^~~~"},
+        };
+        char said[ERROR_TEXT];
+        for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+            mistake_in(mistakes[i][0], said);
+            CHECK_TEXT(tap, said, mistakes[i][1]);
+        }
+    });
+}
+
+static void test_settings(struct tap *tap) {
+    TEST(tap, "settings come back from their text as they were, to the last bit", {
+        struct settings s, back;
+        settings_default(&s);
+        s.rate = 0.1 + 0.2;
+        s.momentum = 0.9;
+        s.test = "a b=c";
+        s.push_every = 7;
+        char *text = settings_text(&s), *copy = settings_text(&s);
+        settings_default(&back);
+        CHECK_INT(tap, settings_parse(&back, text, NULL), STATUS_OK);
+        CHECK(tap, back.rate == 0.1 + 0.2 && back.momentum == 0.9);
+        CHECK_TEXT(tap, back.test, "a b=c");
+        CHECK_INT(tap, back.push_every, 7);
+        char *again = settings_text(&back);
+        CHECK_TEXT(tap, again, copy);
+        free(text);
+        free(copy);
+        free(again);
+    });
+    TEST(tap, "lines are taken all or none", {
+        struct settings s;
+        char lines[] = "rate=0.5\nbatch=none\n";
+        settings_default(&s);
+        CHECK_INT(tap, settings_parse(&s, lines, NULL), STATUS_USAGE);
+        CHECK_NEAR(tap, s.rate, 0.01, 0);
+    });
+    TEST(tap, "what many processes would do as usual is not in a checkpoint of one", {
+        struct settings s;
+        settings_default(&s);
+        json_t *object = settings_write(&s);
+        CHECK(tap, !json_object_get(object, "protocol") && json_object_get(object, "rate"));
+        json_decref(object);
+        s.protocol = "hardsync";
+        object = settings_write(&s);
+        CHECK(tap, json_object_get(object, "protocol"));
+        json_decref(object);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_members(&tap);
+    test_routes(&tap);
+    test_text(&tap);
+    test_vitals(&tap);
+    test_record(&tap);
+    test_run_file(&tap);
+    test_settings(&tap);
+    return tap_done(&tap);
+}
