@@ -154,8 +154,10 @@ static int lose(struct controller *c, struct cluster_member *member, struct erro
     cluster_name(name, member);
     vitals_forget(&c->vitals, member->number);
     cluster_leave(&c->cluster, member);
-    snprintf(why, sizeof why, "%s vanished: nothing was heard of it for %d s", name,
-             CONTROLLER_SILENCE / 1000);
+    snprintf(
+        why, sizeof why, "%s vanished: nothing was heard of it for %d s", name,
+        (member->role == PROTO_ROLE_PARAMETER_SERVER ? CONTROLLER_PATIENCE : CONTROLLER_SILENCE) /
+            1000);
     bool stop =
         worker && c->cluster.stage == CLUSTER_TRAINING && !strcmp(c->settings.on_peer_loss, "stop");
     if (stop)
@@ -164,18 +166,42 @@ static int lose(struct controller *c, struct cluster_member *member, struct erro
     return controller_agree(c, err);
 }
 
+static void miss(struct controller *c, const struct cluster_member *member) {
+    char name[128];
+    cluster_name(name, member);
+    vitals_miss(&c->vitals, member->number);
+    controller_say(
+        c, "%s is silent: nothing was heard of it for %d s; waiting for it for %d s more", name,
+        CONTROLLER_SILENCE / 1000, (CONTROLLER_PATIENCE - CONTROLLER_SILENCE) / 1000);
+}
+
+// A server that is missed for too long.
+static struct cluster_member *given_up(const struct controller *c) {
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        struct cluster_member *member = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, member->number);
+        if (!member->gone && vital && vital->missed &&
+            clock_seconds() - vital->heard > CONTROLLER_PATIENCE / 1000.0)
+            return member;
+    }
+    return NULL;
+}
+
 static int check_silence(struct controller *c, struct error *err) {
     const struct vital *vital;
     int status = STATUS_OK;
     while (!status &&
            (vital = vitals_silent(&c->vitals, CONTROLLER_SILENCE / 1000.0, clock_seconds()))) {
         struct cluster_member *member = cluster_numbered(&c->cluster, vital->number);
-        if (member && !member->gone)
-            status = lose(c, member, err);
-        else
+        if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);
+        else if (cluster_serves(&c->cluster, member->number))
+            miss(c, member);
+        else
+            status = lose(c, member, err);
     }
-    return status;
+    struct cluster_member *lost = status ? NULL : given_up(c);
+    return lost ? lose(c, lost, err) : status;
 }
 
 // Its part of the weights is nowhere else.

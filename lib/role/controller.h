@@ -27,6 +27,9 @@ struct secrets; // net/secrets.h
 // Milliseconds. A silent member is named within 10 s.
 #define CONTROLLER_HEARTBEAT 500
 #define CONTROLLER_SILENCE 8000
+// Of a parameter server, whose part of the weights is nowhere else: a cut link may come
+// back, and the run waits for that. (Who watches the processes sees at once when it died.)
+#define CONTROLLER_PATIENCE 30000
 
 struct controller_config { // what it points to outlives the call
     const struct run_file *file;

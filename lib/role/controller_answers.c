@@ -82,11 +82,20 @@ static enum proto_order order_for(const struct controller *c, const struct clust
     }
 }
 
+static void say_back(struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    char name[128];
+    cluster_name(name, member);
+    if (vital && vital->missed)
+        controller_say(c, "%s is back", name);
+}
+
 static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
     const struct cluster_member *member = cluster_find(&c->cluster, figures->session);
     if (!member)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+    say_back(c, member);
     if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
         return error_nomem(err);
     enum proto_order order = order_for(c, member);

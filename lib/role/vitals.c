@@ -27,8 +27,10 @@ static struct vital *heard(struct vitals *vitals, uint32_t number, double now) {
     struct vital *vital = find(vitals, number);
     if (!vital)
         vital = make(vitals, number);
-    if (vital)
+    if (vital) {
         vital->heard = now;
+        vital->missed = false;
+    }
     return vital;
 }
 
@@ -66,9 +68,15 @@ void vitals_forget(struct vitals *vitals, uint32_t number) {
         *vital = vitals->items[--vitals->count];
 }
 
+void vitals_miss(struct vitals *vitals, uint32_t number) {
+    struct vital *vital = find(vitals, number);
+    if (vital)
+        vital->missed = true;
+}
+
 const struct vital *vitals_silent(const struct vitals *vitals, double seconds, double now) {
     for (size_t i = 0; i < vitals->count; i++)
-        if (now - vitals->items[i].heard > seconds)
+        if (!vitals->items[i].missed && now - vitals->items[i].heard > seconds)
             return &vitals->items[i];
     return NULL;
 }

@@ -13,6 +13,7 @@
 struct vital {
     uint32_t number; // of the member
     double heard;
+    bool missed;                    // vitals_miss, since it was heard of last
     bool told;                      // whether it has sent figures yet
     struct proto_heartbeat figures; // its text is `waits_for`
     char waits_for[PROTO_ADDRESS_MAX + 1];
@@ -31,7 +32,9 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 // NULL when it was never heard of.
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number);
 void vitals_forget(struct vitals *vitals, uint32_t number);
-// A member that was not heard of for so many seconds; NULL: none.
+// It is known to be silent.
+void vitals_miss(struct vitals *vitals, uint32_t number);
+// A member that was not heard of for so many seconds, and is not missed yet; NULL: none.
 const struct vital *vitals_silent(const struct vitals *vitals, double seconds, double now);
 void vitals_free(struct vitals *vitals);
 

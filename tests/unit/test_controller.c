@@ -269,6 +269,10 @@ static void test_vitals(struct tap *tap) {
         CHECK(tap, vitals_silent(&v, 8, 114) && vitals_silent(&v, 8, 114)->number == 2);
         vitals_forget(&v, 2);
         CHECK(tap, !vitals_silent(&v, 8, 114) && !vitals_of(&v, 2));
+        vitals_miss(&v, 1);
+        CHECK(tap, !vitals_silent(&v, 8, 200) && vitals_of(&v, 1)->missed);
+        vitals_heard(&v, 1, 200);
+        CHECK(tap, vitals_silent(&v, 8, 209) && !vitals_of(&v, 1)->missed);
         vitals_free(&v);
     });
 }
