@@ -1,6 +1,7 @@
 // adam-ctl: looks at models and runs, and directs those of many processes. Its subcommands
 // are in cmd/adam-ctl/.
 #include <stdlib.h>
+#include <string.h>
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
@@ -13,6 +14,8 @@ struct options {
     struct picture_options picture;
     struct controller_options controller;
     struct admin_options admin;
+    struct launch_options launch;
+    struct key_options key;
 };
 
 static size_t all_subcommands(struct subcommand *subcommands, struct options *options) {
@@ -20,7 +23,18 @@ static size_t all_subcommands(struct subcommand *subcommands, struct options *op
     count += picture_subcommands(subcommands + count, &options->picture);
     count += controller_subcommands(subcommands + count, &options->controller);
     count += admin_subcommands(subcommands + count, &options->admin);
+    count += launch_subcommands(subcommands + count, &options->launch);
+    count += key_subcommands(subcommands + count, &options->key);
     return count;
+}
+
+// "adam-ctl -n up" is "adam-ctl up -n".
+static void move_dry_run(int argc, char **argv) {
+    if (argc > 2 && (!strcmp(argv[1], "-n") || !strcmp(argv[1], "--dry-run"))) {
+        char *option = argv[1];
+        argv[1] = argv[2];
+        argv[2] = option;
+    }
 }
 
 static int run(int argc, char **argv, struct options *options, struct error *err) {
@@ -57,17 +71,21 @@ int main(int argc, char **argv) {
         .model = {.batch = 1, .threads = 1, .seconds = 1},
         .picture = {.readers = cpu_count(), .output = "-", .x = "both"},
         .admin = {.every = 2},
+        .launch = {.serve = 1, .ps = 1, .warning = 120, .host = "$(hostname)"},
+        .key = {.days = 365},
     };
     struct error err = {0};
     network_default(&options.controller.network);
     network_default(&options.admin.network);
+    move_dry_run(argc, argv);
     int status = run(argc, argv, &options, &err);
-    if (status == STATUS_STOPPED && !options.controller.quiet)
+    if (status == STATUS_STOPPED && !options.controller.quiet && !options.launch.quiet)
         talk_note(PROGRAM, "%s", err.text);
     else if (status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(PROGRAM, &err);
     free(options.model.set.items);
     free(options.picture.set.items);
     free(options.controller.set.items);
+    free(options.launch.set.items);
     return talk_finish(PROGRAM, status);
 }

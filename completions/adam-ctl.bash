@@ -9,7 +9,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | keys) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -28,10 +28,58 @@ _adam_ctl() {
     report:--labels) offer -f; return ;;
     report:--set) return ;;
     report:--threads | report:-t) return ;;
+    controller:--out | controller:-o) offer -d; return ;;
+    controller:--resume) offer -d; return ;;
+    controller:--set) return ;;
+    controller:--listen | controller:-l) return ;;
+    controller:--http) return ;;
+    controller:--port-file) offer -f; return ;;
+    controller:--pid-file) offer -f; return ;;
+    controller:--ready-fd) return ;;
+    controller:--keys) offer -f; return ;;
+    status:--keys) offer -f; return ;;
+    top:--every | top:-n) return ;;
+    top:--keys) offer -f; return ;;
+    set:--keys) offer -f; return ;;
+    checkpoint:--keys) offer -f; return ;;
+    down:--keys) offer -f; return ;;
+    prom:--keys) offer -f; return ;;
+    up:--out | up:-o) offer -d; return ;;
+    up:--serve) return ;;
+    up:--ps) return ;;
+    up:--set) return ;;
+    up:--workers) return ;;
+    up:--threads | up:-t) return ;;
+    up:--hosts) offer -f; return ;;
+    up:--listen | up:-l) return ;;
+    up:--keys) offer -f; return ;;
+    sh:--out | sh:-o) offer -d; return ;;
+    sh:--serve) return ;;
+    sh:--ps) return ;;
+    sh:--set) return ;;
+    sh:--workers) return ;;
+    sh:--threads | sh:-t) return ;;
+    systemd:--out | systemd:-o) offer -d; return ;;
+    systemd:--serve) return ;;
+    systemd:--ps) return ;;
+    systemd:--set) return ;;
+    systemd:--workers) return ;;
+    systemd:--threads | systemd:-t) return ;;
+    systemd:--units) offer -d; return ;;
+    sbatch:--out | sbatch:-o) offer -d; return ;;
+    sbatch:--serve) return ;;
+    sbatch:--ps) return ;;
+    sbatch:--set) return ;;
+    sbatch:--workers) return ;;
+    sbatch:--threads | sbatch:-t) return ;;
+    sbatch:--host) return ;;
+    sbatch:--warning) return ;;
+    sbatch:--keys) offer -f; return ;;
+    keys:--days | keys:-d) return ;;
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds -s --predict --json --help -h --version -V' ;;
@@ -40,6 +88,30 @@ _adam_ctl() {
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --data -d --from --labels --set --threads -t --help -h --version -V' ;;
     report:*) offer -d ;;
+    controller:-*) offer -W '--out -o --resume --set --quiet -q --listen -l --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
+    controller:*) offer -f ;;
+    status:-*) offer -W '--json --keys --insecure --help -h --version -V' ;;
+    status:*) offer -d ;;
+    top:-*) offer -W '--every -n --keys --insecure --help -h --version -V' ;;
+    top:*) offer -d ;;
+    set:-*) offer -W '--keys --insecure --help -h --version -V' ;;
+    set:*) offer -d ;;
+    checkpoint:-*) offer -W '--keys --insecure --help -h --version -V' ;;
+    checkpoint:*) offer -d ;;
+    down:-*) offer -W '--now --keys --insecure --help -h --version -V' ;;
+    down:*) offer -d ;;
+    prom:-*) offer -W '--keys --insecure --help -h --version -V' ;;
+    prom:*) offer -d ;;
+    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --hosts --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:*) offer -f ;;
+    sh:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
+    sh:*) offer -f ;;
+    systemd:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --user --units --help -h --version -V' ;;
+    systemd:*) offer -f ;;
+    sbatch:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
+    sbatch:*) offer -f ;;
+    keys:-*) offer -W '--days -d --help -h --version -V' ;;
+    keys:*) offer -d ;;
     esac
 }
 complete -o filenames -F _adam_ctl adam-ctl

@@ -6,7 +6,7 @@
 
 #include "core/mem.h"
 
-static void take(struct words *words, char *text) {
+void words_take(struct words *words, char *text) {
     char **items =
         text && !words->failed ? mem_resize(words->items, words->count + 2, sizeof *items) : NULL;
     if (!items) {
@@ -20,7 +20,7 @@ static void take(struct words *words, char *text) {
 }
 
 void words_add(struct words *words, const char *text) {
-    take(words, mem_string(text));
+    words_take(words, mem_string(text));
 }
 
 void words_format(struct words *words, const char *format, ...) {
@@ -29,7 +29,7 @@ void words_format(struct words *words, const char *format, ...) {
     va_start(args, format);
     grow_vformat(&text, format, args);
     va_end(args);
-    take(words, grow_take(&text));
+    words_take(words, grow_take(&text));
 }
 
 void words_free(struct words *words) {

@@ -19,6 +19,8 @@ struct words {
 void words_add(struct words *words, const char *text);
 void words_format(struct words *words, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+// Takes `text` over; NULL is memory that ran out.
+void words_take(struct words *words, char *text);
 void words_free(struct words *words);
 
 // One word as sh(1) reads it back: quoted where it must be.

@@ -21,7 +21,9 @@
 
 // The files of a run's folder that its processes find each other by, or leave there.
 #define LAUNCH_PORT_FILE "controller.port"
+#define LAUNCH_STATE "controller.state"
 #define LAUNCH_LOGS "log"
+#define LAUNCH_CURSOR ".cursor"
 
 // What the user wants. Texts are the caller's.
 struct launch {
@@ -41,8 +43,13 @@ struct launch {
 };
 
 // Nothing in it that would make a command mean something else: STATUS_USAGE for texts with
-// control characters, and for addresses that net/address.h forbids.
-int launch_check(const struct launch *launch, struct error *err);
+// control characters, and for addresses that net/address.h forbids; of hosts (or NULL) too.
+int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err);
+
+// Makes the run's folder and clears it of what an earlier run left for its processes to
+// find: a controller that finds its state would take the others for alive.
+// STATUS_CANTCREATE, also when there is a run that is neither to go on nor to be replaced.
+int launch_prepare(const struct launch *launch, struct error *err);
 
 // The roles that a run has processes of, in the order in which they start.
 #define LAUNCH_ROLES 4
@@ -54,6 +61,11 @@ const char *launch_short(enum proto_role role);
 
 // The command of a role, with holes.
 void launch_command(const struct launch *launch, enum proto_role role, struct words *out);
+// The command of one process.
+void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
+                    struct words *out);
+// The path of a process's log, as a word; with number 0 with a hole for it.
+void launch_log(const struct launch *launch, enum proto_role role, int number, struct words *out);
 // A text with its holes filled.
 void launch_fill(struct grow *out, const char *text, const char *number, const char *host);
 
@@ -63,13 +75,13 @@ enum launch_policy {
     LAUNCH_RETRY, // so many times, then do without
     LAUNCH_VITAL, // nothing can replace it: the run ends
 };
+#define LAUNCH_RETRIES 5
 enum launch_policy launch_policy(enum proto_role role);
 
 // The processes of a run.
 struct process {
-    char *name; // "ps-2", or of all on another machine "host NAME"
+    char *name; // "ps-2"; of all on another machine "host-ADDRESS"
     struct words command;
-    struct words again; // how it is started anew
     enum proto_role role;
     enum launch_policy policy;
 };
@@ -79,8 +91,8 @@ struct plan {
 };
 
 // Every process of the run; with hosts one ssh a host, but for the controller, which runs
-// here. STATUS_USAGE when the hosts have no place for some.
-int plan_make(struct plan *plan, const struct launch *launch, const struct hosts *hosts,
+// here; it deals the processes out to them. STATUS_USAGE when they have no place for some.
+int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err);
 void plan_free(struct plan *plan);
 // What a person would type, with all that must be done before, to be freed with free();

@@ -21,18 +21,20 @@
 
 struct supervise_hooks {
     void *self;
-    void (*say)(void *self, const char *text); // a line for the user
-    void (*tick)(void *self);                  // while the run goes on, about once a second
+    void (*say)(void *self, const char *text); // a line or more for the user
+    // More of what the controller says: whole lines, as they come.
+    void (*told)(void *self, const char *text);
 };
 
 struct supervise_config {
     const struct plan *plan;
-    const char *folder; // of the run; made, with its log folder, if need be
+    const char *folder; // of the run, as launch_prepare made it
     struct supervise_hooks hooks;
 };
 
 // The status of the run: STATUS_OK, STATUS_STOPPED, STATUS_DIVERGED and so on, with the
-// reason; STATUS_UNAVAILABLE when a process is lost that nothing can replace.
-int supervise_run(const struct supervise_config *config, struct error *err);
+// reason; STATUS_UNAVAILABLE when a process is lost that nothing can replace. *signal is
+// the one that ended all at once, or 0.
+int supervise_run(const struct supervise_config *config, int *signal, struct error *err);
 
 #endif

@@ -1,0 +1,411 @@
+// adam-ctl up, and the same run as text: sh, systemd, sbatch.
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "adam-ctl/subcommand.h"
+#include "cli/talk.h"
+#include "core/cpu.h"
+#include "core/mem.h"
+#include "net/address.h"
+#include "role/run_file.h"
+#include "role/schedulers.h"
+#include "role/supervise.h"
+#include "store/textfile.h"
+
+// What a run's command line and its file come to. Texts of `launch` point into the rest.
+struct request {
+    struct launch launch;
+    struct run_file file;
+    struct hosts hosts;
+    char *folder, *member, *here;
+};
+
+static void request_free(struct request *request) {
+    run_file_free(&request->file);
+    hosts_free(&request->hosts);
+    free(request->folder);
+    free(request->member);
+    free(request->here);
+}
+
+// RUN.conf without its ending, unless the user names a folder.
+static char *run_folder(const struct launch_options *options, const char *conf) {
+    struct grow folder = {0};
+    size_t length = strlen(conf), ending = strlen(".conf");
+    if (options->out) {
+        length = strlen(options->out);
+        while (length > 1 && options->out[length - 1] == '/')
+            length--;
+        grow_put(&folder, options->out, length);
+    } else if (length > ending && !strcmp(conf + length - ending, ".conf")) {
+        grow_put(&folder, conf, length - ending);
+    } else {
+        grow_format(&folder, "%s.run", conf);
+    }
+    return grow_take(&folder);
+}
+
+static int read_file(struct request *r, const struct launch_options *options, const char *conf,
+                     struct error *err) {
+    int status = run_file_read(&r->file, conf, err);
+    for (size_t i = 0; status == STATUS_OK && i < options->set.count; i++)
+        status = run_file_set(&r->file, options->set.items[i], err);
+    const char *data = r->file.settings.data;
+    if (status == STATUS_OK && !data)
+        status = error_set(err, STATUS_DATA, "%s: error: no data = FILE: the training set", conf);
+    else if (status == STATUS_OK && !strcmp(data, "-"))
+        status =
+            error_set(err, STATUS_DATA, "%s: error: data servers cannot read standard input", conf);
+    r->launch.data = data;
+    return status;
+}
+
+// With machines to use, all servers are reached by TCP, or TLS where there are keys; and
+// the controller by the address that the user told.
+static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
+    struct grow member = {0};
+    enum address_kind kind;
+    int status = hosts_read(&r->hosts, options->hosts, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!options->listen)
+        return error_set(err, STATUS_USAGE,
+                         "--hosts needs --listen tcp://HOST:PORT: where the hosts find the "
+                         "controller, which runs here");
+    status = address_kind(options->listen, &kind, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *port = strrchr(options->listen, ':');
+    if (kind == ADDRESS_IPC || !port || !strcmp(port, ":0"))
+        return error_set(err, STATUS_USAGE, "--listen %s cannot be found by other hosts",
+                         options->listen);
+    grow_format(&member, "%s://%c:0", kind == ADDRESS_TLS ? "tls+tcp" : "tcp", LAUNCH_HOST);
+    r->member = grow_take(&member);
+    r->launch.dial = options->listen;
+    r->launch.member = r->member;
+    return r->member ? STATUS_OK : error_nomem(err);
+}
+
+static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
+    if (options->workers)
+        return (int)options->workers;
+    return hosts->count ? hosts_slots(hosts) : 1;
+}
+
+static int request_open(struct request *r, const struct launch_options *options, const char *conf,
+                        struct error *err) {
+    *r = (struct request){0};
+    int status = read_file(r, options, conf, err);
+    r->folder = run_folder(options, conf);
+    r->here = getcwd(NULL, 0);
+    if (status == STATUS_OK && (!r->folder || !r->here))
+        status = error_nomem(err);
+    if (status == STATUS_OK && options->hosts)
+        status = read_hosts(r, options, err);
+    struct launch *launch = &r->launch;
+    launch->conf = conf;
+    launch->folder = r->folder;
+    launch->set = options->set.items;
+    launch->set_count = options->set.count;
+    launch->data_servers = (int)options->serve;
+    launch->parameter_servers = (int)options->ps;
+    launch->workers = count_workers(options, &r->hosts);
+    launch->threads = (int)options->threads;
+    launch->keys = options->keys;
+    launch->insecure = options->insecure;
+    launch->resume = options->resume;
+    launch->force = options->force;
+    launch->listen = options->listen;
+    if (status == STATUS_OK && launch->resume && launch->force)
+        status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
+    return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)
+                               : status;
+}
+
+// Of one machine: the workers share its processors.
+static void share_processors(struct launch *launch) {
+    int share = cpu_count() / (launch->workers > 0 ? launch->workers : 1);
+    if (!launch->threads)
+        launch->threads = share > 1 ? share : 1;
+}
+
+// --- adam-ctl up ------------------------------------------------------------------------
+
+// Programs that are not in $PATH are found where this one is.
+static int find_programs(struct error *err) {
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *path = getenv("PATH");
+    struct grow all = {0};
+    if (length <= 0)
+        return STATUS_OK;
+    self[length] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    grow_format(&all, "%s%s%s", path ? path : "", path && *path ? ":" : "", self);
+    char *text = grow_take(&all);
+    int status = text && setenv("PATH", text, 1) == 0 ? STATUS_OK : error_nomem(err);
+    free(text);
+    return status;
+}
+
+static void say(void *self, const char *text) {
+    (void)self;
+    talk_note(PROGRAM, "%s", text);
+}
+
+static void told(void *self, const char *lines) {
+    (void)self;
+    fprintf(stderr, "%s\n", lines);
+}
+
+static int supervise(const struct request *r, const struct plan *plan, bool quiet,
+                     struct error *err) {
+    const struct supervise_config config = {
+        .plan = plan, .folder = r->folder, .hooks = {NULL, say, quiet ? NULL : told}};
+    int number;
+    signal(SIGPIPE, SIG_IGN);
+    int status = launch_prepare(&r->launch, err);
+    if (status == STATUS_OK)
+        status = find_programs(err);
+    if (status == STATUS_OK)
+        status = supervise_run(&config, &number, err);
+    else
+        return status;
+    if (number) { // as if it had not been caught
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        signal(number, SIG_DFL);
+        raise(number);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+    }
+    return status;
+}
+
+static int run_up(const struct subcommand *subcommand, char **operands, int count,
+                  struct error *err) {
+    const struct launch_options *options = subcommand->options;
+    struct request request;
+    struct plan plan = {0};
+    (void)count;
+    int status = request_open(&request, options, operands[0], err);
+    if (status == STATUS_OK && !options->hosts)
+        share_processors(&request.launch);
+    if (status == STATUS_OK)
+        status = plan_make(&plan, &request.launch, options->hosts ? &request.hosts : NULL, err);
+    if (status == STATUS_OK && options->dry_run)
+        status = print_text(plan_text(&plan, &request.launch), err);
+    else if (status == STATUS_OK)
+        status = supervise(&request, &plan, options->quiet, err);
+    plan_free(&plan);
+    request_free(&request);
+    return status;
+}
+
+// --- as text ----------------------------------------------------------------------------
+
+static int run_sh(const struct subcommand *subcommand, char **operands, int count,
+                  struct error *err) {
+    struct request request;
+    (void)count;
+    int status = request_open(&request, subcommand->options, operands[0], err);
+    if (status == STATUS_OK) {
+        share_processors(&request.launch);
+        status = print_text(schedulers_sh(&request.launch, request.here), err);
+    }
+    request_free(&request);
+    return status;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int run_sbatch(const struct subcommand *subcommand, char **operands, int count,
+                      struct error *err) {
+    const struct launch_options *options = subcommand->options;
+    struct request request;
+    char address[32];
+    (void)count;
+    int status = request_open(&request, options, operands[0], err);
+    snprintf(address, sizeof address, "%s://%c:0", options->keys ? "tls+tcp" : "tcp", LAUNCH_HOST);
+    if (status == STATUS_OK) {
+        const struct slurm slurm = {base_name(request.folder), request.here, options->host,
+                                    (int)options->warning};
+        request.launch.member = address;
+        if (!request.launch.listen)
+            request.launch.listen = address;
+        status = launch_check(&request.launch, NULL, err);
+        if (status == STATUS_OK)
+            status = print_text(schedulers_sbatch(&request.launch, &slurm), err);
+    }
+    request_free(&request);
+    return status;
+}
+
+static int write_unit(const char *folder, const char *name, const char *text, struct error *err) {
+    struct textfile *file;
+    struct grow path = {0};
+    grow_format(&path, "%s/%s", folder, name);
+    char *whole = grow_take(&path);
+    int status = whole ? textfile_open(&file, whole, err) : error_nomem(err);
+    free(whole);
+    if (status != STATUS_OK)
+        return status;
+    fputs(text, textfile_stream(file));
+    return textfile_close(file, err);
+}
+
+// Into a folder, or one behind the other as systemctl cat shows them.
+static int put_unit(const char *folder, const char *name, const char *text, struct error *err) {
+    if (folder)
+        return write_unit(folder, name, text, err);
+    printf("# %s\n%s\n", name, text);
+    return STATUS_OK;
+}
+
+static int put_units(const struct launch *launch, const struct systemd *systemd, const char *folder,
+                     struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < SCHEDULERS_UNITS; i++) {
+        char *name, *text = schedulers_unit(launch, systemd, i, &name);
+        if (!text)
+            return error_nomem(err);
+        status = put_unit(folder, name, text, err);
+        free(name);
+        free(text);
+    }
+    return status;
+}
+
+static int run_systemd(const struct subcommand *subcommand, char **operands, int count,
+                       struct error *err) {
+    const struct launch_options *options = subcommand->options;
+    struct request request;
+    struct grow name = {0};
+    char self[PATH_MAX] = "";
+    const struct passwd *user = getpwuid(getuid());
+    (void)count;
+    int status = request_open(&request, options, operands[0], err);
+    if (status == STATUS_OK && !user)
+        status = error_set(err, STATUS_NOINPUT, "this user has no name");
+    if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)
+        *strrchr(self, '/') = 0;
+    if (status == STATUS_OK) {
+        grow_format(&name, "adam-%s", base_name(request.folder));
+        char *text = grow_take(&name);
+        const struct systemd systemd = {text, request.here, options->user ? NULL : user->pw_name,
+                                        self};
+        share_processors(&request.launch);
+        status =
+            text ? put_units(&request.launch, &systemd, options->units, err) : error_nomem(err);
+        free(text);
+    }
+    request_free(&request);
+    return status;
+}
+
+// --- the command line -------------------------------------------------------------------
+
+// What every way of starting a run takes.
+#define LAUNCH_ROWS(o)                                                                             \
+    TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
+        INT(0, "serve", "N", &(o)->serve, 1, 1024, "1", "data servers"),                           \
+        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"),                            \
+        LIST(0, "set", "KEY=VALUE", &(o)->set, "override a line of RUN.conf"),                     \
+        FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
+        FLAG('f', "force", &(o)->force, "replace a run in DIR")
+#define NETWORK_KEYS(o)                                                                            \
+    TEXT(0, "keys", "FILE", &(o)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"), \
+        FLAG(0, "insecure", &(o)->insecure, "beyond this machine without TLS")
+
+static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
+    const struct option_row rows[] = {
+        LAUNCH_ROWS(o),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
+        TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of the controller"),
+        NETWORK_KEYS(o),
+        FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),
+        FLAG('q', "quiet", &o->quiet, "do not show what the controller says"),
+    };
+    const struct command command = {
+        .name = PROGRAM " up",
+        .synopsis = "[-n] [--serve N] [--ps N] [--workers N] [options] RUN.conf",
+        .about = "start all processes of a run, and watch them",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE"};
+    subcommand_set(subcommand, &command, o, run_up, 1, 1);
+}
+
+static void sh_subcommand(struct subcommand *subcommand, struct launch_options *o) {
+    const struct option_row rows[] = {
+        LAUNCH_ROWS(o),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+    };
+    const struct command command = {.name = PROGRAM " sh",
+                                    .synopsis =
+                                        "[--serve N] [--ps N] [--workers N] [options] RUN.conf",
+                                    .about = "print a run on this machine as a script for sh",
+                                    .rows = rows,
+                                    .row_count = sizeof rows / sizeof *rows,
+                                    .operand = "FILE"};
+    subcommand_set(subcommand, &command, o, run_sh, 1, 1);
+}
+
+static void systemd_subcommand(struct subcommand *subcommand, struct launch_options *o) {
+    const struct option_row rows[] = {
+        LAUNCH_ROWS(o),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        FLAG(0, "user", &o->user, "units for systemctl --user"),
+        TEXT(0, "units", "DIR", &o->units, "print them", "write the units into this folder"),
+    };
+    const struct command command = {
+        .name = PROGRAM " systemd",
+        .synopsis = "[--user] [--units DIR] [--ps N] [--workers N] [options] RUN.conf",
+        .about = "print a run on this machine as units of systemd",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE"};
+    subcommand_set(subcommand, &command, o, run_systemd, 1, 1);
+}
+
+static void sbatch_subcommand(struct subcommand *subcommand, struct launch_options *o) {
+    const struct option_row rows[] = {
+        LAUNCH_ROWS(o),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "1", "of each worker"),
+        TEXT(0, "host", "TEXT", &o->host, "$(hostname)", "shell text: a node's name in addresses"),
+        INT(0, "warning", "SECONDS", &o->warning, 1, 65535, "120", "to save before time is over"),
+        NETWORK_KEYS(o),
+    };
+    const struct command command = {
+        .name = PROGRAM " sbatch",
+        .synopsis = "[--serve N] [--ps N] [--workers N] [-t N] [options] RUN.conf",
+        .about = "print a run as a batch script of Slurm",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE"};
+    subcommand_set(subcommand, &command, o, run_sbatch, 1, 1);
+}
+
+size_t launch_subcommands(struct subcommand *subcommands, struct launch_options *options) {
+    up_subcommand(&subcommands[0], options);
+    sh_subcommand(&subcommands[1], options);
+    systemd_subcommand(&subcommands[2], options);
+    sbatch_subcommand(&subcommands[3], options);
+    return 4;
+}

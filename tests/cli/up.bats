@@ -1,0 +1,321 @@
+#!/usr/bin/env bats
+# adam-ctl up: starts and watches the parts of a run, and leaves none.
+load ../helper/common
+load ../helper/parts
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    pretend
+}
+
+teardown() {
+    stop_started
+    parts_left | xargs -r kill -KILL || true
+}
+
+# Starts a run of 1 data server, 2 parameter servers and 2 workers, and waits for all.
+begin() {
+    start "$CTL" up run.conf --ps 2 --workers 2 "$@" 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+}
+
+# The run comes to its end: the controller's status is $1, and the others leave in peace.
+finish() {
+    echo "${1:-0}" >ends/controller
+    echo 0 >ends/all
+    wait_end
+}
+
+@test "every part is started by a command that a person could type, and logged" {
+    begin --threads 3 --set rate=0.5
+    finish 0
+    [ "$status" -eq 0 ]
+    none_left
+    diff <(sort calls) - <<'END'
+adam-ctl controller run.conf --out run --set rate=0.5 --set servers=2 --set sources=1 --port-file run/controller.port --ready-fd 3
+adam-ps --controller @run/controller.port --name ps-1
+adam-ps --controller @run/controller.port --name ps-2
+adam-serve train.arec --controller @run/controller.port --name serve-1 --range 1/1 --cursor run/serve-1.cursor
+adam-worker --controller @run/controller.port --name worker-1 --threads 3
+adam-worker --controller @run/controller.port --name worker-2 --threads 3
+END
+    [ "$(cd run/log && echo *)" = "controller.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
+    grep -q 'ps-2 is here' run/log/ps-2.log
+    # What the controller says is shown; what the others say is not.
+    grep -q 'controller is here' err
+    ! grep -q 'ps-2 is here' err
+}
+
+@test "-n prints the commands; pasted into a shell they are the run" {
+    run_ok "$CTL" -n up run.conf --ps 2 --workers 2 --threads 1
+    [ -z "$stderr" ]
+    [ ! -e run ]
+    printf '%s\n' "$output" >by-hand
+    [ "$("$CTL" up --dry-run run.conf --ps 2 --workers 2 --threads 1)" = "$output" ]
+    start sh by-hand
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    finish 0
+    sort calls >calls.by-hand
+    rm -r calls ends/* run pids/*
+    begin --threads 1
+    finish 0
+    sed 's/ --ready-fd 3$//' calls | sort | diff - calls.by-hand
+}
+
+@test "the status of the run is the controller's" {
+    local code
+    for code in 3 65 69; do
+        rm -rf run pids/* ends/*
+        begin
+        finish $code
+        [ "$status" -eq $code ]
+        none_left
+        grep -q "ended with status $code; see run/log/controller.log" err
+    done
+}
+
+@test "a controller that does not start is all that is heard of" {
+    echo 65 >ends/controller
+    run_status 65 "$CTL" up run.conf --ps 2
+    [[ "$stderr" = *"controller is here"*"status 65; see run/log/controller.log"* ]]
+    [ "$(grep -c . calls)" = 1 ]
+}
+
+@test "SIGINT, SIGTERM and SIGHUP stop it through the controller: saved, status 75, none left" {
+    local number
+    for number in INT TERM HUP; do
+        rm -rf run saved terms pids/* ends/*
+        begin
+        kill -$number "$pid"
+        wait_end
+        [ "$status" -eq 75 ]
+        [ -e saved ]
+        none_left
+        # Nobody but the controller was told by a signal, and it only once.
+        [ "$(cat terms)" = controller ]
+        grep -q 'resume goes on with run' err
+    done
+}
+
+@test "a second signal ends all at once" {
+    begin
+    kill -STOP "$(cat pids/controller)" # it will not save
+    kill -INT "$pid"
+    wait_for grep -q stopping err
+    kill -INT "$pid"
+    wait_end
+    [ "$status" -eq 130 ]
+    none_left
+}
+
+@test "kill -9 of adam-ctl up leaves no process" {
+    begin
+    kill -KILL "$pid"
+    wait_for none_left
+    [ ! -e saved ]
+}
+
+@test "a reader of the messages who goes away does not end the run" {
+    mkfifo pipe
+    start bash -c 'exec "$CTL" up run.conf --ps 2 --workers 2 2>pipe'
+    head -c 1 pipe >first
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    kill -KILL "$(cat pids/worker-1)"
+    rm pids/worker-1
+    wait_for all_here worker-1
+    finish 0
+    [ "$status" -eq 0 ]
+}
+
+# Kills a part with kill -9, and waits until it is there again.
+kill_again() {
+    local old
+    old=$(cat "pids/$1")
+    rm "pids/$1"
+    kill -KILL "$old"
+    wait_for all_here "$1"
+}
+
+@test "workers, data servers and the controller are started again, and it is said" {
+    begin
+    local name
+    for name in worker-2 serve-1 controller; do
+        kill_again $name
+        grep -q "^adam-ctl: $name was killed by signal 9 (Killed); starts again in 0.5 s" err
+    done
+    # What it said last is shown.
+    grep -q 'worker-2| worker-2 is here' err
+    # A controller finds what it wrote down, and goes on with the run.
+    [ "$(grep -c "controller run.conf" calls)" = 2 ]
+    # It still hears of a stop.
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e saved ]
+    none_left
+}
+
+@test "a stop while the controller is away waits for it" {
+    begin
+    local old
+    old=$(cat pids/controller)
+    kill -KILL "$old"
+    wait_for grep -q 'controller was killed' err
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e saved ]
+    none_left
+}
+
+@test "a worker that cannot work is given up, and the last one ends the run" {
+    begin
+    echo 65 >ends/worker-1
+    wait_for grep -q 'worker-1 ended with status 65; the run goes on without it' err
+    echo 66 >ends/worker-2
+    wait_end
+    [ "$status" -eq 66 ]
+    none_left
+    grep -q 'worker-2 ended with status 66; see run/log/worker-2.log' err
+}
+
+@test "a worker that dies at once is started a bounded number of times" {
+    begin
+    echo 70 >ends/worker-1
+    wait_for grep -q 'worker-1 ended with status 70; the run goes on without it' err
+    [ "$(grep -c 'starts again' err)" = 5 ]
+    [ "$(grep -c 'name worker-1' calls)" = 6 ]
+    all_here worker-2
+}
+
+@test "a parameter server that dies ends the run with status 69 and what to do" {
+    begin
+    kill -KILL "$(cat pids/ps-2)"
+    wait_for grep -q 'controller' terms
+    wait_end
+    [ "$status" -eq 69 ]
+    none_left
+    grep -q 'ps-2 was killed by signal 9 (Killed), and what it held is lost; --resume goes on' err
+}
+
+@test "a run that is there is not replaced without a word" {
+    mkdir run
+    echo x >run/metrics.jsonl
+    run_status 73 "$CTL" up run.conf
+    [[ "$stderr" = *"--resume"*"--force"* ]]
+    [ ! -e calls ]
+    touch run/serve-1.cursor run/controller.state
+    begin --force
+    [ "$(cd run && echo *)" = "controller.port log" ]
+    finish 0
+    # What goes on keeps what is saved, but nobody is there whom a state could speak of.
+    rm ends/*
+    echo x >run/metrics.jsonl
+    touch run/controller.state
+    begin --resume
+    [ "$(cd run && echo *)" = "controller.port log metrics.jsonl" ]
+    grep -q 'controller run.conf.*--resume run --ready-fd' calls
+    finish 0
+    run_status 2 "$CTL" up run.conf --force --resume
+}
+
+@test "a missing program is named" {
+    rm bin/adam-ps
+    ln -s /nonexistent bin/adam-ps
+    PATH=$PWD/bin:/usr/bin:/bin
+    # Whatever lies beside adam-ctl would be found too.
+    cp "$CTL" own-ctl
+    run_status 69 ./own-ctl up run.conf
+    [[ "$stderr" = *"cannot start adam-ps: No such file"* ]]
+    none_left
+}
+
+@test "mistakes are named before anything is started" {
+    run_status 66 "$CTL" up nowhere.conf
+    echo 'dta = x' >bad.conf
+    run_status 65 "$CTL" up bad.conf
+    [[ "$stderr" = *"bad.conf:1:"*"did you mean 'data'"* ]]
+    echo 'model = x' >bad.conf
+    run_status 65 "$CTL" up bad.conf
+    [[ "$stderr" = *"no data = FILE"* ]]
+    run_status 2 "$CTL" up run.conf --listen tcp://node7:7000
+    [[ "$stderr" = *"--insecure"* ]]
+    [ ! -e calls ]
+}
+
+# A pretended ssh: the other side is here, and dies with the connection.
+pretend_ssh() {
+    cat >bin/ssh <<'END'
+#!/bin/bash
+echo $$ >pids/ssh-$$
+[ "$1 $2 $3" = "-tt -o ServerAliveInterval=5" ] || exit 255
+echo "${4}" >>ssh-hosts
+exec script -qec "$5" /dev/null
+END
+    chmod +x bin/ssh
+}
+
+hosts_file() {
+    cat >hosts <<'END'
+# one for the servers
+n01 roles=serve,ps address=127.0.0.1
+me@n02 roles=ps,worker address=localhost slots=2 threads=2
+END
+}
+
+@test "-n with hosts prints one ssh a host" {
+    hosts_file
+    run_ok "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2
+    [ "$(grep -c '^ssh -tt' <<<"$output")" = 2 ]
+    run_status 2 "$CTL" up -n run.conf --hosts hosts
+    [[ "$stderr" = *"--listen tcp://HOST:PORT"* ]]
+    run_status 2 "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --workers 3
+    [[ "$stderr" = *"3 workers are more than the hosts have slots (2)"* ]]
+    run_status 2 "$CTL" up -n run.conf --hosts hosts --listen tcp://head:7000
+    [[ "$stderr" = *"--insecure"* ]]
+    echo 'n03 slot=2' >>hosts
+    run_status 65 "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000
+    [[ "$stderr" = *"hosts:4: error: keys are slots"*"'slot'"* ]]
+}
+
+@test "with hosts all but the controller runs there, and ends with the run" {
+    need script
+    pretend_ssh
+    hosts_file
+    start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    [ "$(sort ssh-hosts | tr '\n' ' ')" = "me@n02 n01 " ]
+    grep -q 'adam-worker --controller tcp://127.0.0.1:7000 --name worker-2 --threads 2' calls
+    grep -q 'adam-ps --controller tcp://127.0.0.1:7000 --name ps-2 --listen tcp://localhost:0' calls
+    # A worker is started again on its host.
+    kill_again worker-1
+    finish 0
+    [ "$status" -eq 0 ]
+    none_left
+    grep -q 'worker-1 is here' run/log/host-localhost.log
+}
+
+@test "kill -9 of adam-ctl up leaves no process on the hosts either" {
+    need script
+    pretend_ssh
+    hosts_file
+    start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    kill -KILL "$pid"
+    wait_for none_left
+}
+
+@test "keys are made for each name, said, and never overwritten" {
+    run_ok "$CTL" keys secrets node1 node2
+    [ "$output" = "secrets/ca.key
+secrets/ca.crt
+secrets/node1.pem
+secrets/node2.pem" ]
+    sha256sum secrets/* >sums
+    run_status 73 "$CTL" keys secrets node1
+    sha256sum --quiet -c sums
+    run_ok "$CTL" keys secrets node3 --days 9
+    [ "$output" = secrets/node3.pem ]
+    run_status 2 "$CTL" keys secrets
+    run_status 2 "$CTL" keys secrets ../x
+}

@@ -1,0 +1,72 @@
+# Programs that only pretend to be the parts of a run, for tests of what starts and watches
+# them: `load ../helper/parts`, then `pretend` in setup.
+#
+# Each writes its command line to calls, its number to pids/NAME and a line to its log, and
+# is there until ends/NAME, or ends/all, holds the status to end with. On SIGTERM the
+# controller waits for a moment, leaves "saved" and ends with status 75; the others end.
+# Its own SIGTERM is counted in terms.
+pretend() {
+    mkdir bin pids ends
+    cat >bin/part <<'END'
+#!/bin/bash
+program=${0##*/} name=controller fd=
+[ "$program $1" = "adam-ctl controller" ] || [ "$program" != adam-ctl ] || exec "$CTL" "$@"
+words=("$@")
+while [ $# -gt 0 ]; do
+    case $1 in
+    --name) name=$2 ;;
+    --ready-fd) fd=$2 ;;
+    --port-file) port=$2 ;;
+    esac
+    shift
+done
+end() {
+    echo "$name" >>terms
+    if [ "$name" = controller ]; then
+        sleep 0.3
+        echo saved >saved
+        echo 0 >ends/all
+        exit 75
+    fi
+    exit 143
+}
+trap end TERM
+printf '%s' "$program"; printf ' %s' "${words[@]}"; echo
+{ printf '%s' "$program"; printf ' %s' "${words[@]}"; echo; } >>calls
+echo "$name is here" >&2
+echo $$ >pids/$name.new && mv pids/$name.new pids/$name
+if [ "$port" ]; then echo ipc:///nowhere >"$port"; fi
+if [ -s "ends/$name" ]; then exit "$(cat "ends/$name")"; fi
+if [ "$fd" ]; then echo >&$fd; fi
+while :; do
+    for file in ends/$name ends/all; do
+        if [ -s $file ]; then echo "$name ends"; exit "$(cat $file)"; fi
+    done
+    sleep 0.05
+done
+END
+    chmod +x bin/part
+    local program
+    for program in adam-ctl adam-ps adam-serve adam-worker; do ln -s part bin/$program; done
+    export CTL=$BUILD/adam-ctl PATH=$PWD/bin:$PATH
+    printf 'model = small.net\ndata = train.arec\n' >run.conf
+}
+
+# The processes of the pretended parts that are there, whoever started them.
+parts_left() {
+    local pid
+    for pid in $(cat pids/* 2>/dev/null) "$@"; do
+        if kill -0 "$pid" 2>/dev/null && [ "$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null)" != Z ]; then
+            echo "$pid"
+        fi
+    done
+}
+none_left() {
+    [ -z "$(parts_left)" ]
+}
+all_here() { # NAME...
+    local name
+    for name; do
+        [ -s "pids/$name" ] && kill -0 "$(cat "pids/$name")" || return
+    done
+}
