@@ -173,7 +173,7 @@ static int store_weights(struct statistics *s, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
     int status = STATUS_OK;
     for (size_t i = 0; i < servers_shards(s->servers); i++)
-        s->versions[i] = c->clock;
+        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
     if (c->state)
         status = store_part(s, PROTO_PART_STATE, c->state, err);
     return status ? status : store_part(s, PROTO_PART_WEIGHT, c->parameters, err);
