@@ -1,13 +1,17 @@
-// adam-worker: trains a model on this machine with all its processors.
+// adam-worker: trains a model on this machine with all its processors, alone or as one of
+// many workers of a run.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/network.h"
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "core/words.h"
+#include "role/place.h"
+#include "role/worker.h"
 #include "train/feed.h"
 #include "train/run.h"
 
@@ -17,6 +21,7 @@ struct options {
     struct settings settings;
     const char *model, *out, *resume;
     struct option_list set;
+    struct network network;
     bool force, quiet;
 };
 
@@ -55,6 +60,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         INT('s', "seed", "N", &s->seed, 0, 9007199254740992.0, "1",
             "of first weights, order, augmentation and dropout"),
         INT(0, "loaders", "N", &s->loaders, 1, 256, "1", "threads that decode and augment"),
+        HEADING("with parameter servers"),
+        NETWORK_ROWS(&o->network),
         HEADING("what is kept"),
         TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints and metrics"),
         TEXT(0, "resume", "DIR", &o->resume, NULL, "go on with the run in DIR"),
@@ -70,12 +77,29 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
     };
     const struct command command = {
         .name = PROGRAM,
-        .synopsis = "--model FILE --data FILE --out DIR [options]\n--resume DIR [options]",
-        .about = "train a model on this machine",
+        .synopsis = "--model FILE --data FILE --out DIR [options]\n"
+                    "--resume DIR [options]\n"
+                    "--controller ADDR [--threads N] [--name NAME] [--keys FILE | --insecure]",
+        .about = "train a model on this machine, or with others",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
     };
     return cli_parse(&command, argc, argv, operand, err);
+}
+
+// A worker of a run trains what the controller says.
+static int check_member(const struct options *o, struct error *err) {
+    const char *given = o->model           ? "model"
+                        : o->resume        ? "resume"
+                        : o->out           ? "out"
+                        : o->settings.data ? "data"
+                        : o->set.count > 0 ? "set"
+                                           : NULL;
+    if (!given)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "the controller at %s says what is trained, and how; leave out --%s",
+                     o->network.controller, given);
 }
 
 static int check(const struct options *o, int argc, int operand, char **argv, struct error *err) {
@@ -83,6 +107,8 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
     if (operand != argc)
         return error_set(err, STATUS_USAGE, "unexpected '%s'; the training set is --data FILE",
                          argv[operand]);
+    if (o->network.controller)
+        return check_member(o, err);
     if (!o->resume && (!o->model || !s->data || !o->out))
         return error_set(err, STATUS_USAGE, "needs %s; try '%s --help'",
                          !o->model  ? "--model FILE"
@@ -211,6 +237,41 @@ static int start(struct options *o, struct run_config *config, struct error *err
     return status;
 }
 
+// Alone: with the parameters in this process.
+static int run_alone(struct options *o, struct talker *talker, const char *command, int argc,
+                     char **argv, struct error *err) {
+    struct run_config config = {.hooks = {talker, wish, show, say}, .command = command};
+    int status = o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, err);
+    if (!status && o->settings.spool)
+        status = feed_spool(&o->settings, o->force, err);
+    config.settings = o->settings;
+    if (!status)
+        return run_train(&config, err);
+    checkpoint_free(&config.checkpoint);
+    return status;
+}
+
+// As a member of a run: with the parameters on its servers.
+static int run_member(struct options *o, struct talker *talker, const char *command,
+                      struct error *err) {
+    char name[NETWORK_NAME_MAX];
+    struct secrets *keys = NULL;
+    int status = place_keys(&keys, o->network.keys, err);
+    const struct worker_options options = {
+        .controller = o->network.controller,
+        .name = network_name(&o->network, name),
+        .command = command,
+        .keys = keys,
+        .insecure = o->network.insecure,
+        .threads = (int)o->settings.threads,
+        .hooks = {talker, wish, show, say},
+    };
+    if (!status)
+        status = worker_run(&options, err);
+    secrets_close(keys);
+    return status;
+}
+
 static int run(struct options *o, int argc, char **argv, struct error *err) {
     int operand;
     enum cli_next next = parse(o, argc, argv, &operand, err);
@@ -221,18 +282,11 @@ static int run(struct options *o, int argc, char **argv, struct error *err) {
         return status;
     struct talker talker = {0};
     progress_start(&talker.progress, o->quiet);
-    struct run_config config = {.hooks = {&talker, wish, show, say}};
     prepare_signals();
-    status = o->resume ? resume(o, &config, &talker, argc, argv, err) : start(o, &config, err);
-    if (!status && o->settings.spool)
-        status = feed_spool(&o->settings, o->force, err);
     char *command = words_command(PROGRAM, argc, argv);
-    config.command = command ? command : PROGRAM;
-    config.settings = o->settings;
-    if (status)
-        checkpoint_free(&config.checkpoint);
-    else
-        status = run_train(&config, err);
+    const char *words = command ? command : PROGRAM;
+    status = o->network.controller ? run_member(o, &talker, words, err)
+                                   : run_alone(o, &talker, words, argc, argv, err);
     progress_clear(&talker.progress);
     free(command);
     return status;
@@ -242,6 +296,7 @@ int main(int argc, char **argv) {
     struct options options = {0};
     struct error err = {0};
     settings_default(&options.settings);
+    network_default(&options.network);
     int status = run(&options, argc, argv, &err);
     if (status == STATUS_STOPPED && !options.quiet)
         talk_note(PROGRAM, "%s", err.text);

@@ -23,6 +23,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "role/home_factors.h"
 #include "role/home_servers_internal.h"
 
 #define LATELY 0.25 // weight of the last step in the means of durations
@@ -34,8 +35,19 @@ enum pulling {
     PULL_ASKED, // the same, and it is under way
 };
 
+// A dense layer that pushes factors.
+struct factors {
+    const struct layer *layer;
+    float *errors[2], *inputs[2]; // as the gradients: filled, and on their way
+    struct dense_errors product;  // on its way
+    struct exchange *push;
+};
+
 struct gradient {
     struct home_servers common;
+    bool *taken; // of each layer: whether it pushes factors
+    struct factors *factors;
+    int factor_count;
     float *weights[2], *gradient[2];
     uint64_t *versions[2]; // of `weights`
     int here, filled;      // which weights are in use, which gradient is being filled
@@ -117,19 +129,48 @@ static void plan_pull(struct gradient *gradient) {
 
 // --- a step ---------------------------------------------------------------------------
 
+static bool is_delivered(const struct gradient *gradient) {
+    bool over = exchange_over(gradient->push);
+    for (int i = 0; i < gradient->factor_count; i++)
+        over &= exchange_over(gradient->factors[i].push);
+    return over;
+}
+
 // Waits until the gradient before is delivered.
 static bool deliver(struct gradient *gradient, double *waited) {
     bool stale;
     if (!gradient->pushing)
         return true;
     gradient->pushing = false;
-    if (!home_servers_await(&gradient->common, gradient->push, &stale, waited))
-        return false;
-    home_servers_applied(&gradient->common, gradient->mark);
-    return true;
+    bool delivered = home_servers_await(&gradient->common, gradient->push, &stale, waited);
+    for (int i = 0; i < gradient->factor_count; i++)
+        delivered &=
+            home_servers_await(&gradient->common, gradient->factors[i].push, &stale, waited);
+    if (delivered)
+        home_servers_applied(&gradient->common, gradient->mark);
+    return delivered;
 }
 
-static void send(struct gradient *gradient, int samples, float rate) {
+static void send_factors(struct gradient *gradient, struct factors *factors, int samples,
+                         float rate) {
+    factors->product = (struct dense_errors){
+        .dy = factors->errors[gradient->filled],
+        .x = factors->inputs[gradient->filled],
+        .n = samples,
+        .units = factors->layer->weights.dims[0],
+        .inputs = factors->layer->weights.dims[1],
+    };
+    const struct push_factors push = {
+        .layer = factors->layer,
+        .errors = &factors->product,
+        .rate = (double)rate,
+        .versions = gradient->versions[gradient->here],
+    };
+    exchange_push_factors(factors->push, &push);
+}
+
+static void send_turn(struct gradient *gradient, struct exchange *exchange, int samples,
+                      float rate) {
     const struct push push = {
         .kind = PROTO_UPDATE_GRADIENT,
         .samples = (uint32_t)samples,
@@ -137,10 +178,20 @@ static void send(struct gradient *gradient, int samples, float rate) {
         .values = samples > 0 ? gradient->gradient[gradient->filled] : NULL,
         .versions = gradient->versions[gradient->here],
     };
+    exchange_push(exchange, &push);
+}
+
+static void send(struct gradient *gradient, int samples, float rate) {
     gradient->mark = home_servers_mark(&gradient->common);
-    gradient->filled = !gradient->filled;
     gradient->pushing = true;
-    exchange_push(gradient->push, &push);
+    send_turn(gradient, gradient->push, samples, rate);
+    for (int i = 0; i < gradient->factor_count; i++) {
+        if (samples > 0)
+            send_factors(gradient, &gradient->factors[i], samples, rate);
+        else
+            send_turn(gradient, gradient->factors[i].push, 0, rate);
+    }
+    gradient->filled = !gradient->filled;
 }
 
 static void step_hardsync(struct gradient *gradient, int samples, float rate, double *waited) {
@@ -151,7 +202,7 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
 
 static void step_softly(struct gradient *gradient, int samples, float rate, double *waited) {
     if (samples == 0) { // nothing to do but to hear of the gradient before
-        if (exchange_over(gradient->push))
+        if (is_delivered(gradient))
             deliver(gradient, waited);
         return;
     }
@@ -198,6 +249,23 @@ static void gradient_add(struct home *home, int thread, const struct layer *laye
            span.n * sizeof *values);
 }
 
+static bool gradient_takes_factors(const struct home *home, const struct layer *layer) {
+    return ((const struct gradient *)home)->taken[layer->index];
+}
+
+static void gradient_add_factors(struct home *home, const struct layer *layer,
+                                 const struct dense_errors *errors, int first) {
+    struct gradient *gradient = (struct gradient *)home;
+    struct factors *factors = gradient->factors;
+    size_t n = (size_t)errors->n, from = (size_t)first;
+    size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
+    while (factors->layer != layer)
+        factors++;
+    memcpy(factors->errors[gradient->filled] + from * units, errors->dy, n * units * sizeof(float));
+    memcpy(factors->inputs[gradient->filled] + from * inputs, errors->x,
+           n * inputs * sizeof(float));
+}
+
 static uint64_t gradient_clock(const struct home *home) {
     return atomic_load(&((const struct gradient *)home)->clock);
 }
@@ -207,10 +275,20 @@ static void gradient_add_clock(struct home *home, int thread) {
     atomic_fetch_add(&((struct gradient *)home)->clock, 1);
 }
 
+static void close_factors(struct factors *factors) {
+    exchange_close(factors->push);
+    for (int i = 0; i < 2; i++)
+        free(factors->errors[i]), free(factors->inputs[i]);
+}
+
 static void gradient_close(struct home *home) {
     struct gradient *gradient = (struct gradient *)home;
     exchange_close(gradient->push);
     exchange_close(gradient->pull);
+    for (int i = 0; i < gradient->factor_count; i++)
+        close_factors(&gradient->factors[i]);
+    free(gradient->factors);
+    free(gradient->taken);
     for (int i = 0; i < 2; i++)
         free(gradient->weights[i]), free(gradient->gradient[i]), free(gradient->versions[i]);
     home_servers_free(&gradient->common);
@@ -220,6 +298,8 @@ static void gradient_close(struct home *home) {
 static const struct home_ops gradient_ops = {
     .weights = gradient_weights,
     .add = gradient_add,
+    .takes_factors = gradient_takes_factors,
+    .add_factors = gradient_add_factors,
     .clock = gradient_clock,
     .add_clock = gradient_add_clock,
     .step = gradient_step,
@@ -258,12 +338,58 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
     return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
 }
 
+static int open_layer(struct factors *factors, const struct home_servers_config *config,
+                      const struct layer *layer, struct error *err) {
+    const struct span span = {layer->weights.offset, optimizer_all(layer).n};
+    size_t k = (size_t)config->batch;
+    factors->layer = layer;
+    for (int i = 0; i < 2; i++) {
+        factors->errors[i] = mem_floats(k * (size_t)layer->weights.dims[0]);
+        factors->inputs[i] = mem_floats(k * (size_t)layer->weights.dims[1]);
+        if (!factors->errors[i] || !factors->inputs[i])
+            return error_set(err, STATUS_IO, "out of memory for the factors of layer %s",
+                             layer->name);
+    }
+    return exchange_open(&factors->push, config->servers, EXCHANGE_PUSH, &span, 1, err);
+}
+
+// The length of a layer's gradient, which clipping needs, is not known from its factors.
+static int open_factors(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    const struct model *model = config->model;
+    size_t layers = (size_t)model->layer_count;
+    gradient->taken = mem_zeroed(layers, sizeof *gradient->taken);
+    gradient->factors = mem_zeroed(layers, sizeof *gradient->factors);
+    if (!gradient->taken || !gradient->factors)
+        return error_nomem(err);
+    const char *choice = config->optimizer->clip > 0 ? "none" : config->factors;
+    int status = factors_choose(gradient->taken, model, choice, config->batch, err);
+    for (int i = 0; !status && i < model->layer_count; i++)
+        if (gradient->taken[i])
+            status = open_layer(&gradient->factors[gradient->factor_count++], config,
+                                &model->layers[i], err);
+    return status;
+}
+
+static int open_push(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    struct span *spans = mem_array((size_t)config->model->layer_count, sizeof *spans);
+    if (!spans)
+        return error_nomem(err);
+    size_t count = factors_rest(gradient->taken, config->model, spans);
+    int status = exchange_open(&gradient->push, config->servers, EXCHANGE_PUSH, spans, count, err);
+    free(spans);
+    return status;
+}
+
 static int open_parts(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
     const struct span all = servers_all(config->servers);
     int status = open_arrays(gradient, err);
     if (!status)
-        status = exchange_open(&gradient->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
+        status = open_factors(gradient, err);
+    if (!status)
+        status = open_push(gradient, err);
     if (!status)
         status = exchange_open(&gradient->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
     return status;

@@ -20,6 +20,12 @@ struct home_ops {
     // of its inputs (net_offer). NULL: this home wants gradients.
     void (*add_product)(struct home *home, int thread, const struct layer *layer,
                         const struct dense_errors *errors, const float *dbiases, float rate);
+    // Whether this home takes the gradient of a dense layer as the product that it is, of
+    // synchronous threads: it is told of each part of the mini-batch, from sample `first`
+    // on, instead of being given sums. Neither touches weights. NULL: of no layer.
+    bool (*takes_factors)(const struct home *home, const struct layer *layer);
+    void (*add_factors)(struct home *home, const struct layer *layer,
+                        const struct dense_errors *errors, int first);
     // Mini-batches applied so far. add_clock is called by the thread once a mini-batch.
     uint64_t (*clock)(const struct home *home);
     void (*add_clock)(struct home *home, int thread);

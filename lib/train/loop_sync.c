@@ -42,12 +42,17 @@ static int chunks_of(int n, int chunk) {
     return (n + chunk - 1) / chunk;
 }
 
-// Cuts every layer's parameters into pieces; only counts them where to is NULL.
-static size_t cut(const struct model *model, struct piece *to) {
+static bool has_factors(const struct home *home, const struct layer *layer) {
+    return home->ops->takes_factors && home->ops->takes_factors(home, layer);
+}
+
+// Cuts every layer's parameters into pieces, but where the home takes factors; only
+// counts them where to is NULL.
+static size_t cut(const struct model *model, const struct home *home, struct piece *to) {
     size_t count = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
-        size_t n = optimizer_all(layer).n;
+        size_t n = has_factors(home, layer) ? 0 : optimizer_all(layer).n;
         for (size_t first = 0; first < n; first += PIECE, count++)
             if (to)
                 to[count] = (struct piece){
@@ -65,8 +70,8 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
     step->stride = (config->model->parameter_count + line - 1) / line * line;
     step->meeting.threads = config->threads;
     step->losses = mem_zeroed(chunks, sizeof *step->losses);
-    step->piece_count = cut(config->model, NULL);
-    step->pieces = mem_zeroed(step->piece_count, sizeof *step->pieces);
+    step->piece_count = cut(config->model, config->home, NULL);
+    step->pieces = mem_zeroed(step->piece_count + 1, sizeof *step->pieces);
     if (!__builtin_mul_overflow(chunks, step->stride, &floats))
         step->gradients = mem_floats(floats);
     if (!step->losses || !step->pieces || !step->gradients)
@@ -74,7 +79,7 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
             err, STATUS_IO,
             "out of memory: a synchronous mini-batch of %d samples needs %zu gradients",
             config->batch, chunks);
-    cut(config->model, step->pieces);
+    cut(config->model, config->home, step->pieces);
     return STATUS_OK;
 }
 
@@ -112,6 +117,24 @@ static void take(struct seat *seat) {
     atomic_store(&step->refused, false);
 }
 
+// A dense layer's gradient need not be formed where the home takes its factors.
+static bool chunk_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
+                          const float *dbiases) {
+    struct seat *seat = self;
+    const struct loop_config *config = &seat->loop->config;
+    struct home *home = config->home;
+    (void)dbiases; // which are sums of the errors
+    if (!has_factors(home, layer))
+        return false;
+    if (!optimizer_accepts_product(config->kernels, errors))
+        atomic_store(&seat->loop->step.refused, true);
+    if (errors->dx)
+        config->kernels->dense_back_input(errors, home->ops->weights(home, seat->index) +
+                                                      layer->weights.offset);
+    home->ops->add_factors(home, layer, errors, seat->first);
+    return true;
+}
+
 static void compute_chunk(struct seat *seat, int c) {
     const struct loop_config *config = &seat->loop->config;
     struct step *step = &seat->loop->step;
@@ -124,6 +147,8 @@ static void compute_chunk(struct seat *seat, int c) {
     net_forward(seat->net, weights, batch->input + (size_t)first * values, n, batch->draw + first,
                 config->seed);
     step->losses[c] = net_loss(seat->net, batch->label + first);
+    seat->first = first;
+    net_offered(seat->net, chunk_offered, seat);
     net_backward(seat->net, weights, batch->label + first, 1.0f / (float)batch->n,
                  step->gradients + (size_t)c * step->stride, NULL, NULL);
 }

@@ -18,6 +18,7 @@ struct seat {
     struct arena arena;
     float *gradient; // asynchronous: this thread's
     float rate;      // of the mini-batch in hand
+    int first;       // synchronous: of the chunk in hand, its first sample
     struct error err;
     _Atomic uint64_t samples;
     _Atomic double loss, waited;

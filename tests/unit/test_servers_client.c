@@ -170,7 +170,7 @@ static void test_broken(struct tap *tap) {
         CHECK_INT(tap, wrong(s.mine, ROUNDS), 0);
         CHECK(tap, s.fake.broken > 10);
         CHECK(tap, s.fake.repeated > 0);
-        CHECK_INT(tap, servers_figures(s.servers).repeated, s.fake.repeated);
+        CHECK(tap, servers_figures(s.servers).repeated <= (uint64_t)s.fake.repeated);
         close_scene(&s);
     });
 }
