@@ -79,7 +79,7 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         .name = PROGRAM,
         .synopsis = "--model FILE --data FILE --out DIR [options]\n"
                     "--resume DIR [options]\n"
-                    "--controller ADDR [--threads N] [--name NAME] [--keys FILE | --insecure]",
+                    "--controller ADDR [options]",
         .about = "train a model on this machine, or with others",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,

@@ -32,6 +32,9 @@ _adam_worker() {
     :--clip) return ;;
     :--seed | :-s) return ;;
     :--loaders) return ;;
+    :--controller | :-c) return ;;
+    :--name) return ;;
+    :--keys) offer -f; return ;;
     :--out | :-o) offer -d; return ;;
     :--resume) offer -d; return ;;
     :--eval-every) return ;;
@@ -41,7 +44,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }
