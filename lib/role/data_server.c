@@ -1,0 +1,381 @@
+#include "role/data_server.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/random.h"
+#include "role/data_service.h"
+#include "role/event.h"
+#include "role/member.h"
+#include "role/place.h"
+#include "train/settings.h"
+
+static const double turn = 0.1;         // seconds between two looks at hooks.stop
+static const double lately = 1.0;       // seconds over which rates are taken
+static const double lease_least = 10.0; // seconds that a lease has at least
+
+// What it has done, at some time; figures "of late" are differences of two.
+struct moment {
+    double time;
+    struct data_service_figures figures;
+};
+
+struct data_server {
+    const struct data_server_options *o;
+    struct stock *stock;
+    struct ops *ops;
+    struct data_service *service;
+    struct listener *listener;
+    struct member *member;
+    struct settings settings;
+    char *settings_text;        // that `settings` points into
+    struct kept *run, *members; // that were obeyed last
+    bool serving, done;         // the second: all epochs are over, and that was said
+    double tend_at;
+    struct moment reported, looked;
+    _Atomic double rate, busy; // of late: samples a second, share of askers that came too early
+};
+
+__attribute__((format(printf, 2, 3))) static void say(const struct data_server *server,
+                                                      const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    server->o->hooks.say(server->o->hooks.self, text);
+}
+
+static void say_text(void *self, const char *text) {
+    say(self, "%s", text);
+}
+
+// --- how it is doing ---------------------------------------------------------
+
+// Any thread may ask.
+static void fill_figures(void *self, struct proto_heartbeat *figures) {
+    struct data_server *server = self;
+    const struct data_service_figures now = data_service_figures(server->service);
+    figures->state = PROTO_STATE_WORKING;
+    figures->clock = now.leases;
+    figures->samples = now.dealer.dealt;
+    figures->refused = now.refused;
+    figures->received = now.received;
+    figures->sent = now.sent;
+    figures->epoch = now.dealer.progress;
+    figures->rate = atomic_load(&server->rate);
+    figures->waiting = atomic_load(&server->busy);
+}
+
+static double share(uint64_t part, uint64_t rest) {
+    return part + rest > 0 ? (double)part / (double)(part + rest) : 0;
+}
+
+static struct moment moment_now(struct data_server *server) {
+    return (struct moment){clock_seconds(), data_service_figures(server->service)};
+}
+
+static void look_at_rates(struct data_server *server) {
+    if (clock_seconds() < server->looked.time + lately)
+        return;
+    const struct moment now = moment_now(server), before = server->looked;
+    uint64_t dealt = now.figures.dealer.dealt - before.figures.dealer.dealt;
+    atomic_store(&server->rate, (double)dealt / (now.time - before.time));
+    atomic_store(&server->busy, share(now.figures.busy - before.figures.busy,
+                                      now.figures.leases - before.figures.leases));
+    server->looked = now;
+}
+
+static void report(struct data_server *server) {
+    const struct moment now = moment_now(server), before = server->reported;
+    const struct data_service_figures *f = &now.figures, *then = &before.figures;
+    struct error err = {0};
+    double seconds = now.time - before.time;
+    json_t *fields =
+        json_pack("{s:s, s:f, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f}", //
+                  "name", server->o->name,                                                       //
+                  "epoch", f->dealer.progress,                                                   //
+                  "samples", (json_int_t)f->dealer.dealt,                                        //
+                  "images_per_s", (double)(f->dealer.dealt - then->dealer.dealt) / seconds,      //
+                  "ready", (json_int_t)f->dealer.ready,                                          //
+                  "cache_hits",                                                                  //
+                  share(f->stock.hits - then->stock.hits, f->stock.misses - then->stock.misses), //
+                  "cache_bytes", (json_int_t)f->stock.bytes,                                     //
+                  "leases", (json_int_t)f->leases,                                               //
+                  "busy", (json_int_t)f->busy,                                                   //
+                  "wait", share(f->busy - then->busy, f->leases - then->leases),                 //
+                  "again", (json_int_t)f->again,                                                 //
+                  "refused", (json_int_t)f->refused,                                             //
+                  "received", (json_int_t)f->received,                                           //
+                  "sent", (json_int_t)f->sent,                                                   //
+                  "seconds", seconds);
+    if (event_report(server->member, PROTO_ROLE_DATA_SERVER, "serve", fields, &err))
+        say(server, "a line of metrics is lost: %s", err.text);
+    server->reported = now;
+}
+
+// --- what the controller says ------------------------------------------------
+
+static int read_settings(struct data_server *server, const struct proto_run *run,
+                         struct error *err) {
+    struct settings settings;
+    char *text = strndup(run->settings.at ? run->settings.at : "", run->settings.length);
+    if (!text)
+        return error_nomem(err);
+    settings_default(&settings);
+    int status = settings_parse(&settings, text, err);
+    if (status) {
+        free(text);
+        return error_context(err, "settings of the run");
+    }
+    free(server->settings_text);
+    server->settings_text = text;
+    server->settings = settings;
+    return STATUS_OK;
+}
+
+static struct lease_rules rules_of(const struct settings *settings) {
+    return (struct lease_rules){
+        .epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : SETTINGS_EPOCHS,
+        .epoch_end = settings->epoch_end,
+        .least = lease_least,
+    };
+}
+
+static int parse_ops(struct data_server *server, const char *text, struct error *err) {
+    size_t offset, length;
+    int status = ops_parse(&server->ops, text, 0, &offset, &length, err);
+    if (status == STATUS_USAGE)
+        error_context(err, "operations '%s': at '%.*s'", text, (int)length, text + offset);
+    return status;
+}
+
+// The first time that it hears what is trained: from then on it serves.
+static int begin(struct data_server *server, struct error *err) {
+    const struct data_server_options *o = server->o;
+    const struct settings *settings = &server->settings;
+    struct member_identity identity;
+    member_identity(server->member, &identity);
+    int status = STATUS_OK;
+    if (!server->ops && settings->ops)
+        status = parse_ops(server, settings->ops, err);
+    if (status)
+        return status;
+    const struct data_service_run run = {
+        .run = identity.run,
+        .model = identity.model,
+        .name = o->name,
+        .ops = server->ops,
+        .rules = rules_of(settings),
+        .seed = (uint64_t)settings->seed,
+        // A session is never used again: neither are leases numbered from its hash.
+        .number = hash_mix(identity.session, identity.member),
+        .batch = (uint32_t)settings->batch,
+        .ahead = (size_t)o->ahead,
+        .threads = o->threads,
+        .cursor = o->cursor,
+    };
+    status = data_service_begin(server->service, &run, err);
+    if (status)
+        return status;
+    server->serving = true;
+    server->reported = server->looked = moment_now(server);
+    say(server, "member %" PRIu32 ": serves samples %" PRIu32 "..%" PRIu64 " of %" PRIu64,
+        identity.member, stock_first(server->stock),
+        (uint64_t)stock_first(server->stock) + stock_count(server->stock),
+        stock_whole(server->stock));
+    return STATUS_OK;
+}
+
+// True when `newest`, a reference that it takes over, is not what was obeyed last.
+static bool is_new(struct kept **obeyed, struct kept *newest) {
+    bool new = newest != *obeyed;
+    kept_drop(*obeyed);
+    *obeyed = newest;
+    return new;
+}
+
+static int obey_run(struct data_server *server, struct error *err) {
+    int status = read_settings(server, &server->run->message.run, err);
+    if (status)
+        return status;
+    if (!server->serving)
+        return begin(server, err);
+    const struct lease_rules rules = rules_of(&server->settings);
+    data_service_rules(server->service, &rules);
+    return STATUS_OK;
+}
+
+static int obey(struct data_server *server, struct error *err) {
+    if (is_new(&server->run, member_run(server->member)) && obey_run(server, err))
+        return err->status;
+    if (server->serving && is_new(&server->members, member_members(server->member)))
+        data_service_members(server->service, &server->members->message.status);
+    return STATUS_OK;
+}
+
+// --- its life ----------------------------------------------------------------
+
+// STATUS_SKIPPED: go on.
+static int whether_to_end(struct data_server *server, struct error *err) {
+    const struct data_server_hooks *hooks = &server->o->hooks;
+    struct member_order order;
+    int status = member_status(server->member, err);
+    if (status)
+        return status;
+    if (member_take_order(server->member, &order) && order.order == PROTO_ORDER_STOP)
+        return STATUS_OK;
+    if (data_service_stop_wanted(server->service) || hooks->stop(hooks->self))
+        return error_set(err, STATUS_STOPPED, "stopped on request");
+    return STATUS_SKIPPED;
+}
+
+static void say_done(struct data_server *server) {
+    const struct dealer_figures figures = data_service_figures(server->service).dealer;
+    if (figures.done && !server->done)
+        say(server, "all epochs are served: %" PRIu64 " samples", figures.dealt);
+    // The controller hears of it now, not with the next heartbeat.
+    if (figures.done && !server->done)
+        member_look(server->member);
+    server->done = figures.done;
+}
+
+static int tend(struct data_server *server, struct error *err) {
+    double next, now = clock_seconds();
+    if (!server->serving)
+        return STATUS_OK;
+    say_done(server);
+    look_at_rates(server);
+    if (now >= server->reported.time + server->settings.metrics_every)
+        report(server);
+    if (now < server->tend_at)
+        return STATUS_OK;
+    int status = data_service_tend(server->service, &next, err);
+    server->tend_at = now + next;
+    return status;
+}
+
+static int live(struct data_server *server, struct error *err) {
+    for (;;) {
+        uint32_t seen = member_news(server->member);
+        int status = whether_to_end(server, err);
+        if (status != STATUS_SKIPPED)
+            return status;
+        status = obey(server, err);
+        if (!status)
+            status = tend(server, err);
+        if (status)
+            return status;
+        member_wait(server->member, seen, turn);
+    }
+}
+
+// --- beginning and end -------------------------------------------------------
+
+static int open_data(struct data_server *server, struct error *err) {
+    const struct data_server_options *o = server->o;
+    const struct stock_options options = {
+        .paths = o->paths,
+        .path_count = o->path_count,
+        .source = o->source,
+        .part = o->part,
+        .parts = o->parts,
+        .cache = o->cache,
+    };
+    int status = o->ops ? parse_ops(server, o->ops, err) : STATUS_OK;
+    if (!status)
+        status = stock_open(&server->stock, &options, err);
+    if (status)
+        return status;
+    say(server, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
+        o->path_count > 1 ? " and others" : "", stock_whole(server->stock),
+        stock_classes(server->stock)->count);
+    const struct data_service_options service = {o->paths[0], server->stock, say_text, server};
+    return data_service_open(&server->service, &service, err);
+}
+
+static int open_listener(struct data_server *server, struct error *err) {
+    const struct data_server_options *o = server->o;
+    const struct link_options options = {
+        .handlers = data_service_handlers(server->service),
+        .keys = o->keys,
+        .insecure = o->insecure,
+    };
+    char address[PROTO_ADDRESS_MAX];
+    int status = place_address(address, "serve", o->listen, NULL, err);
+    return status ? status : listener_open(&server->listener, address, &options, NULL, err);
+}
+
+static int open_member(struct data_server *server, struct error *err) {
+    const struct data_server_options *o = server->o;
+    const char *address = listener_address(server->listener);
+    const struct member_options options = {
+        .role = PROTO_ROLE_DATA_SERVER,
+        .controller = o->controller,
+        .name = o->name,
+        .threads = (uint32_t)o->threads,
+        .memory = o->cache,
+        .training = address,
+        .administration = address,
+        .keys = o->keys,
+        .insecure = o->insecure,
+        .members = true,
+        .hooks = {server, say_text, fill_figures},
+    };
+    return member_open(&server->member, &options, err);
+}
+
+static int tell_ready(struct data_server *server, struct ready *ready, struct error *err) {
+    const char *address = listener_address(server->listener);
+    say(server, "listens at %s", address);
+    return ready_tell(ready, &address, 1, err);
+}
+
+static const char *leaving_reason(int status, const struct error *err) {
+    return status == STATUS_OK ? "as ordered" : err->text;
+}
+
+// Nobody asks any more, then the run is left.
+static void end(struct data_server *server, int status, const struct error *err) {
+    char reason[PROTO_ADDRESS_MAX];
+    if (server->serving)
+        report(server);
+    listener_close(server->listener);
+    snprintf(reason, sizeof reason, "%.*s", PROTO_ADDRESS_MAX - 1, leaving_reason(status, err));
+    member_close(server->member, reason);
+    data_service_close(server->service);
+    stock_close(server->stock);
+    ops_free(server->ops);
+    kept_drop(server->run);
+    kept_drop(server->members);
+    free(server->settings_text);
+}
+
+int data_server_run(const struct data_server_options *options, struct error *err) {
+    struct data_server server = {.o = options};
+    struct ready ready = options->ready;
+    struct error own = {0};
+    bool told = false;
+    int status = open_data(&server, &own);
+    if (!status)
+        status = open_listener(&server, &own);
+    if (!status)
+        status = open_member(&server, &own);
+    if (!status) {
+        told = true;
+        status = tell_ready(&server, &ready, &own);
+    }
+    if (!status)
+        status = live(&server, &own);
+    end(&server, status, &own);
+    if (told)
+        ready_forget(&ready);
+    if (err && own.status)
+        *err = own;
+    return status;
+}
