@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const level_names[] = {"ref", "avx2", "avx512"};
 
@@ -49,4 +50,22 @@ int cpu_count(void) {
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     int limit = cgroup_limit();
     return limit > 0 && limit < n ? limit : n;
+}
+
+// In bytes; 0 when there is no limit (cgroup v2 memory.max: a number, or "max").
+static uint64_t cgroup_memory(void) {
+    unsigned long long limit = 0;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu", &limit) != 1)
+        limit = 0;
+    fclose(f);
+    return limit;
+}
+
+uint64_t cpu_memory(void) {
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t limit = cgroup_memory();
+    return limit > 0 && limit < memory ? limit : memory;
 }

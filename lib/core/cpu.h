@@ -3,6 +3,8 @@
 #ifndef ADAM_CORE_CPU_H
 #define ADAM_CORE_CPU_H
 
+#include <stdint.h>
+
 enum cpu_level {
     CPU_REF,    // plain C, any machine
     CPU_AVX2,   // AVX2 and FMA
@@ -14,5 +16,7 @@ const char *cpu_level_name(enum cpu_level level);
 
 // Processors this process may run on (its affinity mask and its cgroup's quota).
 int cpu_count(void);
+// Bytes of memory that this process may use (the machine's, or its cgroup's limit).
+uint64_t cpu_memory(void);
 
 #endif

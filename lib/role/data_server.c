@@ -12,7 +12,6 @@
 #include "role/data_service.h"
 #include "role/event.h"
 #include "role/member.h"
-#include "role/place.h"
 #include "train/settings.h"
 
 static const double turn = 0.1;         // seconds between two looks at hooks.stop
@@ -306,9 +305,7 @@ static int open_listener(struct data_server *server, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
     };
-    char address[PROTO_ADDRESS_MAX];
-    int status = place_address(address, "serve", o->listen, NULL, err);
-    return status ? status : listener_open(&server->listener, address, &options, NULL, err);
+    return listener_open(&server->listener, o->listen, &options, NULL, err);
 }
 
 static int open_member(struct data_server *server, struct error *err) {

@@ -31,13 +31,15 @@ struct data_server_options {  // texts belong to the caller
     const char *const *paths; // of data sets, which are served as one
     size_t path_count;
     struct source_options source;
-    const char *ops;      // of each picture; NULL: those of the run
-    uint32_t part, parts; // of the samples those of part 1..parts; 0: all
-    uint64_t cache;       // bytes of pictures that are kept
-    uint64_t ahead;       // bytes of batches that are made ahead of demand
-    int threads;          // that make them
-    const char *cursor;   // file in which it is remembered what is finished; NULL: none
-    const char *controller, *name, *listen;
+    const char *ops;        // of each picture; NULL: those of the run
+    uint32_t part, parts;   // of the samples those of part 1..parts; 0: all
+    uint64_t cache;         // bytes of pictures that are kept
+    uint64_t ahead;         // bytes of batches that are made ahead of demand
+    int threads;            // that make them
+    const char *cursor;     // file in which it is remembered what is finished; NULL: none
+    const char *controller; // its address, or @FILE
+    const char *name;       // for people
+    const char *listen;     // where (place_address)
     struct ready ready;
     const struct secrets *keys;
     bool insecure;
