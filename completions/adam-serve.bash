@@ -1,0 +1,35 @@
+# bash completion for adam-serve, printed by adam-serve --completion bash
+_adam_serve() {
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=
+    offer() {
+        local line
+        while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
+    }
+    # bash makes three words of --name=value.
+    if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
+    if [ "$current" = = ]; then current=; fi
+    COMPREPLY=()
+    case $command:$before in
+    :--labels) offer -f; return ;;
+    :--from) return ;;
+    :--ops) return ;;
+    :--range) return ;;
+    :--cursor) offer -f; return ;;
+    :--controller | :-c) return ;;
+    :--name) return ;;
+    :--keys) offer -f; return ;;
+    :--listen | :-l) return ;;
+    :--port-file) offer -f; return ;;
+    :--pid-file) offer -f; return ;;
+    :--ready-fd) return ;;
+    :--cache) return ;;
+    :--ahead) return ;;
+    :--threads | :-t) return ;;
+    :--completion) offer -W 'bash zsh fish'; return ;;
+    esac
+    case $command:$current in
+    :-*) offer -W '--labels --from --ops --range --cursor --controller -c --name --keys --insecure --listen -l --port-file --pid-file --ready-fd --cache --ahead --threads -t --quiet -q --help -h --version -V --completion' ;;
+    :*) offer -f ;;
+    esac
+}
+complete -o filenames -F _adam_serve adam-serve

@@ -1,0 +1,23 @@
+# fish completion for adam-serve, printed by adam-serve --completion fish
+complete -c adam-serve -f
+complete -c adam-serve -l labels -r -F -d 'labels of IDX or .npy, in a file of their own'
+complete -c adam-serve -l from -x -d 'kind of the data'
+complete -c adam-serve -l ops -x -d 'augment each picture, see adam-ops(7)'
+complete -c adam-serve -l range -x -d 'serve only part I of N of the samples'
+complete -c adam-serve -l cursor -r -F -d 'remember there what is finished'
+complete -c adam-serve -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'
+complete -c adam-serve -l name -x -d 'of this process, for people'
+complete -c adam-serve -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
+complete -c adam-serve -l insecure -d 'beyond this machine without TLS'
+complete -c adam-serve -s l -l listen -x -d 'address for workers and controllers'
+complete -c adam-serve -l port-file -r -F -d 'write the addresses there when bound'
+complete -c adam-serve -l pid-file -r -F -d 'write the process'\''s number there'
+complete -c adam-serve -l ready-fd -x -d 'write a newline to this descriptor when ready'
+complete -c adam-serve -l cache -x -d 'keep decoded pictures'
+complete -c adam-serve -l ahead -x -d 'make batches ahead of demand'
+complete -c adam-serve -s t -l threads -x -d 'threads that decode and augment'
+complete -c adam-serve -s q -l quiet -d 'say nothing but errors'
+complete -c adam-serve -s h -l help -d 'print this text'
+complete -c adam-serve -s V -l version -d 'print the version and the processor features in use'
+complete -c adam-serve -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
+complete -c adam-serve -F
