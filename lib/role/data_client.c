@@ -161,12 +161,28 @@ static void finish_done(struct link_request *request) {
 
 // --- asking for batches ----------------------------------------------------------
 
+static bool is_linked(const struct source *source) {
+    return source->listed && source->known && source->link && !source->broken;
+}
+
+// Whether it is out of reach and another serves what it did: it was started again, and
+// the routes name it twice until the controller has missed the one that died.
+static bool is_replaced(const struct data_client *client, const struct source *source) {
+    if (!source->known || is_linked(source))
+        return false;
+    for (const struct source *other = client->sources; other; other = other->next)
+        if (is_linked(other) && other->data.first == source->data.first &&
+            other->data.samples == source->data.samples)
+            return true;
+    return false;
+}
+
 // Epoch of the data server that is least far; false: all are through.
 static bool present_epoch(const struct data_client *client, uint32_t *epoch) {
     bool any = false;
     *epoch = UINT32_MAX;
     for (const struct source *source = client->sources; source; source = source->next) {
-        if (!source->listed || source->over)
+        if (!source->listed || source->over || is_replaced(client, source))
             continue;
         any = true;
         if (source->known && source->epoch < *epoch)
@@ -188,9 +204,8 @@ static struct source *choose(const struct data_client *client, double now, doubl
     if (!present_epoch(client, &epoch))
         return NULL;
     for (struct source *source = client->sources; source; source = source->next) {
-        if (!source->listed || source->over || !source->link || source->broken ||
-            source->epoch != epoch || source->flying >= LINK_WINDOW / 2 ||
-            (source->busy && source->flying > 0))
+        if (!is_linked(source) || source->over || source->epoch != epoch ||
+            source->flying >= LINK_WINDOW / 2 || (source->busy && source->flying > 0))
             continue;
         if (source->not_before > now)
             *soon = fmin(*soon, source->not_before);

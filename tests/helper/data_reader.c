@@ -1,0 +1,168 @@
+// A worker that trains nothing: it takes batches of a run's data servers, and tells on
+// standard output what it took and what was finished.
+//
+//   data_reader CONTROLLER [hold]
+//
+//   take EPOCH SAMPLE    it has the sample
+//   done EPOCH SAMPLE    a data server has heard that it is finished
+//   over EPOCH SAMPLE    it was handed to another before
+//
+// Lines of a batch come in one write. With "hold" it finishes nothing, and waits.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/grow.h"
+#include "model/layer.h"
+#include "model/model.h"
+#include "role/data_client.h"
+#include "role/member.h"
+#include "train/model_ops.h"
+#include "train/settings.h"
+
+struct reader {
+    struct member *member;
+    struct model *model;
+    struct ops *input;
+    struct settings settings;
+    struct data_client *client;
+    uint32_t batch[4096]; // samples of the batch in hand
+    int n;
+    uint64_t epoch;
+};
+
+static void die(const struct error *err) {
+    fprintf(stderr, "data_reader: %s\n", err->text);
+    exit(err->status ? err->status : 1);
+}
+
+static void say(void *self, const char *text) {
+    (void)self;
+    fprintf(stderr, "data_reader: %s\n", text);
+}
+
+static void tell(const struct reader *reader, const char *what) {
+    struct grow lines = {0};
+    for (int i = 0; i < reader->n; i++)
+        grow_format(&lines, "%s %llu %u\n", what, (unsigned long long)reader->epoch,
+                    reader->batch[i]);
+    if (write(STDOUT_FILENO, lines.text, lines.length) != (ssize_t)lines.length)
+        exit(1);
+    free(grow_take(&lines));
+}
+
+static void read_run(struct reader *reader, const struct proto_run *run) {
+    struct error err = {0};
+    char *model = strndup(run->model.at, run->model.length);
+    char *settings = strndup(run->settings.at, run->settings.length);
+    settings_default(&reader->settings);
+    if (model_parse(&reader->model, "model", model, NULL, 0, &err) ||
+        model_ops_open(&reader->input, reader->model, &err) ||
+        settings_parse(&reader->settings, settings, &err))
+        die(&err);
+    free(model);
+}
+
+static void open_client(struct reader *reader) {
+    struct member_identity identity;
+    struct error err = {0};
+    const struct layer *input = model_input(reader->model);
+    member_identity(reader->member, &identity);
+    const struct data_client_options options = {
+        .hello = {.role = PROTO_ROLE_WORKER,
+                  .run = identity.run,
+                  .session = identity.session,
+                  .name = proto_text("data_reader")},
+        .input = reader->input,
+        .channels = input->out.c,
+        .height = input->out.h,
+        .width = input->out.w,
+        .classes = model_classes(reader->model),
+        .batch = (int)reader->settings.batch,
+        .seed = (uint64_t)reader->settings.seed,
+        .ahead = 2,
+        .takers = 1,
+        .say = say,
+    };
+    if (data_client_open(&reader->client, &options, &err))
+        die(&err);
+}
+
+// Takes over what the member heard; false: it is to end.
+static bool obey(struct reader *reader) {
+    struct error err = {0};
+    struct member_order order;
+    if (member_status(reader->member, &err))
+        die(&err);
+    if (member_take_order(reader->member, &order) && order.order == PROTO_ORDER_STOP)
+        return false;
+    struct kept *run = member_run(reader->member);
+    if (run && !reader->client) {
+        read_run(reader, &run->message.run);
+        open_client(reader);
+    }
+    struct kept *routes = member_routes(reader->member);
+    if (routes && reader->client)
+        data_client_route(reader->client, routes);
+    kept_drop(run);
+    kept_drop(routes);
+    return true;
+}
+
+static void finish(struct reader *reader) {
+    uint64_t over = data_client_figures(reader->client).over;
+    data_client_finish(reader->client, data_client_trained(reader->client));
+    while (!data_client_flush(reader->client, 0.1) && obey(reader))
+        continue;
+    tell(reader, data_client_figures(reader->client).over > over ? "over" : "done");
+}
+
+// False: there is no more.
+static bool read_one(struct reader *reader, bool hold) {
+    struct supply *supply = data_client_supply(reader->client);
+    struct error err = {0};
+    struct batch *batch = supply_take(supply, 0.1, NULL);
+    if (!batch) {
+        if (supply_status(supply, &err))
+            die(&err);
+        return false;
+    }
+    reader->epoch = batch->epoch;
+    reader->n = batch->n;
+    memcpy(reader->batch, batch->index, (size_t)batch->n * sizeof *batch->index);
+    if (batch->n > 0)
+        tell(reader, "take");
+    supply_give_back(supply, batch);
+    if (reader->n > 0 && !hold)
+        finish(reader);
+    return true;
+}
+
+int main(int argc, char **argv) {
+    struct reader reader = {0};
+    struct error err = {0};
+    bool hold = argc > 2 && !strcmp(argv[2], "hold"), more = true;
+    const struct member_options options = {
+        .role = PROTO_ROLE_WORKER,
+        .controller = argv[1],
+        .name = "data_reader",
+        .threads = 1,
+        .hooks = {.say = say},
+    };
+    if (member_open(&reader.member, &options, &err))
+        die(&err);
+    uint32_t seen = member_news(reader.member);
+    while (obey(&reader)) {
+        if (reader.client && more)
+            more = read_one(&reader, hold);
+        else
+            member_wait(reader.member, seen, 0.1);
+        seen = member_news(reader.member);
+    }
+    data_client_close(reader.client);
+    member_close(reader.member, "the end");
+    ops_free(reader.input);
+    model_free(reader.model);
+    return 0;
+}
