@@ -11,12 +11,14 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "role/controller_internal.h"
+#include "role/figures.h"
 #include "role/place.h"
 
 #define TICK 0.1   // seconds between two looks at what is due
 #define GRACE 20.0 // seconds that members have to leave at the end
 #define RETRY 5.0  // seconds after which a job that failed is tried again
 #define WINDOW 64  // requests of one member in flight
+#define PAGE 1.0   // seconds from one page of /metrics to the next
 
 // Also for the statistics' thread.
 static void say(void *self, const char *text) {
@@ -532,6 +534,21 @@ static void show(struct controller *c) {
     pthread_mutex_unlock(&c->talk);
 }
 
+// Once a second is as often as anybody looks.
+static int put_page(struct controller *c, struct error *err) {
+    struct proto_status status;
+    double now = clock_seconds();
+    if (!c->http || now < c->page_due)
+        return STATUS_OK;
+    struct proto_member *members = controller_status(c, &status);
+    if (!members)
+        return error_nomem(err);
+    http_set(c->http, figures_prometheus(&status));
+    free(members);
+    c->page_due = now + PAGE;
+    return STATUS_OK;
+}
+
 // --- life ---------------------------------------------------------------------------------------
 
 static enum proto_refusal welcome(void *context, struct link *link, const struct proto_hello *hello,
@@ -623,6 +640,8 @@ static int open_controller(struct controller *c, struct error *err) {
         status = open_statistics(c, err);
     if (!status)
         status = open_listener(c, err);
+    if (!status && c->config->http)
+        status = http_open(&c->http, c->config->http, c->config->insecure, "/metrics", err);
     if (!status)
         status = tell_ready(c, err);
     c->top1 = -1;
@@ -651,7 +670,7 @@ static int step(struct controller *c, struct error *err) {
         status = stay(c, err);
     look_for_waits(c);
     show(c);
-    return status;
+    return status ? status : put_page(c, err);
 }
 
 static int run(struct controller *c, struct error *err) {
@@ -683,6 +702,7 @@ static void report_end(struct controller *c, int status, const struct error *err
 
 static void close_controller(struct controller *c) {
     listener_close(c->listener);
+    http_close(c->http);
     statistics_close(c->statistics);
     answer_saves(&c->saving, NULL, "the run ends");
     answer_saves(&c->saves, NULL, "the run ends");

@@ -218,21 +218,31 @@ static void fill_controller(const struct controller *c, struct proto_member *out
     };
 }
 
+struct proto_member *controller_status(const struct controller *c, struct proto_status *status) {
+    const struct cluster *cluster = &c->cluster;
+    struct proto_member *members = mem_array(cluster->member_count + 1, sizeof *members);
+    double now = clock_seconds();
+    if (!members)
+        return NULL;
+    fill_controller(c, &members[0]);
+    for (size_t i = 0; i < cluster->member_count; i++)
+        fill_member(c, &members[i + 1], &cluster->members[i], now);
+    *status = (struct proto_status){
+        .run = cluster->run,
+        .epoch = cluster->members_epoch,
+        .members = proto_list(members, (uint32_t)cluster->member_count + 1),
+    };
+    return members;
+}
+
 static int answer_get_status(struct controller *c, struct letter *letter, struct error *err) {
     const struct cluster *cluster = &c->cluster;
-    uint64_t known = letter->message->message.get_status.known;
     struct proto_status status = {.run = cluster->run, .epoch = cluster->members_epoch};
-    struct proto_member *members = NULL;
-    double now = clock_seconds();
-    if (known != cluster->members_epoch) {
-        members = mem_array(cluster->member_count + 1, sizeof *members);
-        if (!members)
-            return error_nomem(err);
-        fill_controller(c, &members[0]);
-        for (size_t i = 0; i < cluster->member_count; i++)
-            fill_member(c, &members[i + 1], &cluster->members[i], now);
-        status.members = proto_list(members, (uint32_t)cluster->member_count + 1);
-    }
+    if (letter->message->message.get_status.known == cluster->members_epoch)
+        return answer(letter, PROTO_TYPE_STATUS, &status);
+    struct proto_member *members = controller_status(c, &status);
+    if (!members)
+        return error_nomem(err);
     answer(letter, PROTO_TYPE_STATUS, &status);
     free(members);
     return STATUS_OK;

@@ -4,6 +4,7 @@
 #ifndef ADAM_ROLE_CONTROLLER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_INTERNAL_H
 
+#include "net/http.h"
 #include "net/link.h"
 #include "role/cluster.h"
 #include "role/controller.h"
@@ -15,10 +16,12 @@
 
 struct controller {
     const struct controller_config *config;
-    struct gate gate; // something came, or a job is over
+    struct gate gate;     // something came, or a job is over
     pthread_mutex_t talk; // of the hooks say and progress: the statistics talk, too
     struct inbox inbox;
     struct listener *listener;
+    struct http *http; // NULL: none
+    double page_due;   // clock_seconds of its next page
     struct record *record;
     struct cluster cluster;
     struct vitals vitals;
@@ -63,6 +66,9 @@ int controller_settle(struct controller *c, const char *text, struct error *err)
 int controller_routes(struct controller *c, const struct cluster_member *member,
                       struct kept **routes, struct error *err);
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
+// How all are doing; the members that it points to are to be freed with free(). NULL when
+// out of memory.
+struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
 // Answers one request. An error is the controller's end: it could not write its state.
 int controller_answer(struct controller *c, struct letter *letter, struct error *err);
 // Where the run stands: a new one, one whose controller was killed, one that goes on.

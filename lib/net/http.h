@@ -1,0 +1,22 @@
+// A page that is read over HTTP, as Prometheus does: one path, whose text is set anew from
+// time to time. Plain HTTP: who may not be read by everybody listens on loopback.
+//
+// Threads: http_set may be called by any thread; readers get the text as it is then.
+#ifndef ADAM_NET_HTTP_H
+#define ADAM_NET_HTTP_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+struct http;
+
+// Serves `path` at HOST:PORT. STATUS_USAGE when that is no such thing, or is beyond this
+// machine and the user did not say `insecure`; STATUS_UNAVAILABLE when it cannot be had.
+int http_open(struct http **http, const char *address, bool insecure, const char *path,
+              struct error *err);
+// The page from now on; takes the text over. NULL leaves it as it is.
+void http_set(struct http *http, char *text);
+void http_close(struct http *http);
+
+#endif
