@@ -29,9 +29,10 @@ struct rig {
     size_t n; // parameters
 };
 
+static struct gate rig_answered; // outlives every reply
+
 struct reply {
-    struct gate gate;
-    _Atomic bool done;
+    _Atomic bool done; // the last that is written: it may be used again then
     enum proto_refusal code;
     uint64_t detail;
     bool repeated;
@@ -55,13 +56,13 @@ static inline void reply_take(void *context, const struct ps_answer *answer) {
     for (uint32_t i = 0; i < answer->part_count && i < RIG_PIECES; i++)
         reply->part[i] = answer->parts[i];
     atomic_store(&reply->done, true);
-    gate_open(&reply->gate);
+    gate_open(&rig_answered);
 }
 
 static inline void reply_wait(struct reply *reply) {
-    for (uint32_t seen = gate_look(&reply->gate); !atomic_load(&reply->done);
-         seen = gate_look(&reply->gate))
-        gate_wait(&reply->gate, seen, -1);
+    for (uint32_t seen = gate_look(&rig_answered); !atomic_load(&reply->done);
+         seen = gate_look(&rig_answered))
+        gate_wait(&rig_answered, seen, -1);
 }
 
 static inline struct proto_piece rig_piece(uint32_t shard, uint32_t offset, uint32_t count,

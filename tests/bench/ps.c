@@ -1,0 +1,309 @@
+// The core of a parameter server (ps/ps.h) with one thread, beside what bounds it: deltas
+// and gradients beside the same additions in bare loops over the same memory, factors
+// beside OpenBLAS's product of the same shape, which applies nothing. In every round all
+// take turns; what counts is the median of the rounds' ratios, of processor time (of all
+// threads: that of who pushes is in it).
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/gate.h"
+#include "core/mem.h"
+#include "kernels/tables.h"
+#include "ps/ps.h"
+
+enum { ROUNDS = 9, IN_FLIGHT = 16, PAYLOADS = 64 };
+static const double turn = 0.15; // seconds of processor time, at least
+
+struct server {
+    struct model *model;
+    struct ps *ps;
+    struct optimizer optimizer;
+    uint64_t sequence;
+    _Atomic uint32_t flying;
+    struct gate gate;
+};
+
+static void die(const char *what) {
+    fprintf(stderr, "ps: %s\n", what);
+    exit(1);
+}
+
+static double busy(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// --- a server ---------------------------------------------------------------------------
+
+static void landed(void *context, const struct ps_answer *answer) {
+    struct server *server = context;
+    if (answer->code != PROTO_REFUSAL_NONE)
+        die(proto_refusal_name(answer->code));
+    atomic_fetch_sub(&server->flying, 1);
+    gate_open(&server->gate);
+}
+
+static void wait_below(struct server *server, uint32_t most) {
+    for (uint32_t seen = gate_look(&server->gate); atomic_load(&server->flying) > most;
+         seen = gate_look(&server->gate))
+        gate_wait(&server->gate, seen, -1);
+}
+
+static uint32_t shards_of(const struct server *server) {
+    return (uint32_t)((server->model->parameter_count + PROTO_SHARD_FLOATS - 1) /
+                      PROTO_SHARD_FLOATS);
+}
+
+static struct proto_piece piece_of(const struct server *server, uint32_t shard) {
+    size_t rest = server->model->parameter_count - (size_t)shard * PROTO_SHARD_FLOATS;
+    return (struct proto_piece){
+        .shard = shard,
+        .count = rest < PROTO_SHARD_FLOATS ? (uint32_t)rest : PROTO_SHARD_FLOATS,
+        .epoch = 1,
+        .version = 1,
+    };
+}
+
+static void store(struct server *server, struct buffer *payload) {
+    for (uint32_t i = 0; i < shards_of(server); i++) {
+        struct proto_piece piece = piece_of(server, i);
+        payload->size = piece.count * sizeof(float);
+        struct proto_store message = {PROTO_PART_WEIGHT, {&piece, 1}};
+        atomic_fetch_add(&server->flying, 1);
+        ps_store(server->ps, &message, payload, landed, server);
+        wait_below(server, 0);
+    }
+    payload->size = PROTO_SHARD_FLOATS * sizeof(float);
+}
+
+static void server_open(struct server *server, int units, enum rule rule, struct buffer *payload) {
+    char text[200];
+    struct error err = {0};
+    snprintf(text, sizeof text, "input %dx1x1\ndense units=%d\nsoftmax units=2\n", units, units);
+    server->optimizer = (struct optimizer){.rule = rule, .momentum = 0.9f, .decay = 1e-4f};
+    if (model_parse(&server->model, "bench", text, NULL, 0, &err))
+        die(err.text);
+    struct ps_options options = {server->model, kernels_best(), server->optimizer, {0}, 1};
+    const struct proto_bucket bucket = {.epoch = 1};
+    const uint64_t session = 1;
+    if (ps_open(&server->ps, &options, &err) || ps_members(server->ps, &session, 1, &err))
+        die(err.text);
+    ps_route(server->ps, &bucket, 1, 0);
+    store(server, payload);
+}
+
+static void server_close(struct server *server) {
+    ps_close(server->ps);
+    model_free(server->model);
+}
+
+// --- deltas and gradients ---------------------------------------------------------------
+
+struct flat { // pushes of whole shards, and the same in bare loops
+    struct server server;
+    enum proto_update kind;
+    struct buffer **payloads;
+    float *weights, *state;
+    const char *name;
+    double bytes; // that go through memory for each number
+};
+
+// Floats that were changed in a second.
+static double push_flat(struct flat *flat) {
+    struct server *server = &flat->server;
+    double begin = busy(), floats = 0;
+    do
+        for (uint32_t i = 0; i < shards_of(server); i++) {
+            struct proto_piece piece = piece_of(server, i);
+            struct buffer *payload = flat->payloads[server->sequence % PAYLOADS];
+            if (piece.count < PROTO_SHARD_FLOATS)
+                continue;
+            struct proto_push push = {1,    ++server->sequence, (uint16_t)flat->kind, 1,
+                                      1e-3, {&piece, 1}};
+            wait_below(server, IN_FLIGHT - 1);
+            atomic_fetch_add(&server->flying, 1);
+            ps_push(server->ps, &push, payload, landed, server);
+            floats += piece.count;
+        }
+    while (busy() - begin < turn);
+    wait_below(server, 0);
+    return floats / (busy() - begin);
+}
+
+static double loop_flat(struct flat *flat) {
+    struct update update = flat->kind == PROTO_UPDATE_DELTA
+                               ? (struct update){.rule = RULE_SGD, .rate = -1}
+                               : optimizer_weights_update(&flat->server.optimizer,
+                                                          &flat->server.model->layers[1], 1e-3f);
+    const struct kernels *kernels = kernels_best();
+    double begin = busy(), floats = 0;
+    size_t n = PROTO_SHARD_FLOATS, shards = shards_of(&flat->server) - 1, next = 0;
+    do
+        for (size_t i = 0; i < shards; i++) {
+            kernels->update(flat->weights + i * n, flat->state ? flat->state + i * n : NULL,
+                            flat->payloads[next++ % PAYLOADS]->data, n, &update);
+            floats += (double)n;
+        }
+    while (busy() - begin < turn);
+    return floats / (busy() - begin);
+}
+
+// --- factors ----------------------------------------------------------------------------
+
+struct product {
+    struct server server;
+    int samples, units;
+    struct buffer *payload;
+    float *gradient; // for OpenBLAS
+};
+
+// Multiply-adds in a second.
+static double push_product(struct product *product) {
+    struct server *server = &product->server;
+    const struct layer *layer = &server->model->layers[1];
+    size_t end = layer->weights.offset + layer->weights.count;
+    struct proto_piece pieces[256];
+    uint32_t count = 0;
+    for (size_t at = 0; at < end; at += PROTO_SHARD_FLOATS) {
+        pieces[count] = piece_of(server, count);
+        if (end - at < pieces[count].count)
+            pieces[count].count = (uint32_t)(end - at);
+        count++;
+    }
+    double begin = busy(), done = 0;
+    do {
+        struct proto_push_factors push = {1,
+                                          ++server->sequence,
+                                          (uint32_t)product->samples,
+                                          1e-3,
+                                          (uint32_t)product->units,
+                                          (uint32_t)product->units,
+                                          layer->weights.offset,
+                                          PROTO_NOWHERE,
+                                          {pieces, count}};
+        wait_below(server, 3);
+        atomic_fetch_add(&server->flying, 1);
+        ps_push_factors(server->ps, &push, product->payload, landed, server);
+        done += (double)product->samples * product->units * product->units;
+    } while (busy() - begin < turn);
+    wait_below(server, 0);
+    return done / (busy() - begin);
+}
+
+static double multiply(struct product *product) {
+    int k = product->samples, n = product->units;
+    const float *errors = product->payload->data, *inputs = errors + (size_t)k * (size_t)n;
+    double begin = busy(), done = 0;
+    do {
+        kernels_blas.gemm(true, false, n, n, k, 1, errors, n, inputs, n, 0, product->gradient, n);
+        done += (double)k * n * n;
+    } while (busy() - begin < turn);
+    return done / (busy() - begin);
+}
+
+// --- figures ----------------------------------------------------------------------------
+
+static int ascending(const void *a, const void *b) {
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double median(const double values[ROUNDS]) {
+    double sorted[ROUNDS];
+    memcpy(sorted, values, sizeof sorted);
+    qsort(sorted, ROUNDS, sizeof *sorted, ascending);
+    return sorted[ROUNDS / 2];
+}
+
+static void random_fill(struct buffer *buffer, uint64_t seed) {
+    float *at = buffer->data;
+    for (size_t i = 0; i < buffer->size / sizeof *at; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        at[i] = ((float)(seed >> 40) / (float)(1 << 23) - 1) * 1e-3f;
+    }
+}
+
+static void measure_flat(struct flat *flat) {
+    double ours[ROUNDS], loops[ROUNDS], ratios[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        ours[i] = push_flat(flat);
+        loops[i] = loop_flat(flat);
+        ratios[i] = ours[i] / loops[i];
+    }
+    printf("%-24s %8.2f %8.2f %8.1f %8.2f\n", flat->name, median(ours) * 1e-9, median(loops) * 1e-9,
+           median(loops) * flat->bytes * 1e-9, median(ratios));
+}
+
+static void flat_all(struct buffer **payloads) {
+    struct flat table[] = {
+        {.kind = PROTO_UPDATE_DELTA, .name = "deltas", .bytes = 12},
+        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, sgd", .bytes = 12},
+        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, momentum", .bytes = 20},
+        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, adagrad", .bytes = 20},
+    };
+    const enum rule rules[] = {RULE_SGD, RULE_SGD, RULE_MOMENTUM, RULE_ADAGRAD};
+    printf("%-24s %8s %8s %8s %8s\n", "1 MiB shards", "G/s", "bound", "GB/s", "of it");
+    for (int i = 0; i < 4; i++) {
+        struct flat *flat = &table[i];
+        flat->payloads = payloads;
+        server_open(&flat->server, 4096, rules[i], payloads[0]);
+        flat->weights = mem_floats(flat->server.model->parameter_count);
+        flat->state = mem_floats(flat->server.model->parameter_count);
+        if (!flat->weights || !flat->state)
+            die("out of memory");
+        measure_flat(flat);
+        free(flat->weights);
+        free(flat->state);
+        server_close(&flat->server);
+    }
+}
+
+static void measure_product(struct pool *pool, int samples, int units, struct buffer *payload) {
+    static const double target = 0.7;
+    struct product product = {.samples = samples, .units = units};
+    double ours[ROUNDS], blas[ROUNDS], ratios[ROUNDS];
+    product.gradient = mem_floats((size_t)units * (size_t)units);
+    product.payload = pool_take(pool, 2 * (size_t)samples * (size_t)units * sizeof(float));
+    if (!product.gradient || !product.payload)
+        die("out of memory");
+    random_fill(product.payload, 1);
+    server_open(&product.server, units, RULE_SGD, payload);
+    for (int i = 0; i < ROUNDS; i++) {
+        ours[i] = push_product(&product);
+        blas[i] = multiply(&product);
+        ratios[i] = ours[i] / blas[i];
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%d x %d x %d", samples, units, units);
+    double ratio = median(ratios);
+    printf("%-24s %8.2f %8.1f %8.1f %8.1f %8.2f %7.2f  %s\n", name, median(ours) / samples * 1e-9,
+           median(ours) * 1e-9, 2 * median(ours) * 1e-9, 2 * median(blas) * 1e-9, ratio, target,
+           ratio >= target ? "met" : "missed");
+    server_close(&product.server);
+    buffer_drop(product.payload);
+    free(product.gradient);
+}
+
+int main(void) {
+    struct pool pool = {.limit = (size_t)1 << 30};
+    struct buffer *payloads[PAYLOADS];
+    for (int i = 0; i < PAYLOADS; i++) {
+        if (!(payloads[i] = pool_take(&pool, PROTO_SHARD_FLOATS * sizeof(float))))
+            die("out of memory");
+        random_fill(payloads[i], (uint64_t)i);
+    }
+    printf("kernels: %s\n\n", kernels_best()->name);
+    flat_all(payloads);
+    printf("\n%-24s %8s %8s %8s %8s %8s %7s\n", "factors", "G/s", "x k", "GFLOP/s", "OpenBLAS",
+           "of it", "target");
+    measure_product(&pool, 64, 2560, payloads[0]);
+    measure_product(&pool, 128, 2560, payloads[0]);
+    measure_product(&pool, 256, 4096, payloads[0]);
+    for (int i = 0; i < PAYLOADS; i++)
+        buffer_drop(payloads[i]);
+    pool_free(&pool);
+    return 0;
+}
