@@ -83,8 +83,10 @@ static int refused(struct member *member, const struct proto_refused *refused, s
         status = STATUS_SKIPPED;
     if (refused->code == PROTO_REFUSAL_WRONG_SESSION || refused->code == PROTO_REFUSAL_STOPPING)
         status = STATUS_STOPPED;
+    struct proto_text text =
+        refused->text.length ? refused->text : proto_text(proto_refusal_text(refused->code));
     error_set(err, status, "%s: %s: %.*s", member->address, proto_refusal_name(refused->code),
-              (int)refused->text.length, refused->text.at);
+              (int)text.length, text.at);
     return status == STATUS_SKIPPED ? status : end(member, err);
 }
 
