@@ -166,7 +166,8 @@ bool loop_exhausted(const struct loop *loop) {
 }
 
 bool loop_diverged(const struct loop *loop, double *loss) {
-    *loss = atomic_load(&loop->diverged_loss);
+    if (loss)
+        *loss = atomic_load(&loop->diverged_loss);
     return atomic_load(&loop->diverged);
 }
 
