@@ -350,6 +350,7 @@ static bool newer_run(const struct worker *worker, struct kept *run) {
 // Lets the threads train until all ends; stands still to change settings.
 static void train(struct worker *worker) {
     bool parked = true;
+    double loss;
     while (!ends(worker) || !parked) {
         struct kept *run = member_run(worker->member);
         bool changed = newer_run(worker, run);
@@ -364,7 +365,7 @@ static void train(struct worker *worker) {
         else if (changed || ends(worker))
             loop_pause(worker->loop);
         parked = loop_wait(worker->loop, POLL);
-        if (parked && loop_diverged(worker->loop, NULL))
+        if (parked && loop_diverged(worker->loop, &loss))
             return;
         worker_report(worker, false);
     }
