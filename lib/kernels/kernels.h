@@ -77,6 +77,7 @@ struct dense_errors {
     const float *x;  // n x inputs: what the layer saw
     float *dx;       // n x inputs: the errors dy W of x, to write; NULL: not wanted
     int n, units, inputs;
+    int first; // unit at which dense_step begins, see dense
 };
 
 struct kernels {
@@ -170,9 +171,11 @@ struct kernels {
     // x inputs (HOGWILD); the errors of x; the gradient of the weights; or both at
     // once, by one pass over the weights: dx from each weight as it was, and the step
     // that the gradient asks for, which is never stored. `scratch` has dense_scratch()
-    // floats.
+    // floats. They begin at unit `first` (less than units) and go round: threads that
+    // share weights begin at different ones, since what one has just changed another
+    // would wait for.
     void (*dense)(float *y, const float *x, const float *weights, const float *biases, int n,
-                  int units, int inputs, float *scratch);
+                  int units, int inputs, int first, float *scratch);
     void (*dense_back_input)(const struct dense_errors *errors, const float *weights);
     void (*dense_back_weights)(float *dweights, const struct dense_errors *errors);
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,

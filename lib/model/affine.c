@@ -24,9 +24,15 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
     *brief = dense_scratch(n, layer->weights.dims[1]);
 }
 
+// Where this thread begins: a whole cache line of outputs.
+static int first_unit(const struct pass *pass) {
+    return (int)((int64_t)pass->layer->units * pass->seat / pass->seats) / 16 * 16;
+}
+
 void affine_forward(const struct pass *pass) {
     pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
-                         pass->layer->units, pass->layer->weights.dims[1], pass->brief);
+                         pass->layer->units, pass->layer->weights.dims[1], first_unit(pass),
+                         pass->brief);
 }
 
 void affine_backward(const struct pass *pass) {
@@ -37,6 +43,7 @@ void affine_backward(const struct pass *pass) {
         .n = pass->n,
         .units = pass->layer->units,
         .inputs = pass->layer->weights.dims[1],
+        .first = first_unit(pass),
     };
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
     if (pass_offer(pass, &errors))

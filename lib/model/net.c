@@ -126,6 +126,7 @@ static void connect(struct net *net) {
         struct pass *pass = &node->pass;
         pass->layer = &net->model->layers[i];
         pass->kernels = net->kernels;
+        pass->seats = 1;
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = from_node(net, pass->layer, j);
             pass->in[j] = net->model->layers[pass->layer->from[j]].out;
@@ -234,6 +235,13 @@ void net_close(struct net *net) {
     arena_close(&net->arena);
     free(net->nodes);
     free(net);
+}
+
+void net_seated(struct net *net, int seat, int seats) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        net->nodes[i].pass.seat = seat;
+        net->nodes[i].pass.seats = seats;
+    }
 }
 
 void net_watched(struct net *net, net_watch *watch, void *self) {

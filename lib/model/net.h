@@ -22,6 +22,11 @@ void net_close(struct net *net);
 // Bytes that net_open would allocate; SIZE_MAX when that does not fit.
 size_t net_bytes(const struct model *model, int most, enum net_mode mode);
 
+// This thread is number `seat` of `seats` that share weights without locks: in large
+// layers it begins where the others are not, so that they do not wait for each other's
+// cache lines. Sums of errors are added up in another order then. At first: 0 of 1.
+void net_seated(struct net *net, int seat, int seats);
+
 enum net_pass { NET_FORWARD, NET_BACKWARD };
 
 // Told, for measuring, each time that a layer has done its part of a pass, the

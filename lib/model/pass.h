@@ -12,6 +12,7 @@ struct pass {
     const struct kernels *kernels;
     int n;                            // samples
     int lanes, blocks;                // samples in a block; 0: plain samples
+    int seat, seats;                  // see net_seated
     int places;                       // for samples: n, or lanes * blocks
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];

@@ -76,6 +76,7 @@ static int open_context(struct seat *seat) {
     int status = net_open(&seat->net, config->model, config->kernels, most, NET_TRAIN, &seat->err);
     if (status || config->sync)
         return status;
+    net_seated(seat->net, seat->index, config->threads);
     size_t n = config->model->parameter_count;
     arena_take(&seat->arena, n, sizeof(float));
     if (!arena_open(&seat->arena))

@@ -117,8 +117,10 @@ static int open_worker(struct worker *worker, struct bench *bench, int index, st
     }
     int status =
         net_open(&worker->net, bench->model, bench->kernels, bench->batch, bench->mode, err);
-    if (!status)
+    if (!status) {
+        net_seated(worker->net, index, bench->threads);
         net_offered(worker->net, update_product, worker);
+    }
     return status;
 }
 

@@ -19,7 +19,7 @@
 struct fixture {
     struct tap *tap;
     const struct kernels *k;
-    int n, units, inputs;
+    int n, units, inputs, first;
     struct random random;
     float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch;
 };
@@ -53,7 +53,7 @@ static void near(struct fixture *f, const char *what, size_t at, float got, doub
 }
 
 static void check_forward(struct fixture *f, const float *biases) {
-    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs, f->scratch);
+    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs, f->first, f->scratch);
     for (int i = 0; i < f->n; i++)
         for (int u = 0; u < f->units; u++) {
             double sum = biases ? (double)biases[u] : 0, size = fabs(sum);
@@ -89,7 +89,7 @@ static double gradient(const struct fixture *f, int u, int k, double *size) {
 
 static struct dense_errors errors_of(const struct fixture *f, bool errors) {
     return (struct dense_errors){
-        f->dy, f->x, errors ? f->dx : NULL, f->n, f->units, f->inputs,
+        f->dy, f->x, errors ? f->dx : NULL, f->n, f->units, f->inputs, f->first,
     };
 }
 
@@ -140,6 +140,7 @@ static void check_step(struct fixture *f, enum rule rule, bool errors) {
 
 static void check_shape(struct tap *tap, const struct kernels *k, int n, int units, int inputs) {
     struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
+    f.first = n % 3 * units / 3; // where threads that share the weights begin
     fixture_fill(&f);
     check_forward(&f, f.biases);
     check_forward(&f, NULL);
@@ -248,7 +249,7 @@ static void test_nets(struct tap *tap) {
 static void test_bounds(struct tap *tap) {
     const struct kernels *k = kernels_best();
     float dy[6] = {0.5f, -1, 0, 0.25f, 1, 0}, x[4] = {1, -2, 3, 0};
-    const struct dense_errors errors = {dy, x, NULL, 2, 3, 2};
+    const struct dense_errors errors = {dy, x, NULL, 2, 3, 2, 0};
     CHECK(tap, optimizer_accepts_product(k, &errors));
     dy[3] = NAN;
     CHECK(tap, !optimizer_accepts_product(k, &errors));
@@ -285,10 +286,10 @@ static void *hammer(void *self) {
         x[i] = 1;
     for (int i = 0; i < SAMPLES * UNITS; i++)
         dy[i] = 1;
-    const struct dense_errors errors = {dy, x, dx, SAMPLES, UNITS, INPUTS};
+    const struct dense_errors errors = {dy, x, dx, SAMPLES, UNITS, INPUTS, 0};
     const struct update update = {.rule = RULE_SGD, .rate = 0.25f};
     for (int r = 0; r < ROUNDS; r++) {
-        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, NULL);
+        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, 0, NULL);
         s->k->dense_step(s->w, NULL, &errors, &update);
     }
     return NULL;

@@ -12,11 +12,11 @@
 enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
-                  int units, int inputs, float *scratch) {
+                  int units, int inputs, int first, float *scratch) {
     if (n <= DENSE_STREAM_MOST)
-        dense_stream(y, x, weights, biases, n, units, inputs);
+        dense_stream(y, x, weights, biases, n, units, inputs, first);
     else
-        dense_forward(y, x, weights, biases, n, units, inputs, scratch);
+        dense_forward(y, x, weights, biases, n, units, inputs, first, scratch);
 }
 
 static void dense_back_input(const struct dense_errors *e, const float *weights) {

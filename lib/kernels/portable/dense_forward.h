@@ -186,11 +186,12 @@ static void forward_panel(const struct forward_block *b, int u, int count, const
     forward_put(b, sums, vectors, y, b->biases ? b->biases + u : NULL, count, samples);
 }
 
-static void forward_units(const struct forward_block *b) {
+// Units [first, last).
+static void forward_units(const struct forward_block *b, int first, int last) {
     int vectors = cuts(b->samples, LANES), panels = cuts(vectors, PANEL_MOST);
-    for (int u = 0, count; u < b->units; u += count) {
-        count = least_int(b->units - u, LANES);
-        int next = least_int(b->units - u - count, LANES);
+    for (int u = first, count; u < last; u += count) {
+        count = least_int(last - u, LANES);
+        int next = least_int(last - u - count, LANES);
         struct forward_ahead ahead = {.weights = b->weights + (size_t)(u + count) * b->inputs};
         const float *x = b->x;
         for (int p = 0, at = 0, some; p < panels; p++, at += some) {
@@ -205,7 +206,7 @@ static void forward_units(const struct forward_block *b) {
 
 // Cut into blocks of samples and inputs as equal as whole vectors and lines are.
 static void dense_forward(float *y, const float *x, const float *weights, const float *biases,
-                          int n, int units, int inputs, float *scratch) {
+                          int n, int units, int inputs, int first, float *scratch) {
     int vectors = cuts(n, LANES), blocks = cuts(vectors, DENSE_VECTORS);
     int lines = cuts(inputs, LINE), depths = cuts(lines, DENSE_DEPTH / LINE);
     struct forward_block b = {
@@ -215,12 +216,13 @@ static void dense_forward(float *y, const float *x, const float *weights, const 
         b.samples = least_int(n, cut(vectors, blocks, i + 1) * LANES) - (int)at;
         b.y = y + at * (size_t)units;
         for (int k = 0; k < depths; k++) {
-            int first = cut(lines, depths, k) * LINE;
+            int from = cut(lines, depths, k) * LINE;
             b.first = k == 0;
-            b.depth = least_int(inputs, cut(lines, depths, k + 1) * LINE) - first;
-            b.weights = weights + first;
-            forward_turn(scratch, x + at * b.inputs + first, b.inputs, b.samples, b.depth);
-            forward_units(&b);
+            b.depth = least_int(inputs, cut(lines, depths, k + 1) * LINE) - from;
+            b.weights = weights + from;
+            forward_turn(scratch, x + at * b.inputs + from, b.inputs, b.samples, b.depth);
+            forward_units(&b, first, units);
+            forward_units(&b, 0, first);
         }
     }
 }

@@ -7,8 +7,8 @@
 #include "kernels/portable/dense_products.h"
 
 static void dense_products(float *y, const float *x, const float *weights, const float *biases,
-                           int n, int units, int inputs, float *scratch) {
-    (void)scratch;
+                           int n, int units, int inputs, int first, float *scratch) {
+    (void)first, (void)scratch;
     FAMILY_GEMM(false, true, n, units, inputs, 1, x, inputs, weights, inputs, 0, y, units);
     if (biases)
         bias_add(y, biases, n, units, 1);

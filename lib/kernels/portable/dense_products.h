@@ -41,26 +41,32 @@ static void products_apply(float *weights, float *state, const struct dense_erro
     }
 }
 
-// Blocks of weights small enough to be in the cache still when the errors that
-// they cause are summed up and they may change.
-static void dense_products_step(float *weights, float *state, const struct dense_errors *errors,
-                                const struct update *u) {
+// The step of units [first, last), by blocks of weights small enough to be in the cache
+// still when the errors that they cause are summed up and they may change.
+static void products_step_units(float *weights, float *state, const struct dense_errors *errors,
+                                const struct update *u, int first, int last) {
     struct dense_errors e = *errors;
     int width = e.inputs < PRODUCTS_ROW ? e.inputs : PRODUCTS_ROW, rows = PRODUCTS_BLOCK / width;
-    for (int r = 0; r < e.units; r += rows) {
-        int some = e.units - r < rows ? e.units - r : rows;
+    for (int r = first; r < last; r += rows) {
+        int some = last - r < rows ? last - r : rows;
         for (int k = 0; k < e.inputs; k += width) {
             int count = e.inputs - k < width ? e.inputs - k : width;
             size_t at = (size_t)r * (size_t)e.inputs + (size_t)k;
             if (e.dx)
                 FAMILY_GEMM(false, false, e.n, count, some, 1, errors->dy + r, e.units,
-                            weights + at, e.inputs, r ? 1 : 0, e.dx + k, e.inputs);
+                            weights + at, e.inputs, r == e.first ? 0 : 1, e.dx + k, e.inputs);
             e.dy = errors->dy + r;
             products_apply(weights + (size_t)r * (size_t)e.inputs,
                            state ? state + (size_t)r * (size_t)e.inputs : NULL, &e, some, k, count,
                            u);
         }
     }
+}
+
+static void dense_products_step(float *weights, float *state, const struct dense_errors *errors,
+                                const struct update *u) {
+    products_step_units(weights, state, errors, u, errors->first, errors->units);
+    products_step_units(weights, state, errors, u, 0, errors->first);
 }
 
 #endif

@@ -250,27 +250,42 @@ static void dot_rows(struct piece p, float *y, const float *weights, const float
     }
 }
 
-static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
-                         int units, int inputs) {
-    int most = (n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
-    most = (n + most - 1) / most;
-    struct piece p = {.inputs = (size_t)inputs, .units = (size_t)units};
+struct stream_forward {
+    float *y;
+    const float *x, *weights, *biases;
+    int n;
+    struct piece piece;
+};
+
+// Units [first, last).
+static void stream_forward(const struct stream_forward *f, size_t first, size_t last) {
+    struct piece p = f->piece;
+    int most = (f->n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
+    most = (f->n + most - 1) / most;
     size_t group = group_rows(p.inputs, stream_kernels[most - 1].dot_rows), end;
-    size_t share = stream_share(n);
-    for (size_t g = 0; g < p.units; g = end) {
-        end = less(g + group, p.units);
-        p.ahead = weights + end * p.inputs;
+    size_t share = stream_share(f->n);
+    for (size_t g = first; g < last; g = end) {
+        end = less(g + group, last);
+        p.ahead = f->weights + end * p.inputs;
         for (size_t k = 0; k < p.inputs; k += p.count) {
             p.first = k == 0;
             p.count = less(share, p.inputs - k);
-            for (int i = 0; i < n; i += most) {
-                p.x = x + (size_t)i * p.inputs + k;
-                dot_rows(p, y + (size_t)i * p.units, weights + k, biases,
-                         n - i < most ? n - i : most, g, end);
+            for (int i = 0; i < f->n; i += most) {
+                p.x = f->x + (size_t)i * p.inputs + k;
+                dot_rows(p, f->y + (size_t)i * p.units, f->weights + k, f->biases,
+                         f->n - i < most ? f->n - i : most, g, end);
             }
             p.ahead += p.count * (end - g);
         }
     }
+}
+
+static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
+                         int units, int inputs, int first) {
+    const struct stream_forward f = {y,      x, weights,
+                                     biases, n, {.inputs = (size_t)inputs, .units = (size_t)units}};
+    stream_forward(&f, (size_t)first, f.piece.units);
+    stream_forward(&f, 0, (size_t)first);
 }
 
 // A backward pass over weights that it reads, writes, or both. With an update whose
@@ -316,19 +331,17 @@ static void back_rows(const struct stream_back *b, const struct stream_kernels *
     }
 }
 
-static void stream_back(const struct stream_back *b) {
+// Units [first, last).
+static void back_units(const struct stream_back *b, size_t first, size_t last) {
     const struct dense_errors *e = b->e;
     const struct stream_kernels *kernels = &stream_kernels[e->n - 1];
-    size_t units = (size_t)e->units, inputs = (size_t)e->inputs, end;
-    size_t group = group_rows(inputs, kernels->back_rows);
-    size_t share = stream_share(2 * e->n);
-    struct piece p = {.inputs = inputs, .units = units, .rate = 1};
+    size_t inputs = (size_t)e->inputs, end;
+    size_t group = group_rows(inputs, kernels->back_rows), share = stream_share(2 * e->n);
+    struct piece p = {.inputs = inputs, .units = (size_t)e->units, .rate = 1};
     if (b->work == WORK_STEP)
         p.rate = -b->update->rate, p.decay = -b->update->rate * b->update->decay;
-    if (e->dx)
-        memset(e->dx, 0, (size_t)e->n * inputs * sizeof *e->dx);
-    for (size_t g = 0; g < units; g = end) {
-        end = less(g + group, units);
+    for (size_t g = first; g < last; g = end) {
+        end = less(g + group, last);
         p.ahead = (b->weights ? b->weights : b->to) + end * inputs;
         for (size_t k = 0; k < inputs; k += p.count) {
             p.count = less(share, inputs - k);
@@ -337,6 +350,14 @@ static void stream_back(const struct stream_back *b) {
             back_rows(b, kernels, &p, k, g, end);
         }
     }
+}
+
+static void stream_back(const struct stream_back *b) {
+    const struct dense_errors *e = b->e;
+    if (e->dx)
+        memset(e->dx, 0, (size_t)e->n * (size_t)e->inputs * sizeof *e->dx);
+    back_units(b, (size_t)e->first, (size_t)e->units);
+    back_units(b, 0, (size_t)e->first);
 }
 
 #endif

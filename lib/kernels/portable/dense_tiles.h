@@ -167,20 +167,14 @@ static int dense_depth(const struct dense_errors *e) {
     return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
 }
 
-static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
-    float dy[TILE_ERRORS];
-    int depth = dense_depth(e);
-    struct weight_strip s = {.dy = dy,
-                             .inputs = (size_t)e->inputs,
-                             .depth = (size_t)depth,
-                             .n = e->n,
-                             .rate = u->rate,
-                             .decay = u->decay};
-    for (int r = 0; r < e->units; r += depth) {
-        s.first = r == 0;
-        s.rows = e->units - r < depth ? e->units - r : depth;
+// The step of units [first, last).
+static void tiles_sgd_units(struct weight_strip s, float *weights, float *dy,
+                            const struct dense_errors *e, int first, int last) {
+    for (int r = first; r < last; r += (int)s.depth) {
+        s.first = r == e->first;
+        s.rows = last - r < (int)s.depth ? last - r : (int)s.depth;
         s.w = weights + (size_t)r * s.inputs;
-        s.ahead = s.w + (size_t)depth * s.inputs;
+        s.ahead = s.w + s.depth * s.inputs;
         s.x = e->x;
         s.dx = e->dx;
         gather_errors(dy, s.depth, e, r, s.rows);
@@ -192,6 +186,18 @@ static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const 
             s.dx = s.dx ? s.dx + s.count : NULL;
         }
     }
+}
+
+static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
+    float dy[TILE_ERRORS];
+    const struct weight_strip s = {.dy = dy,
+                                   .inputs = (size_t)e->inputs,
+                                   .depth = (size_t)dense_depth(e),
+                                   .n = e->n,
+                                   .rate = u->rate,
+                                   .decay = u->decay};
+    tiles_sgd_units(s, weights, dy, e, e->first, e->units);
+    tiles_sgd_units(s, weights, dy, e, 0, e->first);
 }
 
 #endif
