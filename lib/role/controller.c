@@ -17,6 +17,7 @@
 #define TICK 0.1   // seconds between two looks at what is due
 #define GRACE 20.0 // seconds that members have to leave at the end
 #define RETRY 5.0  // seconds after which a job that failed is tried again
+#define SOON 0.2   // the same for what must not be late
 #define WINDOW 64  // requests of one member in flight
 #define PAGE 1.0   // seconds from one page of /metrics to the next
 
@@ -274,12 +275,15 @@ static void look_for_waits(struct controller *c) {
         wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
     if (starting)
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
-    if (!c->waits_for[0]) {
+    bool absent = c->waits_for[0];
+    if (!absent)
+        snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
+    if (!c->waits_for[0])
         patience_found(&c->patience);
-    } else if (patience_lost(&c->patience)) {
-        controller_say(c, "waiting for %s; they join with --controller %s", c->waits_for,
-                       listener_address(c->listener));
-    }
+    else if (patience_lost(&c->patience))
+        controller_say(c, "waiting for %s%s%s", c->waits_for,
+                       absent ? "; they join with --controller " : "",
+                       absent ? listener_address(c->listener) : "");
 }
 
 // --- jobs ---------------------------------------------------------------------------------------
@@ -338,16 +342,22 @@ static void answer_saves(struct letter **waiting, const struct statistics_result
     }
 }
 
-// The first job failed: the run cannot begin. A later one is tried again.
+// Who is not ready yet, or not there, is asked again; the run cannot begin or end without.
 static int take_failure(struct controller *c, const struct statistics_result *result,
                         struct error *err) {
     answer_saves(&c->saving, NULL, result->err.text);
     if (c->cluster.stage >= CLUSTER_STOPPING)
         return STATUS_OK;
-    bool fatal = result->job.attach || result->err.status == STATUS_DIVERGED ||
-                 c->cluster.stage == CLUSTER_SAVING;
-    if (fatal)
+    bool absent = result->err.status == STATUS_UNAVAILABLE;
+    bool needed = result->job.attach || c->cluster.stage == CLUSTER_SAVING;
+    if (result->err.status == STATUS_DIVERGED || (needed && !absent))
         return end_with(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);
+    if (needed) {
+        snprintf(c->trouble, sizeof c->trouble, "%.*s", (int)sizeof c->trouble - 1,
+                 result->err.text);
+        c->retry = clock_seconds() + SOON;
+        return STATUS_OK;
+    }
     controller_say(c, "warning: %s; trying again", result->err.text);
     c->retry = clock_seconds() + RETRY;
     c->tested = result->job.test ? -1 : c->tested;
@@ -370,6 +380,7 @@ static int take_result(struct controller *c, struct error *err) {
         return STATUS_OK;
     if (result.err.status)
         return take_failure(c, &result, err);
+    c->trouble[0] = 0;
     c->top1 = result.top1;
     c->clock = result.clock;
     answer_saves(&c->saving, &result, NULL);

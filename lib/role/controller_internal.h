@@ -49,7 +49,8 @@ struct controller {
     double stage_began;            // clock_seconds
     struct patience patience;
     char waits_for[PROTO_ADDRESS_MAX];
-    uint64_t told_routes; // epoch of the routes that the statistics have
+    char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
+    uint64_t told_routes;            // epoch of the routes that the statistics have
 };
 
 void controller_say(struct controller *c, const char *format, ...)

@@ -216,7 +216,20 @@ static int open_test(struct statistics *s, struct error *err) {
     return feed_open(&s->feed, &test, s->checkpoint.model, &s->checkpoint.classes, err);
 }
 
+// It may have been tried before.
+static void detach(struct statistics *s) {
+    struct checkpoint *c = &s->checkpoint;
+    feed_close(s->feed);
+    s->feed = NULL;
+    free(c->parameters);
+    free(c->state);
+    c->parameters = c->state = NULL;
+    classes_free(&c->classes);
+    c->classes = (struct classes){0};
+}
+
 static int attach(struct statistics *s, bool first, struct error *err) {
+    detach(s);
     struct sources sources = sources_of(s);
     int status = sources_describe(&sources, model_classes(s->checkpoint.model), &s->data, err);
     if (!status)
