@@ -258,12 +258,30 @@ static int open_data(struct worker *worker, struct error *err) {
     return data_client_open(&worker->data, &options, err);
 }
 
+// The home and the data client call each other: the client is closed first, and the home
+// may be at work until it is closed, too.
 static uint64_t mark(void *self) {
-    return data_client_trained(((struct worker *)self)->data);
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    uint64_t mark = worker->data ? data_client_trained(worker->data) : 0;
+    pthread_mutex_unlock(&worker->data_lock);
+    return mark;
 }
 
 static void applied(void *self, uint64_t mark) {
-    data_client_finish(((struct worker *)self)->data, mark);
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_finish(worker->data, mark);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
+static void close_data(struct worker *worker) {
+    struct data_client *data = worker->data;
+    pthread_mutex_lock(&worker->data_lock);
+    worker->data = NULL;
+    pthread_mutex_unlock(&worker->data_lock);
+    data_client_close(data);
 }
 
 static int open_home(struct worker *worker, struct error *err) {
@@ -476,7 +494,7 @@ static void leave(struct worker *worker, int status) {
     if (worker->data)
         supply_cancel(data_client_supply(worker->data));
     loop_close(worker->loop);
-    data_client_close(worker->data);
+    close_data(worker);
     home_servers_close(worker->home);
     servers_close(worker->servers);
     if (worker->member)
@@ -486,12 +504,14 @@ static void leave(struct worker *worker, int status) {
     model_free(worker->model);
     free(worker->settings_text);
     pthread_mutex_destroy(&worker->lock);
+    pthread_mutex_destroy(&worker->data_lock);
 }
 
 int worker_run(const struct worker_options *options, struct error *err) {
     struct worker worker = {.options = *options, .figures = {.loss = NAN}};
     double loss = NAN;
     pthread_mutex_init(&worker.lock, NULL);
+    pthread_mutex_init(&worker.data_lock, NULL);
     int status = join(&worker, err);
     if (!status) {
         status = work(&worker, &loss, err);

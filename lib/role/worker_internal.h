@@ -52,7 +52,8 @@ struct worker {
     bool watching;
     atomic_int end; // enum worker_end
     atomic_bool closing, training;
-    pthread_mutex_t lock; // of `failure`, `figures`, `waits_for`, and of the hook `say`
+    pthread_mutex_t lock;      // of `failure`, `figures`, `waits_for`, and of the hook `say`
+    pthread_mutex_t data_lock; // of `data`, for the home
     struct error failure;
     struct proto_heartbeat figures; // for the next heartbeat
     char waits_for[PROTO_ADDRESS_MAX];
