@@ -65,15 +65,20 @@
 //            so that a mean factor 1/n divides the rate, whatever the update rule. Pushes
 //            of samples 0 are answered and count for nothing, as under async.
 //
+// What is collected keeps its payloads: under hardsync and softsync up to as many as there
+// are workers (or turns) times the parameters that are held here. Whoever receives payloads
+// allows for that, or the last turn does not come.
+//
 // Deltas are for async alone (refused as a bad setting). Rate multipliers and weight decay
 // of layers are obeyed. Gradients are not clipped here: no server sees the norm of a layer,
 // which may lie in many shards; who pushes clips.
 //
 // Membership: a session that ps_members no longer names is over. Its pushes that were not
 // applied yet are dropped and answered as `wrong session`, and shards that only waited for
-// it go on. (Whether the run may go on is the controller's decision.) So that no shard
-// counts a worker twice, what it pushes afterwards is refused. A session that was never
-// named is told to ask again soon (busy): word of it has not come here yet.
+// it go on. (Whether the run may go on is the controller's decision. Shards are each on their
+// own: one may have updated with such a push already, and another not.) What it pushes
+// afterwards is refused. A session that was never named is told to ask again soon (busy):
+// word of it has not come here yet.
 //
 // Reading is never in the way of writing: pulls get pointers to the weights where they lie,
 // while updates go on (Adam 3.2.2: "without using locks"; core/hogwild.h), each number

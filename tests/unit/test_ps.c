@@ -565,6 +565,22 @@ static void test_once(struct tap *tap) {
         }
         stand_close(&stand);
     });
+    TEST(tap, "a session that comes for one that is gone begins anew", {
+        const uint64_t one[] = {1};
+        const uint64_t other[] = {77};
+        if (stand_open(&stand, tap, async, 0)) {
+            ps_members(stand.rig.ps, one, 1, NULL);
+            push_one(&stand, 1, 1, 0, 1, &reply);
+            ps_members(stand.rig.ps, other, 1, NULL);
+            push_one(&stand, 77, 1, 0, 1, &reply);
+            CHECK(tap, reply.code == PROTO_REFUSAL_NONE && !reply.repeated);
+            push_one(&stand, 77, 1, 0, 1, &reply);
+            CHECK(tap, reply.code == PROTO_REFUSAL_NONE && reply.repeated);
+            push_one(&stand, 1, 2, 0, 1, &reply);
+            CHECK_INT(tap, reply.code, PROTO_REFUSAL_WRONG_SESSION);
+        }
+        stand_close(&stand);
+    });
     TEST(tap, "a push that is sent again while it waits is told to ask again", {
         struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
         struct reply first, again, other;
