@@ -105,7 +105,7 @@ size_t controller_subcommands(struct subcommand *subcommands, struct controller_
     };
     const struct command command = {
         .name = PROGRAM " controller",
-        .synopsis = "--out DIR [--resume DIR] [--set KEY=VALUE] [--listen ADDR] RUN.conf",
+        .synopsis = "--out DIR [--resume DIR] [--set KEY=VALUE] [options] RUN.conf",
         .about = "control a run of many processes: members, routes, tests, checkpoints",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
