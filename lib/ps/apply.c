@@ -223,9 +223,13 @@ static bool step_rows(const struct pass *pass, const struct part *part, size_t a
     if (!errors)
         return false;
     struct update update = update_at(pass, (float)part->rate);
-    struct dense_errors dense = {errors->data, part->request->factors.inputs,
-                                 NULL,         (int)part->request->samples,
-                                 (int)rows,    (int)columns};
+    struct dense_errors dense = {
+        .dy = errors->data,
+        .x = part->request->factors.inputs,
+        .n = (int)part->request->samples,
+        .units = (int)rows,
+        .inputs = (int)columns,
+    };
     ps->kernels->dense_step(ps->weights + at, ps->state ? ps->state + at : NULL, &dense, &update);
     buffer_drop(errors);
     return true;
