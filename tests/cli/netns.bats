@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# Runs over machines with addresses of their own: what goes over their wires, cut cables,
+# TLS between them.
+load ../helper/common
+load ../helper/netns
+
+setup_file() {
+    adam-prep draw 2000 --seed 1 -q -o "$BATS_FILE_TMPDIR/train.arec"
+    adam-prep draw 500 --seed 2 -q -o "$BATS_FILE_TMPDIR/test.arec"
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    cp "$BATS_FILE_TMPDIR"/*.arec .
+    cat >dense.net <<'END'
+input   1x28x28 ops='scale 1/255; mean 0.15; std 0.3'
+dense   d1 units=400 act=relu
+softmax    units=10
+END
+    cat >run.conf <<'END'
+model = dense.net
+data = train.arec
+test = test.arec
+epochs = 4
+epoch-end = 1
+batch = 16
+rate = 0.02
+protocol = async
+push = gradient
+push-every = 1
+pull-every = 5
+END
+}
+
+export CONTROLLER=tcp://10.0.0.1:7000
+
+# The controller and a data server on machine 1, a parameter server on machine 2.
+start_servers() {
+    on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure "$@"
+    on 1 serve adam-serve train.arec --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    on 2 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.2:0 --insecure --name ps-1
+}
+
+start_worker() {
+    on "$1" "worker-$1" adam-worker --controller $CONTROLLER --insecure --threads 1 --name "worker-$1"
+}
+
+count_bytes() {
+    start_servers
+    start_worker 3
+    wait "${process[controller]}"
+    wait
+    traffic 3
+}
+
+top1() {
+    jq -s 'map(select(.event == "eval"))[-1].top1' run/metrics.jsonl
+}
+
+# 2000 samples, 4 epochs, 16 a push: 500 pushes. The gradient of d1 has 784 x 400 floats,
+# its factors 16 x (784 + 400).
+@test "factors of a dense layer's gradient are k(M+N) numbers on the wire instead of MN, for the same accuracy" {
+    local pushes=500 whole=$((4 * (785 * 400 + 401 * 10)))
+    local factors=$((4 * (16 * (784 + 400) + 401 * 10)))
+    echo 'factors = none' >>run.conf
+    netns_run 3 count_bytes
+    local none=$output none_top1
+    none_top1=$(top1)
+    rm -r run
+    sed -i 's/^factors = .*/factors = d1/' run.conf
+    netns_run 3 count_bytes
+    echo "whole: $none bytes, top-1 $none_top1; factors: $output bytes, top-1 $(top1)"
+    [ "$none" -gt $((pushes * whole)) ]
+    [ "$none" -lt $((pushes * whole * 115 / 100)) ]
+    [ "$output" -gt $((pushes * factors)) ]
+    [ "$output" -lt $((pushes * factors * 130 / 100)) ]
+    jq -en "$(top1) > 0.9 and $none_top1 > 0.9 and ($(top1) - $none_top1 | fabs) < 0.03"
+}
+
+# Waits until the file has more lines that match than now.
+more_lines() {
+    local before
+    before=$(grep -cE "$2" "$1")
+    until [ "$(grep -cE "$2" "$1")" -gt "$before" ]; do
+        sleep 0.05
+    done
+}
+
+# A worker whose session is over ends with 75, "run me again": as whoever watches it does.
+worker_again() {
+    until ip netns exec m3 adam-worker --controller $CONTROLLER --insecure --threads 1 \
+        --name worker-3; do
+        [ $? = 75 ]
+    done
+}
+
+cut_worker() {
+    start_servers --set epochs=1000
+    worker_again >worker-3.log 2>&1 &
+    said run/metrics.jsonl '"role":"worker".*"train"' 60
+    unplug 3
+    said controller.log 'worker.*worker-3.* vanished: nothing was heard of it' 10
+    said worker-3.log 'lost the controller: tcp://10.0.0.1:7000: nothing was heard' 10
+    plug 3
+    more_lines controller.log 'worker-3\) joined' # in a session of its own
+    more_lines run/metrics.jsonl '"event":"train"'
+    kill -INT "${process[controller]}"
+    wait "${process[controller]}" || [ $? = 75 ]
+}
+
+@test "a worker behind a cut cable is named within 10 s, and trains again when the cable is back" {
+    netns_run 3 cut_worker
+}
+
+cut_server() {
+    start_servers --set epochs=1000
+    start_worker 3
+    said run/metrics.jsonl '"role":"worker".*"train"' 60
+    unplug 2
+    said controller.log 'parameter server.*ps-1.* is silent' 10
+    plug 2
+    said controller.log 'ps-1.* is back' 20
+    more_lines run/metrics.jsonl '"event":"train"'
+    kill -INT "${process[controller]}"
+    wait "${process[controller]}" || [ $? = 75 ]
+    wait "${process[worker-3]}"
+}
+
+@test "a parameter server behind a cut cable is named within 10 s, and the run goes on when the cable is back" {
+    netns_run 3 cut_server
+}
+
+@test "examples/netns.sh: four machines, TLS between them" {
+    EPOCHS=2 PICTURES=1000 run_ok "$ROOT/examples/netns.sh"
+    [[ "$output" = *$'machine\tsent\treceived'* ]]
+    [[ "$output" = *top1* ]]
+}
