@@ -39,7 +39,7 @@ LIBRARIES += libmbedtls-dev        # makes the keys and certificates that nng's 
 BUILD_TOOLS = gcc make libc6-dev
 # Why each test tool is here.
 TEST_TOOLS += bats                 # runs the tests of the programs
-TEST_TOOLS += iproute2          # machines of network namespaces
+TEST_TOOLS += iproute2             # machines of network namespaces
 TEST_TOOLS += jq                   # reads our JSON as a user would
 TEST_TOOLS += mandoc               # lints and shows the manuals
 TEST_TOOLS += zsh fish             # load the completions
