@@ -119,7 +119,7 @@ struct ps_options { // model and kernels outlive the server
 };
 
 // Holds nothing, and knows nobody. STATUS_IO when memory or threads are out.
-int ps_open(struct ps **ps, const struct ps_options *options, struct error *err);
+int ps_open(struct ps **out, const struct ps_options *options, struct error *err);
 // Refuses what waits as `stopping`, calls back for all of it, and ends. NULL: nothing.
 void ps_close(struct ps *ps);
 
