@@ -516,7 +516,7 @@ static void stand_close(struct stand *stand) {
 // Whether weights and versions are as they were stored.
 static bool stand_untouched(struct stand *stand) {
     float *now = mem_floats(stand->rig.n);
-    uint64_t versions[RIG_SHARDS];
+    uint64_t versions[RIG_SHARDS] = {0};
     rig_read(&stand->rig, PROTO_PART_WEIGHT, now, versions);
     bool same = memcmp(now, stand->weights, stand->rig.n * sizeof(float)) == 0;
     free(now);
@@ -896,7 +896,7 @@ static void test_members(struct tap *tap) {
                 reply_wait(&reply[i]);
                 CHECK_INT(tap, reply[i].code, PROTO_REFUSAL_NONE);
             }
-            uint64_t versions[RIG_SHARDS];
+            uint64_t versions[RIG_SHARDS] = {0};
             float *now = mem_floats(stand.rig.n);
             rig_read(&stand.rig, PROTO_PART_WEIGHT, now, versions);
             CHECK_INT(tap, versions[1], 3);
