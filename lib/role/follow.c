@@ -27,6 +27,8 @@ struct follow {
     float *parameters;
     uint64_t *versions;
     struct classes names;
+    uint64_t samples; // of the data servers, as far as is known
+    double epoch;
     double due; // clock_seconds of the next copy
     bool over;  // the controller said stop
 };
@@ -183,24 +185,37 @@ static int pull_weights(struct follow *follow, struct error *err) {
     return status ? status : pulled;
 }
 
-// How far the data servers are, from the controller's list of members.
-static void sum_up(struct follow_copy *copy, const struct proto_status *status) {
+// How far the data servers are, from a list of members. In the end they have left, and
+// what was known before holds.
+static void sum_up(struct follow *follow, const struct proto_status *status) {
     const struct proto_member *members = status->members.at;
+    uint64_t samples = 0;
+    double epoch = 0;
     int sources = 0;
     for (uint32_t i = 0; i < status->members.count; i++) {
         if (members[i].role != PROTO_ROLE_DATA_SERVER)
             continue;
-        copy->samples += members[i].samples;
-        copy->epoch += members[i].epoch;
+        samples += members[i].samples;
+        epoch += members[i].epoch;
         sources++;
     }
-    if (sources > 0)
-        copy->epoch /= sources;
+    if (samples > follow->samples)
+        follow->samples = samples;
+    if (sources > 0 && epoch / sources > follow->epoch)
+        follow->epoch = epoch / sources;
+}
+
+// The list as it was when somebody came or went last: workers leave when all is trained.
+static void note_progress(struct follow *follow) {
+    struct kept *members = member_members(follow->member);
+    if (members)
+        sum_up(follow, &members->message.status);
+    kept_drop(members);
 }
 
 // Figures change all the time, and are asked for when they are needed. Without an answer
-// they stay 0: weights are tested also while the controller is away.
-static void ask_progress(struct follow *follow, struct follow_copy *copy) {
+// they stay as they were: weights are tested also while the controller is away.
+static void ask_progress(struct follow *follow) {
     const struct member_options *o = &follow->options.member;
     const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
     const struct proto_hello hello = {.role = PROTO_ROLE_EVALUATOR, .name = own_name(follow)};
@@ -214,7 +229,7 @@ static void ask_progress(struct follow *follow, struct follow_copy *copy) {
         return;
     if (!link_call_kept(link, &request, &answer, NULL)) {
         if (answer->type == PROTO_TYPE_STATUS)
-            sum_up(copy, &answer->message.status);
+            sum_up(follow, &answer->message.status);
         kept_drop(answer);
     }
     link_close(link);
@@ -244,7 +259,10 @@ static void describe(struct follow *follow, struct follow_copy *copy, bool last)
     for (size_t i = 0; i < servers_shards(follow->servers); i++)
         if (follow->versions[i] > copy->step)
             copy->step = follow->versions[i];
-    ask_progress(follow, copy);
+    note_progress(follow);
+    ask_progress(follow);
+    copy->samples = follow->samples;
+    copy->epoch = follow->epoch;
 }
 
 // --- for its owner -----------------------------------------------------------
@@ -255,6 +273,7 @@ int follow_open(struct follow **out, const struct follow_options *options, struc
         return error_nomem(err);
     follow->options = *options;
     follow->options.member.role = PROTO_ROLE_EVALUATOR;
+    follow->options.member.members = true;
     int status = member_open(&follow->member, &follow->options.member, err);
     if (status)
         follow_close(follow);

@@ -38,6 +38,7 @@ start_run() {
     [ "$(wc -l <lines)" -ge 2 ]
     jq -se 'all(.[]; .v == 1 and .role == "evaluator" and .event == "eval" and .samples_tested == 500)' lines
     jq -se '[.[].step] == ([.[].step] | sort)' lines
+    jq -se '.[-1] | .epoch > 2.7 and .samples >= 5400' lines
     adam-eval --model run --data test.arec --json -q >final
     diff <(jq -s '.[-1] | .top1, .top5' lines) <(jq '.top1, .top5' final)
 }
