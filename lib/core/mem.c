@@ -27,13 +27,17 @@ static bool whole_lines(size_t n, size_t size, size_t *bytes) {
     return true;
 }
 
-float *mem_floats(size_t n) {
+float *mem_untouched_floats(size_t n) {
     size_t bytes;
     if (!whole_lines(n ? n : 1, sizeof(float), &bytes))
         return NULL;
-    float *p = aligned_alloc(MEM_ALIGN, bytes);
+    return aligned_alloc(MEM_ALIGN, bytes);
+}
+
+float *mem_floats(size_t n) {
+    float *p = mem_untouched_floats(n);
     if (p)
-        memset(p, 0, bytes);
+        memset(p, 0, n * sizeof *p);
     return p;
 }
 

@@ -17,6 +17,8 @@ void *mem_resize(void *p, size_t n, size_t size);
 
 // n zeroed floats aligned to MEM_ALIGN. Freed with free().
 float *mem_floats(size_t n);
+// The same, of any values: pages that nobody writes to take no memory.
+float *mem_untouched_floats(size_t n);
 
 // A copy of a string; NULL when out of memory.
 char *mem_string(const char *text);

@@ -126,7 +126,9 @@ struct kernels {
     void (*sigmoid_back)(float *dy, const float *y, size_t n);
 
     // Pools over n samples. maxpool keeps in `winner` the place of each maximum
-    // within its map; the adjoints write all of dx.
+    // within its map; the adjoints write all of dx. What is no number loses to any number
+    // that comes before it in the window, and then has no part in the step, nor errors.
+    // That hides no divergence: weights that are not finite make whole maps of it.
     void (*maxpool)(float *y, int32_t *winner, const float *x, int n, const struct window *window);
     void (*maxpool_back)(float *dx, const float *dy, const int32_t *winner, int n,
                          const struct window *window);
@@ -202,7 +204,8 @@ struct kernels {
                                     const struct convolution *conv, float *scratch);
 
     // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride
-    // 1 in blocks of as many lanes as there are; and where it is expected to be faster.
+    // 1 in blocks of as many lanes as there are; and where it is expected to be faster
+    // (ADAM_WINOGRAD=0: never).
     // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.h).
     bool (*winograd_block_fits)(enum conv_pass pass, const struct convolution *conv, int lanes);
     void (*winograd_block)(float *y, const float *x, const float *weights, const float *biases,

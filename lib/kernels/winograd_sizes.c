@@ -1,6 +1,8 @@
 #include "kernels/winograd_sizes.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/conv_sizes.h"
 
@@ -66,10 +68,16 @@ static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
 // Shares of the peak that the products and the direct way reach.
 static const double product_share = 0.85, direct_share = 0.95, direct_weights_share = 0.75;
 
+// Somebody may want the rounding of the direct way.
+static bool switched_off(void) {
+    const char *wanted = getenv("ADAM_WINOGRAD");
+    return wanted && strcmp(wanted, "0") == 0;
+}
+
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {
     struct convolution turned = conv_turned(conv);
     struct winograd_sizes s = winograd_sizes(pass == CONV_BACK_INPUT ? &turned : conv, lanes);
-    if (s.points == 0)
+    if (s.points == 0 || switched_off())
         return INFINITY;
     bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes
     double slices = s.points * s.points, tiles = s.down * s.across, channels = s.channels;

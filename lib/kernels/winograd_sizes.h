@@ -21,7 +21,8 @@ struct winograd_sizes {
 struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes);
 
 // What a pass of one block is expected to cost, in vector multiply-adds; INFINITY
-// when it is not for such kernels. And whether that is less than the direct way.
+// when it is not for such kernels, or ADAM_WINOGRAD=0 in the environment switches it
+// off. And whether that is less than the direct way.
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass);
 bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass);
 

@@ -77,12 +77,11 @@ static int open_context(struct seat *seat) {
     if (status || config->sync)
         return status;
     net_seated(seat->net, seat->index, config->threads);
-    size_t n = config->model->parameter_count;
-    arena_take(&seat->arena, n, sizeof(float));
-    if (!arena_open(&seat->arena))
+    // Most of it is never written where dense layers step by the product (net_offer).
+    seat->gradient = mem_untouched_floats(config->model->parameter_count);
+    if (!seat->gradient)
         return error_set(&seat->err, STATUS_IO, "out of memory for the gradient of thread %d",
                          seat->index);
-    seat->gradient = arena_take(&seat->arena, n, sizeof(float));
     return STATUS_OK;
 }
 
@@ -115,7 +114,7 @@ static void *train_thread(void *self) {
         park(seat->loop);
     }
     net_close(seat->net);
-    arena_close(&seat->arena);
+    free(seat->gradient);
     return NULL;
 }
 

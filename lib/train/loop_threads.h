@@ -15,7 +15,6 @@ struct seat {
     int index;
     pthread_t thread;
     struct net *net;
-    struct arena arena;
     float *gradient; // asynchronous: this thread's
     float rate;      // of the mini-batch in hand
     int first;       // synchronous: of the chunk in hand, its first sample

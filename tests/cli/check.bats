@@ -147,6 +147,16 @@ END
         .lanes == $c.lanes and .ways == $c.ways' choice timed
 }
 
+@test "ADAM_WINOGRAD=0 takes every convolution the direct way" {
+    ways() { adam-ctl "$@" "$ROOT/examples/cifar10_full.net" --batch 16 --json | jq -c '[.. | .ways? // empty | .[]]'; }
+    if [ "$(adam-ctl --version | sed -n 's/^kernels: \([a-z0-9]*\).*/\1/p')" != ref ]; then
+        [[ "$(ways check --kernels)" = *winograd* && "$(ways time -s 0)" = *winograd* ]]
+    fi
+    export ADAM_WINOGRAD=0
+    [[ "$(ways check --kernels)" = *blocks* && "$(ways check --kernels)" != *winograd* ]]
+    [[ "$(ways time -s 0)" != *winograd* ]]
+}
+
 # The keys of adam-model(5): "TYPE KEY LINE", LINE being that of its .It.
 manual_keys() {
     awk '/^\.S[hs] / {

@@ -29,6 +29,20 @@ NET
     step three.net three.net 37
 }
 
+@test "ADAM_WINOGRAD=0 goes the direct way, to the same result but for rounding" {
+    [[ "$(adam-ctl check --kernels "$ROOT"/examples/cifar10_full.net --batch 16)" = *winograd* ]] ||
+        skip "no vector registers"
+    mkdir fast direct
+    "$BUILD/tests/helper/net_step" "$ROOT"/examples/cifar10_full.net 7 37 0.1 fast
+    ADAM_WINOGRAD=0 "$BUILD/tests/helper/net_step" "$ROOT"/examples/cifar10_full.net 7 37 0.1 direct
+    python - <<'CHECK'
+import numpy
+for name in 'scores', 'gradient':
+    fast, direct = (numpy.fromfile(way + '/' + name, '<f4') for way in ('fast', 'direct'))
+    assert 0 < abs(fast - direct).max() <= 1e-4 * abs(direct).max(), name
+CHECK
+}
+
 @test "unshared weights, L2 pooling, contrast normalisation and one-vs-all output agree" {
     cat > local.net <<'NET'
 input 3x16x16
