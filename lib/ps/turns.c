@@ -77,14 +77,21 @@ static void batch_done(struct ps *ps, struct shard *shard, struct part *batch) {
     }
 }
 
+static bool gradients_wait(const struct shard *shard) {
+    const struct part *part = shard->parts;
+    while (part && !(part->state == PART_AGREED && part->request->samples))
+        part = part->next;
+    return part;
+}
+
 // Takes parts that need not wait out of the shard, as a batch.
 static struct part *take_loose(struct shard *shard, enum protocol_kind kind) {
     struct part *batch = NULL, **end = &batch;
-    bool joined = false;
+    bool joined = false, waiting = gradients_wait(shard);
     for (struct part *part = shard->parts, *next; part; part = next) {
         next = part->next;
         bool alone = kind == PROTOCOL_ASYNC || part->request->kind == REQUEST_DELTA ||
-                     (kind == PROTOCOL_SOFTSYNC && !part->request->samples);
+                     (kind == PROTOCOL_SOFTSYNC && !part->request->samples && !waiting);
         if (part->state == PART_AGREED && alone) {
             parts_remove(shard, part);
             *end = part;

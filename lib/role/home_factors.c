@@ -4,8 +4,9 @@
 
 #include "proto/proto.h"
 
-// To move a float to a server and to read it there costs as much as so many multiply-adds.
-enum { MULTIPLIES_A_FLOAT = 80 };
+// To move a float to a server, which is half of an exchange (home_delta.c), costs as much
+// as so many multiply-adds.
+enum { MULTIPLIES_A_FLOAT = 300 };
 
 static bool is_dense(const struct layer *layer) {
     return layer->weights.count > 0 && layer->weights.rank == 2;

@@ -201,9 +201,9 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
 }
 
 static void step_softly(struct gradient *gradient, int samples, float rate, double *waited) {
-    if (samples == 0) { // nothing to do but to hear of the gradient before
-        if (is_delivered(gradient))
-            deliver(gradient, waited);
+    if (samples == 0) { // hear of the gradient before, and hold up nobody
+        if (is_delivered(gradient) && deliver(gradient, waited) && gradient->common.config.softsync)
+            send(gradient, 0, rate);
         return;
     }
     if (!deliver(gradient, waited))

@@ -37,6 +37,7 @@ struct home_servers_config { // what it points to must outlive the home
     int threads, batch;
     uint64_t push_every, pull_every; // mini-batches between two; 0: by cost; as pushes
     bool hardsync;                   // the next mini-batch waits for the next weights
+    bool softsync;                   // others may wait for this worker's turn
     const char *factors;             // dense layers that push factors: auto, none, LAYER,...
     // Which samples are in a push, for whoever must know that they were applied: `mark` is
     // asked before what it holds is taken, `applied` told when it was acknowledged. Called

@@ -296,6 +296,7 @@ static int open_home(struct worker *worker, struct error *err) {
         .push_every = (uint64_t)settings->push_every,
         .pull_every = (uint64_t)settings->pull_every,
         .hardsync = is_hardsync(worker),
+        .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
         .factors = settings->factors,
         .self = worker,
         .mark = mark,
