@@ -139,7 +139,7 @@ static void add_option(struct words *out, const char *name, const char *value) {
     words_add(out, value);
 }
 
-static void add_secrets(const struct launch *launch, struct words *out) {
+void launch_secrets(const struct launch *launch, struct words *out) {
     add_option(out, "--keys", launch->keys);
     if (launch->insecure)
         words_add(out, "--insecure");
@@ -159,7 +159,7 @@ static void add_controller(const struct launch *launch, struct words *out) {
     add_option(out, "--listen", launch->listen);
     words_add(out, "--port-file");
     words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);
-    add_secrets(launch, out);
+    launch_secrets(launch, out);
     if (launch->resume)
         add_option(out, "--resume", launch->folder);
 }
@@ -174,7 +174,7 @@ static void add_member(const struct launch *launch, enum proto_role role, struct
     words_format(out, "%s-%c", launch_short(role), LAUNCH_NUMBER);
     if (role != PROTO_ROLE_WORKER)
         add_option(out, "--listen", launch->member);
-    add_secrets(launch, out);
+    launch_secrets(launch, out);
 }
 
 static void add_data_server(const struct launch *launch, struct words *out) {

@@ -6,18 +6,26 @@
 #include "role/shell.h"
 
 // Slurm tells the batch script alone (--signal=B:TERM), or all processes of the job, when
-// it wants the nodes. Only the controller listens: the others end by its order, after it
-// has saved.
-static const char stopping[] = //
-    "controller=\n"
-    "trap '[ ! \"$controller\" ] || kill \"$controller\"' TERM\n";
+// it wants the nodes. To be told once, the controller is deaf to signals like all others,
+// and the script asks it to stop: they end by its order, after it has saved.
+static void put_stop(struct grow *out, const struct launch *launch) {
+    struct words down = {0};
+    words_add(&down, "adam-ctl");
+    words_add(&down, "down");
+    words_add(&down, launch->folder);
+    launch_secrets(launch, &down);
+    grow_format(
+        out, "asked=\ntrap stop TERM\nstop() {\n    [ ! \"$asked\" ] || return\n    asked=1\n    ");
+    shell_line(out, &down);
+    grow_format(out, " &\n}\n\n");
+    words_free(&down);
+}
 
 // A job that Slurm itself ends or queues again is no longer RUNNING.
 static const char ending[] = //
     "\n"
     "await \"$controller\"\n"
     "result=$status\n"
-    "trap '' TERM\n"
     "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
     "    left=\n"
     "    for one in $steps; do kill -0 \"$one\" 2>/dev/null && left=$one; done\n"
@@ -78,15 +86,15 @@ static void put_beginning(struct grow *out, const struct launch *launch) {
     words_format(&latest, "%s/latest", launch->folder);
     words_add(&folder, launch->folder);
     if (launch->force) {
-        grow_format(out, "if [ \"${SLURM_RESTART_COUNT:-0}\" = 0 ]; then ");
+        grow_format(out, "if [ \"${SLURM_RESTART_COUNT:-0}\" = 0 ]; then\n    ");
         shell_forget(out, launch);
         grow_format(out, "fi\n");
     }
     grow_format(out, "if [ -e ");
     shell_line(out, &latest);
-    grow_format(out, " ]; then set -- --resume ");
+    grow_format(out, " ]; then\n    set -- --resume ");
     shell_line(out, &folder);
-    grow_format(out, "; else ");
+    grow_format(out, "\nelse\n    ");
     shell_forget(out, launch);
     grow_format(out, "fi\n");
     words_free(&latest);
@@ -99,7 +107,7 @@ static void put_controller(struct grow *out, const struct launch *launch) {
     open.resume = false;
     launch_command(&open, PROTO_ROLE_CONTROLLER, &command);
     put_beginning(out, launch);
-    grow_format(out, "leads=1 ");
+    grow_format(out, "leads=1 deaf=1 ");
     shell_keep(out, LAUNCH_AGAIN, &command);
     grow_format(out, " \"$@\"");
     put_log(out, launch, PROTO_ROLE_CONTROLLER);
@@ -132,7 +140,7 @@ char *schedulers_sbatch(const struct launch *launch, const struct slurm *slurm) 
     put_head(&out, launch, slurm);
     put_functions(&out);
     grow_format(&out, "host=%s\n", slurm->host);
-    grow_put(&out, stopping, sizeof stopping - 1);
+    put_stop(&out, launch);
     put_controller(&out, launch);
     grow_format(&out, "steps=\n");
     for (size_t i = 1; i < LAUNCH_ROLES; i++)

@@ -2,16 +2,20 @@
 # them: `load ../helper/parts`, then `pretend` in setup.
 #
 # Each writes its command line to calls, its number to pids/NAME and a line to its log, and
-# is there until ends/NAME, or ends/all, holds the status to end with. On SIGTERM the
-# controller waits for a moment, leaves "saved" and ends with status 75; the others end.
-# Its own SIGTERM is counted in terms.
+# is there until ends/NAME, or ends/all, holds the status to end with. On SIGTERM, or by
+# adam-ctl down, the controller takes a moment, leaves "saved" and run/latest and ends with
+# status 75, and the others with it. Who was told to end is in terms, a line each.
 pretend() {
     mkdir bin pids ends
     cat >bin/part <<'END'
 #!/bin/bash
 program=${0##*/} name=controller fd=
-[ "$program $1" = "adam-ctl controller" ] || [ "$program" != adam-ctl ] || exec "$CTL" "$@"
+[[ "$program $1" =~ ^adam-ctl\ (controller|down)$ ]] || [ "$program" != adam-ctl ] || exec "$CTL" "$@"
 words=("$@")
+if [ "$program $1" = "adam-ctl down" ]; then
+    echo "$*" >>downs
+    exit
+fi
 while [ $# -gt 0 ]; do
     case $1 in
     --name) name=$2 ;;
@@ -25,6 +29,7 @@ end() {
     if [ "$name" = controller ]; then
         sleep 0.3
         echo saved >saved
+        touch run/latest
         echo 0 >ends/all
         exit 75
     fi
@@ -39,6 +44,7 @@ if [ "$port" ]; then echo ipc:///nowhere >"$port"; fi
 if [ -s "ends/$name" ]; then exit "$(cat "ends/$name")"; fi
 if [ "$fd" ]; then echo >&$fd; fi
 while :; do
+    if [ "$name" = controller ] && [ -s downs ]; then rm downs; end; fi
     for file in ends/$name ends/all; do
         if [ -s $file ]; then echo "$name ends"; exit "$(cat $file)"; fi
     done
