@@ -63,6 +63,8 @@ static int read_file(struct request *r, const struct launch_options *options, co
         status =
             error_set(err, STATUS_DATA, "%s: error: data servers cannot read standard input", conf);
     r->launch.data = data;
+    r->launch.labels = r->file.settings.labels;
+    r->launch.from = r->file.settings.from;
     return status;
 }
 

@@ -39,7 +39,8 @@ static int check_address(const struct launch *launch, const char *address, const
 }
 
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
-    const char *const texts[] = {launch->conf, launch->folder, launch->data, launch->keys};
+    const char *const texts[] = {launch->conf,   launch->folder, launch->data,
+                                 launch->labels, launch->from,   launch->keys};
     int status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof texts / sizeof *texts; i++)
         status = check_text(texts[i], err);
@@ -180,6 +181,8 @@ static void add_member(const struct launch *launch, enum proto_role role, struct
 static void add_data_server(const struct launch *launch, struct words *out) {
     words_add(out, "adam-serve");
     words_add(out, launch->data);
+    add_option(out, "--labels", launch->labels);
+    add_option(out, "--from", launch->from);
     add_member(launch, PROTO_ROLE_DATA_SERVER, out);
     words_add(out, "--range");
     words_format(out, "%c/%d", LAUNCH_NUMBER, launch->data_servers);

@@ -27,9 +27,9 @@
 
 // What the user wants. Texts are the caller's.
 struct launch {
-    const char *conf;   // RUN.conf (adam-run(5))
-    const char *folder; // of the run
-    const char *data;   // the training set, as the data servers open it
+    const char *conf;                 // RUN.conf (adam-run(5))
+    const char *folder;               // of the run
+    const char *data, *labels, *from; // the training set, as the data servers open it
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int data_servers, parameter_servers, workers;

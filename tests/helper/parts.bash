@@ -60,12 +60,7 @@ END
 
 # The processes of the pretended parts that are there, whoever started them.
 parts_left() {
-    local pid
-    for pid in $(cat pids/* 2>/dev/null) "$@"; do
-        if kill -0 "$pid" 2>/dev/null && [ "$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null)" != Z ]; then
-            echo "$pid"
-        fi
-    done
+    grep -lF "$BATS_TEST_TMPDIR/bin/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3
 }
 none_left() {
     [ -z "$(parts_left)" ]
