@@ -21,14 +21,14 @@ all_parts=(controller serve-1 ps-1 ps-2 worker-1 worker-2)
 # --- sh -----------------------------------------------------------------------------------
 
 begin_sh() {
-    "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 "$@" >run.sh
-    start sh run.sh
+    "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 "$@" >bin/run.sh
+    start sh "$PWD/bin/run.sh"
     wait_for all_here "${all_parts[@]}"
 }
 
 @test "sh: the script is sound, and the same run as adam-ctl up" {
     begin_sh
-    if command -v shellcheck; then shellcheck -s sh -e SC2086,SC2015,SC2166 run.sh; fi
+    if command -v shellcheck; then shellcheck -s sh -e SC2086,SC2015,SC2166 bin/run.sh; fi
     echo 3 >ends/controller
     echo 0 >ends/all
     wait_end

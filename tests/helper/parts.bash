@@ -60,7 +60,7 @@ END
 
 # The processes of the pretended parts that are there, whoever started them.
 parts_left() {
-    grep -lF "$BATS_TEST_TMPDIR/bin/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3
+    grep -l "$BATS_TEST_TMPDIR/bi[n]/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3
 }
 none_left() {
     [ -z "$(parts_left)" ]
