@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# adam-ctl up with the programs themselves: a small run, whole, stopped, and hurt.
+load ../helper/common
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 1500 --seed 3 --split test=0.2 -o digits.arec
+    cat >small.net <<'END'
+input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
+conv    c1 maps=6 kernel=5 stride=2 act=relu
+maxpool    size=2
+dense      units=40 act=relu
+softmax    units=10
+END
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.05' 'batch = 8' 'epochs = 3' >run.conf
+}
+
+setup() {
+    cp "$BATS_FILE_TMPDIR"/* "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+    stop_started
+    members | xargs -r kill -KILL || true
+}
+
+# The processes that work in this folder, but for the shells of the test.
+members() {
+    local process
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd")" = "$PWD" ] || continue
+        case $(tr '\0' ' ' <"$process/cmdline") in
+        adam-*\ controller\ * | adam-serve\ * | adam-ps\ * | adam-worker\ *) echo "${process#/proc/}" ;;
+        esac
+    done
+}
+all_members() {
+    [ "$(members | wc -l)" = "$1" ]
+}
+
+@test "a run of six processes ends with status 0 and an accuracy; none is left" {
+    run_ok adam-ctl up run.conf --ps 2 --workers 2
+    [[ "$stderr" = *"test accuracy"* ]]
+    [ -e run/DONE ]
+    adam-eval --model run/latest --data digits-test.arec --json | jq -e '.top1 > 0.5'
+    all_members 0
+}
+
+@test "Ctrl-C saves and leaves no process" {
+    start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
+    wait_for grep -q '"event":"eval"' run/metrics.jsonl
+    all_members 6
+    kill -INT "$pid"
+    wait_end
+    cat err
+    [ "$status" -eq 75 ]
+    all_members 0
+    [ -e run/latest/manifest.json ]
+}
+
+@test "kill -9 of adam-ctl up leaves no process" {
+    start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
+    wait_for grep -q '"event":"eval"' run/metrics.jsonl
+    kill -KILL "$pid"
+    wait_for all_members 0
+}
