@@ -136,3 +136,30 @@ stop_ps() {
     stop_ps
     exec 7>&-
 }
+
+start_controller() {
+    printf 'input 1x1x4\nsoftmax units=2\n' >tiny.net
+    printf 'model = tiny.net\nservers = 1\n' >run.conf
+    start adam-ctl controller --out run run.conf 2>>ctl.log
+    controller=$pid
+}
+
+is_member() {
+    adam-ctl status run | grep -E '^parameter server +1 +one +waiting'
+}
+
+@test "it joins a run, survives the controller's death in its session, and ends as ordered" {
+    start_controller
+    start_ps --controller @run/controller.port --name one
+    wait_for is_member
+    kill -KILL "$controller"
+    wait_for grep -q 'lost the controller: ' log
+    local ps=$pid
+    start_controller
+    wait_for grep -q 'found controller ' log
+    wait_for is_member
+    kill -TERM "$controller"
+    pid=$ps
+    wait_end
+    [ "$status" -eq 0 ]
+}
