@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# The controller of a run of many processes, with real members: from the first weights to
+# DONE, looked at and directed meanwhile, killed and started again.
+load ../helper/common
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 1200 --seed 1 -o train.arec
+    adam-prep draw 200 --seed 2 -o test.arec
+    cat >run.conf <<END
+model = $ROOT/examples/digits.net
+data = train.arec
+test = test.arec
+epochs = 3
+batch = 8
+rate = 0.02
+servers = 2
+END
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    conf=$BATS_FILE_TMPDIR/run.conf
+}
+
+start_controller() {
+    start adam-ctl controller "$conf" --out run "$@" 2>>controller.log
+    controller=$pid
+    wait_for test -s run/controller.port
+}
+
+# Servers and $1 workers.
+start_members() {
+    local i
+    for i in 1 2; do start adam-ps --controller @run/controller.port --name ps$i 2>ps$i.log; done
+    start adam-serve "$BATS_FILE_TMPDIR/train.arec" --controller @run/controller.port \
+        --cursor cursor --name serve 2>serve.log
+    for ((i = 1; i <= $1; i++)); do
+        start adam-worker --controller @run/controller.port --threads 1 --name w$i 2>w$i.log
+        worker=$pid
+    done
+}
+
+end_controller() {
+    pid=$controller
+    wait_end
+    if [ "$status" -ne "$1" ]; then
+        cat controller.log
+        return 1
+    fi
+}
+
+# How many members are in this state: at_least 2 worker working
+at_least() {
+    adam-ctl status run --json | jq -e --argjson n "$1" --arg role "$2" --arg state "$3" \
+        '[.members[] | select(.role == $role and .state == $state)] | length >= $n'
+}
+
+# The last line of metrics of an event, as jq shows $2 of it.
+metric() {
+    jq -c "select(.event == \"$1\" and .role == \"controller\") | $2" run/metrics.jsonl | tail -n 1
+}
+
+@test "a run by hand goes from the first weights to DONE, and its checkpoint is like any other" {
+    start_controller
+    start_members 2
+    end_controller 0
+    [ -e run/DONE ]
+    [ ! -e run/controller.port ]
+    [ "$(metric done .samples)" = 3600 ]
+    [ "$(metric done .epoch)" = 3 ]
+    run_ok adam-eval run/latest --data "$BATS_FILE_TMPDIR/test.arec" --json
+    [ "$(jq .top1 <<<"$output")" = "$(metric eval .top1)" ]
+    run_ok adam-ctl report run -o page.html
+    run_status 73 adam-ctl controller "$conf" --out run
+    [[ "$stderr" = *"holds a run that is done; --resume run goes on with it"* ]]
+}
+
+@test "status, set, checkpoint, prom and down: a run is looked at and directed" {
+    start_controller --set epochs=100000
+    run_ok adam-ctl status run
+    [[ "${lines[1]}" = *"parameter servers: 0 of 2 have joined"* ]]
+    run_status 69 adam-ctl checkpoint run
+    start_members 2
+    wait_for at_least 2 worker working
+    run_ok adam-ctl set run rate=0.005 clip=3
+    run_status 2 adam-ctl set run rate=0.1 batch=4
+    [[ "$stderr" = *"batch cannot change while the run goes on"* ]]
+    run_status 2 adam-ctl set run rtae=1
+    [[ "$stderr" = *"did you mean 'rate'"* ]]
+    jq -e '.state.settings | contains("rate=0.005\n") and contains("clip=3\n")' run/controller.state
+    run_ok adam-ctl checkpoint run
+    [ -e "$output/model.safetensors" ]
+    run_ok adam-ctl prom @run/controller.port
+    grep -qE '^adam_samples_total\{member="[0-9]+",role="worker",name="w1"\} [0-9]+$' <<<"$output"
+    run_ok adam-ctl down run
+    end_controller 75
+    [ ! -e run/DONE ]
+    [ "$(jq -r .state.stage run/controller.state)" = over ]
+    [ "$(metric stop .reason)" = '"signal"' ]
+}
+
+@test "a controller that is killed and started again goes on, and the run ends" {
+    start_controller --set epochs=40
+    start_members 2
+    wait_for at_least 2 worker working
+    kill -KILL "$controller"
+    wait "$controller" || true
+    rm run/controller.port
+    start_controller --set epochs=40
+    grep -q "goes on: its controller was gone, not its members" controller.log
+    end_controller 0
+    [ "$(metric done .epoch)" = 40 ]
+    [ "$(metric done .samples)" = 48000 ]
+}
+
+@test "a run that lost a parameter server says which, and goes on from its checkpoint" {
+    start_controller --set epochs=100000
+    start_members 1
+    wait_for at_least 1 worker working
+    run_ok adam-ctl checkpoint run
+    kill -KILL "${started[1]}"
+    end_controller 69
+    grep -q "parameter server [0-9]* (ps1) at .* is gone, and with it its part of the weights" controller.log
+    rm -f controller.log cursor
+    start_controller --set epochs=100000
+    grep -q "going on from run" controller.log
+    start_members 1
+    wait_for at_least 1 worker working
+    run_ok adam-ctl down run --now
+    end_controller 75
+}
+
+@test "a mistake in the file is shown with its place; a folder has one controller" {
+    printf 'model = a.net\nrte = 1\n' >bad.conf
+    run_status 65 adam-ctl controller bad.conf --out run
+    [ "${stderr_lines[0]}" = "bad.conf:2:1: error: unknown key 'rte'; did you mean 'rate'?" ]
+    start_controller
+    run_status 73 adam-ctl controller "$conf" --out run
+    [[ "$stderr" = *"run/metrics.jsonl: another process is writing it"* ]]
+    kill -INT "$controller"
+    end_controller 75
+}
