@@ -69,7 +69,7 @@ metric() {
     [ ! -e run/controller.port ]
     [ "$(metric done .samples)" = 3600 ]
     [ "$(metric done .epoch)" = 3 ]
-    run_ok adam-eval run/latest --data "$BATS_FILE_TMPDIR/test.arec" --json
+    run_ok adam-eval --model run/latest --data "$BATS_FILE_TMPDIR/test.arec" --json
     [ "$(jq .top1 <<<"$output")" = "$(metric eval .top1)" ]
     run_ok adam-ctl report run -o page.html
     run_status 73 adam-ctl controller "$conf" --out run
