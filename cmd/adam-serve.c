@@ -138,7 +138,9 @@ int main(int argc, char **argv) {
     network_default(&o.network);
     if (parse(&o, argc, argv, &operand, &status, &err))
         status = run(&o, argv + operand, argc - operand, &err);
-    if (err.status != STATUS_OK)
+    if (status == STATUS_STOPPED && !o.quiet)
+        talk_note(name, "%s", err.text);
+    else if (err.status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(name, &err);
     return talk_finish(name, status);
 }
