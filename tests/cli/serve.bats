@@ -29,12 +29,6 @@ reader() {
     start "$BUILD/tests/helper/data_reader" @ctl.port "$@" 2>>reader.log
 }
 
-# It must refuse its journal.
-again_here() {
-    run_status 65 timeout 60 adam-serve train.idx --labels train.lab --controller @ctl.port \
-        --cursor cursor
-}
-
 # Lines of a kind that a reader has told so far.
 lines() {
     awk -v what="$1" '$1 == what { n++ } END { print n + 0 }' "${@:2}"
@@ -72,8 +66,8 @@ again() {
     ended "$ctl"
     [ -e run/DONE ] && [ ! -e serve.port ]
     grep -q 'adam-serve: all epochs are served: 206 samples' serve.log
-    run_ok jq -s 'map(select(.event == "serve")) | last | .epoch, .samples' run/metrics.jsonl
-    [ "$output" = $'2.0\n206' ]
+    run_ok jq -s 'map(select(.event == "serve")) | last | .epoch == 2 and .samples == 206' run/metrics.jsonl
+    [ "$output" = true ]
 }
 
 @test "several data servers by ranges have each sample once" {
@@ -119,31 +113,6 @@ again() {
     awk '{ print $2, $3 }' held.out | sort -u >held
     awk '$1 == "done" { print $2, $3 }' r.out | sort -u >finished
     [ -s held ] && [ -z "$(comm -23 held finished)" ]
-}
-
-@test "a journal of other data is refused, one of another run is begun anew" {
-    start_run
-    serve --cursor cursor
-    server=$pid
-    reader >r.out
-    reader=$pid
-    wait_for at_least 'done' 20 r.out
-    kill "$server"
-    pid=$server
-    wait_end
-    [ "$status" -eq 75 ]
-    cp cursor good
-    sed -i 's/^\(of [0-9a-f]*\) [0-9]*/\1 7/' cursor
-    again_here
-    [[ $stderr == *'cursor: is of samples 0..103 of 103 (digest 00000007), not of'* ]]
-    echo 'not a journal' >cursor
-    again_here
-    [[ $stderr == *'cursor:1: this is no journal of a data server'* ]]
-    sed 's/^of [0-9a-f]*/of 0123/' good >cursor
-    serve --cursor cursor
-    ended "$reader"
-    [ "$(awk '$1 == "done" { print $2, $3 }' r.out | sort -u | wc -l)" -eq 206 ]
-    [ "$(again r.out)" -ge 20 ]
 }
 
 @test "mistakes on the command line are named" {
