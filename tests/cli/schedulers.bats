@@ -28,7 +28,7 @@ begin_sh() {
 
 @test "sh: the script is sound, and the same run as adam-ctl up" {
     begin_sh
-    if command -v shellcheck; then shellcheck -s sh -e SC2086,SC2015,SC2166 bin/run.sh; fi
+    if command -v shellcheck; then shellcheck -s sh -S error bin/run.sh; fi
     echo 3 >ends/controller
     echo 0 >ends/all
     wait_end
