@@ -116,6 +116,22 @@ static void put_hardening(struct grow *out, const struct launch *launch,
                      "UMask=0077\n");
 }
 
+// With the program's whole path: systemd-analyze(1) knows no other.
+static void put_command(struct grow *out, const struct systemd *systemd,
+                        const struct words *command) {
+    struct grow program = {0};
+    grow_format(&program, "%s/%s", systemd->path, command->items[0]);
+    char *text = grow_take(&program);
+    out->failed |= !text;
+    if (text)
+        put_word(out, text);
+    free(text);
+    for (size_t i = 1; i < command->count; i++) {
+        grow_put(out, " ", 1);
+        put_word(out, command->items[i]);
+    }
+}
+
 static void put_service_body(struct grow *out, const struct launch *launch,
                              const struct systemd *systemd, enum proto_role role) {
     struct words command = {0};
@@ -127,17 +143,12 @@ static void put_service_body(struct grow *out, const struct launch *launch,
     grow_format(out, "WorkingDirectory=");
     for (const char *c = systemd->folder; *c; c++)
         grow_format(out, *c == '%' ? "%%%%" : "%c", *c);
-    grow_format(out, "\nExecSearchPath=%s:/usr/local/bin:/usr/bin:/bin", systemd->path);
     // The sockets of all are in it: it goes with none of them.
     grow_format(out,
                 "\nRuntimeDirectory=%s\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
                 "Environment=XDG_RUNTIME_DIR=%%t/%s\nExecStart=",
                 systemd->name, systemd->name);
-    for (size_t i = 0; i < command.count; i++) {
-        if (i)
-            grow_put(out, " ", 1);
-        put_word(out, command.items[i]);
-    }
+    put_command(out, systemd, &command);
     grow_format(out, "\n");
     if (role == PROTO_ROLE_CONTROLLER)
         grow_format(out, "TimeoutStopSec=10min\n");

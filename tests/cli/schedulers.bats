@@ -85,7 +85,7 @@ write_units() {
         for name in adam-serve adam-worker adam-ps; do
             [ -x "$BUILD/$name" ] || skip "no $name here"
         done
-        run systemd-analyze verify $kind --man=no --recursive-errors=no units/adam-run.target \
+        XDG_RUNTIME_DIR=$PWD run systemd-analyze verify $kind --man=no --recursive-errors=no units/adam-run.target \
             units/adam-run-controller.service units/adam-run-{serve,ps,worker}@1.service
         printf '%s\n' "$output"
         [ "$status" -eq 0 ]
