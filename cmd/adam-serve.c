@@ -7,8 +7,8 @@
 #include "cli/option.h"
 #include "cli/talk.h"
 #include "core/cpu.h"
+#include "member/place.h"
 #include "role/data_server.h"
-#include "role/place.h"
 
 static const char name[] = "adam-serve";
 

@@ -10,7 +10,7 @@
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "core/words.h"
-#include "role/place.h"
+#include "member/place.h"
 #include "role/worker.h"
 #include "train/feed.h"
 #include "train/run.h"

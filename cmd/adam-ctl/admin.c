@@ -9,10 +9,10 @@
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
+#include "control/admin.h"
+#include "control/figures.h"
 #include "core/grow.h"
-#include "role/admin.h"
-#include "role/figures.h"
-#include "role/place.h"
+#include "member/place.h"
 
 #define CLEAR "\033[H\033[2J"
 

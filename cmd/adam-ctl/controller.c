@@ -6,9 +6,9 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
+#include "control/controller.h"
 #include "core/words.h"
-#include "role/controller.h"
-#include "role/place.h"
+#include "member/place.h"
 
 struct talker {
     struct progress progress;

@@ -10,12 +10,12 @@
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
+#include "control/run_file.h"
 #include "core/cpu.h"
 #include "core/mem.h"
+#include "launch/schedulers.h"
+#include "launch/supervise.h"
 #include "net/address.h"
-#include "role/run_file.h"
-#include "role/schedulers.h"
-#include "role/supervise.h"
 #include "store/textfile.h"
 
 // What a run's command line and its file come to. Texts of `launch` point into the rest.

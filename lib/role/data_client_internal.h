@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
+#include "member/patience.h"
 #include "net/link.h"
 #include "role/data_client.h"
-#include "role/patience.h"
 
 // A data server. It stays as long as the client, listed in the routes or not.
 struct source {

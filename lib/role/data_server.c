@@ -9,9 +9,9 @@
 
 #include "core/clock.h"
 #include "core/random.h"
+#include "member/event.h"
+#include "member/member.h"
 #include "role/data_service.h"
-#include "role/event.h"
-#include "role/member.h"
 #include "train/settings.h"
 
 static const double turn = 0.1;         // seconds between two looks at hooks.stop

@@ -5,10 +5,10 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "member/class_names.h"
+#include "member/servers_client.h"
 #include "net/link.h"
 #include "net/ready.h"
-#include "role/class_names.h"
-#include "role/servers_client.h"
 
 #define POLL 0.1 // seconds between two looks at whether to stop
 

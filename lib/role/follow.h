@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "member/member.h"
 #include "model/model.h"
-#include "role/member.h"
 #include "sample/sample.h"
 
 struct follow;

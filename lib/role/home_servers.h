@@ -24,7 +24,7 @@
 
 #include <stdbool.h>
 
-#include "role/servers_client.h"
+#include "member/servers_client.h"
 #include "train/home.h"
 
 struct home_servers;

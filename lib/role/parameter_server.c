@@ -9,8 +9,8 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "role/event.h"
-#include "role/member.h"
+#include "member/event.h"
+#include "member/member.h"
 #include "role/parameter_paths.h"
 #include "train/settings.h"
 

@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "member/member.h"
 #include "ps/protocol.h"
 #include "role/data_client.h"
 #include "role/home_servers.h"
-#include "role/member.h"
 #include "role/worker.h"
 #include "train/loop.h"
 

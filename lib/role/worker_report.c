@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "role/event.h"
+#include "member/event.h"
 #include "role/worker_internal.h"
 #include "train/events.h"
 

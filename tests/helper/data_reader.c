@@ -17,7 +17,7 @@
 #include "model/layer.h"
 #include "model/model.h"
 #include "role/data_client.h"
-#include "role/member.h"
+#include "member/member.h"
 #include "train/model_ops.h"
 #include "train/settings.h"
 

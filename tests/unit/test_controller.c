@@ -7,10 +7,10 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
-#include "role/cluster.h"
-#include "role/record.h"
-#include "role/run_file.h"
-#include "role/vitals.h"
+#include "control/cluster.h"
+#include "control/record.h"
+#include "control/run_file.h"
+#include "control/vitals.h"
 
 static struct cluster begin(void) {
     struct cluster cluster;

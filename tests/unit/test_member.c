@@ -6,7 +6,7 @@
 #include "../helper/controller.h"
 #include "../helper/tap.h"
 #include "net/ready.h"
-#include "role/member.h"
+#include "member/member.h"
 
 #ifdef __SANITIZE_THREAD__
 // Debian's libnng is not instrumented: the counters by which it knows that nobody uses a

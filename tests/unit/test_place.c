@@ -6,7 +6,7 @@
 #include "../helper/tap.h"
 #include "net/keys.h"
 #include "net/link.h"
-#include "role/place.h"
+#include "member/place.h"
 
 static void check_local(struct tap *tap, const char *folder) {
     char address[PROTO_ADDRESS_MAX], wanted[PROTO_ADDRESS_MAX];

@@ -4,7 +4,7 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
-#include "role/servers_client.h"
+#include "member/servers_client.h"
 
 #ifdef __SANITIZE_THREAD__
 // Debian's libnng is not instrumented: see test_link.c.

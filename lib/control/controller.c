@@ -1,0 +1,748 @@
+#include "control/controller.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/controller_internal.h"
+#include "control/figures.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "member/place.h"
+
+#define TICK 0.1   // seconds between two looks at what is due
+#define GRACE 20.0 // seconds that members have to leave at the end
+#define RETRY 5.0  // seconds after which a job that failed is tried again
+#define SOON 0.2   // the same for what must not be late
+#define WINDOW 64  // requests of one member in flight
+#define PAGE 1.0   // seconds from one page of /metrics to the next
+
+// Also for the statistics' thread.
+static void say(void *self, const char *text) {
+    struct controller *c = self;
+    pthread_mutex_lock(&c->talk);
+    c->config->hooks.say(c->config->hooks.self, text);
+    pthread_mutex_unlock(&c->talk);
+}
+
+void controller_say(struct controller *c, const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    say(c, text);
+}
+
+int controller_agree(struct controller *c, struct error *err) {
+    char *text = cluster_write(&c->cluster);
+    int status = text ? record_propose(c->record, text, err) : error_nomem(err);
+    free(text);
+    return status;
+}
+
+int controller_settle(struct controller *c, const char *text, struct error *err) {
+    char *copy = mem_string(text);
+    struct settings settings;
+    settings_default(&settings);
+    int status = copy ? settings_parse(&settings, copy, err) : error_nomem(err);
+    if (status) {
+        free(copy);
+        return status;
+    }
+    free(c->settings_text);
+    c->settings_text = copy;
+    c->settings = settings;
+    return STATUS_OK;
+}
+
+static int enter(struct controller *c, enum cluster_stage stage, struct error *err) {
+    cluster_enter(&c->cluster, stage);
+    c->stage_began = clock_seconds();
+    return controller_agree(c, err);
+}
+
+// The run ends, and this is why.
+static int end_with(struct controller *c, int status, enum cluster_stage stage, const char *why,
+                    struct error *err) {
+    int failed = cluster_blame(&c->cluster, status, why, err);
+    controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
+    return failed ? failed : enter(c, stage, err);
+}
+
+// --- routes -----------------------------------------------------------------------------------
+
+// "whether it may train": during the warm start only the first worker does. "we found that
+// ... warm starting model training with only a single model replica before unleashing the
+// other replicas" keeps AdaGrad's stability problems away (DistBelief 4.1).
+static bool is_chosen(const struct controller *c, const struct cluster_member *member) {
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        if (m->role == PROTO_ROLE_WORKER && !m->gone)
+            return m->number == member->number;
+    }
+    return false;
+}
+
+// Whoever may not read or train yet sees no routes, and waits for them.
+uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
+    bool reads =
+        member && (member->role == PROTO_ROLE_WORKER || member->role == PROTO_ROLE_EVALUATOR);
+    if (reads && c->cluster.stage < CLUSTER_TRAINING)
+        return 0;
+    bool trains = reads && member->role == PROTO_ROLE_WORKER && member->number > 0;
+    if (trains && !c->cluster.warm && !is_chosen(c, member))
+        return 0;
+    return c->cluster.routes_epoch;
+}
+
+static size_t list_servers(const struct cluster *cluster, enum proto_role role,
+                           struct proto_server *servers) {
+    size_t n = 0;
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        if (m->role == role && !m->gone)
+            servers[n++] = (struct proto_server){
+                .member = m->number,
+                .training = proto_text(m->training),
+                .replication = proto_text(m->replication),
+                .administration = proto_text(m->administration),
+            };
+    }
+    return n;
+}
+
+int controller_routes(struct controller *c, const struct cluster_member *member,
+                      struct kept **routes, struct error *err) {
+    struct proto_routes message = {.epoch = controller_routes_epoch(c, member)};
+    struct proto_bucket buckets[CLUSTER_BUCKETS];
+    struct proto_server *servers = mem_array(2 * c->cluster.member_count + 1, sizeof *servers);
+    if (!servers)
+        return error_nomem(err);
+    if (message.epoch) {
+        size_t n = list_servers(&c->cluster, PROTO_ROLE_PARAMETER_SERVER, servers);
+        size_t m = list_servers(&c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
+        message.parameters = c->parameters;
+        message.servers = proto_list(servers, (uint32_t)n);
+        message.sources = proto_list(servers + n, (uint32_t)m);
+        message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(&c->cluster, buckets));
+    }
+    int status = kept_make(routes, PROTO_TYPE_ROUTES, &message, err);
+    free(servers);
+    return status;
+}
+
+static int tell_routes(struct controller *c, struct error *err) {
+    struct kept *routes;
+    if (c->told_routes == c->cluster.routes_epoch)
+        return STATUS_OK;
+    int status = controller_routes(c, NULL, &routes, err);
+    if (status)
+        return status;
+    statistics_route(c->statistics, routes);
+    kept_drop(routes);
+    c->told_routes = c->cluster.routes_epoch;
+    return STATUS_OK;
+}
+
+// --- members ----------------------------------------------------------------------------------
+
+static int lose(struct controller *c, struct cluster_member *member, struct error *err) {
+    char name[128], why[512];
+    bool worker = member->role == PROTO_ROLE_WORKER;
+    cluster_name(name, member);
+    vitals_forget(&c->vitals, member->number);
+    cluster_leave(&c->cluster, member);
+    snprintf(
+        why, sizeof why, "%s vanished: nothing was heard of it for %d s", name,
+        (member->role == PROTO_ROLE_PARAMETER_SERVER ? CONTROLLER_PATIENCE : CONTROLLER_SILENCE) /
+            1000);
+    bool stop =
+        worker && c->cluster.stage == CLUSTER_TRAINING && !strcmp(c->settings.on_peer_loss, "stop");
+    if (stop)
+        return end_with(c, STATUS_UNAVAILABLE, CLUSTER_DRAINING, why, err);
+    controller_say(c, "%s", why);
+    return controller_agree(c, err);
+}
+
+static void miss(struct controller *c, const struct cluster_member *member) {
+    char name[128];
+    cluster_name(name, member);
+    vitals_miss(&c->vitals, member->number);
+    controller_say(
+        c, "%s is silent: nothing was heard of it for %d s; waiting for it for %d s more", name,
+        CONTROLLER_SILENCE / 1000, (CONTROLLER_PATIENCE - CONTROLLER_SILENCE) / 1000);
+}
+
+// A server that is missed for too long.
+static struct cluster_member *given_up(const struct controller *c) {
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        struct cluster_member *member = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, member->number);
+        if (!member->gone && vital && vital->missed &&
+            clock_seconds() - vital->heard > CONTROLLER_PATIENCE / 1000.0)
+            return member;
+    }
+    return NULL;
+}
+
+static int check_silence(struct controller *c, struct error *err) {
+    const struct vital *vital;
+    int status = STATUS_OK;
+    while (!status &&
+           (vital = vitals_silent(&c->vitals, CONTROLLER_SILENCE / 1000.0, clock_seconds()))) {
+        struct cluster_member *member = cluster_numbered(&c->cluster, vital->number);
+        if (!member || member->gone)
+            vitals_forget(&c->vitals, vital->number);
+        else if (cluster_serves(&c->cluster, member->number))
+            miss(c, member);
+        else
+            status = lose(c, member, err);
+    }
+    struct cluster_member *lost = status ? NULL : given_up(c);
+    return lost ? lose(c, lost, err) : status;
+}
+
+// Its part of the weights is nowhere else.
+static int check_servers(struct controller *c, struct error *err) {
+    const struct cluster_member *lost = cluster_lost(&c->cluster);
+    char name[128], why[1024];
+    if (!lost || c->cluster.stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    cluster_name(name, lost);
+    snprintf(why, sizeof why,
+             "%s at %s is gone, and with it its part of the weights; start the run again, and it "
+             "goes on from the last checkpoint in %s",
+             name, lost->training, c->config->folder);
+    statistics_stop(c->statistics);
+    return end_with(c, STATUS_UNAVAILABLE, CLUSTER_STOPPING, why, err);
+}
+
+// --- how far it is ------------------------------------------------------------------------------
+
+double controller_epoch(const struct controller *c) {
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone && vital && vital->told) {
+            sum += vital->figures.epoch;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : 0;
+}
+
+static double epochs_wanted(const struct controller *c) {
+    return c->settings.epochs > 0 ? (double)c->settings.epochs : SETTINGS_EPOCHS;
+}
+
+// All data servers that there must be have told that their last epoch is over.
+static bool is_finished(const struct controller *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role != PROTO_ROLE_DATA_SERVER || m->gone)
+            continue;
+        if (!vital || !vital->told || vital->figures.epoch < epochs_wanted(c))
+            return false;
+        n++;
+    }
+    return n >= (size_t)c->settings.sources;
+}
+
+static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
+    size_t there = cluster_count(&c->cluster, role);
+    if (there < wanted)
+        snprintf(c->waits_for, sizeof c->waits_for, "%ss: %zu of %zu have joined",
+                 proto_role_name(role), there, wanted);
+}
+
+// Whom the run waits for, and says so after a while.
+static void look_for_waits(struct controller *c) {
+    bool starting = c->cluster.stage == CLUSTER_STARTING;
+    bool training = c->cluster.stage == CLUSTER_TRAINING;
+    c->waits_for[0] = 0;
+    if (training)
+        wait_for(c, PROTO_ROLE_WORKER, 1);
+    if (starting || training)
+        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
+    if (starting)
+        wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
+    bool absent = c->waits_for[0];
+    if (!absent)
+        snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
+    if (!c->waits_for[0])
+        patience_found(&c->patience);
+    else if (patience_lost(&c->patience))
+        controller_say(c, "waiting for %s%s%s", c->waits_for,
+                       absent ? "; they join with --controller " : "",
+                       absent ? listener_address(c->listener) : "");
+}
+
+// --- jobs ---------------------------------------------------------------------------------------
+
+static bool begin(struct controller *c, const struct statistics_job *job) {
+    if (clock_seconds() < c->retry || !statistics_begin(c->statistics, job, c->cluster.settings))
+        return false;
+    if (job->save) {
+        c->saving = c->saves;
+        c->saves = NULL;
+    }
+    return true;
+}
+
+// Whether a multiple of `every` epochs lies behind `before`, and not behind `now`.
+static bool is_due(double before, double now, double every) {
+    return every > 0 && floor(now / every + 1e-9) > floor(before / every + 1e-9);
+}
+
+static bool save_is_due(const struct controller *c, double epoch) {
+    double epochs, seconds;
+    if (settings_checkpoint_every(&c->settings, &epochs, &seconds, NULL))
+        return false;
+    return is_due(c->saved, epoch, epochs) ||
+           (seconds > 0 && clock_seconds() > c->saved_at + seconds);
+}
+
+static void look_for_jobs(struct controller *c) {
+    double epoch = controller_epoch(c);
+    const struct statistics_job job = {
+        .test = is_due(c->tested, epoch, (double)c->settings.eval_every),
+        .save = c->saves || save_is_due(c, epoch),
+    };
+    if ((job.test || job.save) && begin(c, &job)) {
+        c->tested = job.test ? epoch : c->tested;
+        c->saved = job.save ? epoch : c->saved;
+        c->saved_at = job.save ? clock_seconds() : c->saved_at;
+    }
+}
+
+static void answer_saves(struct letter **waiting, const struct statistics_result *result,
+                         const char *why) {
+    while (*waiting) {
+        struct letter *letter = *waiting;
+        *waiting = letter->next;
+        const struct proto_saved saved = {
+            .number = result ? result->clock : 0,
+            .bytes = result ? result->bytes : 0,
+            .path = proto_text(result ? result->path : ""),
+        };
+        if (why)
+            link_refuse(letter->link, letter->request, PROTO_REFUSAL_STORAGE, 0, why);
+        else
+            link_answer(letter->link, letter->request, PROTO_TYPE_SAVED, &saved, NULL, NULL);
+        letter_free(letter);
+    }
+}
+
+// Who is not ready yet, or not there, is asked again; the run cannot begin or end without.
+static int take_failure(struct controller *c, const struct statistics_result *result,
+                        struct error *err) {
+    answer_saves(&c->saving, NULL, result->err.text);
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    bool absent = result->err.status == STATUS_UNAVAILABLE;
+    bool needed = result->job.attach || c->cluster.stage == CLUSTER_SAVING;
+    if (result->err.status == STATUS_DIVERGED || (needed && !absent))
+        return end_with(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);
+    if (needed) {
+        snprintf(c->trouble, sizeof c->trouble, "%.*s", (int)sizeof c->trouble - 1,
+                 result->err.text);
+        c->retry = clock_seconds() + SOON;
+        return STATUS_OK;
+    }
+    controller_say(c, "warning: %s; trying again", result->err.text);
+    c->retry = clock_seconds() + RETRY;
+    c->tested = result->job.test ? -1 : c->tested;
+    c->saved = result->job.save ? -1 : c->saved;
+    return STATUS_OK;
+}
+
+static int take_attached(struct controller *c, const struct statistics_result *result,
+                         struct error *err) {
+    c->attached = true;
+    c->epoch_samples = result->samples;
+    c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
+    c->saved_at = clock_seconds();
+    return c->cluster.stage == CLUSTER_STARTING ? enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
+}
+
+static int take_result(struct controller *c, struct error *err) {
+    struct statistics_result result;
+    if (!statistics_take(c->statistics, &result))
+        return STATUS_OK;
+    if (result.err.status)
+        return take_failure(c, &result, err);
+    c->trouble[0] = 0;
+    c->top1 = result.top1;
+    c->clock = result.clock;
+    answer_saves(&c->saving, &result, NULL);
+    if (result.job.attach)
+        return take_attached(c, &result, err);
+    return c->cluster.stage == CLUSTER_SAVING ? enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
+}
+
+// --- stages -------------------------------------------------------------------------------------
+
+static int stay_starting(struct controller *c, struct error *err) {
+    const struct cluster *cluster = &c->cluster;
+    bool ready =
+        cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
+        cluster_count(cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
+    int status = STATUS_OK;
+    if (ready && cluster->routes_epoch == 0)
+        status = cluster_assign(&c->cluster, err) ? err->status : controller_agree(c, err);
+    if (!status)
+        status = tell_routes(c, err);
+    if (!status && ready && !statistics_busy(c->statistics))
+        begin(c, &(struct statistics_job){.attach = true, .initialise = true});
+    return status;
+}
+
+static int stay_training(struct controller *c, struct error *err) {
+    if (!c->cluster.warm &&
+        controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start) {
+        c->cluster.warm = true;
+        controller_say(c, "the warm start is over: all workers train");
+        int status = controller_agree(c, err);
+        if (status)
+            return status;
+    }
+    if (c->attached && is_finished(c)) {
+        c->cluster.finished = true;
+        return enter(c, CLUSTER_DRAINING, err);
+    }
+    if (c->attached)
+        look_for_jobs(c);
+    return STATUS_OK;
+}
+
+static int stay_draining(struct controller *c, struct error *err) {
+    bool all_left = cluster_count(&c->cluster, PROTO_ROLE_WORKER) == 0;
+    return all_left ? enter(c, CLUSTER_SAVING, err) : STATUS_OK;
+}
+
+static int stay_saving(struct controller *c) {
+    if (c->attached && !statistics_busy(c->statistics))
+        begin(c, &(struct statistics_job){
+                     .test = c->cluster.finished,
+                     .save = true,
+                     .done = c->cluster.finished,
+                 });
+    return STATUS_OK;
+}
+
+static int stay_stopping(struct controller *c, struct error *err) {
+    bool empty = true;
+    for (size_t i = 0; i < c->cluster.member_count; i++)
+        empty &= c->cluster.members[i].gone;
+    bool late = clock_seconds() > c->stage_began + GRACE;
+    return empty || late ? enter(c, CLUSTER_OVER, err) : STATUS_OK;
+}
+
+// A controller that came back asks the data servers anew.
+static int attach_again(struct controller *c, struct error *err) {
+    int status = tell_routes(c, err);
+    bool needed =
+        !c->attached && c->cluster.stage > CLUSTER_STARTING && c->cluster.stage < CLUSTER_STOPPING;
+    if (!status && needed && !statistics_busy(c->statistics) &&
+        cluster_count(&c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources)
+        begin(c, &(struct statistics_job){.attach = true});
+    return status;
+}
+
+static int stay(struct controller *c, struct error *err) {
+    if (c->cluster.routes_epoch) {
+        int status = attach_again(c, err);
+        if (status)
+            return status;
+    }
+    switch (c->cluster.stage) {
+    case CLUSTER_STARTING:
+        return stay_starting(c, err);
+    case CLUSTER_TRAINING:
+        return stay_training(c, err);
+    case CLUSTER_DRAINING:
+        return stay_draining(c, err);
+    case CLUSTER_SAVING:
+        return stay_saving(c);
+    case CLUSTER_STOPPING:
+        return stay_stopping(c, err);
+    default:
+        return STATUS_OK;
+    }
+}
+
+// --- what is wished -----------------------------------------------------------------------------
+
+static int stop(struct controller *c, bool save, struct error *err) {
+    char why[512];
+    if (!save || c->cluster.stage == CLUSTER_STARTING) {
+        statistics_stop(c->statistics);
+        snprintf(why, sizeof why, "stopped%s; what was saved before is kept in %s",
+                 save ? " before training began" : " at once, without saving", c->config->folder);
+        return end_with(c, STATUS_STOPPED, CLUSTER_STOPPING, why, err);
+    }
+    snprintf(why, sizeof why, "stopped at epoch %.4g; start the run again, and it goes on from %s",
+             controller_epoch(c), c->config->folder);
+    return end_with(c, STATUS_STOPPED, CLUSTER_DRAINING, why, err);
+}
+
+static int look_for_wishes(struct controller *c, struct error *err) {
+    enum run_wish wish = c->config->hooks.wish(c->config->hooks.self);
+    enum cluster_stage stage = c->cluster.stage;
+    if (wish == RUN_SAVE && stage == CLUSTER_TRAINING)
+        c->saved = -1;
+    if (c->stop_now && stage < CLUSTER_STOPPING)
+        return stop(c, false, err);
+    if ((c->stop_wanted || wish == RUN_STOP) && stage < CLUSTER_DRAINING)
+        return stop(c, true, err);
+    if (c->diverged && stage < CLUSTER_STOPPING)
+        return end_with(c, STATUS_DIVERGED, CLUSTER_STOPPING,
+                        "the loss of a worker is no longer finite; the last good weights are in "
+                        "the last checkpoint",
+                        err);
+    return STATUS_OK;
+}
+
+static void show(struct controller *c) {
+    struct run_progress now = {
+        .epoch = controller_epoch(c),
+        .epochs = epochs_wanted(c),
+        .rate = c->settings.rate,
+        .loss = NAN,
+        .seconds_left = -1,
+        .doing = c->cluster.stage == CLUSTER_TRAINING ? NULL : cluster_stage_name(c->cluster.stage),
+    };
+    double loss = 0, weight = 0;
+    size_t workers = 0;
+    now.samples = (uint64_t)(now.epoch * (double)c->epoch_samples);
+    for (size_t i = 0; i < c->vitals.count; i++) {
+        const struct vital *v = &c->vitals.items[i];
+        const struct cluster_member *m = cluster_numbered(&c->cluster, v->number);
+        if (!m || m->role != PROTO_ROLE_WORKER)
+            continue;
+        workers++;
+        now.samples_per_s += v->figures.rate;
+        now.waiting += v->figures.waiting;
+        loss += isfinite(v->figures.loss) ? v->figures.loss * v->figures.rate : 0;
+        weight += isfinite(v->figures.loss) ? v->figures.rate : 0;
+    }
+    now.loss = weight > 0 ? loss / weight : NAN;
+    now.waiting /= workers ? (double)workers : 1;
+    double left = (now.epochs - now.epoch) * (double)c->epoch_samples;
+    if (now.samples_per_s > 0)
+        now.seconds_left = left / now.samples_per_s;
+    pthread_mutex_lock(&c->talk);
+    c->config->hooks.progress(c->config->hooks.self, &now);
+    pthread_mutex_unlock(&c->talk);
+}
+
+// Once a second is as often as anybody looks.
+static int put_page(struct controller *c, struct error *err) {
+    struct proto_status status;
+    double now = clock_seconds();
+    if (!c->http || now < c->page_due)
+        return STATUS_OK;
+    struct proto_member *members = controller_status(c, &status);
+    if (!members)
+        return error_nomem(err);
+    http_set(c->http, figures_prometheus(&status));
+    free(members);
+    c->page_due = now + PAGE;
+    return STATUS_OK;
+}
+
+// --- life ---------------------------------------------------------------------------------------
+
+static enum proto_refusal welcome(void *context, struct link *link, const struct proto_hello *hello,
+                                  struct proto_welcome *answer, uint64_t *detail) {
+    struct controller *c = context;
+    static const struct proto_id any;
+    if (memcmp(&hello->run, &any, sizeof any) && memcmp(&hello->run, &c->run, sizeof any))
+        return PROTO_REFUSAL_WRONG_RUN;
+    *detail = c->model_hash;
+    if (hello->model && hello->model != c->model_hash)
+        return PROTO_REFUSAL_WRONG_MODEL;
+    link_set_user(link, (void *)(uintptr_t)hello->role);
+    *answer = (struct proto_welcome){
+        .role = PROTO_ROLE_CONTROLLER,
+        .run = c->run,
+        .model = c->model_hash,
+        .session = hello->session,
+        .window = WINDOW,
+        .name = proto_text("controller"),
+    };
+    return PROTO_REFUSAL_NONE;
+}
+
+static void receive(void *context, struct link *link, uint64_t request, uint16_t type,
+                    const union proto_message *message, struct buffer *payload) {
+    struct controller *c = context;
+    (void)payload;
+    inbox_put(&c->inbox, link, request, type, message);
+}
+
+static int open_listener(struct controller *c, struct error *err) {
+    const struct controller_config *config = c->config;
+    const struct link_options options = {
+        .handlers = {.context = c, .hello = welcome, .request = receive},
+        .keys = config->keys,
+        .insecure = config->insecure,
+    };
+    char address[PROTO_ADDRESS_MAX];
+    int status = place_address(address, "ctl", config->listen, NULL, err);
+    return status ? status : listener_open(&c->listener, address, &options, NULL, err);
+}
+
+static int open_statistics(struct controller *c, struct error *err) {
+    const struct statistics_config config = {
+        .folder = c->config->folder,
+        .command = c->config->command,
+        .resume = c->cluster.resume,
+        .model_name = c->cluster.model_name,
+        .model = c->cluster.model,
+        .run = c->run,
+        .model_hash = c->model_hash,
+        .keys = c->config->keys,
+        .insecure = c->config->insecure,
+        .metrics = c->metrics,
+        .gate = &c->gate,
+        .self = c,
+        .say = say,
+    };
+    return statistics_open(&c->statistics, &config, err);
+}
+
+static int read_model(struct controller *c, struct error *err) {
+    struct model *model;
+    const struct cluster *cluster = &c->cluster;
+    int status = model_parse(&model, cluster->model_name, cluster->model, NULL, 0, err);
+    if (status)
+        return status;
+    c->parameters = model->parameter_count;
+    c->model_hash = hash_bytes(cluster->model, strlen(cluster->model));
+    c->run = cluster->run;
+    model_free(model);
+    return STATUS_OK;
+}
+
+static int tell_ready(struct controller *c, struct error *err) {
+    const char *addresses[] = {listener_address(c->listener)};
+    int status = ready_tell(&c->port, addresses, 1, err);
+    c->told = c->config->ready;
+    return status ? status : ready_tell(&c->told, addresses, 1, err);
+}
+
+static int open_controller(struct controller *c, struct error *err) {
+    int status = controller_open_run(c, err);
+    if (!status)
+        status = controller_settle(c, c->cluster.settings, err);
+    if (!status)
+        status = read_model(c, err);
+    if (!status)
+        status = open_statistics(c, err);
+    if (!status)
+        status = open_listener(c, err);
+    if (!status && c->config->http)
+        status = http_open(&c->http, c->config->http, c->config->insecure, "/metrics", err);
+    if (!status)
+        status = tell_ready(c, err);
+    c->top1 = -1;
+    c->stage_began = clock_seconds();
+    return status;
+}
+
+static int answer_all(struct controller *c, struct error *err) {
+    int status = STATUS_OK;
+    for (struct letter *letter; !status && (letter = inbox_take(&c->inbox));)
+        status = controller_answer(c, letter, err);
+    return status;
+}
+
+static int step(struct controller *c, struct error *err) {
+    int status = answer_all(c, err);
+    if (!status)
+        status = look_for_wishes(c, err);
+    if (!status)
+        status = check_silence(c, err);
+    if (!status)
+        status = check_servers(c, err);
+    if (!status)
+        status = take_result(c, err);
+    if (!status)
+        status = stay(c, err);
+    look_for_waits(c);
+    show(c);
+    return status ? status : put_page(c, err);
+}
+
+static int run(struct controller *c, struct error *err) {
+    int status = STATUS_OK;
+    while (!status && c->cluster.stage != CLUSTER_OVER) {
+        uint32_t seen = gate_look(&c->gate);
+        status = step(c, err);
+        if (!status && c->cluster.stage != CLUSTER_OVER)
+            gate_wait(&c->gate, seen, TICK);
+    }
+    if (!status && c->cluster.status)
+        status = error_set(err, c->cluster.status, "%s", c->cluster.why);
+    return status;
+}
+
+static void report_end(struct controller *c, int status, const struct error *err) {
+    static const char *const reasons[] = {"error", "signal", "nan"};
+    if (status == STATUS_OK || !c->attached)
+        return;
+    int reason = status == STATUS_STOPPED ? 1 : status == STATUS_DIVERGED ? 2 : 0;
+    json_t *fields = json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch",
+                               controller_epoch(c), "samples",
+                               (json_int_t)(controller_epoch(c) * (double)c->epoch_samples),
+                               "reason", reasons[reason]);
+    if (fields && reason == 0)
+        json_object_set_new(fields, "error", json_string(err->text));
+    metrics_write(c->metrics, "stop", fields, NULL);
+}
+
+static void close_controller(struct controller *c) {
+    listener_close(c->listener);
+    http_close(c->http);
+    statistics_close(c->statistics);
+    answer_saves(&c->saving, NULL, "the run ends");
+    answer_saves(&c->saves, NULL, "the run ends");
+    inbox_close(&c->inbox);
+    if (c->listener) {
+        ready_forget(&c->port);
+        ready_forget(&c->told);
+    }
+    metrics_close(c->metrics);
+    record_close(c->record);
+    vitals_free(&c->vitals);
+    cluster_free(&c->cluster);
+    free(c->settings_text);
+    free(c->port_file);
+    pthread_mutex_destroy(&c->talk);
+}
+
+int controller_run(const struct controller_config *config, struct error *err) {
+    struct controller c = {.config = config};
+    if (asprintf(&c.port_file, "%s/controller.port", config->folder) < 0)
+        return error_nomem(err);
+    c.port = (struct ready){.port_file = c.port_file, .fd = -1};
+    inbox_open(&c.inbox, &c.gate);
+    pthread_mutex_init(&c.talk, NULL);
+    int status = open_controller(&c, err);
+    if (!status) {
+        status = run(&c, err);
+        report_end(&c, status, err);
+    }
+    close_controller(&c);
+    return status;
+}

@@ -1,0 +1,78 @@
+// What the parts of the controller share: controller.c (life and stages),
+// controller_answers.c (requests), controller_open.c (where the run stands at the start).
+// All of it belongs to the controller's thread, but the inbox.
+#ifndef ADAM_CONTROL_CONTROLLER_INTERNAL_H
+#define ADAM_CONTROL_CONTROLLER_INTERNAL_H
+
+#include "control/cluster.h"
+#include "control/controller.h"
+#include "control/inbox.h"
+#include "control/record.h"
+#include "control/statistics.h"
+#include "control/vitals.h"
+#include "member/patience.h"
+#include "net/http.h"
+#include "net/link.h"
+
+struct controller {
+    const struct controller_config *config;
+    struct gate gate;     // something came, or a job is over
+    pthread_mutex_t talk; // of the hooks say and progress: the statistics talk, too
+    struct inbox inbox;
+    struct listener *listener;
+    struct http *http; // NULL: none
+    double page_due;   // clock_seconds of its next page
+    struct record *record;
+    struct cluster cluster;
+    struct vitals vitals;
+    struct metrics *metrics;
+    struct statistics *statistics;
+    struct proto_id run; // as the cluster has it; for threads of the network
+    uint64_t model_hash;
+    size_t parameters;
+    struct ready port, told; // RUN/controller.port, and what the user wanted
+    char *port_file;
+    char *resume; // the checkpoint that gives the first weights; NULL: none
+
+    struct settings settings; // as they are now
+    char *settings_text;      // that their texts point into
+
+    bool attached;          // the statistics know the data servers
+    uint64_t epoch_samples; // of all data servers; 0: not known yet
+    double tested, saved;   // epochs of the last test and checkpoint
+    double saved_at;        // clock_seconds of the last checkpoint
+    double retry;           // clock_seconds before which a job that failed is not repeated
+    double top1;            // below 0: not tested yet
+    uint64_t clock;         // of the last copy
+    bool stop_wanted, stop_now, diverged;
+    struct letter *saves, *saving; // who waits for a checkpoint: the next, the one under way
+    double stage_began;            // clock_seconds
+    struct patience patience;
+    char waits_for[PROTO_ADDRESS_MAX];
+    char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
+    uint64_t told_routes;            // epoch of the routes that the statistics have
+};
+
+void controller_say(struct controller *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Makes the state as it is now the one that was agreed on. Before it returned nothing of
+// it is told to anybody.
+int controller_agree(struct controller *c, struct error *err);
+// Epochs that are done, with the part of the present one, as the data servers told.
+double controller_epoch(const struct controller *c);
+// The settings of this text, which it copies.
+int controller_settle(struct controller *c, const char *text, struct error *err);
+// The routes as this member may see them: NULL is the controller itself. Free with
+// kept_drop.
+int controller_routes(struct controller *c, const struct cluster_member *member,
+                      struct kept **routes, struct error *err);
+uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
+// How all are doing; the members that it points to are to be freed with free(). NULL when
+// out of memory.
+struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
+// Answers one request. An error is the controller's end: it could not write its state.
+int controller_answer(struct controller *c, struct letter *letter, struct error *err);
+// Where the run stands: a new one, one whose controller was killed, one that goes on.
+int controller_open_run(struct controller *c, struct error *err);
+
+#endif

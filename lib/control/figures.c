@@ -1,0 +1,180 @@
+#include "control/figures.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "core/columns.h"
+#include "core/grow.h"
+
+// A text of the wire, printable, in memory of its own.
+struct plain {
+    char text[PROTO_ADDRESS_MAX + 1];
+};
+
+static struct plain plain_of(struct proto_text from) {
+    struct plain plain;
+    size_t n = from.length < PROTO_ADDRESS_MAX ? from.length : PROTO_ADDRESS_MAX;
+    for (size_t i = 0; i < n; i++)
+        plain.text[i] = from.at[i] >= ' ' && from.at[i] < 127 ? from.at[i] : '?';
+    plain.text[n] = 0;
+    return plain;
+}
+
+static const struct proto_member *members_of(const struct proto_status *status) {
+    return status->members.at;
+}
+
+// --- a table --------------------------------------------------------------------------------
+
+static void put_bytes(struct columns *table, uint64_t bytes) {
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1000 && unit < 4; unit++)
+        value /= 1000;
+    columns_cell(table, unit ? "%.1f%s" : "%.0f%s", value, units[unit]);
+}
+
+static void put_real(struct columns *table, bool known, const char *format, double value) {
+    char text[32];
+    snprintf(text, sizeof text, format, value); // NOLINT: formats are those below
+    columns_cell(table, "%s", known && isfinite(value) ? text : "-");
+}
+
+static void put_row(struct columns *table, const struct proto_member *m) {
+    bool worker = m->role == PROTO_ROLE_WORKER;
+    bool rated = worker || m->role == PROTO_ROLE_DATA_SERVER || m->rate > 0;
+    bool server = m->role == PROTO_ROLE_PARAMETER_SERVER;
+    columns_cell(table, "%s", proto_role_name(m->role));
+    columns_cell(table, "%u", m->member);
+    columns_cell(table, "%s", plain_of(m->name).text);
+    columns_cell(table, "%s", proto_state_name(m->state));
+    put_real(table, m->epoch > 0, "%.2f", m->epoch);
+    put_real(table, rated, "%.0f", m->rate);
+    put_real(table, worker, "%.4f", m->loss);
+    put_real(table, worker || server, "%.1f", m->staleness);
+    put_real(table, worker, "%.0f%%", 100 * m->waiting);
+    put_real(table, worker, "%.0f%%", 100 * m->overlap);
+    columns_cell(table, "%" PRIu64, m->refused);
+    put_bytes(table, m->received);
+    put_bytes(table, m->sent);
+    columns_cell(table, "%s", plain_of(m->waits_for).text);
+}
+
+char *figures_table(const struct proto_status *status) {
+    static const struct column titles[] = {
+        {"ROLE", false}, {"NO", true},         {"NAME", false},   {"STATE", false},
+        {"EPOCH", true}, {"RATE/S", true},     {"LOSS", true},    {"STALE", true},
+        {"WAIT", true},  {"OVERLAP", true},    {"REFUSED", true}, {"RECEIVED", true},
+        {"SENT", true},  {"WAITS FOR", false},
+    };
+    struct columns table = {.column = titles, .count = sizeof titles / sizeof *titles};
+    struct grow text = {0};
+    for (uint32_t i = 0; i < status->members.count; i++)
+        put_row(&table, &members_of(status)[i]);
+    columns_put(&table, &text);
+    return grow_take(&text);
+}
+
+// --- JSON -----------------------------------------------------------------------------------
+
+static json_t *real(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *member_json(const struct proto_member *m) {
+    return json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, "
+                     "s:o, s:o, s:o, "
+                     "s:o, s:s}",                                                                 //
+                     "member", (json_int_t)m->member, "role", proto_role_name(m->role),           //
+                     "name", plain_of(m->name).text, "address", plain_of(m->address).text,        //
+                     "state", proto_state_name(m->state), "silent_ms", (json_int_t)m->silent,     //
+                     "clock", (json_int_t)m->clock, "samples", (json_int_t)m->samples,            //
+                     "pushes", (json_int_t)m->pushes, "pulls", (json_int_t)m->pulls,              //
+                     "refused", (json_int_t)m->refused, "received", (json_int_t)m->received,      //
+                     "sent", (json_int_t)m->sent, "epoch", real(m->epoch), "rate", real(m->rate), //
+                     "loss", real(m->loss), "staleness", real(m->staleness), "waiting",
+                     real(m->waiting), //
+                     "overlap", real(m->overlap), "waits_for", plain_of(m->waits_for).text);
+}
+
+json_t *figures_json(const struct proto_status *status) {
+    char run[2 * sizeof status->run.bytes + 1];
+    json_t *members = json_array();
+    for (size_t i = 0; i < sizeof status->run.bytes; i++)
+        snprintf(run + 2 * i, 3, "%02x", status->run.bytes[i]);
+    for (uint32_t i = 0; i < status->members.count; i++)
+        json_array_append_new(members, member_json(&members_of(status)[i]));
+    const struct proto_member *first = status->members.count ? members_of(status) : NULL;
+    return json_pack("{s:s, s:s, s:o, s:o}", "run", run, "stage",
+                     first ? plain_of(first->name).text : "", "epoch",
+                     first ? real(first->epoch) : json_null(), "members", members);
+}
+
+// --- Prometheus -------------------------------------------------------------------------------
+
+// G(field, name, type, help)
+#define GAUGES(G)                                                                                  \
+    G(silent, "adam_silent_milliseconds", "gauge", "Time since the member was heard of.")          \
+    G(state, "adam_state", "gauge", "State of the member, as adam-protocol(5) numbers it.")        \
+    G(clock, "adam_clock_total", "counter", "Mini-batches trained on, or updates applied.")        \
+    G(samples, "adam_samples_total", "counter", "Samples trained on, applied or served.")          \
+    G(pushes, "adam_pushes_total", "counter", "Pushes sent or applied.")                           \
+    G(pulls, "adam_pulls_total", "counter", "Pulls asked for or answered.")                        \
+    G(refused, "adam_refused_total", "counter", "Requests refused.")                               \
+    G(received, "adam_received_bytes_total", "counter", "Bytes received.")                         \
+    G(sent, "adam_sent_bytes_total", "counter", "Bytes sent.")                                     \
+    G(epoch, "adam_epoch", "gauge", "Epochs that are done, with the part of the present one.")     \
+    G(rate, "adam_samples_per_second", "gauge", "Samples a second, lately.")                       \
+    G(loss, "adam_loss", "gauge", "Mean training loss, lately.")                                   \
+    G(staleness, "adam_staleness", "gauge", "Mean staleness of updates, lately.")                  \
+    G(waiting, "adam_waiting_ratio", "gauge", "Share of time spent waiting for data, lately.")     \
+    G(overlap, "adam_overlap_ratio", "gauge", "Time of computing by that and waiting, lately.")
+
+#define GAUGE_VALUE(field, name, type, help)                                                       \
+    static double of_##field(const struct proto_member *member) {                                  \
+        return (double)member->field;                                                              \
+    }
+GAUGES(GAUGE_VALUE)
+
+static const struct gauge {
+    const char *name, *type, *help;
+    double (*value)(const struct proto_member *member);
+} gauges[] = {
+#define GAUGE_ROW(field, name, type, help) {name, type, help, of_##field},
+    GAUGES(GAUGE_ROW)};
+
+// A value of a label: quotes, backslashes and ends of lines are escaped in this format.
+static void put_label(struct grow *out, const char *name, const char *text) {
+    grow_format(out, "%s=\"", name);
+    for (; *text; text++)
+        grow_format(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    grow_put(out, "\"", 1);
+}
+
+static void put_sample(struct grow *out, const struct gauge *gauge, const struct proto_member *m) {
+    double value = gauge->value(m);
+    char role[32];
+    snprintf(role, sizeof role, "%s", proto_role_name(m->role));
+    grow_format(out, "%s{member=\"%u\",", gauge->name, m->member);
+    put_label(out, "role", role);
+    grow_put(out, ",", 1);
+    put_label(out, "name", plain_of(m->name).text);
+    if (isnan(value))
+        grow_format(out, "} NaN\n");
+    else
+        grow_format(out, "} %.10g\n", value);
+}
+
+char *figures_prometheus(const struct proto_status *status) {
+    struct grow out = {0};
+    for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++) {
+        grow_format(&out, "# HELP %s %s\n# TYPE %s %s\n", gauges[g].name, gauges[g].help,
+                    gauges[g].name, gauges[g].type);
+        for (uint32_t i = 0; i < status->members.count; i++)
+            if (members_of(status)[i].state != PROTO_STATE_GONE)
+                put_sample(&out, &gauges[g], &members_of(status)[i]);
+    }
+    return grow_take(&out);
+}

@@ -1,0 +1,42 @@
+// The data servers of a run, as its controller sees them: what they serve, and how far
+// they are, for checkpoints and back from them. Each call dials, asks and hangs up.
+// Belongs to one thread, which waits.
+#ifndef ADAM_CONTROL_SOURCES_H
+#define ADAM_CONTROL_SOURCES_H
+
+#include <stdbool.h>
+
+#include "core/json.h"
+#include "proto/proto.h"
+
+struct secrets; // net/secrets.h
+
+struct sources { // who they are, and how they are reached
+    struct proto_hello hello;
+    const struct secrets *keys;
+    bool insecure;
+    const struct proto_routes *routes;
+};
+
+// What they serve together; {0} before.
+struct sources_data {
+    char name[PROTO_ADDRESS_MAX + 1]; // of the data set
+    uint64_t samples;                 // in all ranges
+    uint32_t digest;
+};
+
+// Asks all. STATUS_DATA when their data sets differ, or have more classes than the model
+// has outputs; STATUS_UNAVAILABLE.
+int sources_describe(const struct sources *sources, int outputs, struct sources_data *data,
+                     struct error *err);
+// {"path", "samples", "digest"}, as feed_describe (train/feed.h).
+json_t *sources_json(const struct sources_data *data);
+
+// How far they are: a list for a checkpoint, the samples that are finished since the
+// beginning of the run, and the progress in epochs.
+int sources_cursors(const struct sources *sources, json_t **cursors, uint64_t *finished,
+                    double *epoch, struct error *err);
+// Lets those go on from a checkpoint's list that are behind it. Others are left alone.
+int sources_resume(const struct sources *sources, const json_t *cursors, struct error *err);
+
+#endif

@@ -1,0 +1,71 @@
+// The statistics server within the controller: "Statistics Server [...] receives the
+// training error from each learner and receives the model from the parameter server at
+// the end of each epoch and tests the model." (Rudra 3.1) It also gives the servers their
+// first weights, and writes the checkpoints.
+//
+// Threads: one of its own carries out one job after the other, and waits for the network
+// as long as it takes. The functions here never wait, but statistics_close; they are
+// called by one thread, the controller's.
+#ifndef ADAM_CONTROL_STATISTICS_H
+#define ADAM_CONTROL_STATISTICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/gate.h"
+#include "proto/kept.h"
+#include "train/metrics.h"
+
+struct statistics;
+struct secrets; // net/secrets.h
+
+struct statistics_config { // what it points to outlives it
+    const char *folder;    // of the run
+    const char *command;   // for the record
+    const char *resume;    // checkpoint with the first weights; NULL: model_init
+    const char *model_name, *model;
+    struct proto_id run;
+    uint64_t model_hash;
+    const struct secrets *keys;
+    bool insecure;
+    struct metrics *metrics;
+    struct gate *gate; // opened when a job is over
+    void *self;        // of say, which is called by its thread: a line for the user
+    void (*say)(void *self, const char *text);
+};
+
+struct statistics_job {
+    bool attach;     // the first job of all: ask the data servers, open the test set
+    bool initialise; // with it: the servers get their first weights
+    bool test, save; // on a copy of the weights as they are now
+    bool done;       // all epochs are over: write RUN/DONE
+};
+
+struct statistics_result {
+    struct statistics_job job;
+    struct error err;   // status: how it ended
+    uint64_t samples;   // of an epoch
+    uint64_t clock;     // of the copy
+    double epoch, top1; // top1 below 0: not tested yet
+    uint64_t bytes;     // of the checkpoint
+    char path[1024];    // of it; "": none
+};
+
+int statistics_open(struct statistics **statistics, const struct statistics_config *config,
+                    struct error *err);
+// Ends what is under way.
+void statistics_close(struct statistics *statistics);
+
+// Where servers are, now and from now on.
+void statistics_route(struct statistics *statistics, struct kept *routes);
+// Begins a job, with the settings as they are now. False when one is under way, or memory
+// is out.
+bool statistics_begin(struct statistics *statistics, const struct statistics_job *job,
+                      const char *settings);
+bool statistics_busy(const struct statistics *statistics);
+// The result of the job that is over, once.
+bool statistics_take(struct statistics *statistics, struct statistics_result *result);
+// A parameter server is lost: what waits for it ends.
+void statistics_stop(struct statistics *statistics);
+
+#endif

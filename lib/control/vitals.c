@@ -1,0 +1,87 @@
+#include "control/vitals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+static struct vital *find(const struct vitals *vitals, uint32_t number) {
+    for (size_t i = 0; i < vitals->count; i++)
+        if (vitals->items[i].number == number)
+            return &vitals->items[i];
+    return NULL;
+}
+
+static struct vital *make(struct vitals *vitals, uint32_t number) {
+    struct vital *more = mem_resize(vitals->items, vitals->count + 1, sizeof *more);
+    if (!more)
+        return NULL;
+    vitals->items = more;
+    struct vital *vital = &more[vitals->count++];
+    *vital = (struct vital){.number = number, .figures = {.loss = NAN}};
+    return vital;
+}
+
+static struct vital *heard(struct vitals *vitals, uint32_t number, double now) {
+    struct vital *vital = find(vitals, number);
+    if (!vital)
+        vital = make(vitals, number);
+    if (vital) {
+        vital->heard = now;
+        vital->missed = false;
+    }
+    return vital;
+}
+
+bool vitals_heard(struct vitals *vitals, uint32_t number, double now) {
+    return heard(vitals, number, now) != NULL;
+}
+
+// What comes from the wire is shown to people and written as JSON.
+static void copy_plain(char to[PROTO_ADDRESS_MAX + 1], struct proto_text from) {
+    size_t n = from.length < PROTO_ADDRESS_MAX ? from.length : PROTO_ADDRESS_MAX;
+    for (size_t i = 0; i < n; i++)
+        to[i] = from.at[i] >= ' ' && from.at[i] < 127 ? from.at[i] : '?';
+    to[n] = 0;
+}
+
+bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
+                 double now) {
+    struct vital *vital = heard(vitals, number, now);
+    if (!vital)
+        return false;
+    vital->told = true;
+    vital->figures = *figures;
+    vital->figures.waits_for = (struct proto_text){0};
+    copy_plain(vital->waits_for, figures->waits_for);
+    return true;
+}
+
+const struct vital *vitals_of(const struct vitals *vitals, uint32_t number) {
+    return find(vitals, number);
+}
+
+void vitals_forget(struct vitals *vitals, uint32_t number) {
+    struct vital *vital = find(vitals, number);
+    if (vital)
+        *vital = vitals->items[--vitals->count];
+}
+
+void vitals_miss(struct vitals *vitals, uint32_t number) {
+    struct vital *vital = find(vitals, number);
+    if (vital)
+        vital->missed = true;
+}
+
+const struct vital *vitals_silent(const struct vitals *vitals, double seconds, double now) {
+    for (size_t i = 0; i < vitals->count; i++)
+        if (!vitals->items[i].missed && now - vitals->items[i].heard > seconds)
+            return &vitals->items[i];
+    return NULL;
+}
+
+void vitals_free(struct vitals *vitals) {
+    free(vitals->items);
+    *vitals = (struct vitals){0};
+}

@@ -1,0 +1,404 @@
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "launch/shell.h"
+#include "net/address.h"
+#include "train/checkpoint.h"
+
+const enum proto_role launch_roles[LAUNCH_ROLES] = {PROTO_ROLE_CONTROLLER, PROTO_ROLE_DATA_SERVER,
+                                                    PROTO_ROLE_PARAMETER_SERVER, PROTO_ROLE_WORKER};
+
+// --- what the user wants ----------------------------------------------------------------
+
+static int check_text(const char *text, struct error *err) {
+    for (const char *c = text ? text : ""; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            return error_set(err, STATUS_USAGE, "a control character in '%s'", text);
+    return STATUS_OK;
+}
+
+static int check_address(const struct launch *launch, const char *address, const char *host,
+                         struct error *err) {
+    if (!address)
+        return STATUS_OK;
+    struct grow text = {0};
+    launch_fill(&text, address, "1", host);
+    char *filled = grow_take(&text);
+    int status =
+        filled ? address_check(filled, launch->keys, launch->insecure, err) : error_nomem(err);
+    free(filled);
+    return status;
+}
+
+int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
+    const char *const texts[] = {launch->conf,   launch->folder, launch->data,
+                                 launch->labels, launch->from,   launch->keys};
+    int status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof texts / sizeof *texts; i++)
+        status = check_text(texts[i], err);
+    for (size_t i = 0; status == STATUS_OK && i < launch->set_count; i++)
+        status = check_text(launch->set[i], err);
+    if (status == STATUS_OK)
+        status = check_address(launch, launch->listen, "HOST", err);
+    if (status == STATUS_OK && !hosts)
+        status = check_address(launch, launch->member, "HOST", err);
+    for (size_t i = 0; status == STATUS_OK && hosts && i < hosts->count; i++)
+        status = check_address(launch, launch->member, hosts->items[i].address, err);
+    return status;
+}
+
+int launch_count(const struct launch *launch, enum proto_role role) {
+    switch (role) {
+    case PROTO_ROLE_CONTROLLER:
+        return 1;
+    case PROTO_ROLE_DATA_SERVER:
+        return launch->data_servers;
+    case PROTO_ROLE_PARAMETER_SERVER:
+        return launch->parameter_servers;
+    case PROTO_ROLE_WORKER:
+        return launch->workers;
+    default:
+        return 0;
+    }
+}
+
+const char *launch_short(enum proto_role role) {
+    switch (role) {
+    case PROTO_ROLE_CONTROLLER:
+        return "controller";
+    case PROTO_ROLE_DATA_SERVER:
+        return "serve";
+    case PROTO_ROLE_PARAMETER_SERVER:
+        return "ps";
+    default:
+        return "worker";
+    }
+}
+
+enum launch_policy launch_policy(enum proto_role role) {
+    switch (role) {
+    case PROTO_ROLE_PARAMETER_SERVER:
+        return LAUNCH_VITAL;
+    case PROTO_ROLE_WORKER:
+        return LAUNCH_RETRY;
+    default:
+        return LAUNCH_AGAIN;
+    }
+}
+
+static int remove_file(const char *folder, const char *name, struct error *err) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return error_set(err, STATUS_CANTCREATE, "%s: the path is too long", folder);
+    if (unlink(path) && errno != ENOENT)
+        return error_errno(err, STATUS_CANTCREATE, "cannot remove %s", path);
+    return STATUS_OK;
+}
+
+static int make_folder(const char *path, struct error *err) {
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return error_errno(err, STATUS_CANTCREATE, "cannot create %s", path);
+    return STATUS_OK;
+}
+
+int launch_prepare(const struct launch *launch, struct error *err) {
+    char logs[PATH_MAX], cursor[32];
+    int status = STATUS_OK;
+    if (!launch->resume && !launch->force)
+        status = run_folder_check(launch->folder, err);
+    snprintf(logs, sizeof logs, "%s/" LAUNCH_LOGS, launch->folder);
+    if (status == STATUS_OK)
+        status =
+            launch->force ? run_folder_make(launch->folder, err) : make_folder(launch->folder, err);
+    if (status == STATUS_OK)
+        status = remove_file(launch->folder, LAUNCH_PORT_FILE, err);
+    if (status == STATUS_OK)
+        status = remove_file(launch->folder, LAUNCH_STATE, err);
+    if (status == STATUS_OK)
+        status = make_folder(logs, err);
+    for (int i = 1; status == STATUS_OK && launch->force && i <= launch->data_servers; i++) {
+        snprintf(cursor, sizeof cursor, "serve-%d" LAUNCH_CURSOR, i);
+        status = remove_file(launch->folder, cursor, err);
+    }
+    return status;
+}
+
+// --- commands ---------------------------------------------------------------------------
+
+static void add_option(struct words *out, const char *name, const char *value) {
+    if (!value)
+        return;
+    words_add(out, name);
+    words_add(out, value);
+}
+
+void launch_secrets(const struct launch *launch, struct words *out) {
+    add_option(out, "--keys", launch->keys);
+    if (launch->insecure)
+        words_add(out, "--insecure");
+}
+
+static void add_controller(const struct launch *launch, struct words *out) {
+    words_add(out, "adam-ctl");
+    words_add(out, "controller");
+    words_add(out, launch->conf);
+    add_option(out, "--out", launch->folder);
+    for (size_t i = 0; i < launch->set_count; i++)
+        add_option(out, "--set", launch->set[i]);
+    words_add(out, "--set");
+    words_format(out, "servers=%d", launch->parameter_servers);
+    words_add(out, "--set");
+    words_format(out, "sources=%d", launch->data_servers);
+    add_option(out, "--listen", launch->listen);
+    words_add(out, "--port-file");
+    words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);
+    launch_secrets(launch, out);
+    if (launch->resume)
+        add_option(out, "--resume", launch->folder);
+}
+
+static void add_member(const struct launch *launch, enum proto_role role, struct words *out) {
+    words_add(out, "--controller");
+    if (launch->dial)
+        words_add(out, launch->dial);
+    else
+        words_format(out, "@%s/" LAUNCH_PORT_FILE, launch->folder);
+    words_add(out, "--name");
+    words_format(out, "%s-%c", launch_short(role), LAUNCH_NUMBER);
+    if (role != PROTO_ROLE_WORKER)
+        add_option(out, "--listen", launch->member);
+    launch_secrets(launch, out);
+}
+
+static void add_data_server(const struct launch *launch, struct words *out) {
+    words_add(out, "adam-serve");
+    words_add(out, launch->data);
+    add_option(out, "--labels", launch->labels);
+    add_option(out, "--from", launch->from);
+    add_member(launch, PROTO_ROLE_DATA_SERVER, out);
+    words_add(out, "--range");
+    words_format(out, "%c/%d", LAUNCH_NUMBER, launch->data_servers);
+    words_add(out, "--cursor");
+    words_format(out, "%s/serve-%c" LAUNCH_CURSOR, launch->folder, LAUNCH_NUMBER);
+}
+
+static void add_worker(const struct launch *launch, struct words *out) {
+    words_add(out, "adam-worker");
+    add_member(launch, PROTO_ROLE_WORKER, out);
+    if (launch->threads) {
+        words_add(out, "--threads");
+        words_format(out, "%d", launch->threads);
+    }
+}
+
+void launch_command(const struct launch *launch, enum proto_role role, struct words *out) {
+    switch (role) {
+    case PROTO_ROLE_CONTROLLER:
+        add_controller(launch, out);
+        break;
+    case PROTO_ROLE_DATA_SERVER:
+        add_data_server(launch, out);
+        break;
+    case PROTO_ROLE_PARAMETER_SERVER:
+        words_add(out, "adam-ps");
+        add_member(launch, role, out);
+        break;
+    default:
+        add_worker(launch, out);
+        break;
+    }
+}
+
+void launch_fill(struct grow *out, const char *text, const char *number, const char *host) {
+    for (; *text; text++) {
+        const char *filling = *text == LAUNCH_NUMBER ? number : *text == LAUNCH_HOST ? host : NULL;
+        if (filling)
+            grow_put(out, filling, strlen(filling));
+        else
+            grow_put(out, text, 1);
+    }
+}
+
+void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
+                    struct words *out) {
+    struct words open = {0};
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", number);
+    launch_command(launch, role, &open);
+    for (size_t i = 0; i < open.count; i++) {
+        struct grow text = {0};
+        launch_fill(&text, open.items[i], digits, host);
+        words_take(out, grow_take(&text));
+    }
+    out->failed |= open.failed;
+    words_free(&open);
+}
+
+// "controller", or "ps-2", or "ps-" with a hole.
+static void put_name(struct grow *out, enum proto_role role, int number) {
+    const char hole[] = {LAUNCH_NUMBER, 0};
+    grow_format(out, "%s", launch_short(role));
+    if (role != PROTO_ROLE_CONTROLLER && number)
+        grow_format(out, "-%d", number);
+    else if (role != PROTO_ROLE_CONTROLLER)
+        grow_format(out, "-%s", hole);
+}
+
+void launch_log(const struct launch *launch, enum proto_role role, int number, struct words *out) {
+    struct grow path = {0};
+    grow_format(&path, "%s/" LAUNCH_LOGS "/", launch->folder);
+    put_name(&path, role, number);
+    grow_format(&path, ".log");
+    words_take(out, grow_take(&path));
+}
+
+// --- plans ------------------------------------------------------------------------------
+
+static struct process *add_process(struct plan *plan) {
+    struct process *items = mem_resize(plan->processes, plan->count + 1, sizeof *items);
+    if (!items)
+        return NULL;
+    plan->processes = items;
+    items[plan->count] = (struct process){0};
+    return &items[plan->count++];
+}
+
+static int process_made(const struct process *process, struct error *err) {
+    return process->name && !process->command.failed ? STATUS_OK : error_nomem(err);
+}
+
+static int add_local(struct plan *plan, const struct launch *launch, enum proto_role role,
+                     int number, struct error *err) {
+    struct process *process = add_process(plan);
+    struct grow name = {0};
+    if (!process)
+        return error_nomem(err);
+    process->role = role;
+    process->policy = launch_policy(role);
+    put_name(&name, role, number);
+    process->name = grow_take(&name);
+    launch_process(launch, role, number, "localhost", &process->command);
+    return process_made(process, err);
+}
+
+static int add_all_local(struct plan *plan, const struct launch *launch, enum proto_role role,
+                         struct error *err) {
+    int status = STATUS_OK;
+    for (int i = 1; status == STATUS_OK && i <= launch_count(launch, role); i++)
+        status = add_local(plan, launch, role, i, err);
+    return status;
+}
+
+// What runs on a host, as one script: its commands, started again by policy.
+static char *host_script(const struct launch *launch, const struct host *host) {
+    struct launch here = *launch;
+    struct grow out = {0};
+    char *folder = getcwd(NULL, 0);
+    if (host->threads)
+        here.threads = host->threads;
+    shell_host_begin(&out, launch, folder ? folder : "/");
+    for (size_t i = 0; i < LAUNCH_ROLES; i++) {
+        enum proto_role role = launch_roles[i];
+        for (int n = 0; n < host->placed[role]; n++) {
+            struct words command = {0};
+            launch_process(&here, role, host->first[role] + n, host->address, &command);
+            shell_host_process(&out, launch_policy(role), &command);
+            words_free(&command);
+        }
+    }
+    shell_host_end(&out);
+    free(folder);
+    return grow_take(&out);
+}
+
+static int add_host(struct plan *plan, const struct launch *launch, const struct host *host,
+                    struct error *err) {
+    struct process *process = add_process(plan);
+    struct grow name = {0}, shell = {0};
+    if (!process)
+        return error_nomem(err);
+    bool vital = host->placed[PROTO_ROLE_PARAMETER_SERVER] > 0;
+    process->role = vital                             ? PROTO_ROLE_PARAMETER_SERVER
+                    : host->placed[PROTO_ROLE_WORKER] ? PROTO_ROLE_WORKER
+                                                      : PROTO_ROLE_DATA_SERVER;
+    process->policy = vital ? LAUNCH_VITAL : LAUNCH_AGAIN;
+    grow_format(&name, "host-%s", host->address);
+    process->name = grow_take(&name);
+    char *script = host_script(launch, host);
+    grow_format(&shell, "exec sh -c ");
+    words_quote(&shell, script ? script : "");
+    char *line = script ? grow_take(&shell) : NULL;
+    // A terminal of its own on the other side: what runs in it dies with the connection.
+    static const char *const ssh[] = {"ssh", "-tt", "-o", "ServerAliveInterval=5"};
+    for (size_t i = 0; i < sizeof ssh / sizeof *ssh; i++)
+        words_add(&process->command, ssh[i]);
+    words_add(&process->command, host->name);
+    words_take(&process->command, line);
+    free(shell.text);
+    free(script);
+    return process_made(process, err);
+}
+
+static bool host_has_work(const struct host *host) {
+    int placed = 0;
+    for (size_t i = 0; i < LAUNCH_ROLES; i++)
+        placed += host->placed[launch_roles[i]];
+    return placed > 0;
+}
+
+static int add_hosts(struct plan *plan, const struct launch *launch, struct hosts *hosts,
+                     struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
+        status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
+    for (size_t i = 0; status == STATUS_OK && i < hosts->count; i++)
+        if (host_has_work(&hosts->items[i]))
+            status = add_host(plan, launch, &hosts->items[i], err);
+    return status;
+}
+
+int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
+              struct error *err) {
+    *plan = (struct plan){0};
+    int status = add_all_local(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    if (status == STATUS_OK && hosts)
+        status = add_hosts(plan, launch, hosts, err);
+    for (size_t i = 1; status == STATUS_OK && !hosts && i < LAUNCH_ROLES; i++)
+        status = add_all_local(plan, launch, launch_roles[i], err);
+    if (status != STATUS_OK)
+        plan_free(plan);
+    return status;
+}
+
+void plan_free(struct plan *plan) {
+    for (size_t i = 0; i < plan->count; i++) {
+        free(plan->processes[i].name);
+        words_free(&plan->processes[i].command);
+    }
+    free(plan->processes);
+    *plan = (struct plan){0};
+}
+
+char *plan_text(const struct plan *plan, const struct launch *launch) {
+    struct grow out = {0};
+    shell_prepare(&out, launch);
+    if (launch->force)
+        shell_forget(&out, launch);
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct words *command = &plan->processes[i].command;
+        char *line = words_line(command->items, command->count);
+        out.failed |= !line;
+        grow_format(&out, "%s &\n", line ? line : "");
+        free(line);
+    }
+    grow_format(&out, "wait\n");
+    return grow_take(&out);
+}

@@ -1,0 +1,104 @@
+// Which processes make a run, and by which command each of them starts. adam-ctl up runs
+// these commands, adam-ctl -n up prints them, and scripts for schedulers are made of them:
+// there is no other way in which a run starts, and none that a person could not type.
+//
+// Threads: plain functions, of whoever calls them.
+#ifndef ADAM_LAUNCH_LAUNCH_H
+#define ADAM_LAUNCH_LAUNCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+#include "core/words.h"
+#include "launch/hosts.h"
+#include "proto/proto.h"
+
+// Holes of a command that is meant for several processes: each fills in its own number,
+// from 1, and the name of its host as others reach it.
+#define LAUNCH_NUMBER '\001'
+#define LAUNCH_HOST '\002'
+
+// The files of a run's folder that its processes find each other by, or leave there.
+#define LAUNCH_PORT_FILE "controller.port"
+#define LAUNCH_STATE "controller.state"
+#define LAUNCH_LOGS "log"
+#define LAUNCH_CURSOR ".cursor"
+
+// What the user wants. Texts are the caller's.
+struct launch {
+    const char *conf;                 // RUN.conf (adam-run(5))
+    const char *folder;               // of the run
+    const char *data, *labels, *from; // the training set, as the data servers open it
+    const char *const *set;
+    size_t set_count; // KEY=VALUE over those of RUN.conf
+    int data_servers, parameter_servers, workers;
+    int threads;        // of each worker; 0: as many as adam-worker thinks best
+    const char *keys;   // NAME.pem (adam-ctl keys); NULL: none
+    bool insecure;      // beyond this machine without TLS
+    bool resume, force; // a run that the folder holds already: go on with it, replace it
+    const char *listen; // address of the controller; NULL: a Unix socket
+    const char *dial;   // where the others find it; NULL: in its port file
+    const char *member; // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
+};
+
+// Nothing in it that would make a command mean something else: STATUS_USAGE for texts with
+// control characters, and for addresses that net/address.h forbids; of hosts (or NULL) too.
+int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err);
+
+// Makes the run's folder and clears it of what an earlier run left for its processes to
+// find: a controller that finds its state would take the others for alive.
+// STATUS_CANTCREATE, also when there is a run that is neither to go on nor to be replaced.
+int launch_prepare(const struct launch *launch, struct error *err);
+
+// The roles that a run has processes of, in the order in which they start.
+#define LAUNCH_ROLES 4
+extern const enum proto_role launch_roles[LAUNCH_ROLES];
+int launch_count(const struct launch *launch, enum proto_role role);
+// "controller", "serve", "ps", "worker": names of processes, with -NUMBER behind them but
+// for the controller.
+const char *launch_short(enum proto_role role);
+
+// The command of a role, with holes.
+void launch_command(const struct launch *launch, enum proto_role role, struct words *out);
+// The options of its connections.
+void launch_secrets(const struct launch *launch, struct words *out);
+// The command of one process.
+void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
+                    struct words *out);
+// The path of a process's log, as a word; with number 0 with a hole for it.
+void launch_log(const struct launch *launch, enum proto_role role, int number, struct words *out);
+// A text with its holes filled.
+void launch_fill(struct grow *out, const char *text, const char *number, const char *host);
+
+// What to do when a process ends that was not to.
+enum launch_policy {
+    LAUNCH_AGAIN, // start it again, each time a little later
+    LAUNCH_RETRY, // so many times, then do without
+    LAUNCH_VITAL, // nothing can replace it: the run ends
+};
+#define LAUNCH_RETRIES 5
+enum launch_policy launch_policy(enum proto_role role);
+
+// The processes of a run.
+struct process {
+    char *name; // "ps-2"; of all on another machine "host-ADDRESS"
+    struct words command;
+    enum proto_role role;
+    enum launch_policy policy;
+};
+struct plan {
+    struct process *processes; // the controller is the first
+    size_t count;
+};
+
+// Every process of the run; with hosts one ssh a host, but for the controller, which runs
+// here; it deals the processes out to them. STATUS_USAGE when they have no place for some.
+int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
+              struct error *err);
+void plan_free(struct plan *plan);
+// What a person would type, with all that must be done before, to be freed with free();
+// NULL when memory ran out.
+char *plan_text(const struct plan *plan, const struct launch *launch);
+
+#endif

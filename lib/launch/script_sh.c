@@ -1,0 +1,69 @@
+// A run as a script of sh(1).
+#include <stdlib.h>
+
+#include "launch/schedulers.h"
+#include "launch/shell.h"
+
+static const char stopping[] = //
+    "\n"
+    "# The first signal stops the run through the controller, which saves; a second one ends\n"
+    "# all of it.\n"
+    "stop() {\n"
+    "    trap 'kill $controller $others' TERM INT HUP\n"
+    "    kill \"$controller\"\n"
+    "}\n"
+    "trap stop TERM INT HUP\n";
+
+// The controller tells the others when it is over; who did not hear it is told here.
+static const char ending[] = //
+    "\n"
+    "await \"$controller\"\n"
+    "result=$status\n"
+    "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
+    "    left=\n"
+    "    for one in $others; do kill -0 \"$one\" 2>/dev/null && left=\"$left $one\"; done\n"
+    "    [ \"$left\" ] && sleep 1 || break\n"
+    "done\n"
+    "[ ! \"$left\" ] || kill $left\n"
+    "wait\n"
+    "exit \"$result\"\n";
+
+static void put_process(struct grow *out, const struct launch *launch, enum proto_role role,
+                        int number) {
+    struct words command = {0}, log = {0};
+    launch_process(launch, role, number, "localhost", &command);
+    launch_log(launch, role, number, &log);
+    grow_format(out, role == PROTO_ROLE_CONTROLLER ? "leads=1 " : "");
+    shell_keep(out, launch_policy(role), &command);
+    grow_format(out, " >>");
+    shell_line(out, &log);
+    grow_format(out, " 2>&1 &\n%s\n",
+                role == PROTO_ROLE_CONTROLLER ? "controller=$! others=" : "others=\"$others $!\"");
+    words_free(&command);
+    words_free(&log);
+}
+
+char *schedulers_sh(const struct launch *launch, const char *folder) {
+    struct grow out = {0};
+    grow_format(&out,
+                "#!/bin/sh\n"
+                "# A run with %d data servers, %d parameter servers and %d workers; made by "
+                "adam-ctl sh.\n"
+                "# Its status is the controller's: 0 done, 3 diverged, 75 stopped and saved.\n"
+                "set -u\ncd ",
+                launch->data_servers, launch->parameter_servers, launch->workers);
+    words_quote(&out, folder);
+    grow_format(&out, " || exit\n");
+    shell_prepare(&out, launch);
+    if (launch->force)
+        shell_forget(&out, launch);
+    grow_format(&out, "\n");
+    shell_functions(&out);
+    grow_put(&out, stopping, sizeof stopping - 1);
+    grow_format(&out, "\n");
+    for (size_t i = 0; i < LAUNCH_ROLES; i++)
+        for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++)
+            put_process(&out, launch, launch_roles[i], n);
+    grow_put(&out, ending, sizeof ending - 1);
+    return grow_take(&out);
+}

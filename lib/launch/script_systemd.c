@@ -1,0 +1,180 @@
+// A run as units of systemd.
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/schedulers.h"
+
+// As systemd reads a word: in quotes, with its specifiers and
+// variables doubled. The hole for the number is that of the instance.
+static void put_word(struct grow *out, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@+=:,./-\001";
+    bool quote = !*word || word[strspn(word, plain)];
+    if (quote)
+        grow_put(out, "\"", 1);
+    for (; *word; word++) {
+        const char one[] = {*word, 0};
+        if (strchr("\\\"", *word))
+            grow_put(out, "\\", 1);
+        else if (strchr("%$", *word))
+            grow_put(out, one, 1);
+        launch_fill(out, one, "%i", "%H");
+    }
+    if (quote)
+        grow_put(out, "\"", 1);
+}
+
+// "adam-run-ps@.service"; of an instance with its number.
+static void put_service(struct grow *out, const struct systemd *systemd, enum proto_role role,
+                        int number) {
+    grow_format(out, "%s-%s", systemd->name, launch_short(role));
+    if (role != PROTO_ROLE_CONTROLLER) {
+        grow_format(out, "@");
+        if (number)
+            grow_format(out, "%d", number);
+    }
+    grow_format(out, ".service");
+}
+
+// All processes of the roles from `first` on, behind a key.
+static void put_services(struct grow *out, const char *key, const struct launch *launch,
+                         const struct systemd *systemd, size_t first) {
+    grow_format(out, "%s=", key);
+    for (size_t i = first; i < LAUNCH_ROLES; i++)
+        for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++) {
+            if (i > first || n > 1)
+                grow_format(out, " ");
+            put_service(out, systemd, launch_roles[i], n);
+        }
+    grow_format(out, "\n");
+}
+
+static void put_target(struct grow *out, const struct launch *launch,
+                       const struct systemd *systemd) {
+    grow_format(out, "[Unit]\nDescription=The run in %s\n", launch->folder);
+    put_services(out, "Wants", launch, systemd, 0);
+    grow_format(out, "\n[Install]\nWantedBy=%s\n",
+                systemd->user ? "multi-user.target" : "default.target");
+}
+
+static void put_unit(struct grow *out, const struct launch *launch, const struct systemd *systemd,
+                     enum proto_role role) {
+    grow_format(out, "[Unit]\nDescription=The %s of the run in %s\nPartOf=%s.target\n",
+                launch_short(role), launch->folder, systemd->name);
+    grow_format(out, "StartLimitIntervalSec=2min\nStartLimitBurst=10\n");
+    if (role != PROTO_ROLE_CONTROLLER)
+        return;
+    grow_format(out, "# Who is started last is stopped first: the controller saves while the "
+                     "others are there.\n");
+    put_services(out, "After", launch, systemd, 1);
+}
+
+// Nothing is started again that ended by itself or cannot work: 75 is stopped and saved, 2
+// and 65 to 73 are the command line, the model, the data or a file. When a parameter server
+// is lost the controller ends with 69; started again, it goes on from the last checkpoint.
+static const char policy[] = //
+    "Restart=on-failure\n"
+    "RestartSec=2\n"
+    "SuccessExitStatus=75\n"
+    "RestartPreventExitStatus=1 2 3 65 66 73\n";
+
+// What these programs never need. A manager of a user's own can only hide files behind a
+// user namespace.
+static void put_hardening(struct grow *out, const struct launch *launch,
+                          const struct systemd *systemd) {
+    if (!systemd->user)
+        grow_format(out, "PrivateUsers=yes\n");
+    grow_format(out, "NoNewPrivileges=yes\n"
+                     "CapabilityBoundingSet=\n"
+                     "ProtectSystem=strict\n"
+                     "ProtectHome=read-only\n"
+                     "ReadWritePaths=");
+    struct grow folder = {0};
+    if (launch->folder[0] != '/')
+        grow_format(&folder, "%s/", systemd->folder);
+    grow_format(&folder, "%s", launch->folder);
+    out->failed |= folder.failed;
+    put_word(out, folder.text ? folder.text : "");
+    free(folder.text);
+    grow_format(out, "\n"
+                     "PrivateTmp=yes\n"
+                     "PrivateDevices=yes\n"
+                     "ProtectKernelTunables=yes\n"
+                     "ProtectKernelModules=yes\n"
+                     "ProtectKernelLogs=yes\n"
+                     "ProtectControlGroups=yes\n"
+                     "ProtectClock=yes\n"
+                     "ProtectHostname=yes\n"
+                     "RestrictNamespaces=yes\n"
+                     "RestrictRealtime=yes\n"
+                     "RestrictSUIDSGID=yes\n"
+                     "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n"
+                     "LockPersonality=yes\n"
+                     "MemoryDenyWriteExecute=yes\n"
+                     "SystemCallArchitectures=native\n"
+                     "SystemCallFilter=@system-service\n"
+                     "UMask=0077\n");
+}
+
+// With the program's whole path: systemd-analyze(1) knows no other.
+static void put_command(struct grow *out, const struct systemd *systemd,
+                        const struct words *command) {
+    struct grow program = {0};
+    grow_format(&program, "%s/%s", systemd->path, command->items[0]);
+    char *text = grow_take(&program);
+    out->failed |= !text;
+    if (text)
+        put_word(out, text);
+    free(text);
+    for (size_t i = 1; i < command->count; i++) {
+        grow_put(out, " ", 1);
+        put_word(out, command->items[i]);
+    }
+}
+
+static void put_service_body(struct grow *out, const struct launch *launch,
+                             const struct systemd *systemd, enum proto_role role) {
+    struct words command = {0};
+    launch_command(launch, role, &command);
+    out->failed |= command.failed;
+    grow_format(out, "\n[Service]\nType=exec\n");
+    if (systemd->user)
+        grow_format(out, "User=%s\n", systemd->user);
+    grow_format(out, "WorkingDirectory=");
+    for (const char *c = systemd->folder; *c; c++)
+        grow_format(out, *c == '%' ? "%%%%" : "%c", *c);
+    // The sockets of all are in it: it goes with none of them.
+    grow_format(out,
+                "\nRuntimeDirectory=%s\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
+                "Environment=XDG_RUNTIME_DIR=%%t/%s\nExecStart=",
+                systemd->name, systemd->name);
+    put_command(out, systemd, &command);
+    grow_format(out, "\n");
+    if (role == PROTO_ROLE_CONTROLLER)
+        grow_format(out, "TimeoutStopSec=10min\n");
+    grow_put(out, policy, sizeof policy - 1);
+    put_hardening(out, launch, systemd);
+    words_free(&command);
+}
+
+char *schedulers_unit(const struct launch *launch, const struct systemd *systemd, size_t which,
+                      char **name) {
+    struct grow out = {0}, file = {0};
+    if (which == 0) {
+        grow_format(&file, "%s.target", systemd->name);
+        put_target(&out, launch, systemd);
+    } else {
+        enum proto_role role = launch_roles[which - 1];
+        put_service(&file, systemd, role, 0);
+        put_unit(&out, launch, systemd, role);
+        put_service_body(&out, launch, systemd, role);
+    }
+    char *text = grow_take(&out);
+    *name = grow_take(&file);
+    if (!text || !*name) {
+        free(text);
+        free(*name);
+        return NULL;
+    }
+    return text;
+}

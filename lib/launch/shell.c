@@ -1,0 +1,136 @@
+#include "launch/shell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Starts again what was killed or lost its peers; not what ended by itself, or found its
+// command line, its model or its data wrong.
+static const char functions[] = //
+    "# await PROCESS: its status; signals that come meanwhile are handled.\n"
+    "await() {\n"
+    "    while :; do\n"
+    "        wait \"$1\"\n"
+    "        status=$?\n"
+    "        kill -0 \"$1\" 2>/dev/null || return \"$status\"\n"
+    "    done\n"
+    "}\n"
+    "\n"
+    "# keep TIMES COMMAND...: runs it, and again when it was killed or lost its peers (if it\n"
+    "# $leads only when it was killed), each time a little later. If it is $deaf, SIGTERM is\n"
+    "# not for it, but for the controller.\n"
+    "keep() {\n"
+    "    left=$1 pause=1 child= stop=\n"
+    "    shift\n"
+    "    if [ \"${deaf-}\" ]; then trap '' TERM INT; else\n"
+    "        trap 'stop=1; kill \"$child\" 2>/dev/null' TERM\n"
+    "    fi\n"
+    "    while :; do\n"
+    "        \"$@\" &\n"
+    "        child=$!\n"
+    "        await \"$child\" && return\n"
+    "        case $status in\n"
+    "        12[89] | 1[3-9]?) ;;\n"
+    "        69 | 70 | 74) [ ! \"${leads-}\" ] || return \"$status\" ;;\n"
+    "        *) return \"$status\" ;;\n"
+    "        esac\n"
+    "        [ \"$left\" -gt 0 ] && [ ! \"$stop\" ] || return \"$status\"\n"
+    "        echo \"$1: status $status; again in $pause s\" >&2\n"
+    "        sleep \"$pause\"\n"
+    "        left=$((left - 1))\n"
+    "        [ \"$pause\" -ge 30 ] || pause=$((pause * 2))\n"
+    "    done\n"
+    "}\n";
+
+void shell_functions(struct grow *out) {
+    grow_put(out, functions, sizeof functions - 1);
+}
+
+// A line of plain words, which are freed.
+static void put_line(struct grow *out, struct words *words) {
+    char *line = words->failed ? NULL : words_line(words->items, words->count);
+    out->failed |= !line;
+    grow_format(out, "%s\n", line ? line : "");
+    free(line);
+    words_free(words);
+}
+
+static void put_mkdir(struct grow *out, const struct launch *launch) {
+    struct words make = {0};
+    words_add(&make, "mkdir");
+    words_add(&make, "-p");
+    words_format(&make, "%s/" LAUNCH_LOGS, launch->folder);
+    put_line(out, &make);
+}
+
+void shell_prepare(struct grow *out, const struct launch *launch) {
+    struct words clear = {0};
+    put_mkdir(out, launch);
+    words_add(&clear, "rm");
+    words_add(&clear, "-f");
+    words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
+    words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
+    put_line(out, &clear);
+}
+
+void shell_forget(struct grow *out, const struct launch *launch) {
+    struct words clear = {0};
+    static const char *const files[] = {"DONE", "latest", "metrics.jsonl"};
+    words_add(&clear, "rm");
+    words_add(&clear, "-f");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        words_format(&clear, "%s/%s", launch->folder, files[i]);
+    for (int i = 1; i <= launch->data_servers; i++)
+        words_format(&clear, "%s/serve-%d" LAUNCH_CURSOR, launch->folder, i);
+    put_line(out, &clear);
+}
+
+// Text with holes, as a shell fills them.
+static void put_open(struct grow *out, const char *text) {
+    grow_put(out, "\"", 1);
+    for (; *text; text++) {
+        const char one[] = {*text, 0};
+        if (strchr("\\\"$`", *text))
+            grow_put(out, "\\", 1);
+        launch_fill(out, one, "$n", "$host");
+    }
+    grow_put(out, "\"", 1);
+}
+
+void shell_line(struct grow *out, const struct words *command) {
+    const char holes[] = {LAUNCH_NUMBER, LAUNCH_HOST, 0};
+    out->failed |= command->failed;
+    for (size_t i = 0; i < command->count; i++) {
+        if (i)
+            grow_put(out, " ", 1);
+        if (strpbrk(command->items[i], holes))
+            put_open(out, command->items[i]);
+        else
+            words_quote(out, command->items[i]);
+    }
+}
+
+void shell_keep(struct grow *out, enum launch_policy policy, const struct words *command) {
+    static const int times[] = {
+        [LAUNCH_AGAIN] = 1000, [LAUNCH_RETRY] = LAUNCH_RETRIES, [LAUNCH_VITAL] = 0};
+    grow_format(out, "keep %d ", times[policy]);
+    shell_line(out, command);
+}
+
+void shell_host_begin(struct grow *out, const struct launch *launch, const char *folder) {
+    grow_format(out, "TERM=dumb; export TERM\ncd ");
+    words_quote(out, folder);
+    grow_format(out, " || exit\n");
+    put_mkdir(out, launch);
+    shell_functions(out);
+    grow_format(out, "all= worst=0\n");
+}
+
+void shell_host_process(struct grow *out, enum launch_policy policy, const struct words *command) {
+    shell_keep(out, policy, command);
+    grow_format(out, " &\nall=\"$all $!\"\n");
+}
+
+void shell_host_end(struct grow *out) {
+    grow_format(out, "for one in $all; do await \"$one\" || worst=$status; done\n"
+                     "exit \"$worst\"");
+}

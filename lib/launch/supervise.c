@@ -1,0 +1,403 @@
+#include "launch/supervise.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "launch/child.h"
+#include "launch/tail.h"
+
+// Seconds. "child restarted with back-off 0.5...30 s, reset after 5 min; 5 crashes in 2 min
+// -> stop".
+static const double pause_first = 0.5, pause_most = 30, pause_session = 5, sound_after = 300;
+static const double crash_window = 120, waiting_after = 10;
+static const double grace_order = 10, grace_term = 5;
+enum { CRASHES = 5, LAST_LINES = 10 };
+
+// A process of the plan.
+struct slot {
+    const struct process *process;
+    char *log; // its file
+    struct child child;
+    bool ready, over; // over: not to be started again
+    int starts, retries, crashes;
+    double started, next; // when it is to start; INFINITY: not now
+    double crashed[CRASHES];
+};
+
+enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_TERMINATING, PHASE_KILLING };
+
+struct supervisor {
+    const struct supervise_config *config;
+    struct slot *slots; // the first leads
+    size_t count;
+    int signals;   // signalfd
+    bool stopping; // the user wants it to end...
+    bool told;     // ...and the controller knows
+    bool waited;   // the user was told that the controller is slow
+    int by_signal; // that ended all at once
+    enum phase phase;
+    double deadline; // of the phase
+    int status;      // of the run, once it is ending
+    struct tail controller_log;
+    struct error *err;
+};
+
+static void say(struct supervisor *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void say(struct supervisor *s, const char *format, ...) {
+    struct grow text = {0};
+    va_list args;
+    va_start(args, format);
+    grow_vformat(&text, format, args);
+    va_end(args);
+    char *line = grow_take(&text);
+    if (line && s->config->hooks.say)
+        s->config->hooks.say(s->config->hooks.self, line);
+    free(line);
+}
+
+// --- ending -----------------------------------------------------------------------------
+
+static void enter(struct supervisor *s, enum phase phase, double seconds) {
+    s->phase = phase;
+    s->deadline = clock_seconds() + seconds;
+    for (size_t i = 0; i < s->count; i++)
+        s->slots[i].over |= s->slots[i].child.pid == 0;
+    if (phase != PHASE_ENDING)
+        for (size_t i = 0; i < s->count; i++)
+            child_signal(&s->slots[i].child, phase == PHASE_KILLING ? SIGKILL : SIGTERM);
+}
+
+// The run has a status: those who are left have so long to end by themselves.
+static void finish(struct supervisor *s, int status, double grace) {
+    s->status = status;
+    if (s->phase == PHASE_RUNNING)
+        enter(s, PHASE_ENDING, grace);
+}
+
+// Something is lost without which the run cannot go on. The controller may see that too,
+// and write down what it knows.
+static void lose(struct supervisor *s, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void lose(struct supervisor *s, int status, const char *format, ...) {
+    char text[512];
+    va_list args;
+    if (s->phase != PHASE_RUNNING)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(s->err, status, "%s", text);
+    finish(s, status, grace_order);
+}
+
+static void pass_deadline(struct supervisor *s) {
+    if (s->phase == PHASE_ENDING)
+        enter(s, PHASE_TERMINATING, grace_term);
+    else if (s->phase == PHASE_TERMINATING)
+        enter(s, PHASE_KILLING, grace_term);
+}
+
+// --- what processes do when they end ----------------------------------------------------
+
+static void describe(char text[64], int wait_status) {
+    if (WIFSIGNALED(wait_status))
+        snprintf(text, 64, "was killed by signal %d (%s)", WTERMSIG(wait_status),
+                 strsignal(WTERMSIG(wait_status)));
+    else
+        snprintf(text, 64, "ended with status %d", WEXITSTATUS(wait_status));
+}
+
+static void show_last_words(struct supervisor *s, const struct slot *slot) {
+    char *text = child_last_words(&slot->child, slot->log, LAST_LINES), *rest = NULL;
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest))
+        say(s, "%s| %s", slot->process->name, line);
+    free(text);
+}
+
+// Counts a crash; whether there were too many of them lately.
+static bool crash_again(struct slot *slot) {
+    double now = clock_seconds(), *oldest = &slot->crashed[slot->crashes++ % CRASHES];
+    bool many = slot->crashes > CRASHES && now - *oldest < crash_window;
+    if (now - slot->started > sound_after)
+        slot->retries = 0;
+    slot->retries++;
+    *oldest = now;
+    return many;
+}
+
+static double pause_of(const struct slot *slot, double least) {
+    double pause = ldexp(pause_first, slot->retries > 7 ? 7 : slot->retries - 1);
+    return fmin(fmax(pause, least), pause_most);
+}
+
+static void start_again(struct supervisor *s, struct slot *slot, const char *why, double least) {
+    double pause = pause_of(slot, least);
+    slot->next = clock_seconds() + pause;
+    say(s, "%s %s; starts again in %g s", slot->process->name, why, pause);
+}
+
+static void controller_ended(struct supervisor *s, struct slot *slot, int wait_status,
+                             const char *why) {
+    tail_more(&s->controller_log);
+    if (WIFSIGNALED(wait_status)) {
+        if (crash_again(slot))
+            lose(s, STATUS_UNAVAILABLE, "the controller %s again and again; see %s", why,
+                 slot->log);
+        else
+            start_again(s, slot, why, 0);
+        return;
+    }
+    int status = WEXITSTATUS(wait_status);
+    bool orderly = status == STATUS_OK || status == STATUS_SKIPPED || status == STATUS_DIVERGED ||
+                   status == STATUS_STOPPED;
+    if (status == STATUS_STOPPED)
+        error_set(s->err, status, "stopped; --resume goes on with %s", s->config->folder);
+    else if (status != STATUS_OK)
+        error_set(s->err, status, "the controller %s; see %s", why, slot->log);
+    finish(s, status, orderly ? grace_order : 0);
+}
+
+// A worker or a data server goes for good.
+static void give_up(struct supervisor *s, struct slot *slot, const char *why, int status) {
+    enum proto_role role = slot->process->role;
+    size_t left = 0;
+    slot->over = true;
+    for (size_t i = 0; i < s->count; i++)
+        left += s->slots[i].process->role == role && !s->slots[i].over;
+    if (role == PROTO_ROLE_WORKER && left > 0)
+        say(s, "%s %s; the run goes on without it", slot->process->name, why);
+    else
+        lose(s, status, "%s %s; see %s", slot->process->name, why, slot->log);
+}
+
+// What only needs to be started again: it was killed, or it lost its peers or its session.
+static bool may_work(int wait_status) {
+    if (WIFSIGNALED(wait_status))
+        return true;
+    switch (WEXITSTATUS(wait_status)) {
+    case STATUS_UNAVAILABLE:
+    case STATUS_BUG:
+    case STATUS_IO:
+    case STATUS_STOPPED:
+    case 255: // of ssh: the connection
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void member_ended(struct supervisor *s, struct slot *slot, int wait_status,
+                         const char *why) {
+    bool exited = WIFEXITED(wait_status);
+    int status = exited ? WEXITSTATUS(wait_status) : STATUS_UNAVAILABLE;
+    enum launch_policy policy = slot->process->policy;
+    bool order =
+        exited && (status == STATUS_OK || (status == STATUS_STOPPED && policy == LAUNCH_VITAL));
+    if (order || s->stopping) {
+        slot->over = true; // as the controller told it to
+        return;
+    }
+    show_last_words(s, slot);
+    if (policy == LAUNCH_VITAL) {
+        slot->over = true;
+        lose(s, STATUS_UNAVAILABLE,
+             "%s %s, and what it held is lost; --resume goes on from the last checkpoint in %s",
+             slot->process->name, why, s->config->folder);
+    } else if (!may_work(wait_status)) {
+        give_up(s, slot, why, status);
+    } else if (crash_again(slot) || (policy == LAUNCH_RETRY && slot->retries > LAUNCH_RETRIES)) {
+        give_up(s, slot, why, STATUS_UNAVAILABLE);
+    } else {
+        start_again(s, slot, why, exited && status == STATUS_STOPPED ? pause_session : 0);
+    }
+}
+
+static void look_for_ends(struct supervisor *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct slot *slot = &s->slots[i];
+        char why[64];
+        int status;
+        if (!child_ended(&slot->child, &status))
+            continue;
+        describe(why, status);
+        slot->ready = false;
+        if (s->phase != PHASE_RUNNING)
+            slot->over = true;
+        if (s->phase == PHASE_RUNNING)
+            (i ? member_ended : controller_ended)(s, slot, status, why);
+        else if (i == 0 && s->phase == PHASE_ENDING)
+            enter(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
+    }
+}
+
+// --- starting ---------------------------------------------------------------------------
+
+static void start(struct supervisor *s, struct slot *slot) {
+    bool leads = slot == s->slots;
+    slot->next = INFINITY;
+    slot->starts++;
+    slot->started = clock_seconds();
+    if (child_start(&slot->child, &slot->process->command, leads, slot->log, s->err)) {
+        slot->over = true;
+        finish(s, s->err->status, 0);
+    }
+}
+
+static void start_due(struct supervisor *s) {
+    double now = clock_seconds();
+    for (size_t i = 0; i < s->count && s->phase == PHASE_RUNNING; i++) {
+        struct slot *slot = &s->slots[i];
+        // The first time, a controller that cannot start is to be the only thing that is said.
+        bool waits = i > 0 && s->slots[0].starts == 1 && !s->slots[0].ready;
+        if (slot->child.pid || slot->over || slot->next > now || waits || (i > 0 && s->stopping))
+            continue;
+        start(s, slot);
+    }
+}
+
+// --- signals and time -------------------------------------------------------------------
+
+static void tell_controller(struct supervisor *s) {
+    if (!s->stopping || s->told || !s->slots[0].ready || s->phase != PHASE_RUNNING)
+        return;
+    s->told = true;
+    child_signal(&s->slots[0].child, SIGTERM);
+}
+
+static void take_stop(struct supervisor *s, int number) {
+    if (s->stopping) {
+        s->by_signal = number;
+        error_set(s->err, STATUS_UNAVAILABLE, "ended at once; nothing was saved");
+        finish(s, STATUS_UNAVAILABLE, 0);
+        enter(s, PHASE_KILLING, grace_term);
+        return;
+    }
+    s->stopping = true;
+    say(s, "stopping: the run saves itself; once more ends it at once");
+    tell_controller(s);
+}
+
+static void take_signals(struct supervisor *s) {
+    struct signalfd_siginfo info;
+    while (read(s->signals, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            take_stop(s, (int)info.ssi_signo);
+}
+
+static void look_if_ready(struct supervisor *s) {
+    struct slot *lead = &s->slots[0];
+    struct pollfd poll_of = {.fd = lead->child.ready, .events = POLLIN};
+    double waited = clock_seconds() - lead->started;
+    if (lead->child.ready >= 0 && poll(&poll_of, 1, 0) > 0) {
+        lead->ready = child_is_ready(&lead->child);
+        tell_controller(s);
+    } else if (lead->child.ready >= 0 && waited > waiting_after && !s->waited) {
+        s->waited = true;
+        say(s, "waiting for the controller: not ready after %.0f s; see %s", waited, lead->log);
+    }
+}
+
+// Milliseconds until something is due, at most one second: the log is followed.
+static int time_left(const struct supervisor *s) {
+    double now = clock_seconds(), next = now + 1;
+    if (s->phase != PHASE_RUNNING)
+        next = fmin(next, s->deadline);
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->slots[i].over && !s->slots[i].child.pid && s->slots[i].next > now)
+            next = fmin(next, s->slots[i].next);
+    return next > now ? (int)ceil((next - now) * 1000) : 0;
+}
+
+static bool any_left(const struct supervisor *s) {
+    size_t left = 0;
+    for (size_t i = 0; i < s->count; i++)
+        left += s->slots[i].child.pid != 0;
+    return left > 0 || s->phase == PHASE_RUNNING;
+}
+
+static void watch(struct supervisor *s) {
+    while (any_left(s)) {
+        start_due(s);
+        struct pollfd polls[] = {{.fd = s->signals, .events = POLLIN},
+                                 {.fd = s->slots[0].child.ready, .events = POLLIN}};
+        poll(polls, 2, time_left(s));
+        look_if_ready(s);
+        look_for_ends(s);
+        take_signals(s);
+        tail_more(&s->controller_log);
+        if (s->phase != PHASE_RUNNING && clock_seconds() >= s->deadline)
+            pass_deadline(s);
+    }
+}
+
+// --- life -------------------------------------------------------------------------------
+
+// What is to be caught: what the starter of this process ignores stays so.
+static void wanted_signals(sigset_t *set) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction old;
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+}
+
+static int open_slots(struct supervisor *s, struct error *err) {
+    const struct plan *plan = s->config->plan;
+    s->slots = mem_zeroed(plan->count, sizeof *s->slots);
+    if (!s->slots)
+        return error_nomem(err);
+    s->count = plan->count;
+    for (size_t i = 0; i < s->count; i++) {
+        struct grow log = {0};
+        grow_format(&log, "%s/" LAUNCH_LOGS "/%s.log", s->config->folder, plan->processes[i].name);
+        s->slots[i].process = &plan->processes[i];
+        s->slots[i].child.ready = -1;
+        if (!(s->slots[i].log = grow_take(&log)))
+            return error_nomem(err);
+    }
+    return STATUS_OK;
+}
+
+static void close_slots(struct supervisor *s) {
+    for (size_t i = 0; i < s->count; i++)
+        free(s->slots[i].log);
+    free(s->slots);
+}
+
+int supervise_run(const struct supervise_config *config, int *by_signal, struct error *err) {
+    struct error own = {0};
+    struct supervisor s = {.config = config, .signals = -1, .err = err ? err : &own};
+    sigset_t wanted;
+    wanted_signals(&wanted);
+    *by_signal = 0;
+    int status = open_slots(&s, s.err);
+    if (status == STATUS_OK &&
+        (sigprocmask(SIG_BLOCK, &wanted, NULL) ||
+         (s.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK)) < 0))
+        status = error_errno(s.err, STATUS_UNAVAILABLE, "cannot wait for signals");
+    if (status == STATUS_OK) {
+        tail_open(&s.controller_log, s.slots[0].log, config->hooks.told, config->hooks.self);
+        watch(&s);
+        tail_close(&s.controller_log);
+        status = s.status;
+        *by_signal = s.by_signal;
+    }
+    if (s.signals >= 0)
+        close(s.signals);
+    close_slots(&s);
+    return status;
+}

@@ -1,0 +1,581 @@
+#include "member/member.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/gate.h"
+#include "core/mem.h"
+#include "member/patience.h"
+#include "net/address.h"
+#include "net/link.h"
+#include "net/ready.h"
+
+enum {
+    DIAL = 2000,             // milliseconds that a controller has to welcome
+    BEAT_LEAST = 10,         // of what it may ask for between heartbeats
+    BEAT_MOST = 60000,       //
+    WHY = ERROR_TEXT - 1024, // of a reason that goes into a sentence
+    LINE_MOST = 1 << 16,     // of a report
+};
+static const double first_pause = 0.05, longest_pause = 2, leaving_time = 2;
+
+struct report {
+    struct report *next;
+    char line[];
+};
+
+struct member {
+    struct member_options options;
+    pthread_t thread;
+    struct gate news; // for those who use the member
+    struct gate work; // for its thread
+    _Atomic bool closing, over;
+    _Atomic uint64_t looks, looked;
+    const char *reason; // why it leaves; set before `closing`
+
+    // The thread's own.
+    char address[PROTO_ADDRESS_MAX]; // of the controller
+    struct patience patience;
+    bool lost;     // and that was said
+    double beaten; // when the last heartbeat went
+
+    pthread_mutex_t lock; // of all that follows
+    bool joined;
+    struct member_identity identity;
+    struct kept *run, *routes, *members;
+    struct member_order order;
+    bool ordered; // `order` was not taken
+    struct error end;
+    struct report *first, *last;
+    uint32_t reports;
+    struct link *link; // for member_close to break
+};
+
+static void say(struct member *member, const char *text) {
+    const struct member_hooks *hooks = &member->options.hooks;
+    if (hooks->say)
+        hooks->say(hooks->self, text);
+}
+
+static void tell_news(struct member *member) {
+    gate_open(&member->news);
+}
+
+// --- the end -----------------------------------------------------------------
+
+static int end(struct member *member, const struct error *why) {
+    pthread_mutex_lock(&member->lock);
+    member->end = *why;
+    error_context(&member->end, "controller");
+    pthread_mutex_unlock(&member->lock);
+    tell_news(member);
+    return why->status;
+}
+
+// A refusal that patience mends is STATUS_SKIPPED, any other ends the member.
+static int refused(struct member *member, const struct proto_refused *refused, struct error *err) {
+    int status = STATUS_UNAVAILABLE;
+    if (refused->code == PROTO_REFUSAL_BUSY || refused->code == PROTO_REFUSAL_NOT_READY)
+        status = STATUS_SKIPPED;
+    if (refused->code == PROTO_REFUSAL_WRONG_SESSION || refused->code == PROTO_REFUSAL_STOPPING)
+        status = STATUS_STOPPED;
+    struct proto_text text =
+        refused->text.length ? refused->text : proto_text(proto_refusal_text(refused->code));
+    error_set(err, status, "%s: %s: %.*s", member->address, proto_refusal_name(refused->code),
+              (int)text.length, text.at);
+    return status == STATUS_SKIPPED ? status : end(member, err);
+}
+
+// --- asking ------------------------------------------------------------------
+
+static int ask(struct member *member, uint16_t type, const void *message, struct kept **answer,
+               struct error *err) {
+    struct link_request request = {.type = type, .message = message};
+    int status = link_call_kept(member->link, &request, answer, err);
+    if (status || (*answer)->type != PROTO_TYPE_REFUSED)
+        return status;
+    status = refused(member, &(*answer)->message.refused, err);
+    kept_drop(*answer);
+    *answer = NULL;
+    return status;
+}
+
+// Asks for something that takes the place of what is there.
+static int fetch(struct member *member, uint16_t type, const void *message, struct kept **place,
+                 struct error *err) {
+    struct kept *answer;
+    int status = ask(member, type, message, &answer, err);
+    if (status)
+        return status;
+    pthread_mutex_lock(&member->lock);
+    struct kept *before = *place;
+    *place = answer;
+    pthread_mutex_unlock(&member->lock);
+    kept_drop(before);
+    tell_news(member);
+    return STATUS_OK;
+}
+
+// Nothing is said to be known: an answer is always whole.
+static int fetch_changes(struct member *member, const struct proto_beat *beat, struct error *err) {
+    int status = STATUS_OK;
+    if (!member->run || member->run->message.run.version != beat->settings)
+        status = fetch(member, PROTO_TYPE_GET_RUN, &(struct proto_get_run){0}, &member->run, err);
+    if (!status && beat->routes > 0 &&
+        (!member->routes || member->routes->message.routes.epoch != beat->routes))
+        status = fetch(member, PROTO_TYPE_GET_ROUTES, &(struct proto_get_routes){0},
+                       &member->routes, err);
+    if (!status && member->options.members &&
+        (!member->members || member->members->message.status.epoch != beat->members))
+        status = fetch(member, PROTO_TYPE_GET_STATUS, &(struct proto_get_status){0},
+                       &member->members, err);
+    return status;
+}
+
+static void hear_order(struct member *member, const struct proto_beat *beat) {
+    pthread_mutex_lock(&member->lock);
+    bool new = beat->order != PROTO_ORDER_NOTHING && beat->number > member->order.number;
+    if (new) {
+        member->order =
+            (struct member_order){.order = (enum proto_order)beat->order, .number = beat->number};
+        member->ordered = true;
+    }
+    pthread_mutex_unlock(&member->lock);
+    if (new)
+        tell_news(member);
+}
+
+static int heartbeat(struct member *member, struct error *err) {
+    const struct member_hooks *hooks = &member->options.hooks;
+    uint64_t look = atomic_load(&member->looks);
+    struct proto_heartbeat figures = {.state = PROTO_STATE_WORKING, .loss = NAN};
+    if (hooks->figures) {
+        figures.state = PROTO_STATE_STARTING;
+        figures.session = member->identity.session;
+        hooks->figures(hooks->self, &figures);
+    }
+    figures.session = member->identity.session;
+    if (figures.waits_for.length > PROTO_ADDRESS_MAX)
+        figures.waits_for.length = PROTO_ADDRESS_MAX;
+    member->beaten = clock_seconds();
+    struct kept *answer;
+    int status = ask(member, PROTO_TYPE_HEARTBEAT, &figures, &answer, err);
+    if (status)
+        return status;
+    status = fetch_changes(member, &answer->message.beat, err);
+    if (!status)
+        hear_order(member, &answer->message.beat);
+    kept_drop(answer);
+    if (!status && atomic_exchange(&member->looked, look) != look)
+        tell_news(member);
+    return status;
+}
+
+// --- reports -----------------------------------------------------------------
+
+static struct report *unlink_first(struct member *member) {
+    struct report *report = member->first;
+    if (!report)
+        return NULL;
+    member->first = report->next;
+    if (!member->first)
+        member->last = NULL;
+    member->reports--;
+    return report;
+}
+
+static struct report *first_report(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    struct report *report = unlink_first(member);
+    pthread_mutex_unlock(&member->lock);
+    return report;
+}
+
+// A report that did not arrive is the first again.
+static void put_back(struct member *member, struct report *report) {
+    pthread_mutex_lock(&member->lock);
+    report->next = member->first;
+    member->first = report;
+    if (!member->last)
+        member->last = report;
+    member->reports++;
+    pthread_mutex_unlock(&member->lock);
+}
+
+static int send_reports(struct member *member, struct error *err) {
+    struct report *report;
+    int status = STATUS_OK;
+    while (!status && (report = first_report(member))) {
+        const struct proto_report message = {.session = member->identity.session,
+                                             .line = proto_text(report->line)};
+        struct kept *answer;
+        status = ask(member, PROTO_TYPE_REPORT, &message, &answer, err);
+        kept_drop(answer);
+        if (status)
+            put_back(member, report);
+        else
+            free(report);
+    }
+    return status;
+}
+
+// --- joining -----------------------------------------------------------------
+
+static struct proto_text text_or_none(const char *text) {
+    return proto_text(text ? text : "");
+}
+
+static int join(struct member *member, const struct proto_welcome *welcome, struct error *err) {
+    const struct member_options *o = &member->options;
+    const struct proto_join join = {
+        .role = (uint16_t)o->role,
+        .threads = o->threads,
+        .memory = o->memory,
+        .name = text_or_none(o->name),
+        .training = text_or_none(o->training),
+        .replication = text_or_none(o->replication),
+        .administration = text_or_none(o->administration),
+    };
+    struct kept *answer;
+    int status = ask(member, PROTO_TYPE_JOIN, &join, &answer, err);
+    if (status)
+        return status;
+    const struct proto_joined *joined = &answer->message.joined;
+    pthread_mutex_lock(&member->lock);
+    member->identity = (struct member_identity){
+        .run = welcome->run,
+        .model = welcome->model,
+        .session = joined->session,
+        .member = joined->member,
+        .heartbeat = joined->heartbeat,
+        .silence = joined->silence,
+    };
+    member->joined = true;
+    pthread_mutex_unlock(&member->lock);
+    kept_drop(answer);
+    tell_news(member);
+    return STATUS_OK;
+}
+
+static int check_welcome(struct member *member, const struct proto_welcome *welcome,
+                         struct error *err) {
+    if (welcome->role != PROTO_ROLE_CONTROLLER)
+        error_set(err, STATUS_UNAVAILABLE, "%s: a %s answers there", member->address,
+                  proto_role_name(welcome->role));
+    else if (member->joined &&
+             memcmp(&welcome->run, &member->identity.run, sizeof welcome->run) != 0)
+        error_set(err, STATUS_UNAVAILABLE, "%s: it is of another run by now", member->address);
+    else
+        return STATUS_OK;
+    return end(member, err);
+}
+
+static void set_link(struct member *member, struct link *link) {
+    pthread_mutex_lock(&member->lock);
+    member->link = link;
+    pthread_mutex_unlock(&member->lock);
+}
+
+// Neither run nor session is claimed in the hello: who is told of another run can say so
+// in the right words, and the session is in what follows.
+static int dial(struct member *member, struct error *err) {
+    const struct member_options *o = &member->options;
+    const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
+    const struct proto_hello hello = {.role = (uint16_t)o->role, .name = text_or_none(o->name)};
+    struct proto_welcome welcome;
+    struct link *link;
+    int status = ready_find(o->controller, member->address, err);
+    if (!status)
+        status = link_dial(&link, member->address, &options, &hello, DIAL, &welcome, err);
+    if (status == STATUS_USAGE)
+        end(member, err);
+    if (status)
+        return status;
+    set_link(member, link);
+    member->beaten = 0; // at once
+    status = check_welcome(member, &welcome, err);
+    if (!status && !member->joined)
+        status = join(member, &welcome, err);
+    return status;
+}
+
+static void hang_up(struct member *member) {
+    struct link *link = member->link;
+    set_link(member, NULL);
+    link_close(link);
+}
+
+// --- the thread --------------------------------------------------------------
+
+static bool goes_on(const struct member *member) {
+    return !atomic_load(&member->closing) && member->end.status == STATUS_OK;
+}
+
+static bool has_work(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    bool reports = member->first != NULL;
+    pthread_mutex_unlock(&member->lock);
+    return reports || atomic_load(&member->looks) != atomic_load(&member->looked);
+}
+
+// Sleeps for so many seconds, unless it must close, or finds work that it `minds`.
+static void rest(struct member *member, double seconds, bool minds) {
+    double until = clock_seconds() + seconds;
+    for (uint32_t seen = gate_look(&member->work); goes_on(member) && !(minds && has_work(member));
+         seen = gate_look(&member->work)) {
+        double left = until - clock_seconds();
+        if (left <= 0)
+            break;
+        gate_wait(&member->work, seen, left);
+    }
+}
+
+static double beat_seconds(const struct member *member) {
+    uint32_t beat = member->identity.heartbeat;
+    return (beat < BEAT_LEAST ? BEAT_LEAST : beat > BEAT_MOST ? BEAT_MOST : beat) / 1000.0;
+}
+
+static int take_turn(struct member *member, struct error *err) {
+    bool looks = atomic_load(&member->looks) != atomic_load(&member->looked);
+    int status = STATUS_OK;
+    if (looks || member->beaten + beat_seconds(member) <= clock_seconds())
+        status = heartbeat(member, err);
+    return status ? status : send_reports(member, err);
+}
+
+// Until the link breaks. What was put off waits for the next heartbeat.
+static int serve(struct member *member, struct error *err) {
+    while (goes_on(member)) {
+        int status = take_turn(member, err);
+        if (status && status != STATUS_SKIPPED)
+            return status;
+        rest(member, member->beaten + beat_seconds(member) - clock_seconds(), !status);
+    }
+    return STATUS_OK;
+}
+
+static void say_waiting(struct member *member, const struct error *err) {
+    char text[ERROR_TEXT];
+    size_t length = strlen(member->address);
+    if (!patience_lost(&member->patience))
+        return;
+    if (length > 0 && !strncmp(err->text, member->address, length) && err->text[length] == ':')
+        snprintf(text, sizeof text, "waiting for controller: no answer from %s (%.*s)",
+                 member->address, WHY, err->text + length + 2);
+    else
+        snprintf(text, sizeof text, "waiting for controller: %.*s", WHY, err->text);
+    say(member, text);
+}
+
+// A silent peer is named at once, not after a wait for it.
+static void say_lost(struct member *member, const struct error *err) {
+    char text[ERROR_TEXT];
+    snprintf(text, sizeof text, "lost the controller: %.*s", WHY, err->text);
+    say(member, text);
+    member->lost = true;
+}
+
+static void say_found(struct member *member) {
+    char text[PROTO_ADDRESS_MAX + 64];
+    bool told = patience_found(&member->patience) || member->lost;
+    member->lost = false;
+    if (!told)
+        return;
+    snprintf(text, sizeof text, "found controller %s", member->address);
+    say(member, text);
+}
+
+// What is left to say, when there is somebody to hear it.
+static void leave(struct member *member) {
+    struct error err = {0};
+    struct kept *answer;
+    const struct proto_leave leave = {.session = member->identity.session,
+                                      .reason = text_or_none(member->reason)};
+    int status = send_reports(member, &err);
+    if (status && status != STATUS_SKIPPED)
+        return;
+    ask(member, PROTO_TYPE_LEAVE, &leave, &answer, &err);
+    kept_drop(answer);
+}
+
+static void *live(void *context) {
+    struct member *member = context;
+    double pause = first_pause;
+    while (goes_on(member)) {
+        struct error err = {0};
+        int status = dial(member, &err);
+        if (!status) {
+            say_found(member);
+            pause = first_pause;
+            status = serve(member, &err);
+            if (status && goes_on(member))
+                say_lost(member, &err);
+        }
+        if (!status && member->reason && atomic_load(&member->closing))
+            leave(member);
+        if (member->link)
+            hang_up(member);
+        if (!goes_on(member))
+            break;
+        say_waiting(member, &err);
+        rest(member, pause, false);
+        pause = fmin(2 * pause, longest_pause);
+    }
+    atomic_store(&member->over, true);
+    tell_news(member);
+    return NULL;
+}
+
+// --- for those who use it ----------------------------------------------------
+
+static int check_options(const struct member_options *o, struct error *err) {
+    if (!o->controller)
+        return error_set(err, STATUS_USAGE, "no controller is named");
+    if (o->name && strlen(o->name) > PROTO_NAME_MAX)
+        return error_set(err, STATUS_USAGE, "the name '%s' is longer than %d letters", o->name,
+                         PROTO_NAME_MAX);
+    return *o->controller == '@' ? STATUS_OK
+                                 : address_check(o->controller, o->keys, o->insecure, err);
+}
+
+int member_open(struct member **member, const struct member_options *options, struct error *err) {
+    *member = NULL;
+    int status = check_options(options, err);
+    if (status)
+        return status;
+    struct member *m = mem_zeroed(1, sizeof *m);
+    if (!m)
+        return error_nomem(err);
+    m->options = *options;
+    pthread_mutex_init(&m->lock, NULL);
+    if (pthread_create(&m->thread, NULL, live, m)) {
+        pthread_mutex_destroy(&m->lock);
+        free(m);
+        return error_set(err, STATUS_IO, "cannot start a thread");
+    }
+    *member = m;
+    return STATUS_OK;
+}
+
+static void break_link(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    if (member->link)
+        link_break(member->link, "closing");
+    pthread_mutex_unlock(&member->lock);
+}
+
+void member_close(struct member *member, const char *reason) {
+    if (!member)
+        return;
+    double until = clock_seconds() + (reason ? leaving_time : 0);
+    member->reason = reason;
+    atomic_store(&member->closing, true);
+    gate_open(&member->work);
+    for (uint32_t seen = gate_look(&member->news); !atomic_load(&member->over);
+         seen = gate_look(&member->news)) {
+        double left = until - clock_seconds();
+        if (left <= 0)
+            break;
+        gate_wait(&member->news, seen, left);
+    }
+    break_link(member);
+    pthread_join(member->thread, NULL);
+    for (struct report *report; (report = first_report(member));)
+        free(report);
+    kept_drop(member->run);
+    kept_drop(member->routes);
+    kept_drop(member->members);
+    pthread_mutex_destroy(&member->lock);
+    free(member);
+}
+
+uint32_t member_news(const struct member *member) {
+    return gate_look(&member->news);
+}
+
+void member_wait(struct member *member, uint32_t seen, double seconds) {
+    gate_wait(&member->news, seen, seconds);
+}
+
+int member_status(struct member *member, struct error *err) {
+    pthread_mutex_lock(&member->lock);
+    int status = member->end.status;
+    if (status && err)
+        *err = member->end;
+    pthread_mutex_unlock(&member->lock);
+    return status;
+}
+
+bool member_identity(struct member *member, struct member_identity *identity) {
+    pthread_mutex_lock(&member->lock);
+    bool joined = member->joined;
+    *identity = member->identity;
+    pthread_mutex_unlock(&member->lock);
+    return joined;
+}
+
+static struct kept *hold(struct member *member, struct kept **place) {
+    pthread_mutex_lock(&member->lock);
+    struct kept *kept = *place;
+    kept_hold(kept);
+    pthread_mutex_unlock(&member->lock);
+    return kept;
+}
+
+struct kept *member_run(struct member *member) {
+    return hold(member, &member->run);
+}
+
+struct kept *member_routes(struct member *member) {
+    return hold(member, &member->routes);
+}
+
+struct kept *member_members(struct member *member) {
+    return hold(member, &member->members);
+}
+
+bool member_take_order(struct member *member, struct member_order *order) {
+    pthread_mutex_lock(&member->lock);
+    bool there = member->ordered;
+    *order = member->order;
+    member->ordered = false;
+    pthread_mutex_unlock(&member->lock);
+    return there;
+}
+
+uint64_t member_look(struct member *member) {
+    uint64_t look = atomic_fetch_add(&member->looks, 1) + 1;
+    gate_open(&member->work);
+    return look;
+}
+
+uint64_t member_looked(const struct member *member) {
+    return atomic_load(&member->looked);
+}
+
+int member_report(struct member *member, const char *line, struct error *err) {
+    size_t size = strlen(line) + 1;
+    if (size > LINE_MOST)
+        return error_set(err, STATUS_DATA, "a line of metrics has %zu bytes", size - 1);
+    struct report *report = malloc(sizeof *report + size);
+    if (!report)
+        return error_nomem(err);
+    report->next = NULL;
+    memcpy(report->line, line, size);
+    pthread_mutex_lock(&member->lock);
+    struct report *oldest = member->reports >= MEMBER_REPORTS ? unlink_first(member) : NULL;
+    if (member->last)
+        member->last->next = report;
+    else
+        member->first = report;
+    member->last = report;
+    member->reports++;
+    pthread_mutex_unlock(&member->lock);
+    free(oldest);
+    gate_open(&member->work);
+    return STATUS_OK;
+}

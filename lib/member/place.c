@@ -1,0 +1,134 @@
+#include "member/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "net/address.h"
+
+enum { FOLDER_ROOM = PLACE_PATH_MAX };
+
+// Makes the folder, or believes the one that is there when nobody else can enter it.
+static int own_folder(const char *path, struct error *err) {
+    struct stat folder;
+    if (mkdir(path, S_IRWXU) && errno != EEXIST)
+        return error_errno(err, STATUS_CANTCREATE, "%s", path);
+    if (lstat(path, &folder))
+        return error_errno(err, STATUS_CANTCREATE, "%s", path);
+    if (!S_ISDIR(folder.st_mode) || folder.st_uid != geteuid() ||
+        (folder.st_mode & (S_IRWXG | S_IRWXO)))
+        return error_set(err, STATUS_CANTCREATE,
+                         "%s: it must be a folder that only you can enter; move it away, or set "
+                         "TMPDIR or --listen",
+                         path);
+    return STATUS_OK;
+}
+
+static int find_folder(char folder[FOLDER_ROOM], struct error *err) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *temporary = getenv("TMPDIR");
+    int length;
+    if (runtime && *runtime && access(runtime, W_OK | X_OK) == 0)
+        length = snprintf(folder, FOLDER_ROOM, "%s/adam", runtime);
+    else
+        length = snprintf(folder, FOLDER_ROOM, "%s/adam-%ld",
+                          temporary && *temporary ? temporary : "/tmp", (long)geteuid());
+    if (length >= FOLDER_ROOM)
+        return error_set(err, STATUS_CANTCREATE, "%s...: too long for the path of a socket",
+                         folder);
+    return own_folder(folder, err);
+}
+
+// Whether nobody listens there. (A process may be of another name space, so that its
+// number alone says little.)
+static bool is_deaf(const char *folder, const char *name) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool deaf = fd >= 0 && length < (int)sizeof address.sun_path &&
+                connect(fd, (struct sockaddr *)&address, sizeof address) && errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return deaf;
+}
+
+// Whether it is named NAME-PID, and there is no such process any more.
+static bool is_orphan(const char *folder, const char *name) {
+    const char *dash = strrchr(name, '-');
+    int64_t pid;
+    return dash && text_integer(dash + 1, strlen(dash + 1), &pid) && pid > 0 &&
+           kill((pid_t)pid, 0) && errno == ESRCH && is_deaf(folder, name);
+}
+
+static void remove_orphans(const char *path) {
+    DIR *folder = opendir(path);
+    if (!folder)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_type == DT_SOCK && is_orphan(path, entry->d_name))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+}
+
+static int place_local(char address[PROTO_ADDRESS_MAX], const char *what, struct error *err) {
+    char folder[FOLDER_ROOM];
+    int status = find_folder(folder, err);
+    if (status)
+        return status;
+    remove_orphans(folder);
+    snprintf(address, PROTO_ADDRESS_MAX, "ipc://%s/%s-%ld", folder, what, (long)getpid());
+    return STATUS_OK;
+}
+
+static int place_beside(char address[PROTO_ADDRESS_MAX], const char *what, const char *first,
+                        struct error *err) {
+    enum address_kind kind;
+    const char *colon = strrchr(first, ':'), *dash = strrchr(what, '-');
+    int status = address_kind(first, &kind, err);
+    if (status)
+        return status;
+    if (kind == ADDRESS_IPC)
+        snprintf(address, PROTO_ADDRESS_MAX, "%s%s", first, dash ? dash : "");
+    else
+        snprintf(address, PROTO_ADDRESS_MAX, "%.*s:0", (int)(colon - first), first);
+    return STATUS_OK;
+}
+
+int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char *told,
+                  const char *first, struct error *err) {
+    static const char ipc[] = "ipc://";
+    int status = STATUS_OK;
+    if (told)
+        snprintf(address, PROTO_ADDRESS_MAX, "%s", told);
+    else if (first)
+        status = place_beside(address, what, first, err);
+    else
+        status = place_local(address, what, err);
+    if (!status && !strncmp(address, ipc, strlen(ipc)) &&
+        strlen(address) - strlen(ipc) >= PLACE_PATH_MAX)
+        return error_set(err, STATUS_CANTCREATE, "%s: too long for the path of a socket", address);
+    return status;
+}
+
+int place_keys(struct secrets **keys, const char *file, struct error *err) {
+    *keys = NULL;
+    if (!file)
+        return STATUS_OK;
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    size_t length = strlen(name);
+    if (length <= 4 || strcmp(name + length - 4, ".pem"))
+        return error_set(err, STATUS_USAGE, "--keys %s: it is not named NAME.pem", file);
+    char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+    char *own = strndup(name, length - 4);
+    int status = folder && own ? secrets_open(keys, folder, own, err) : error_nomem(err);
+    free(folder);
+    free(own);
+    return status;
+}

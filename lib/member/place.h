@@ -1,0 +1,32 @@
+// Where a role listens, and how it shows itself and knows others: what options of the
+// network (cli/network.h) come to.
+//
+// Threads: plain functions; a place belongs to the thread that starts and ends the program.
+#ifndef ADAM_MEMBER_PLACE_H
+#define ADAM_MEMBER_PLACE_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+#include "net/ready.h"
+#include "net/secrets.h"
+
+// Paths of Unix sockets must fit into 108 bytes; this leaves room for nng's own.
+#define PLACE_PATH_MAX 100
+
+// The address `what` of a program ("ps", "ps-admin"), to be given to listener_open:
+//   as `told`, when it is not NULL;
+//   else beside `first`, the program's first address as told: of TCP its host with any
+//   port that is free, of a Unix socket its path with "-admin", the end of `what`;
+//   else, when that is NULL too, of this machine's user alone: a Unix socket `what`-PID in
+//   a folder that only the user can enter, below $XDG_RUNTIME_DIR or else $TMPDIR or /tmp.
+//   Sockets of programs that are no more are removed there.
+// STATUS_CANTCREATE when there is no such folder or the path becomes too long.
+int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char *told,
+                  const char *first, struct error *err);
+
+// Keys as --keys names them: DIR/NAME.pem, with ca.crt beside it. NULL: none, *keys is
+// NULL then.
+int place_keys(struct secrets **keys, const char *file, struct error *err);
+
+#endif
