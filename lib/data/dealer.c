@@ -1,7 +1,8 @@
 // The pile is a list of batches in the order of their places, each put there when its
 // places are drawn and made by the thread that drew it. Only the first one of the present
 // epoch is dealt, and only when it is made: so leases come in the order of the epoch,
-// however many threads make them.
+// however many threads make them. Whatever is done for each batch takes the same time
+// however high the pile is; it is gone through only when an epoch ends or leases come back.
 #include "data/dealer.h"
 
 #include <math.h>
@@ -52,7 +53,10 @@ struct dealer {
     pthread_cond_t room;  // for another batch, or something to draw, or the end
     struct leases *leases;
     uint64_t seed;
-    struct made *pile;
+    struct made *pile, *last;  // by epoch and place
+    size_t height, height_now; // of the pile, and of what is not for the next epoch
+    uint64_t ready;            // samples on it that are made, and not dealt
+    bool dry;                  // a maker found no memory for a batch
     bool closing;
     struct error err;
     uint64_t made, dealt, busy;
@@ -139,12 +143,29 @@ static bool before(const struct stretch *a, const struct stretch *b) {
     return a->epoch != b->epoch ? a->epoch < b->epoch : a->places.first < b->places.first;
 }
 
+static bool is_ahead(const struct dealer *dealer, const struct made *made) {
+    return made->stretch.epoch > leases_epoch(dealer->leases);
+}
+
+static void count(struct dealer *dealer, const struct made *made) {
+    dealer->height++;
+    dealer->height_now += !is_ahead(dealer, made);
+    if (made->ready)
+        dealer->ready += made->stretch.places.count - made->dealt;
+}
+
+// Mostly behind the last; what was handed back comes before.
 static void insert(struct dealer *dealer, struct made *made) {
-    struct made **at = &dealer->pile;
+    struct made **at = dealer->last && before(&dealer->last->stretch, &made->stretch)
+                           ? &dealer->last->next
+                           : &dealer->pile;
     while (*at && before(&(*at)->stretch, &made->stretch))
         at = &(*at)->next;
     made->next = *at;
     *at = made;
+    if (!made->next)
+        dealer->last = made;
+    count(dealer, made);
 }
 
 static void free_made(struct made *made) {
@@ -152,24 +173,23 @@ static void free_made(struct made *made) {
     free(made);
 }
 
-// Takes what is void off the pile, but what is being made, which its maker finds there.
+// Takes what is void off the pile, but what is being made, which its maker finds there, and
+// counts the rest.
 static void sweep(struct dealer *dealer) {
+    dealer->last = NULL;
+    dealer->height = dealer->height_now = 0;
+    dealer->ready = 0;
     for (struct made **at = &dealer->pile; *at;) {
         struct made *made = *at;
-        if (!made->ready || leases_wants(dealer->leases, &made->stretch)) {
-            at = &made->next;
+        if (made->ready && !leases_wants(dealer->leases, &made->stretch)) {
+            *at = made->next;
+            free_made(made);
             continue;
         }
-        *at = made->next;
-        free_made(made);
+        count(dealer, made);
+        dealer->last = made;
+        at = &made->next;
     }
-}
-
-static size_t pile_height(const struct dealer *dealer, uint32_t until_epoch) {
-    size_t height = 0;
-    for (const struct made *made = dealer->pile; made; made = made->next)
-        height += made->stretch.epoch <= until_epoch;
-    return height;
 }
 
 static size_t buffer_size(const struct dealer *dealer, uint32_t samples) {
@@ -178,12 +198,13 @@ static size_t buffer_size(const struct dealer *dealer, uint32_t samples) {
 
 // Memory comes first: what is drawn must be made. NULL: there is no room, or nothing to do.
 static struct made *draw(struct dealer *dealer) {
-    bool ahead = pile_height(dealer, UINT32_MAX) < dealer->pile_most;
-    if (pile_height(dealer, leases_epoch(dealer->leases)) >= dealer->pile_most)
+    bool ahead = dealer->height < dealer->pile_most;
+    if (dealer->height_now >= dealer->pile_most)
         return NULL;
     struct made *made = mem_zeroed(1, sizeof *made);
     if (made)
         made->buffer = pool_take(&dealer->pool, buffer_size(dealer, dealer->batch));
+    dealer->dry = !made || !made->buffer;
     if (!made || !made->buffer ||
         !leases_draw(dealer->leases, dealer->batch, ahead, &made->stretch)) {
         if (made)
@@ -201,6 +222,7 @@ static void put_made(struct dealer *dealer, struct made *made, int status, const
                      double seconds) {
     pthread_mutex_lock(&dealer->lock);
     made->ready = true;
+    dealer->ready += made->stretch.places.count;
     dealer->made += made->stretch.places.count;
     dealer->busy_seconds += seconds;
     if (status && dealer->err.status == STATUS_OK) {
@@ -208,7 +230,8 @@ static void put_made(struct dealer *dealer, struct made *made, int status, const
         dealer->closing = true;
         pthread_cond_broadcast(&dealer->room);
     }
-    sweep(dealer);
+    if (!leases_wants(dealer->leases, &made->stretch))
+        sweep(dealer);
     pthread_mutex_unlock(&dealer->lock);
 }
 
@@ -252,20 +275,33 @@ static uint64_t busy_time(const struct dealer *dealer) {
     return (uint64_t)fmin(fmax(wait, BUSY_LEAST), BUSY_MOST);
 }
 
+// What comes first, but for what is void and being made.
 static struct made *first_now(const struct dealer *dealer) {
-    for (struct made *made = dealer->pile; made; made = made->next)
-        if (leases_now(dealer->leases, &made->stretch))
-            return made;
-    return NULL;
+    struct made *made = dealer->pile;
+    while (made && !leases_wants(dealer->leases, &made->stretch))
+        made = made->next;
+    return made && leases_now(dealer->leases, &made->stretch) ? made : NULL;
+}
+
+// Makers are woken for several batches at once: there is time while the rest is dealt.
+static void wake_makers(struct dealer *dealer) {
+    if (dealer->dry || dealer->height_now + dealer->pile_most / 4 <= dealer->pile_most)
+        pthread_cond_signal(&dealer->room);
 }
 
 static void take_off(struct dealer *dealer, struct made *made) {
-    struct made **at = &dealer->pile;
-    while (*at != made)
-        at = &(*at)->next;
+    struct made **at = &dealer->pile, *previous = NULL;
+    while (*at != made) {
+        previous = *at;
+        at = &previous->next;
+    }
     *at = made->next;
+    if (!made->next)
+        dealer->last = previous;
+    dealer->height--;
+    dealer->height_now--;
     free_made(made);
-    pthread_cond_signal(&dealer->room);
+    wake_makers(dealer);
 }
 
 static enum deal_answer issue(struct dealer *dealer, uint64_t session, struct made *made,
@@ -289,6 +325,7 @@ static enum deal_answer issue(struct dealer *dealer, uint64_t session, struct ma
     buffer_hold(deal->buffer);
     made->dealt += n;
     dealer->dealt += n;
+    dealer->ready -= n;
     if (n == left)
         take_off(dealer, made);
     return DEAL_DONE;
@@ -323,7 +360,8 @@ enum deal_answer dealer_deal(struct dealer *dealer, uint64_t session, uint32_t e
 void dealer_release(struct dealer *dealer, struct buffer *buffer) {
     buffer_drop(buffer);
     pthread_mutex_lock(&dealer->lock);
-    pthread_cond_signal(&dealer->room);
+    if (dealer->dry)
+        pthread_cond_signal(&dealer->room);
     pthread_mutex_unlock(&dealer->lock);
 }
 
@@ -342,8 +380,9 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
     uint32_t present = leases_epoch(dealer->leases);
     bool open = leases_finish(dealer->leases, session, number, now, epoch, places);
     if (leases_epoch(dealer->leases) != present)
-        pthread_cond_broadcast(&dealer->room);
-    pthread_mutex_unlock(&dealer->lock);
+        unlock_changed(dealer);
+    else
+        pthread_mutex_unlock(&dealer->lock);
     return open;
 }
 
@@ -421,10 +460,8 @@ struct dealer_figures dealer_figures(struct dealer *dealer) {
         .dealt = dealer->dealt,
         .made = dealer->made,
         .busy = dealer->busy,
+        .ready = dealer->ready,
     };
-    for (const struct made *made = dealer->pile; made; made = made->next)
-        if (made->ready)
-            figures.ready += made->stretch.places.count - made->dealt;
     pthread_mutex_unlock(&dealer->lock);
     return figures;
 }
