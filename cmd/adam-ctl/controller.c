@@ -1,4 +1,5 @@
 // adam-ctl controller: the controller of a run of many processes, in the foreground.
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +22,17 @@ static enum run_wish wish(void *self) {
 
 static void show(void *self, const struct run_progress *now) {
     struct talker *talker = self;
-    char left[16] = "?";
+    char left[16] = "?", loss[32] = "";
     if (!progress_due(&talker->progress))
         return;
+    if (isfinite(now->loss)) // nothing is known before the first workers tell
+        snprintf(loss, sizeof loss, "loss %.4f  ", now->loss);
     if (now->seconds_left >= 0)
         progress_duration(left, now->seconds_left);
     progress_line(&talker->progress,
-                  "epoch %.2f of %g  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
-                  now->epoch, now->epochs, now->loss, now->rate, now->samples_per_s,
-                  100 * now->waiting, now->doing ? now->doing : "left", now->doing ? "" : left);
+                  "epoch %.2f of %g  %srate %.3g  %.0f images/s  wait %.0f%%  %s %s", now->epoch,
+                  now->epochs, loss, now->rate, now->samples_per_s, 100 * now->waiting,
+                  now->doing ? now->doing : "left", now->doing ? "" : left);
 }
 
 static void say(void *self, const char *text) {

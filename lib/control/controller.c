@@ -513,6 +513,8 @@ static int look_for_wishes(struct controller *c, struct error *err) {
 }
 
 static void show(struct controller *c) {
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return; // those who knew how far it is have left
     struct run_progress now = {
         .epoch = controller_epoch(c),
         .epochs = epochs_wanted(c),

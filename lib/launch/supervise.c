@@ -85,11 +85,11 @@ static void finish(struct supervisor *s, int status, double grace) {
         enter(s, PHASE_ENDING, grace);
 }
 
-// Something is lost without which the run cannot go on. The controller may see that too,
-// and write down what it knows.
-static void lose(struct supervisor *s, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void lose(struct supervisor *s, int status, const char *format, ...) {
+// Something is lost without which the run cannot go on. The controller has `grace` seconds
+// to save what there is; with 0 there is nothing, and nobody is to train on.
+static void lose(struct supervisor *s, int status, double grace, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void lose(struct supervisor *s, int status, double grace, const char *format, ...) {
     char text[512];
     va_list args;
     if (s->phase != PHASE_RUNNING)
@@ -98,7 +98,9 @@ static void lose(struct supervisor *s, int status, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     error_set(s->err, status, "%s", text);
-    finish(s, status, grace_order);
+    finish(s, status, grace);
+    if (grace > 0)
+        child_signal(&s->slots[0].child, SIGTERM);
 }
 
 static void pass_deadline(struct supervisor *s) {
@@ -153,7 +155,7 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     tail_more(&s->controller_log);
     if (WIFSIGNALED(wait_status)) {
         if (crash_again(slot))
-            lose(s, STATUS_UNAVAILABLE, "the controller %s again and again; see %s", why,
+            lose(s, STATUS_UNAVAILABLE, 0, "the controller %s again and again; see %s", why,
                  slot->log);
         else
             start_again(s, slot, why, 0);
@@ -179,7 +181,7 @@ static void give_up(struct supervisor *s, struct slot *slot, const char *why, in
     if (role == PROTO_ROLE_WORKER && left > 0)
         say(s, "%s %s; the run goes on without it", slot->process->name, why);
     else
-        lose(s, status, "%s %s; see %s", slot->process->name, why, slot->log);
+        lose(s, status, grace_order, "%s %s; see %s", slot->process->name, why, slot->log);
 }
 
 // What only needs to be started again: it was killed, or it lost its peers or its session.
@@ -212,7 +214,7 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     show_last_words(s, slot);
     if (policy == LAUNCH_VITAL) {
         slot->over = true;
-        lose(s, STATUS_UNAVAILABLE,
+        lose(s, STATUS_UNAVAILABLE, 0,
              "%s %s, and what it held is lost; --resume goes on from the last checkpoint in %s",
              slot->process->name, why, s->config->folder);
     } else if (!may_work(wait_status)) {

@@ -1,0 +1,191 @@
+#!/usr/bin/env bats
+# A run of real programs under adam-ctl up, whose parts are killed with kill -9 while it
+# trains; and Ctrl-C. Each run is a session of its own, by which its processes are counted.
+load ../helper/common
+
+EPOCHS=120
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 3000 --seed 3 --split test=0.2 -o digits.arec
+    cat >small.net <<'NET'
+input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
+conv    c1 maps=12 kernel=5 act=relu
+maxpool    size=2
+dense      units=60 act=relu
+softmax    units=10
+NET
+    # No sample is left out of an epoch.
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 40' \
+        'metrics-every = 0.1' 'checkpoint-every = 1' >run.conf
+    # What the run reaches when nobody is killed.
+    adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1
+    accuracy whole >expected
+}
+
+setup() {
+    cp "$BATS_FILE_TMPDIR"/{digits*.arec,small.net,run.conf,expected} "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+    pkill -KILL -s "${run:-$$}" || true
+    stop_started
+}
+
+accuracy() {
+    adam-eval --model "$1/latest" --data digits-test.arec --json | jq .top1
+}
+
+begin() {
+    start setsid adam-ctl up run.conf --ps 2 --workers 3 --threads 1 "$@" 2>err
+    run=$pid
+}
+
+# The processes of the run, or those of a part.
+left() {
+    pgrep -s "$run" ${1:+-f -- "--name $1( |\$)|adam-ctl $1 "}
+}
+none_left() {
+    [ -z "$(left)" ]
+}
+
+# The data server has seen so many epochs, in whichever of its lives.
+epoch_is() {
+    [ "$(jq -s "map(select(.event == \"serve\").epoch) | max >= $1" run/metrics.jsonl)" = true ]
+}
+
+# A moment between two epochs of the run, drawn anew each time; told when the test fails.
+moment() {
+    epoch=$(jq -n "$1 + ($2 - $1) * $RANDOM / 32768")
+    echo "# at epoch $epoch"
+    wait_for epoch_is "$epoch"
+}
+
+# Kills a part, and waits until another process has its name.
+another_is_there() {
+    local now
+    now=$(left "$1") && [ "$now" != "$2" ]
+}
+kill_again() {
+    local old
+    old=$(left "$1")
+    echo "# kill -9 of $1: $old"
+    kill -KILL "$old"
+    wait_for another_is_there "$1" "$old"
+}
+
+ends_well() {
+    wait_end
+    cat err
+    [ "$status" -eq 0 ]
+    [ -e run/DONE ]
+    none_left
+    jq -ne "$(accuracy run) > $(cat expected) - 0.05"
+}
+
+# Samples that were trained on, by all workers, and those of all epochs.
+trained() {
+    jq -s 'map(select(.event == "train")) | group_by(.rank) | map(max_by(.step).samples) | add' \
+        run/metrics.jsonl
+}
+wanted() {
+    echo $((EPOCHS * $(adam-prep stat digits.arec --json | jq .samples)))
+}
+# Samples that can be out on lease: of each worker those that it has taken ahead, those
+# that it is at, and those of the pushes that were not answered yet: one under way, one
+# being made.
+on_lease() {
+    echo $((3 * (4 + 1 + 2 * 4) * 8))
+}
+finished() {
+    jq -s 'map(select(.event == "eval" and .role == "controller").samples) | max' run/metrics.jsonl
+}
+
+@test "kill -9 of workers at any moment: the run goes on to the same accuracy" {
+    begin
+    moment 2 12
+    kill_again worker-1
+    moment 20 30
+    kill_again worker-2
+    moment 40 50
+    kill_again worker-1
+    # All at once.
+    moment 60 80
+    left 'worker-[0-9]' | xargs kill -KILL
+    ends_well
+    [ "$(finished)" -eq "$(wanted)" ]
+    grep -q 'worker-2 was killed by signal 9' err
+}
+
+@test "kill -9 of the data server: no sample is lost, or doubled beyond what was out on lease" {
+    begin
+    moment 2 12
+    kill_again serve-1
+    moment 30 40
+    kill_again serve-1
+    moment 60 80
+    kill_again serve-1
+    ends_well
+    # Its journal has every sample of every epoch, once.
+    [ "$(finished)" -eq "$(wanted)" ]
+    [ "$(tail -n 1 run/serve-1.cursor | cut -d ' ' -f 1-3)" = "at 1 $EPOCHS" ]
+    # The workers have trained on each of them; on no more again than they held.
+    echo "# trained on $(trained) of $(wanted)"
+    [ "$(trained)" -ge "$(wanted)" ]
+    [ "$(trained)" -le $(($(wanted) + 3 * $(on_lease))) ]
+}
+
+@test "kill -9 of the controller: it is back, and the run ends as it would have" {
+    begin
+    moment 2 12
+    kill_again controller
+    moment 30 60
+    kill_again controller
+    ends_well
+    [ "$(finished)" -eq "$(wanted)" ]
+}
+
+@test "kill -9 of a parameter server: the run stops and says what to do; --resume goes on" {
+    begin
+    wait_for test -e run/latest
+    moment 10 40
+    kill -KILL "$(left ps-2)"
+    local since=$SECONDS
+    wait_end
+    cat err
+    [ "$status" -eq 69 ]
+    [ $((SECONDS - since)) -lt 30 ]
+    none_left
+    grep -q 'ps-2 was killed by signal 9 (Killed), and what it held is lost; --resume goes on' err
+    [ ! -e run/DONE ]
+    begin --resume
+    ends_well
+}
+
+@test "Ctrl-C: saved, status 75, no process left; --resume goes on" {
+    begin
+    moment 10 40
+    [ "$(left | wc -l)" -eq 8 ]
+    kill -INT "$run"
+    wait_end
+    cat err
+    [ "$status" -eq 75 ]
+    none_left
+    [ -e run/latest/manifest.json ]
+    begin --resume
+    ends_well
+}
+
+@test "a second Ctrl-C ends all at once" {
+    begin
+    moment 2 10
+    kill -STOP "$(left controller)" # it will not save
+    kill -INT "$run"
+    wait_for grep -q stopping err
+    kill -INT "$run"
+    wait_end
+    [ "$status" -eq 130 ]
+    none_left
+}
