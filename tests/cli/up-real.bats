@@ -66,3 +66,10 @@ all_members() {
     kill -KILL "$pid"
     wait_for all_members 0
 }
+
+@test "examples/up.sh: the same run by hand and by adam-ctl up" {
+    EPOCHS=3 PICTURES=2000 run_ok "$ROOT/examples/up.sh" out
+    [ -e out/by-hand/DONE ] && [ -e out/by-up/DONE ]
+    [ "$(sed -n 's/^by-[a-z]*\t//p' <<<"$output" | jq -c '.top1 > 0.7')" = $'true\ntrue' ]
+    all_members 0
+}
