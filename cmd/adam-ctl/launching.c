@@ -65,6 +65,7 @@ static int read_file(struct request *r, const struct launch_options *options, co
     r->launch.data = data;
     r->launch.labels = r->file.settings.labels;
     r->launch.from = r->file.settings.from;
+    r->launch.workers_wanted = r->file.settings.workers > 0;
     return status;
 }
 

@@ -151,16 +151,22 @@ static int tell_routes(struct controller *c, struct error *err) {
 
 // --- members ----------------------------------------------------------------------------------
 
+static void say_why(char why[512], const char *name, const struct vital *vital) {
+    if (vital && vital->closed > 0)
+        snprintf(why, 512, "%s vanished: its connection was closed, and it did not come back",
+                 name);
+    else
+        snprintf(why, 512, "%s vanished: nothing was heard of it for %d s", name,
+                 (vital && vital->missed ? CONTROLLER_PATIENCE : CONTROLLER_SILENCE) / 1000);
+}
+
 static int lose(struct controller *c, struct cluster_member *member, struct error *err) {
     char name[128], why[512];
     bool worker = member->role == PROTO_ROLE_WORKER;
     cluster_name(name, member);
+    say_why(why, name, vitals_of(&c->vitals, member->number));
     vitals_forget(&c->vitals, member->number);
     cluster_leave(&c->cluster, member);
-    snprintf(
-        why, sizeof why, "%s vanished: nothing was heard of it for %d s", name,
-        (member->role == PROTO_ROLE_PARAMETER_SERVER ? CONTROLLER_PATIENCE : CONTROLLER_SILENCE) /
-            1000);
     bool stop =
         worker && c->cluster.stage == CLUSTER_TRAINING && !strcmp(c->settings.on_peer_loss, "stop");
     if (stop)
@@ -178,13 +184,17 @@ static void miss(struct controller *c, const struct cluster_member *member) {
         CONTROLLER_SILENCE / 1000, (CONTROLLER_PATIENCE - CONTROLLER_SILENCE) / 1000);
 }
 
-// A server that is missed for too long.
+// A server that is missed for too long, or hung up and does not dial again.
 static struct cluster_member *given_up(const struct controller *c) {
+    double now = clock_seconds();
     for (size_t i = 0; i < c->cluster.member_count; i++) {
         struct cluster_member *member = &c->cluster.members[i];
         const struct vital *vital = vitals_of(&c->vitals, member->number);
-        if (!member->gone && vital && vital->missed &&
-            clock_seconds() - vital->heard > CONTROLLER_PATIENCE / 1000.0)
+        if (member->gone || !vital || !cluster_serves(&c->cluster, member->number))
+            continue;
+        bool missed = vital->missed && now - vital->heard > CONTROLLER_PATIENCE / 1000.0;
+        bool hung_up = vital->closed > 0 && now - vital->closed > CONTROLLER_REDIAL / 1000.0;
+        if (missed || hung_up)
             return member;
     }
     return NULL;
@@ -210,14 +220,16 @@ static int check_silence(struct controller *c, struct error *err) {
 // Its part of the weights is nowhere else.
 static int check_servers(struct controller *c, struct error *err) {
     const struct cluster_member *lost = cluster_lost(&c->cluster);
-    char name[128], why[1024];
+    char name[128], why[2048], latest[512];
     if (!lost || c->cluster.stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     cluster_name(name, lost);
     snprintf(why, sizeof why,
              "%s at %s is gone, and with it its part of the weights; start the run again, and it "
-             "goes on from the last checkpoint in %s",
-             name, lost->training, c->config->folder);
+             "%s %s",
+             name, lost->training,
+             controller_latest(c, latest) ? "goes on from" : "begins anew: nothing is saved in",
+             latest);
     statistics_stop(c->statistics);
     return end_with(c, STATUS_UNAVAILABLE, CLUSTER_STOPPING, why, err);
 }
@@ -273,8 +285,10 @@ static void look_for_waits(struct controller *c) {
         wait_for(c, PROTO_ROLE_WORKER, 1);
     if (starting || training)
         wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
-    if (starting)
+    if (starting) {
+        wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
+    }
     bool absent = c->waits_for[0];
     if (!absent)
         snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
@@ -365,13 +379,11 @@ static int take_failure(struct controller *c, const struct statistics_result *re
     return STATUS_OK;
 }
 
-static int take_attached(struct controller *c, const struct statistics_result *result,
-                         struct error *err) {
+static void take_attached(struct controller *c, const struct statistics_result *result) {
     c->attached = true;
     c->epoch_samples = result->samples;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
     c->saved_at = clock_seconds();
-    return c->cluster.stage == CLUSTER_STARTING ? enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
 }
 
 static int take_result(struct controller *c, struct error *err) {
@@ -385,11 +397,25 @@ static int take_result(struct controller *c, struct error *err) {
     c->clock = result.clock;
     answer_saves(&c->saving, &result, NULL);
     if (result.job.attach)
-        return take_attached(c, &result, err);
+        take_attached(c, &result);
     return c->cluster.stage == CLUSTER_SAVING ? enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
 }
 
 // --- stages -------------------------------------------------------------------------------------
+
+// The workers that there must be are there, and all parameter servers know of them: under
+// hardsync the first update is of all.
+static bool workers_are_there(const struct controller *c) {
+    const struct cluster *cluster = &c->cluster;
+    bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
+    for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role == PROTO_ROLE_PARAMETER_SERVER && !m->gone)
+            all &= vital && vital->knows_members >= cluster->members_epoch;
+    }
+    return all;
+}
 
 static int stay_starting(struct controller *c, struct error *err) {
     const struct cluster *cluster = &c->cluster;
@@ -401,9 +427,13 @@ static int stay_starting(struct controller *c, struct error *err) {
         status = cluster_assign(&c->cluster, err) ? err->status : controller_agree(c, err);
     if (!status)
         status = tell_routes(c, err);
-    if (!status && ready && !statistics_busy(c->statistics))
+    if (status || !ready)
+        return status;
+    if (c->attached)
+        return workers_are_there(c) ? enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
+    if (!statistics_busy(c->statistics))
         begin(c, &(struct statistics_job){.attach = true, .initialise = true});
-    return status;
+    return STATUS_OK;
 }
 
 static int stay_training(struct controller *c, struct error *err) {
@@ -592,10 +622,16 @@ static void receive(void *context, struct link *link, uint64_t request, uint16_t
     inbox_put(&c->inbox, link, request, type, message);
 }
 
+static void hung_up(void *context, struct link *link, const char *why) {
+    struct controller *c = context;
+    (void)why;
+    inbox_put_closed(&c->inbox, link);
+}
+
 static int open_listener(struct controller *c, struct error *err) {
     const struct controller_config *config = c->config;
     const struct link_options options = {
-        .handlers = {.context = c, .hello = welcome, .request = receive},
+        .handlers = {.context = c, .hello = welcome, .request = receive, .closed = hung_up},
         .keys = config->keys,
         .insecure = config->insecure,
     };

@@ -28,8 +28,10 @@ struct secrets; // net/secrets.h
 #define CONTROLLER_HEARTBEAT 500
 #define CONTROLLER_SILENCE 8000
 // Of a parameter server, whose part of the weights is nowhere else: a cut link may come
-// back, and the run waits for that. (Who watches the processes sees at once when it died.)
+// back, and the run waits for that.
 #define CONTROLLER_PATIENCE 30000
+// Of one whose end closed the connection: it died, or dials again at once.
+#define CONTROLLER_REDIAL 5000
 
 struct controller_config { // what it points to outlives the call
     const struct run_file *file;

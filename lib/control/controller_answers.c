@@ -90,14 +90,27 @@ static void say_back(struct controller *c, const struct cluster_member *member) 
         controller_say(c, "%s is back", name);
 }
 
+// Who pushes to a parameter server that is no more would only wait for it.
+static int dismiss(struct controller *c, struct letter *letter, struct cluster_member *member,
+                   struct error *err) {
+    refuse(letter, PROTO_REFUSAL_PEER_LOST, c->cluster.why ? c->cluster.why : "");
+    vitals_forget(&c->vitals, member->number);
+    cluster_leave(&c->cluster, member);
+    return controller_agree(c, err);
+}
+
 static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
-    const struct cluster_member *member = cluster_find(&c->cluster, figures->session);
+    struct cluster_member *member = cluster_find(&c->cluster, figures->session);
     if (!member)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+    if (member->role == PROTO_ROLE_WORKER && cluster_lost(&c->cluster) &&
+        c->cluster.stage == CLUSTER_STOPPING)
+        return dismiss(c, letter, member, err);
     say_back(c, member);
     if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
         return error_nomem(err);
+    vitals_link(&c->vitals, member->number, letter->link);
     enum proto_order order = order_for(c, member);
     const struct proto_beat beat = {
         .members = c->cluster.members_epoch,
@@ -106,6 +119,7 @@ static int answer_heartbeat(struct controller *c, struct letter *letter, struct 
         .order = (uint16_t)order,
         .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster.order,
     };
+    vitals_beat(&c->vitals, member->number, beat.members);
     return answer(letter, PROTO_TYPE_BEAT, &beat);
 }
 
@@ -248,8 +262,7 @@ static int answer_get_status(struct controller *c, struct letter *letter, struct
     return STATUS_OK;
 }
 
-// --- what people want
-// -----------------------------------------------------------------------------
+// --- what people want ---------------------------------------------------------------------------
 
 // Every key of the lines that there is may change while the run goes on.
 static bool all_live(const char *lines, struct error *err) {
@@ -348,8 +361,7 @@ static int answer_report(struct controller *c, struct letter *letter) {
     return status;
 }
 
-// --- all
-// ------------------------------------------------------------------------------------------
+// --- all ----------------------------------------------------------------------------------------
 
 static int answer_one(struct controller *c, struct letter *letter, struct error *err) {
     switch (letter->type) {
@@ -378,7 +390,9 @@ static bool is_for_people(uint16_t type) {
 
 int controller_answer(struct controller *c, struct letter *letter, struct error *err) {
     int status = STATUS_OK;
-    if (is_for_people(letter->type) && role_of(letter) != PROTO_ROLE_ADMINISTRATOR)
+    if (!letter->message)
+        vitals_closed(&c->vitals, letter->link, clock_seconds());
+    else if (is_for_people(letter->type) && role_of(letter) != PROTO_ROLE_ADMINISTRATOR)
         refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
     else if (letter->type == PROTO_TYPE_SAVE)
         return take_save(c, letter);

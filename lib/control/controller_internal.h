@@ -72,6 +72,8 @@ uint64_t controller_routes_epoch(const struct controller *c, const struct cluste
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
 // Answers one request. An error is the controller's end: it could not write its state.
 int controller_answer(struct controller *c, struct letter *letter, struct error *err);
+// The path of the newest checkpoint; without one that of the run's folder, and false.
+bool controller_latest(const struct controller *c, char path[512]);
 // Where the run stands: a new one, one whose controller was killed, one that goes on.
 int controller_open_run(struct controller *c, struct error *err);
 

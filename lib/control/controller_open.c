@@ -11,6 +11,8 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
+#define DIAL 2000 // milliseconds that a server has to welcome
+
 static char *path_in(const char *folder, const char *name) {
     char *path = NULL;
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
@@ -36,6 +38,15 @@ static bool has(const char *folder, const char *name) {
     bool there = path && access(path, F_OK) == 0;
     free(path);
     return there;
+}
+
+bool controller_latest(const struct controller *c, char path[512]) {
+    char *link = path_in(c->config->folder, "latest"), name[256] = "";
+    ssize_t length = link ? readlink(link, name, sizeof name - 1) : -1;
+    snprintf(path, 512, "%s%s%.*s", c->config->folder, length > 0 ? "/" : "",
+             length > 0 ? (int)length : 0, name);
+    free(link);
+    return length > 0;
 }
 
 static bool same_folder(const char *a, const char *b) {
@@ -122,16 +133,49 @@ static int read_state(struct controller *c, struct error *err) {
     return text ? cluster_read(&c->cluster, text, size, err) : status;
 }
 
+static bool answers(const struct controller *c, const struct cluster_member *member) {
+    const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
+    const struct proto_hello hello = {
+        .role = PROTO_ROLE_CONTROLLER,
+        .run = c->cluster.run,
+        .name = proto_text("controller"),
+    };
+    struct proto_welcome welcome;
+    struct link *link;
+    if (link_dial(&link, member->training, &options, &hello, DIAL, &welcome, NULL))
+        return false;
+    link_close(link);
+    return true;
+}
+
+// Whether all who hold the weights are still there. When everything died at once, nobody
+// needs to be waited for.
+static bool servers_live(const struct controller *c) {
+    bool live = true;
+    for (size_t i = 0; live && i < c->cluster.member_count; i++) {
+        const struct cluster_member *member = &c->cluster.members[i];
+        if (cluster_serves(&c->cluster, member->number))
+            live = !member->gone && answers(c, member);
+    }
+    return live;
+}
+
+// It gave no weights to anybody yet, or they are still where it gave them to.
+static bool is_alive(const struct controller *c) {
+    return c->cluster.model && c->cluster.stage != CLUSTER_OVER &&
+           (c->cluster.member_count > 0 || c->cluster.routes_epoch > 0) && servers_live(c);
+}
+
 static int go_on(struct controller *c, struct error *err) {
     const char *folder = c->config->folder;
     bool saved = has(folder, "latest");
-    if (c->cluster.model && c->cluster.stage != CLUSTER_OVER) {
+    if (is_alive(c)) {
         controller_say(c, "the run in %s goes on: its controller was gone, not its members",
                        folder);
         hear_all(c);
         return STATUS_OK;
     }
-    if (c->cluster.finished && !c->config->resume)
+    if (c->cluster.finished && c->cluster.stage >= CLUSTER_STOPPING && !c->config->resume)
         return error_set(err, STATUS_CANTCREATE,
                          "%s holds a run that is done; --resume %s goes on with it", folder,
                          folder);

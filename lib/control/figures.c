@@ -53,7 +53,7 @@ static void put_row(struct columns *table, const struct proto_member *m) {
     put_real(table, m->epoch > 0, "%.2f", m->epoch);
     put_real(table, rated, "%.0f", m->rate);
     put_real(table, worker, "%.4f", m->loss);
-    put_real(table, worker || server, "%.1f", m->staleness);
+    put_real(table, server, "%.1f", m->staleness);
     put_real(table, worker, "%.0f%%", 100 * m->waiting);
     put_real(table, worker, "%.0f%%", 100 * m->overlap);
     columns_cell(table, "%" PRIu64, m->refused);

@@ -55,6 +55,18 @@ void inbox_put(struct inbox *inbox, struct link *link, uint64_t request, uint16_
     link_refuse(link, request, PROTO_REFUSAL_BUSY, AGAIN, "");
 }
 
+void inbox_put_closed(struct inbox *inbox, struct link *link) {
+    struct letter *letter = mem_zeroed(1, sizeof *letter);
+    if (!letter)
+        return;
+    link_hold(link);
+    letter->link = link;
+    if (append(inbox, letter))
+        gate_open(inbox->gate);
+    else
+        letter_free(letter);
+}
+
 struct letter *inbox_take(struct inbox *inbox) {
     pthread_mutex_lock(&inbox->lock);
     struct letter *letter = inbox->first;

@@ -14,7 +14,7 @@ struct letter { // owns its link's reference and its message
     struct link *link;
     uint64_t request;
     uint16_t type;
-    struct kept *message;
+    struct kept *message; // NULL: the link is closed (type 0)
 };
 
 struct inbox {
@@ -31,6 +31,8 @@ void inbox_close(struct inbox *inbox); // drops what is left
 // For the request handler of a link: refuses when it cannot be kept.
 void inbox_put(struct inbox *inbox, struct link *link, uint64_t request, uint16_t type,
                const union proto_message *message);
+// For the closed handler of a link. Where there is no memory for it, its silence must tell.
+void inbox_put_closed(struct inbox *inbox, struct link *link);
 // The oldest, for letter_free; NULL: none.
 struct letter *inbox_take(struct inbox *inbox);
 void letter_free(struct letter *letter);

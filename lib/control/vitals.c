@@ -6,6 +6,8 @@
 
 #include "core/mem.h"
 
+static const double moment = 3; // seconds, of some heartbeats
+
 static struct vital *find(const struct vitals *vitals, uint32_t number) {
     for (size_t i = 0; i < vitals->count; i++)
         if (vitals->items[i].number == number)
@@ -30,6 +32,7 @@ static struct vital *heard(struct vitals *vitals, uint32_t number, double now) {
     if (vital) {
         vital->heard = now;
         vital->missed = false;
+        vital->closed = 0;
     }
     return vital;
 }
@@ -56,6 +59,31 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
     vital->figures.waits_for = (struct proto_text){0};
     copy_plain(vital->waits_for, figures->waits_for);
     return true;
+}
+
+void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members) {
+    struct vital *vital = find(vitals, number);
+    if (!vital)
+        return;
+    vital->knows_members = vital->told_members;
+    vital->told_members = members;
+}
+
+void vitals_link(struct vitals *vitals, uint32_t number, const void *link) {
+    struct vital *vital = find(vitals, number);
+    if (vital)
+        vital->link = link;
+}
+
+void vitals_closed(struct vitals *vitals, const void *link, double now) {
+    for (size_t i = 0; i < vitals->count; i++) {
+        struct vital *vital = &vitals->items[i];
+        if (vital->link != link)
+            continue;
+        vital->link = NULL;
+        if (now - vital->heard < moment)
+            vital->closed = now;
+    }
 }
 
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number) {

@@ -14,7 +14,11 @@ struct vital {
     uint32_t number; // of the member
     double heard;
     bool missed;                    // vitals_miss, since it was heard of last
+    const void *link;               // by which it was heard of last; never looked into
+    double closed;                  // when the other side closed that; 0: it did not
     bool told;                      // whether it has sent figures yet
+    uint64_t told_members;          // epoch of the membership in the last beat to it...
+    uint64_t knows_members;         // ...and in the one before, which it has acted upon
     struct proto_heartbeat figures; // its text is `waits_for`
     char waits_for[PROTO_ADDRESS_MAX + 1];
 };
@@ -29,6 +33,13 @@ bool vitals_heard(struct vitals *vitals, uint32_t number, double now);
 // The same, and how it is doing.
 bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
                  double now);
+// A beat tells it of this epoch of the membership. It asks who the members are before its
+// next heartbeat, so that with the beat after that it is known to know.
+void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
+// Its figures came by this link.
+void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
+// A link is closed. Who was heard of a moment before closed it: cut cables are silent first.
+void vitals_closed(struct vitals *vitals, const void *link, double now);
 // NULL when it was never heard of.
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number);
 void vitals_forget(struct vitals *vitals, uint32_t number);

@@ -151,6 +151,10 @@ static void add_controller(const struct launch *launch, struct words *out) {
     words_add(out, "controller");
     words_add(out, launch->conf);
     add_option(out, "--out", launch->folder);
+    if (!launch->workers_wanted) {
+        words_add(out, "--set");
+        words_format(out, "workers=%d", launch->workers);
+    }
     for (size_t i = 0; i < launch->set_count; i++)
         add_option(out, "--set", launch->set[i]);
     words_add(out, "--set");

@@ -33,6 +33,7 @@ struct launch {
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int data_servers, parameter_servers, workers;
+    bool workers_wanted; // RUN.conf says how many must be there before training starts
     int threads;        // of each worker; 0: as many as adam-worker thinks best
     const char *keys;   // NAME.pem (adam-ctl keys); NULL: none
     bool insecure;      // beyond this machine without TLS

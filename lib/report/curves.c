@@ -24,7 +24,7 @@ struct figure {
     struct svg svg;
     double width;
     bool by_time;                // the column that is drawn
-    struct chart_series *series; // two a run
+    struct chart_series *series; // two a run, and one a learner
     double **percent;            // top-1 of each run in percent
 };
 
@@ -49,7 +49,7 @@ static struct chart_series series_of(const struct figure *f, size_t run, enum cu
         .n = curve->n,
         .colour = chart_colour(run),
         .dash = many && run / CHART_COLOURS % 2 ? "6 4" : NULL,
-        .dots = which != CURVE_LOSS && which != CURVE_RATE,
+        .dots = which == CURVE_TEST_LOSS || which == CURVE_TOP1,
         .label = true,
     };
 }
@@ -78,17 +78,36 @@ static struct chart frame(const struct figure *f, double left, double top, doubl
     };
 }
 
+// Each learner's own, behind the mean of all; how many there are.
+static size_t training_losses(struct figure *f, size_t run, struct chart_series *series) {
+    const struct history *history = &f->runs[run];
+    size_t count = history->learner_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct curve *curve = &history->learners[i].loss;
+        series[i] = series_of(f, run, CURVE_LOSS);
+        series[i].x = x_of(f, curve);
+        series[i].y = curve->value;
+        series[i].n = curve->n;
+        series[i].faint = true;
+        series[i].label = false;
+    }
+    return count;
+}
+
 // Training in the background, testing on it.
 static int draw_loss(struct figure *f, struct chart chart, struct error *err) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++)
+        count += training_losses(f, i, &f->series[count]);
     for (size_t i = 0; i < f->count; i++) {
-        struct chart_series *train = &f->series[i], *test = &f->series[f->count + i];
+        struct chart_series *train = &f->series[count + i], *test = train + f->count;
         *train = series_of(f, i, CURVE_LOSS);
         *test = series_of(f, i, CURVE_TEST_LOSS);
         train->faint = test->n > 0;
         train->label = test->n == 0 || f->count == 1;
     }
     chart.title = "loss";
-    chart.count = 2 * f->count;
+    chart.count = count + 2 * f->count;
     chart.y_kind = wide_range(chart.series, chart.count) ? SCALE_LOG : SCALE_LINEAR;
     return chart_draw(&f->svg, &chart, err);
 }
@@ -113,6 +132,22 @@ static int draw_rate(struct figure *f, struct chart chart, struct error *err) {
     return chart_draw(&f->svg, &chart, err);
 }
 
+static int draw_staleness(struct figure *f, struct chart chart, struct error *err) {
+    for (size_t i = 0; i < f->count; i++)
+        f->series[i] = series_of(f, i, CURVE_STALENESS);
+    chart.title = "mean staleness of updates";
+    chart.count = f->count;
+    chart.y_zero = true;
+    return chart_draw(&f->svg, &chart, err);
+}
+
+static bool has_curve(const struct figure *f, enum curve_of which) {
+    for (size_t i = 0; i < f->count; i++)
+        if (f->runs[i].curves[which].n > 0)
+            return true;
+    return false;
+}
+
 static int draw_column(struct figure *f, double left, double top, double width, struct error *err) {
     int status = draw_loss(f, frame(f, left, top, width, PANEL_HEIGHT), err);
     top += PANEL_HEIGHT + EDGE;
@@ -121,14 +156,10 @@ static int draw_column(struct figure *f, double left, double top, double width, 
     top += PANEL_HEIGHT + EDGE;
     if (status == STATUS_OK)
         status = draw_rate(f, frame(f, left, top, width, RATE_HEIGHT), err);
+    top += RATE_HEIGHT + EDGE;
+    if (status == STATUS_OK && has_curve(f, CURVE_STALENESS))
+        status = draw_staleness(f, frame(f, left, top, width, RATE_HEIGHT), err);
     return status;
-}
-
-static bool has_tests(const struct figure *f) {
-    for (size_t i = 0; i < f->count; i++)
-        if (f->runs[i].curves[CURVE_TEST_LOSS].n > 0)
-            return true;
-    return false;
 }
 
 // One entry of the legend; returns where the next one begins.
@@ -157,7 +188,7 @@ static double legend(struct figure *f, bool draw) {
     }
     y += f->count > 1 ? LINE : 0;
     const char *colour = f->count > 1 ? "#666666" : chart_colour(0);
-    if (draw && has_tests(f)) {
+    if (draw && has_curve(f, CURVE_TEST_LOSS)) {
         x = entry(f, EDGE + 8, y, colour, true, NULL, "training");
         entry(f, x, y, colour, false, NULL, "test");
     }
@@ -168,6 +199,7 @@ static int draw(struct figure *f, FILE *out, enum curves_x x, struct error *err)
     f->width = x == CURVES_BOTH ? WIDTH_BOTH : WIDTH_ONE;
     double top = legend(f, false), left = EDGE;
     double height = top + 2 * (PANEL_HEIGHT + EDGE) + RATE_HEIGHT + EDGE;
+    height += has_curve(f, CURVE_STALENESS) ? RATE_HEIGHT + EDGE : 0;
     int columns = x == CURVES_BOTH ? 2 : 1, status = STATUS_OK;
     double width = (f->width - (columns + 1) * EDGE) / columns;
     svg_open(&f->svg, out, f->width, height, "learning curves");
@@ -190,7 +222,10 @@ static double *percents(const struct curve *curve) {
 }
 
 static int make_room(struct figure *f, struct error *err) {
-    f->series = mem_zeroed(2 * f->count, sizeof *f->series);
+    size_t learners = 0;
+    for (size_t i = 0; i < f->count; i++)
+        learners += f->runs[i].learner_count;
+    f->series = mem_zeroed(2 * f->count + learners, sizeof *f->series);
     f->percent = mem_zeroed(f->count, sizeof *f->percent);
     if (!f->series || !f->percent)
         return error_nomem(err);

@@ -17,6 +17,8 @@ struct reader {
     double before;        // seconds of the sessions before it
     double time;          // seconds of training at the last line
     double step, epoch;
+    bool started; // and nothing was told since then
+    bool many;    // the controller's lines tell where the run is; workers only how they do
 };
 
 static void curve_free(struct curve *curve) {
@@ -49,12 +51,18 @@ static int curve_add(struct curve *curve, const struct reader *at, double value,
     return STATUS_OK;
 }
 
-// Forgets what lies behind `step`: a resumed run does it again.
-static void cut_behind(struct history *history, double step) {
-    for (size_t i = 0; i < HISTORY_CURVES; i++) {
-        struct curve *curve = &history->curves[i];
-        while (curve->n > 0 && curve->step[curve->n - 1] > step)
-            curve->n--;
+static void curve_cut(struct curve *curve, double epoch) {
+    while (curve->n > 0 && curve->epoch[curve->n - 1] > epoch)
+        curve->n--;
+}
+
+// Forgets what lies behind: a resumed run does it again, its learners with new ranks.
+static void cut_behind(struct history *history, double epoch) {
+    for (size_t i = 0; i < HISTORY_CURVES; i++)
+        curve_cut(&history->curves[i], epoch);
+    for (size_t i = 0; i < history->learner_count; i++) {
+        curve_cut(&history->learners[i].loss, epoch);
+        history->learners[i].speed = 0;
     }
 }
 
@@ -71,16 +79,67 @@ static const struct source_member {
     [CURVE_LOSS] = {"train", "loss"},          [CURVE_RATE] = {"train", "rate"},
     [CURVE_SPEED] = {"train", "images_per_s"}, [CURVE_WAIT] = {"train", "wait"},
     [CURVE_TEST_LOSS] = {"eval", "loss"},      [CURVE_TOP1] = {"eval", "top1"},
-    [CURVE_TOP5] = {"eval", "top5"},
+    [CURVE_TOP5] = {"eval", "top5"},           [CURVE_STALENESS] = {"ps", "staleness"},
 };
+
+static struct learner *learner_of(struct history *history, int64_t rank) {
+    for (size_t i = 0; i < history->learner_count; i++)
+        if (history->learners[i].rank == rank)
+            return &history->learners[i];
+    struct learner *more = mem_resize(history->learners, history->learner_count + 1, sizeof *more);
+    if (!more)
+        return NULL;
+    history->learners = more;
+    more[history->learner_count] = (struct learner){.rank = rank};
+    return &more[history->learner_count++];
+}
+
+// The mean of what the learners told last.
+static double mean_loss(const struct history *history) {
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < history->learner_count; i++)
+        if (history->learners[i].loss.n > 0) {
+            sum += curve_last(&history->learners[i].loss);
+            n++;
+        }
+    return sum / n;
+}
+
+static double all_speed(const struct history *history) {
+    double sum = 0;
+    for (size_t i = 0; i < history->learner_count; i++)
+        sum += history->learners[i].speed;
+    return sum;
+}
+
+// Puts the line into its learner's curves, and what all learners do in its place.
+static int add_learner(struct reader *r, const json_t *line, double value[HISTORY_CURVES],
+                       struct error *err) {
+    struct learner *learner =
+        learner_of(r->history, json_integer_value(json_object_get(line, "rank")));
+    int status = learner ? STATUS_OK : error_nomem(err);
+    if (!status && isfinite(value[CURVE_LOSS]))
+        status = curve_add(&learner->loss, r, value[CURVE_LOSS], err);
+    if (status)
+        return status;
+    learner->speed = isfinite(value[CURVE_SPEED]) ? value[CURVE_SPEED] : learner->speed;
+    value[CURVE_LOSS] = mean_loss(r->history);
+    value[CURVE_SPEED] = all_speed(r->history);
+    return STATUS_OK;
+}
 
 static int add_values(struct reader *r, const char *event, const json_t *line, struct error *err) {
     int status = STATUS_OK;
-    for (size_t i = 0; i < HISTORY_CURVES && status == STATUS_OK; i++) {
-        double value = number(line, members[i].name);
-        if (!strcmp(event, members[i].event) && isfinite(value))
-            status = curve_add(&r->history->curves[i], r, value, err);
-    }
+    double value[HISTORY_CURVES];
+    for (size_t i = 0; i < HISTORY_CURVES; i++)
+        value[i] = strcmp(event, members[i].event) ? NAN : number(line, members[i].name);
+    if (!json_array_size(json_object_get(line, "staleness_counts")))
+        value[CURVE_STALENESS] = NAN; // nothing was applied
+    if (r->many && !strcmp(event, "train"))
+        status = add_learner(r, line, value, err);
+    for (size_t i = 0; i < HISTORY_CURVES && status == STATUS_OK; i++)
+        if (isfinite(value[i]))
+            status = curve_add(&r->history->curves[i], r, value[i], err);
     return status;
 }
 
@@ -88,6 +147,7 @@ static int add_start(struct reader *r, const json_t *line, struct error *err) {
     r->before = r->time;
     r->session_began = number(line, "t");
     r->history->end = HISTORY_RUNNING;
+    r->started = true;
     return json_array_append(r->history->starts, (json_t *)line) ? error_nomem(err) : STATUS_OK;
 }
 
@@ -96,17 +156,27 @@ static void end_with(struct history *history, enum history_end end, const char *
     snprintf(history->reason, sizeof history->reason, "%s", reason ? reason : "");
 }
 
-// Moves the reader to the line's place in the run.
-static void move_to(struct reader *r, const json_t *line) {
-    double step = number(line, "step"), t = number(line, "t"), epoch = number(line, "epoch");
-    double samples = number(line, "samples");
-    if (isfinite(step) && step < r->step)
-        cut_behind(r->history, step);
+// Where the run is, by the line of one that knows.
+static void place(struct reader *r, const json_t *line) {
+    double step = number(line, "step"), samples = number(line, "samples");
+    double epoch = number(line, "epoch");
+    if (r->started && isfinite(epoch)) {
+        cut_behind(r->history, epoch);
+        r->epoch = epoch;
+        r->started = false;
+    }
     r->step = isfinite(step) ? step : r->step;
-    r->epoch = isfinite(epoch) ? epoch : r->epoch;
+    r->history->samples = isfinite(samples) ? samples : r->history->samples;
+}
+
+// Moves the reader to the line's place in the run.
+static void move_to(struct reader *r, const json_t *line, bool leads) {
+    double t = number(line, "t"), epoch = number(line, "epoch");
+    if (leads || r->started)
+        place(r, line);
+    r->epoch = isfinite(epoch) ? fmax(r->epoch, epoch) : r->epoch;
     if (isfinite(t) && isfinite(r->session_began))
         r->time = fmax(r->time, r->before + t - r->session_began);
-    r->history->samples = isfinite(samples) ? samples : r->history->samples;
 }
 
 static int add_line(struct reader *r, const json_t *line, struct error *err) {
@@ -115,14 +185,18 @@ static int add_line(struct reader *r, const json_t *line, struct error *err) {
         return error_set(err, STATUS_DATA, "not a metrics line: it has no \"event\"");
     if (number(line, "v") != METRICS_VERSION)
         return error_set(err, STATUS_DATA, "metrics of another version than %d", METRICS_VERSION);
+    const char *role = json_string_value(json_object_get(line, "role"));
+    bool controls = role && !strcmp(role, "controller");
+    r->many |= controls;
+    bool leads = controls || !r->many;
     if (!strcmp(event, "start"))
-        return add_start(r, line, err);
-    move_to(r, line);
+        return leads ? add_start(r, line, err) : STATUS_OK;
+    move_to(r, line, leads);
     if (!strcmp(event, "done"))
         end_with(r->history, HISTORY_DONE, NULL);
     if (!strcmp(event, "nan"))
         end_with(r->history, HISTORY_DIVERGED, NULL);
-    if (!strcmp(event, "stop") && r->history->end != HISTORY_DIVERGED)
+    if (!strcmp(event, "stop") && leads && r->history->end != HISTORY_DIVERGED)
         end_with(r->history, HISTORY_STOPPED, json_string_value(json_object_get(line, "reason")));
     return add_values(r, event, line, err);
 }
@@ -192,6 +266,9 @@ int history_read(struct history *history, const char *path, struct error *err) {
 void history_free(struct history *history) {
     for (size_t i = 0; i < HISTORY_CURVES; i++)
         curve_free(&history->curves[i]);
+    for (size_t i = 0; i < history->learner_count; i++)
+        curve_free(&history->learners[i].loss);
+    free(history->learners);
     json_decref(history->starts);
     free(history->name);
     *history = (struct history){0};

@@ -11,14 +11,23 @@ struct curve {
 };
 
 enum curve_of {
-    CURVE_LOSS,  // of training
+    CURVE_LOSS,  // of training; of many learners the mean
     CURVE_RATE,  // of learning
-    CURVE_SPEED, // images/s
+    CURVE_SPEED, // images/s, of all
     CURVE_WAIT,  // share of the time, 0..1
     CURVE_TEST_LOSS,
     CURVE_TOP1, // of testing, 0..1
     CURVE_TOP5,
+    CURVE_STALENESS, // mean, of updates on the parameter servers
     HISTORY_CURVES,
+};
+
+// What a worker of a run of many tells of itself: "receives the training error from each
+// learner" (Rudra 3.1).
+struct learner {
+    int64_t rank;
+    double speed;      // the last
+    struct curve loss; // of training
 };
 
 enum history_end { HISTORY_RUNNING, HISTORY_DONE, HISTORY_STOPPED, HISTORY_DIVERGED };
@@ -26,7 +35,9 @@ enum history_end { HISTORY_RUNNING, HISTORY_DONE, HISTORY_STOPPED, HISTORY_DIVER
 struct history {
     char *name; // of the run: the path without trailing slashes
     struct curve curves[HISTORY_CURVES];
-    json_t *starts; // array of the start events: one, and one each time it was resumed
+    struct learner *learners; // of a run of many processes, in the order of their first lines
+    size_t learner_count;     // else 0
+    json_t *starts;           // array of the start events: one, and one each time it was resumed
     enum history_end end;
     char reason[64]; // of HISTORY_STOPPED
     double epoch;    // reached

@@ -72,6 +72,7 @@ static const struct row {
     ROW("epoch-end", REAL, epoch_end, MANY, 0, 1),
     ROW("servers", COUNT, servers, MANY, 1, 4096),
     ROW("sources", COUNT, sources, MANY, 1, 4096),
+    ROW("workers", COUNT, workers, MANY | LIVE, 0, 4096),
 #undef ROW
 #undef CHOICE
 };

@@ -52,6 +52,7 @@ struct settings {
     const char *on_peer_loss; // reform or stop
     double epoch_end;         // share of the replicas that must have finished theirs
     int64_t servers, sources; // that must be there before training starts
+    int64_t workers;          // the same; 0: the first one begins
 };
 
 enum { SETTINGS_EPOCHS = 10 }; // where nothing is said

@@ -56,6 +56,14 @@ at_least() {
         '[.members[] | select(.role == $role and .state == $state)] | length >= $n'
 }
 
+waits_for() {
+    adam-ctl status run | grep -q "$1"
+}
+
+newer_checkpoint() {
+    [ "$(adam-ctl checkpoint run)" != "$1" ]
+}
+
 # The last line of metrics of an event, as jq shows $2 of it.
 metric() {
     jq -c "select(.event == \"$1\" and .role == \"controller\") | $2" run/metrics.jsonl | tail -n 1
@@ -120,8 +128,15 @@ metric() {
     wait_for at_least 1 worker working
     run_ok adam-ctl checkpoint run
     kill -KILL "${started[1]}"
+    local begin=$SECONDS
     end_controller 69
+    [ $((SECONDS - begin)) -le 20 ]
     grep -q "parameter server [0-9]* (ps1) at .* is gone, and with it its part of the weights" controller.log
+    grep -q "goes on from run/ckpt-" controller.log
+    pid=$worker
+    wait_end
+    [ "$status" -eq 69 ]
+    grep -q "peer lost: parameter server [0-9]* (ps1)" w1.log
     rm -f controller.log cursor
     start_controller --set epochs=100000
     grep -q "going on from run" controller.log
@@ -129,6 +144,59 @@ metric() {
     wait_for at_least 1 worker working
     run_ok adam-ctl down run --now
     end_controller 75
+}
+
+@test "when all processes died at once, the next start goes on from the checkpoint" {
+    start_controller --set epochs=100000
+    start_members 1
+    wait_for at_least 1 worker working
+    run_ok adam-ctl checkpoint run
+    stop_started
+    rm -f run/controller.port cursor
+    start_controller --set epochs=100000
+    grep -q "going on from run" controller.log
+    start_members 1
+    wait_for at_least 1 worker working
+    run_ok adam-ctl down run --now
+    end_controller 75
+}
+
+@test "a start that fails leaves nothing that the next one takes for a run" {
+    run_status 69 adam-ctl controller "$conf" --out run --listen ipc:///no/such/folder/socket
+    start_controller --set batch=4
+    jq -e '.state.settings | contains("batch=4\n")' run/controller.state
+    ! grep -q "its controller was gone" controller.log
+    kill -INT "$controller"
+    end_controller 75
+}
+
+@test "training begins when as many workers as the file wants have joined" {
+    start_controller --set workers=2 --set protocol=hardsync --set epochs=1
+    start_members 1
+    wait_for at_least 1 worker starting
+    wait_for waits_for 'workers: 1 of 2 have joined'
+    start adam-worker --controller @run/controller.port --threads 1 --name w2 2>w2.log
+    end_controller 0
+    [ "$(jq -c 'select(.event == "start" and .role == "worker")' run/metrics.jsonl | wc -l)" = 2 ]
+}
+
+@test "hardsync goes on without a worker that vanished, or stops, and names it" {
+    start_controller --set workers=2 --set protocol=hardsync --set epochs=100000
+    start_members 2
+    wait_for at_least 2 worker working
+    kill -KILL "$worker"
+    wait_for grep -q 'worker [0-9]* (w2) vanished' controller.log
+    run_ok adam-ctl checkpoint run
+    local before=$output
+    wait_for newer_checkpoint "$before"
+    run_ok adam-ctl set run on-peer-loss=stop
+    start adam-worker --controller @run/controller.port --threads 1 --name w3 2>w3.log
+    worker=$pid
+    wait_for at_least 2 worker working
+    kill -KILL "$worker"
+    end_controller 69
+    grep -q 'worker [0-9]* (w3) vanished' controller.log
+    [ -e run/latest/model.safetensors ]
 }
 
 @test "a mistake in the file is shown with its place; a folder has one controller" {
