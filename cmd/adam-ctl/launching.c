@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "adam-ctl/subcommand.h"
-#include "cli/talk.h"
+#include "adam-ctl/watcher.h"
 #include "control/run_file.h"
 #include "core/cpu.h"
 #include "core/mem.h"
@@ -159,29 +159,23 @@ static int find_programs(struct error *err) {
     return status;
 }
 
-static void say(void *self, const char *text) {
-    (void)self;
-    talk_note(PROGRAM, "%s", text);
-}
-
-static void told(void *self, const char *lines) {
-    (void)self;
-    fprintf(stderr, "%s\n", lines);
-}
-
 static int supervise(const struct request *r, const struct plan *plan, bool quiet,
                      struct error *err) {
+    struct watcher watcher;
     const struct supervise_config config = {
-        .plan = plan, .folder = r->folder, .hooks = {NULL, say, quiet ? NULL : told}};
+        .plan = plan, .folder = r->folder, .hooks = {&watcher, watcher_say, watcher_told}};
     int number;
     signal(SIGPIPE, SIG_IGN);
     int status = launch_prepare(&r->launch, err);
     if (status == STATUS_OK)
         status = find_programs(err);
     if (status == STATUS_OK)
-        status = supervise_run(&config, &number, err);
-    else
+        status = watcher_open(&watcher, r->folder, r->launch.keys, r->launch.insecure,
+                              r->file.settings.epochs, quiet, err);
+    if (status != STATUS_OK)
         return status;
+    status = supervise_run(&config, &number, err);
+    watcher_close(&watcher);
     if (number) { // as if it had not been caught
         sigset_t one;
         sigemptyset(&one);

@@ -73,3 +73,17 @@ all_members() {
     [ "$(sed -n 's/^by-[a-z]*\t//p' <<<"$output" | jq -c '.top1 > 0.7')" = $'true\ntrue' ]
     all_members 0
 }
+
+@test "on a terminal a line at its foot says how far the run is" {
+    need script
+    start script -qefc 'adam-ctl up run.conf --set epochs=100000 --ps 1 --workers 2' terminal >/dev/null
+    wait_for grep -q $'\repoch [0-9.]* of 100000  .*images/s' terminal
+    run_ok adam-ctl status run
+    [[ "$output" = *worker-2* ]]
+    adam-ctl down run
+    wait_end
+    [ "$status" -eq 75 ]
+    all_members 0
+    # A line for those who have no terminal is not shown twice.
+    ! grep -q '^epoch' terminal
+}

@@ -1,0 +1,137 @@
+#include "adam-ctl/watcher.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adam-ctl/subcommand.h"
+#include "cli/talk.h"
+#include "core/clock.h"
+#include "member/place.h"
+#include "net/secrets.h"
+#include "proto/proto.h"
+
+static const double every = 1; // seconds
+
+// Of all workers together.
+struct sum {
+    double epoch, rate, waiting, loss, weight;
+    int workers;
+};
+
+static struct sum sum_of(const struct proto_status *status) {
+    struct sum sum = {0};
+    const struct proto_member *members = status->members.at;
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members[i];
+        if (m->role == PROTO_ROLE_CONTROLLER)
+            sum.epoch = m->epoch;
+        if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
+            continue;
+        sum.workers++;
+        sum.rate += m->rate;
+        sum.waiting += m->waiting;
+        sum.loss += isfinite(m->loss) ? m->loss * m->rate : 0;
+        sum.weight += isfinite(m->loss) ? m->rate : 0;
+    }
+    return sum;
+}
+
+static void draw(struct watcher *watcher, const struct proto_status *status) {
+    struct sum sum = sum_of(status);
+    if (!sum.workers)
+        return; // the talk says what is done before and after
+    char of[32] = "", loss[32] = "";
+    if (watcher->epochs > 0)
+        snprintf(of, sizeof of, " of %g", watcher->epochs);
+    if (sum.weight > 0)
+        snprintf(loss, sizeof loss, "loss %.4f  ", sum.loss / sum.weight);
+    pthread_mutex_lock(&watcher->lock);
+    progress_line(&watcher->progress, "epoch %.2f%s  %s%d workers  %.0f images/s  wait %.0f%%",
+                  sum.epoch, of, loss, sum.workers, sum.rate, 100 * sum.waiting / sum.workers);
+    pthread_mutex_unlock(&watcher->lock);
+}
+
+// A controller that does not answer is away, or not there yet: the line stays as it is.
+static void *ask(void *self) {
+    const struct proto_get_status get = {.known = 0};
+    struct watcher *watcher = self;
+    double next = clock_seconds() + every;
+    while (!watcher->over) {
+        uint32_t seen = gate_look(&watcher->gate);
+        double now = clock_seconds();
+        struct kept *answer;
+        if (now < next) {
+            if (!watcher->over)
+                gate_wait(&watcher->gate, seen, next - now);
+            continue;
+        }
+        if (!admin_ask(&watcher->admin, PROTO_TYPE_GET_STATUS, &get, PROTO_TYPE_STATUS, &answer,
+                       NULL)) {
+            draw(watcher, &answer->message.status);
+            kept_drop(answer);
+        }
+        next = now + every;
+    }
+    return NULL;
+}
+
+static bool start(struct watcher *watcher) {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = !pthread_create(&watcher->thread, NULL, ask, watcher);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return started;
+}
+
+int watcher_open(struct watcher *watcher, const char *folder, const char *keys, bool insecure,
+                 double epochs, bool quiet, struct error *err) {
+    *watcher = (struct watcher){.lock = PTHREAD_MUTEX_INITIALIZER, .epochs = epochs};
+    progress_start(&watcher->progress, quiet);
+    if (quiet || !watcher->progress.terminal)
+        return STATUS_OK;
+    int status = place_keys(&watcher->keys, keys, err);
+    if (status)
+        return status;
+    watcher->admin = (struct admin){folder, watcher->keys, insecure};
+    watcher->asks = start(watcher); // without it there is talk alone
+    return STATUS_OK;
+}
+
+void watcher_say(void *self, const char *text) {
+    struct watcher *watcher = self;
+    pthread_mutex_lock(&watcher->lock);
+    progress_clear(&watcher->progress);
+    talk_note(PROGRAM, "%s", text);
+    pthread_mutex_unlock(&watcher->lock);
+}
+
+static bool is_progress(const char *line) {
+    return !strncmp(line, "epoch ", strlen("epoch "));
+}
+
+void watcher_told(void *self, const char *lines) {
+    struct watcher *watcher = self;
+    if (watcher->progress.quiet)
+        return;
+    pthread_mutex_lock(&watcher->lock);
+    progress_clear(&watcher->progress);
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        if (!watcher->asks || !is_progress(lines))
+            fprintf(stderr, "%.*s\n", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+    pthread_mutex_unlock(&watcher->lock);
+}
+
+void watcher_close(struct watcher *watcher) {
+    watcher->over = true;
+    gate_open(&watcher->gate);
+    if (watcher->asks)
+        pthread_join(watcher->thread, NULL);
+    progress_clear(&watcher->progress);
+    secrets_close(watcher->keys);
+}
