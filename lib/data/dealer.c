@@ -19,7 +19,10 @@ enum {
     SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t), // key and label
     PILE_LEAST = 4,                                   // batches
     PILE_MOST = 1024,
-    BUSY_LEAST = 2, // milliseconds
+    TOGETHER_BYTES = 256 << 10, // of one lease
+    TOGETHER_MOST = 16,         // mini-batches
+    TOGETHER_SHARE = 256,       // leases in an epoch, at least
+    BUSY_LEAST = 2,             // milliseconds
     BUSY_MOST = 500,
 };
 
@@ -43,7 +46,7 @@ struct dealer {
     struct dealer_options options;
     struct dealer_shape shape;
     size_t sample_bytes; // of its values
-    uint32_t batch;      // samples of a batch, as many as a buffer holds
+    uint32_t batch;      // samples of a batch on the pile: of one or more mini-batches
     size_t pile_most;    // batches
     struct maker *makers;
     int started;
@@ -485,9 +488,19 @@ static int look_at_first(struct dealer *dealer, struct error *err) {
     return status;
 }
 
+uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes) {
+    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / (batch * (SAMPLE_HEAD + sample_bytes));
+    uint64_t share = samples / TOGETHER_SHARE / batch;
+    n = fit < n ? fit : n;
+    n = share < n ? share : n;
+    return n > 0 ? (uint32_t)n : 1;
+}
+
 static void size_pile(struct dealer *dealer) {
     size_t most = POOL_MOST / buffer_size(dealer, 1);
     dealer->batch = dealer->options.batch > 0 ? dealer->options.batch : 1;
+    dealer->batch *=
+        dealer_together(stock_count(dealer->options.stock), dealer->batch, dealer->sample_bytes);
     if (dealer->batch > most)
         dealer->batch = (uint32_t)most;
     size_t bytes = buffer_size(dealer, dealer->batch);

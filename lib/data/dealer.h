@@ -33,6 +33,11 @@ struct dealer_options { // what it points to outlives the dealer
     int threads;     // that make them; at least 1
 };
 
+// Mini-batches that are best handed out as one lease: fewer, larger messages where samples
+// are small, yet a small part of the data set, so that at the end of an epoch nobody waits
+// long for what another holds.
+uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes);
+
 // What the pictures are after all operations, by the first one: all others must be alike.
 struct dealer_shape {
     int channels, height, width;

@@ -8,13 +8,15 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "data/dealer.h"
 #include "data/input.h"
 #include "data/order.h"
 #include "role/data_client_internal.h"
 
 enum {
     SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t), // key and label
-    FINISH_MOST = 4096,                               // leases in one message
+    PARCELS_MORE = 2,   // that come together, beyond those of one batch each
+    FINISH_MOST = 4096, // leases in one message
 };
 #define ROUND 1.0        // seconds after which the thread looks anyway
 #define HURRY 0.02       // between two calls of the hook `idle`
@@ -54,6 +56,21 @@ void client_fail(struct data_client *client, const struct error *why) {
     client_wake(client);
 }
 
+static void put_arrived(struct parcel_queue *queue, struct parcel *parcel) {
+    parcel->next = NULL;
+    if (queue->last)
+        queue->last->next = parcel;
+    else
+        queue->first = parcel;
+    queue->last = parcel;
+}
+
+static void drop_arrived(struct parcel_queue *queue) {
+    queue->first = queue->first->next;
+    if (!queue->first)
+        queue->last = NULL;
+}
+
 static struct slot *free_slot(const struct data_client *client) {
     for (int i = 0; i < client->slot_count; i++)
         if (client->slots[i].state == SLOT_FREE)
@@ -61,9 +78,46 @@ static struct slot *free_slot(const struct data_client *client) {
     return NULL;
 }
 
-static void release(struct data_client *client, struct slot *slot) {
-    slot->state = SLOT_FREE;
-    client->under_way--;
+static struct parcel *free_parcel(const struct data_client *client) {
+    for (int i = 0; i < client->parcel_count; i++)
+        if (!client->parcels[i].used)
+            return &client->parcels[i];
+    return NULL;
+}
+
+// Nothing of it comes, or no more.
+static void release(struct data_client *client, struct parcel *parcel) {
+    client->under_way -= (int)(parcel->batches - parcel->taken);
+    parcel->used = false;
+}
+
+// --- leases, under the lock ------------------------------------------------------
+
+static struct grant *add_grant(struct data_client *client, const struct parcel *parcel) {
+    struct grant *grant = mem_zeroed(1, sizeof *grant);
+    if (!grant)
+        return NULL;
+    *grant = (struct grant){.next = client->grants,
+                            .at = &client->grants,
+                            .source = parcel->source,
+                            .session = parcel->asked.session,
+                            .number = parcel->answer.lease,
+                            .left = parcel->batches};
+    if (grant->next)
+        grant->next->at = &grant->next;
+    return client->grants = grant;
+}
+
+// A batch less is open. True: that was the last.
+static bool leave_grant(struct grant *grant) {
+    return --grant->left == 0;
+}
+
+static void free_grant(struct grant *grant) {
+    *grant->at = grant->next;
+    if (grant->next)
+        grant->next->at = grant->at;
+    free(grant);
 }
 
 // --- answers, by threads of the network ------------------------------------------
@@ -92,10 +146,10 @@ static void batch_refused(struct data_client *client, struct source *source,
     }
 }
 
-static int check_batch(const struct slot *slot, const struct proto_batch *batch, size_t received,
-                       struct error *err) {
-    const struct source *source = slot->source;
-    if (batch->samples > 0 && batch->samples <= slot->asked.samples &&
+static int check_batch(const struct parcel *parcel, const struct proto_batch *batch,
+                       size_t received, struct error *err) {
+    const struct source *source = parcel->source;
+    if (batch->samples > 0 && batch->samples <= parcel->asked.samples &&
         received == batch->samples * (SAMPLE_HEAD + source->sample_bytes) &&
         batch->first + batch->samples <= source->data.samples)
         return STATUS_OK;
@@ -103,18 +157,27 @@ static int check_batch(const struct slot *slot, const struct proto_batch *batch,
                      source->address, batch->samples, received);
 }
 
-static void batch_came(struct data_client *client, struct slot *slot,
+static int take_in(struct data_client *client, struct parcel *parcel,
+                   const struct proto_batch *batch, struct error *err) {
+    uint32_t size = (uint32_t)client->options.batch, asked = parcel->batches;
+    if (check_batch(parcel, batch, parcel->request.received, err))
+        return err->status;
+    parcel->answer = *batch;
+    parcel->batches = (batch->samples + size - 1) / size;
+    client->under_way -= (int)(asked - parcel->batches);
+    parcel->grant = add_grant(client, parcel);
+    return parcel->grant ? STATUS_OK : error_nomem(err);
+}
+
+static void batch_came(struct data_client *client, struct parcel *parcel,
                        const struct proto_batch *batch) {
-    struct source *source = slot->source;
+    struct source *source = parcel->source;
     struct error err = {0};
-    if (check_batch(slot, batch, slot->request.received, &err)) {
-        release(client, slot);
+    if (take_in(client, parcel, batch, &err)) {
+        release(client, parcel);
         client_fail(client, &err);
         return;
     }
-    slot->answer = *batch;
-    slot->lease = batch->lease;
-    slot->state = SLOT_ARRIVED;
     if (batch->epoch > source->epoch)
         source->position = 0;
     source->epoch = batch->epoch;
@@ -122,21 +185,22 @@ static void batch_came(struct data_client *client, struct slot *slot,
     source->busy = false;
     source->over = false;
     source->why[0] = '\0';
-    queue_put(&client->arrived, slot);
+    put_arrived(&client->arrived, parcel);
 }
 
 static void lease_done(struct link_request *request) {
-    struct slot *slot = request->context;
-    struct source *source = slot->source;
+    struct parcel *parcel = request->context;
+    struct source *source = parcel->source;
     struct data_client *client = source->client;
     pthread_mutex_lock(&client->lock);
     source->flying--;
+    source->awaited -= parcel->asked.samples;
     if (request->status == STATUS_OK && request->answer_type == PROTO_TYPE_BATCH) {
-        batch_came(client, slot, &request->answer->batch);
+        batch_came(client, parcel, &request->answer->batch);
     } else {
         if (request->status == STATUS_OK)
             batch_refused(client, source, &request->answer->refused);
-        release(client, slot);
+        release(client, parcel);
     }
     client_wake(client);
     pthread_mutex_unlock(&client->lock);
@@ -191,15 +255,13 @@ static bool present_epoch(const struct data_client *client, uint32_t *epoch) {
     return any;
 }
 
-static double progress_of(const struct source *source, int batch) {
-    uint64_t places = source->position + (uint64_t)source->flying * (uint64_t)batch;
-    return (double)places / (double)source->data.samples;
+static double progress_of(const struct source *source) {
+    return (double)(source->position + source->awaited) / (double)source->data.samples;
 }
 
 // The least far of those that can be asked now; *soon: when another can.
 static struct source *choose(const struct data_client *client, double now, double *soon) {
     struct source *best = NULL;
-    int batch = client->options.batch;
     uint32_t epoch;
     if (!present_epoch(client, &epoch))
         return NULL;
@@ -209,63 +271,80 @@ static struct source *choose(const struct data_client *client, double now, doubl
             continue;
         if (source->not_before > now)
             *soon = fmin(*soon, source->not_before);
-        else if (!best || progress_of(source, batch) < progress_of(best, batch))
+        else if (!best || progress_of(source) < progress_of(best))
             best = source;
     }
     return best;
 }
 
-static int make_room(struct slot *slot, size_t bytes, struct error *err) {
-    if (bytes <= slot->raw_room)
+// Batches that one request asks for.
+static uint32_t together(const struct data_client *client, const struct source *source) {
+    return client->options.together
+               ? dealer_together(source->data.samples, (uint32_t)client->options.batch,
+                                 source->sample_bytes)
+               : 1;
+}
+
+static bool want_more(const struct data_client *client, const struct source *source) {
+    return client->under_way < client->options.ahead + (int)together(client, source) - 1;
+}
+
+static int make_room(struct parcel *parcel, size_t bytes, struct error *err) {
+    if (bytes <= parcel->raw_room)
         return STATUS_OK;
-    free(slot->raw);
-    slot->raw = malloc(bytes);
-    slot->raw_room = slot->raw ? bytes : 0;
-    return slot->raw ? STATUS_OK : error_nomem(err);
+    free(parcel->raw);
+    parcel->raw = malloc(bytes);
+    parcel->raw_room = parcel->raw ? bytes : 0;
+    return parcel->raw ? STATUS_OK : error_nomem(err);
 }
 
 // Lets go of the lock while it asks.
-static void ask(struct data_client *client, struct source *source, struct slot *slot) {
+static void ask(struct data_client *client, struct source *source, struct parcel *parcel) {
     struct error err = {0};
     size_t sample = SAMPLE_HEAD + source->sample_bytes, most = PROTO_PAYLOAD_MAX / sample;
-    size_t n = (size_t)client->options.batch < most ? (size_t)client->options.batch : most;
-    if (make_room(slot, n * sample, &err)) {
+    size_t wanted = (size_t)client->options.batch * together(client, source);
+    size_t n = wanted < most ? wanted : most;
+    if (make_room(parcel, n * sample, &err)) {
         client_fail(client, &err);
         return;
     }
-    slot->state = SLOT_ASKED;
-    slot->source = source;
-    slot->asked = (struct proto_lease){client->options.hello.session, source->epoch, (uint32_t)n};
-    slot->request = (struct link_request){
+    parcel->used = true;
+    parcel->source = source;
+    parcel->taken = 0;
+    parcel->batches = together(client, source);
+    parcel->asked = (struct proto_lease){client->options.hello.session, source->epoch, (uint32_t)n};
+    parcel->request = (struct link_request){
         .type = PROTO_TYPE_LEASE,
-        .message = &slot->asked,
-        .into = slot->raw,
-        .room = slot->raw_room,
+        .message = &parcel->asked,
+        .into = parcel->raw,
+        .room = parcel->raw_room,
         .done = lease_done,
-        .context = slot,
+        .context = parcel,
     };
     source->flying++;
-    client->under_way++;
+    source->awaited += n;
+    client->under_way += (int)parcel->batches;
     struct link *link = source->link;
     link_hold(link);
     pthread_mutex_unlock(&client->lock);
-    int status = link_ask(link, &slot->request, &err);
+    int status = link_ask(link, &parcel->request, &err);
     link_drop(link);
     pthread_mutex_lock(&client->lock);
     if (status) {
         source->flying--;
+        source->awaited -= n;
         source->broken = true;
-        release(client, slot);
+        release(client, parcel);
         client_wake(client);
     }
 }
 
 // --- turning into what the model reads -------------------------------------------
 
-static int put_sample(struct data_client *client, struct slot *slot, int i, const char *values,
-                      uint64_t key, struct error *err) {
+static int put_sample(struct data_client *client, const struct parcel *parcel, struct slot *slot,
+                      int i, const char *values, uint64_t key, struct error *err) {
     const struct data_client_options *options = &client->options;
-    const struct source *source = slot->source;
+    const struct source *source = parcel->source;
     const struct proto_data *data = &source->data;
     // As it lies in the payload; the operations work on a copy.
     struct image view = {
@@ -273,7 +352,7 @@ static int put_sample(struct data_client *client, struct slot *slot, int i, cons
         .height = (int)data->height,
         .channels = (int)data->channels,
         .type = data->value == PROTO_VALUE_BYTE ? PIXEL_U8 : PIXEL_F32,
-        .data = (void *)(values + (size_t)i * source->sample_bytes),
+        .data = (void *)values,
     };
     struct image *image = &view;
     int status = input_label(slot->batch.label[i], options->classes, err);
@@ -282,7 +361,7 @@ static int put_sample(struct data_client *client, struct slot *slot, int i, cons
         status = image_copy(image, &view, err);
         if (!status)
             status = ops_apply(options->input, client->scratch, image,
-                               (struct ops_draw){options->seed, slot->answer.epoch, key}, err);
+                               (struct ops_draw){options->seed, parcel->answer.epoch, key}, err);
     }
     if (!status)
         status = input_fill(slot->batch.input + (size_t)i * client->values, options->channels,
@@ -292,52 +371,70 @@ static int put_sample(struct data_client *client, struct slot *slot, int i, cons
 
 // Where it stands in the run: epochs, then the share of this server's places. Of one
 // server it is the number that a loader would have given.
-static uint64_t number_of(const struct data_client *client, const struct slot *slot) {
-    const struct proto_data *data = &slot->source->data;
+static uint64_t number_of(const struct data_client *client, const struct parcel *parcel,
+                          uint64_t place) {
+    const struct proto_data *data = &parcel->source->data;
     uint64_t batch = (uint64_t)client->options.batch;
     uint64_t per_epoch = (data->whole + batch - 1) / batch;
-    double share = (double)slot->answer.first / (double)data->samples;
-    return slot->answer.epoch * per_epoch + (uint64_t)(share * (double)per_epoch);
+    double share = (double)place / (double)data->samples;
+    return parcel->answer.epoch * per_epoch + (uint64_t)(share * (double)per_epoch);
 }
 
-static int convert(struct data_client *client, struct slot *slot, struct error *err) {
-    const struct proto_batch *answer = &slot->answer;
-    const struct source *source = slot->source;
+// The next batch of the parcel.
+static int convert(struct data_client *client, const struct parcel *parcel, struct slot *slot,
+                   struct error *err) {
+    const struct proto_batch *answer = &parcel->answer;
+    const struct source *source = parcel->source;
     struct batch *batch = &slot->batch;
     const uint64_t seed = client->options.seed;
-    const uint64_t *keys = (const uint64_t *)(const void *)slot->raw;
-    const char *labels = slot->raw + answer->samples * sizeof *keys;
+    uint32_t size = (uint32_t)client->options.batch, first = parcel->taken * size;
+    uint32_t left = answer->samples - first;
+    const uint64_t *keys = (const uint64_t *)(const void *)parcel->raw;
+    const char *labels = parcel->raw + answer->samples * sizeof *keys;
     const char *values = labels + answer->samples * sizeof *batch->label;
     struct order order = order_of(seed, answer->epoch, (uint32_t)source->data.samples);
     int status = STATUS_OK;
-    batch->n = (int)answer->samples;
+    batch->n = (int)(left < size ? left : size);
     batch->epoch = answer->epoch;
-    batch->number = number_of(client, slot);
-    memcpy(batch->label, labels, answer->samples * sizeof *batch->label);
+    batch->number = number_of(client, parcel, answer->first + first);
+    memcpy(batch->label, labels + first * sizeof *batch->label,
+           (size_t)batch->n * sizeof *batch->label);
     for (int i = 0; !status && i < batch->n; i++) {
-        uint32_t place = (uint32_t)answer->first + (uint32_t)i;
-        batch->index[i] = (uint32_t)source->data.first + order_at(&order, place);
-        batch->draw[i] = input_draw(seed, answer->epoch, keys[i]);
-        status = put_sample(client, slot, i, values, keys[i], err);
+        size_t at = first + (size_t)i;
+        batch->index[i] =
+            (uint32_t)source->data.first + order_at(&order, (uint32_t)(answer->first + at));
+        batch->draw[i] = input_draw(seed, answer->epoch, keys[at]);
+        status =
+            put_sample(client, parcel, slot, i, values + at * source->sample_bytes, keys[at], err);
     }
     return status ? error_context(err, "data server %s", source->address) : STATUS_OK;
 }
 
-// Lets go of the lock while it converts.
+// The first parcel that arrived is this thread's until its last batch is a slot's. Lets go
+// of the lock while it converts.
 static void convert_one(struct data_client *client, struct slot *slot) {
+    struct parcel *parcel = client->arrived.first;
     struct error err = {0};
+    slot->state = SLOT_FILLED;
+    slot->grant = parcel->grant;
     pthread_mutex_unlock(&client->lock);
-    int status = convert(client, slot, &err);
+    int status = convert(client, parcel, slot, &err);
     pthread_mutex_lock(&client->lock);
+    parcel->taken += !status;
+    if (status || parcel->taken == parcel->batches) {
+        drop_arrived(&client->arrived);
+        release(client, parcel);
+    }
     if (status) {
-        release(client, slot);
+        slot->state = SLOT_FREE;
         client_fail(client, &err);
         return;
     }
     slot->state = SLOT_READY;
     client->ready_count++;
     queue_put(&client->ready, slot);
-    pthread_cond_broadcast(&client->changed);
+    if (client->waiting > 0)
+        pthread_cond_broadcast(&client->changed);
 }
 
 // --- telling what is finished ----------------------------------------------------
@@ -362,8 +459,12 @@ static void sort_finished(struct data_client *client) {
         struct trained *trained = &client->trained[client->trained_first];
         if (trained->ordinal >= client->finished)
             return;
-        if (trained->source->listed)
-            add_done(trained->source, trained->lease);
+        if (leave_grant(trained->grant)) {
+            struct grant *grant = trained->grant;
+            if (grant->source->listed && grant->session == client->options.hello.session)
+                add_done(grant->source, grant->number);
+            free_grant(grant);
+        }
         client->trained_first = (client->trained_first + 1) % client->trained_room;
         client->trained_count--;
     }
@@ -474,17 +575,16 @@ static bool do_one(struct data_client *client, double *soon) {
     sort_finished(client);
     if (tell_finished(client))
         return true;
-    struct slot *slot = queue_take(&client->arrived);
+    struct slot *slot = client->arrived.first ? free_slot(client) : NULL;
     if (slot) {
         convert_one(client, slot);
         return true;
     }
-    bool more =
-        client->under_way < client->options.ahead && !client->err.status && !client->cancelled;
-    struct source *source = more ? choose(client, now, soon) : NULL;
-    slot = source ? free_slot(client) : NULL;
-    if (slot) {
-        ask(client, source, slot);
+    bool may = !client->err.status && !client->cancelled;
+    struct source *source = may ? choose(client, now, soon) : NULL;
+    struct parcel *parcel = source && want_more(client, source) ? free_parcel(client) : NULL;
+    if (parcel) {
+        ask(client, source, parcel);
         return true;
     }
     judge_end(client);
@@ -538,7 +638,9 @@ static struct batch *take_ready(struct data_client *client) {
     client->under_way--;
     client->figures.batches++;
     client->figures.samples += (uint64_t)slot->batch.n;
-    pthread_cond_signal(&client->to_fetch);
+    // One waking of the other thread for several batches.
+    if (client->ready_count <= (uint32_t)client->options.ahead / 2)
+        pthread_cond_signal(&client->to_fetch);
     return &slot->batch;
 }
 
@@ -587,10 +689,8 @@ static void give_back(struct supply *supply, struct batch *batch) {
     uint64_t ordinal = client->given_back++;
     if (batch != &supply->empty) {
         struct slot *slot = (struct slot *)((char *)batch - offsetof(struct slot, batch));
-        if (slot->lease > 0)
-            add_trained(client, (struct trained){ordinal, slot->source, slot->lease});
+        add_trained(client, (struct trained){ordinal, slot->grant});
         slot->state = SLOT_FREE;
-        pthread_cond_signal(&client->to_fetch);
     }
     pthread_mutex_unlock(&client->lock);
 }
@@ -714,9 +814,6 @@ void data_client_session(struct data_client *client, uint64_t session) {
     pthread_mutex_lock(&client->lock);
     if (session != client->options.hello.session) {
         client->options.hello.session = session;
-        client->trained_count = 0;
-        for (int i = 0; i < client->slot_count; i++)
-            client->slots[i].lease = 0;
         for (struct source *source = client->sources; source; source = source->next) {
             source->done_count = source->telling;
             source->broken = source->link != NULL; // the new one says hello with the new session
@@ -770,7 +867,9 @@ static int make_slots(struct data_client *client, struct error *err) {
         if (!batch->input || !batch->label || !batch->index || !batch->draw)
             return error_nomem(err);
     }
-    return STATUS_OK;
+    client->parcel_count = options->ahead + (options->together ? PARCELS_MORE : 0);
+    client->parcels = mem_zeroed((size_t)client->parcel_count, sizeof *client->parcels);
+    return client->parcels ? STATUS_OK : error_nomem(err);
 }
 
 static int start_threads(struct data_client *client, struct error *err) {
@@ -820,9 +919,13 @@ static void free_slots(struct data_client *client) {
         free(slot->batch.label);
         free(slot->batch.index);
         free(slot->batch.draw);
-        free(slot->raw);
     }
     free(client->slots);
+    for (int i = 0; client->parcels && i < client->parcel_count; i++)
+        free(client->parcels[i].raw);
+    free(client->parcels);
+    while (client->grants)
+        free_grant(client->grants);
 }
 
 static void stop_threads(struct data_client *client) {

@@ -5,7 +5,7 @@
 //  thread so that the main training threads always have the required image data in
 //  memory." (Adam 3.1)
 //
-// A batch is a lease: samples that this worker is to train on before a deadline. It is
+// Batches come in leases: samples that this worker is to train on before a deadline. One is
 // finished when what was learned of it is with the parameter servers, and not before, so
 // that the samples of a worker that dies are handed to another:
 //
@@ -47,6 +47,9 @@ struct data_client_options {     // what it points to outlives the client
     // workers that share every step (hardsync) share the samples of a step in the order
     // of the epoch, as one worker with a larger mini-batch would have them.
     int ahead;
+    // Whether a request may be for several batches (dealer_together), ahead of `ahead`: one
+    // lease, which is finished when all of them are. Not where workers share every step.
+    bool together;
     int takers; // threads that may hold a batch each
     const struct secrets *keys;
     bool insecure;

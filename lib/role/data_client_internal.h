@@ -28,6 +28,7 @@ struct source {
     bool over;           // all its epochs are
     uint64_t position;   // places handed out here, of the epoch
     uint32_t flying;     // requests for leases
+    uint64_t awaited;    // samples that they ask for
     bool busy;           // it had nothing when it was asked last
     double not_before;   // when it may be asked
 
@@ -40,19 +41,39 @@ struct source {
     uint64_t received, sent; // of earlier links
 };
 
-enum slot_state { SLOT_FREE, SLOT_ASKED, SLOT_ARRIVED, SLOT_READY, SLOT_TAKEN };
-
-struct slot {          // room for a batch, and the batch in it
-    struct slot *next; // of those that arrived, or are ready
-    struct batch batch;
-    enum slot_state state;
+// A lease, as long as batches of it are not finished.
+struct grant {
+    struct grant *next, **at;
     struct source *source;
-    uint64_t lease; // 0: nobody waits for it to be finished
+    uint64_t session, number;
+    uint32_t left; // batches
+};
+
+// Room for what one request brings, until the last batch of it is a slot's.
+struct parcel {
+    struct parcel *next; // of those that arrived
+    bool used;
+    struct source *source;
+    struct grant *grant;
+    uint32_t batches, taken; // asked for, then those in it; and those that are slots'
     struct proto_batch answer;
     struct proto_lease asked;
     struct link_request request;
     char *raw; // the payload
     size_t raw_room;
+};
+
+enum slot_state { SLOT_FREE, SLOT_FILLED, SLOT_READY, SLOT_TAKEN };
+
+struct slot {          // room for a batch, and the batch in it
+    struct slot *next; // of those that are ready
+    struct batch batch;
+    enum slot_state state;
+    struct grant *grant;
+};
+
+struct parcel_queue {
+    struct parcel *first, *last;
 };
 
 struct slot_queue {
@@ -61,8 +82,7 @@ struct slot_queue {
 
 struct trained { // a batch that was given back
     uint64_t ordinal;
-    struct source *source;
-    uint64_t lease;
+    struct grant *grant;
 };
 
 struct data_client {
@@ -73,6 +93,8 @@ struct data_client {
     bool fetching, dialling; // the threads run
     struct slot *slots;
     int slot_count;
+    struct parcel *parcels; // each under way, with a batch or more of it not taken
+    int parcel_count;
     struct image image; // the fetcher's
     struct ops_scratch *scratch;
 
@@ -81,8 +103,10 @@ struct data_client {
     pthread_cond_t changed;           // for those who take, and those who flush
     struct kept *routes;              // the newest; NULL: none yet
     struct source *sources;
-    struct slot_queue arrived, ready;
-    int under_way; // slots that are asked for, arrived or ready
+    struct grant *grants;
+    struct parcel_queue arrived;
+    struct slot_queue ready;
+    int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
     int waiting; // takers
     bool closing, cancelled, over;

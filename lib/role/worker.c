@@ -248,6 +248,7 @@ static int open_data(struct worker *worker, struct error *err) {
         .batch = (int)worker->settings.batch,
         .seed = (uint64_t)worker->settings.seed,
         .ahead = is_hardsync(worker) ? 1 : 2 * takers + 2,
+        .together = !is_hardsync(worker),
         .takers = takers,
         .keys = worker->options.keys,
         .insecure = worker->options.insecure,

@@ -10,7 +10,8 @@
 #include "role/data_client.h"
 #include "role/data_service.h"
 
-enum { SAMPLES = 211, SIDE = 4, CLASSES = 5, BATCH = 8, SERVERS = 3 };
+// So many that leases of the whole set are of three batches (dealer_together).
+enum { SAMPLES = 6147, SIDE = 4, CLASSES = 5, BATCH = 8, SERVERS = 3 };
 
 // --- a data set, and servers of it -----------------------------------------------------
 
@@ -31,9 +32,9 @@ static void write_file(const char *path, const void *data, size_t size) {
 }
 
 static void make(struct fixture *f) {
-    unsigned char images[16 + SAMPLES * SIDE * SIDE] = {0, 0, 8, 3,    0, 0, 0, SAMPLES,
+    unsigned char images[16 + SAMPLES * SIDE * SIDE] = {0, 0, 8, 3,    0, 0, SAMPLES >> 8, SAMPLES & 255,
                                                         0, 0, 0, SIDE, 0, 0, 0, SIDE};
-    unsigned char labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, 0, SAMPLES};
+    unsigned char labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, SAMPLES >> 8, SAMPLES & 255};
     for (int i = 0; i < SAMPLES; i++) {
         labels[8 + i] = (unsigned char)(i % CLASSES);
         for (int p = 0; p < SIDE * SIDE; p++)
@@ -137,6 +138,7 @@ static struct data_client *open_client(struct tap *tap, const struct fixture *f,
         .batch = BATCH,
         .seed = 11,
         .ahead = ahead,
+        .together = ahead > 1,
         .takers = takers,
     };
     CHECK_INT(tap, data_client_open(&client, &options, &err), STATUS_OK);
