@@ -133,11 +133,12 @@ again() {
 
 @test "pictures of several sizes are refused with what helps" {
     start_run
-    mkdir -p pics/a pics/b
-    adam-prep draw 2 --size 16 -o p16/
-    adam-prep draw 2 --size 20 -o p20/
-    cp -r p16/* pics/
-    for picture in p20/*/*; do cp "$picture" "pics/$(basename "$(dirname "$picture")")/z$(basename "$picture")"; done
+    adam-prep draw 4 --size 16 -o p16/
+    adam-prep draw 4 --size 20 -o p20/
+    mkdir pics
+    # As many classes as the model has.
+    for class in $(ls p16 | head -n 3); do cp -r "p16/$class" pics/; done
+    for picture in p20/*/*; do cp "$picture" "pics/$(ls p16 | head -n 1)/z${picture##*/}"; done
     run_status 65 timeout 60 adam-serve pics --controller @ctl.port
     [[ $stderr == *'where the first is 1x16x16; operations such as'* ]]
 }
