@@ -1,6 +1,6 @@
-// What the parts of the controller share: controller.c (life and stages),
-// controller_answers.c (requests), controller_open.c (where the run stands at the start).
-// All of it belongs to the controller's thread, but the inbox.
+// What the parts of the controller share: controller.c (life),
+// controller_stages.c (how far the run is), controller_answers.c (requests), controller_open.c
+// (where the run stands at the start). All of it belongs to the controller's thread, but the inbox.
 #ifndef ADAM_CONTROL_CONTROLLER_INTERNAL_H
 #define ADAM_CONTROL_CONTROLLER_INTERNAL_H
 
@@ -58,6 +58,23 @@ void controller_say(struct controller *c, const char *format, ...)
 // Makes the state as it is now the one that was agreed on. Before it returned nothing of
 // it is told to anybody.
 int controller_agree(struct controller *c, struct error *err);
+int controller_enter(struct controller *c, enum cluster_stage stage, struct error *err);
+// The run ends, and this is why.
+int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
+                   struct error *err);
+// The statistics hear of new routes.
+int controller_tell_routes(struct controller *c, struct error *err);
+// Whom the run waits for, and says so after a while.
+void controller_look_for_waits(struct controller *c);
+// What became of the statistics' job, when it is over.
+int controller_take_result(struct controller *c, struct error *err);
+// What is due in this stage, up to the beginning of the next.
+int controller_stay(struct controller *c, struct error *err);
+// Those who wait for a checkpoint hear of it, or `why` there is none.
+void controller_answer_saves(struct letter **waiting, const struct statistics_result *result,
+                             const char *why);
+// That are wanted.
+double controller_epochs(const struct controller *c);
 // Epochs that are done, with the part of the present one, as the data servers told.
 double controller_epoch(const struct controller *c);
 // The settings of this text, which it copies.

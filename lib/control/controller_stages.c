@@ -1,0 +1,289 @@
+// The stages of a run: whom it waits for, what the statistics are to do, and when the next
+// stage begins.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/controller_internal.h"
+#include "core/clock.h"
+
+#define RETRY 5.0  // seconds after which a job that failed is tried again
+#define SOON 0.2   // the same for what must not be late
+#define GRACE 20.0 // seconds that members have to leave at the end
+
+// --- how far it is ------------------------------------------------------------------------------
+
+double controller_epoch(const struct controller *c) {
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone && vital && vital->told) {
+            sum += vital->figures.epoch;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : 0;
+}
+
+double controller_epochs(const struct controller *c) {
+    return c->settings.epochs > 0 ? (double)c->settings.epochs : SETTINGS_EPOCHS;
+}
+
+// All data servers that there must be have told that their last epoch is over.
+static bool is_finished(const struct controller *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role != PROTO_ROLE_DATA_SERVER || m->gone)
+            continue;
+        if (!vital || !vital->told || vital->figures.epoch < controller_epochs(c))
+            return false;
+        n++;
+    }
+    return n >= (size_t)c->settings.sources;
+}
+
+static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
+    size_t there = cluster_count(&c->cluster, role);
+    if (there < wanted)
+        snprintf(c->waits_for, sizeof c->waits_for, "%ss: %zu of %zu have joined",
+                 proto_role_name(role), there, wanted);
+}
+
+// Whom the run waits for, and says so after a while.
+void controller_look_for_waits(struct controller *c) {
+    bool starting = c->cluster.stage == CLUSTER_STARTING;
+    bool training = c->cluster.stage == CLUSTER_TRAINING;
+    c->waits_for[0] = 0;
+    if (training)
+        wait_for(c, PROTO_ROLE_WORKER, 1);
+    if (starting || training)
+        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
+    if (starting) {
+        wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
+        wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
+    }
+    bool absent = c->waits_for[0];
+    if (!absent)
+        snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
+    if (!c->waits_for[0])
+        patience_found(&c->patience);
+    else if (patience_lost(&c->patience))
+        controller_say(c, "waiting for %s%s%s", c->waits_for,
+                       absent ? "; they join with --controller " : "",
+                       absent ? listener_address(c->listener) : "");
+}
+
+// --- jobs ---------------------------------------------------------------------------------------
+
+static bool begin(struct controller *c, const struct statistics_job *job) {
+    if (clock_seconds() < c->retry || !statistics_begin(c->statistics, job, c->cluster.settings))
+        return false;
+    if (job->save) {
+        c->saving = c->saves;
+        c->saves = NULL;
+    }
+    return true;
+}
+
+// Whether a multiple of `every` epochs lies behind `before`, and not behind `now`.
+static bool is_due(double before, double now, double every) {
+    return every > 0 && floor(now / every + 1e-9) > floor(before / every + 1e-9);
+}
+
+static bool save_is_due(const struct controller *c, double epoch) {
+    double epochs, seconds;
+    if (settings_checkpoint_every(&c->settings, &epochs, &seconds, NULL))
+        return false;
+    return is_due(c->saved, epoch, epochs) ||
+           (seconds > 0 && clock_seconds() > c->saved_at + seconds);
+}
+
+static void look_for_jobs(struct controller *c) {
+    double epoch = controller_epoch(c);
+    const struct statistics_job job = {
+        .test = is_due(c->tested, epoch, (double)c->settings.eval_every),
+        .save = c->saves || save_is_due(c, epoch),
+    };
+    if ((job.test || job.save) && begin(c, &job)) {
+        c->tested = job.test ? epoch : c->tested;
+        c->saved = job.save ? epoch : c->saved;
+        c->saved_at = job.save ? clock_seconds() : c->saved_at;
+    }
+}
+
+void controller_answer_saves(struct letter **waiting, const struct statistics_result *result,
+                             const char *why) {
+    while (*waiting) {
+        struct letter *letter = *waiting;
+        *waiting = letter->next;
+        const struct proto_saved saved = {
+            .number = result ? result->clock : 0,
+            .bytes = result ? result->bytes : 0,
+            .path = proto_text(result ? result->path : ""),
+        };
+        if (why)
+            link_refuse(letter->link, letter->request, PROTO_REFUSAL_STORAGE, 0, why);
+        else
+            link_answer(letter->link, letter->request, PROTO_TYPE_SAVED, &saved, NULL, NULL);
+        letter_free(letter);
+    }
+}
+
+// Who is not ready yet, or not there, is asked again; the run cannot begin or end without.
+static int take_failure(struct controller *c, const struct statistics_result *result,
+                        struct error *err) {
+    controller_answer_saves(&c->saving, NULL, result->err.text);
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    bool absent = result->err.status == STATUS_UNAVAILABLE;
+    bool needed = result->job.attach || c->cluster.stage == CLUSTER_SAVING;
+    if (result->err.status == STATUS_DIVERGED || (needed && !absent))
+        return controller_end(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);
+    if (needed) {
+        snprintf(c->trouble, sizeof c->trouble, "%.*s", (int)sizeof c->trouble - 1,
+                 result->err.text);
+        c->retry = clock_seconds() + SOON;
+        return STATUS_OK;
+    }
+    controller_say(c, "warning: %s; trying again", result->err.text);
+    c->retry = clock_seconds() + RETRY;
+    c->tested = result->job.test ? -1 : c->tested;
+    c->saved = result->job.save ? -1 : c->saved;
+    return STATUS_OK;
+}
+
+static void take_attached(struct controller *c, const struct statistics_result *result) {
+    c->attached = true;
+    c->epoch_samples = result->samples;
+    c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
+    c->saved_at = clock_seconds();
+}
+
+int controller_take_result(struct controller *c, struct error *err) {
+    struct statistics_result result;
+    if (!statistics_take(c->statistics, &result))
+        return STATUS_OK;
+    if (result.err.status)
+        return take_failure(c, &result, err);
+    c->trouble[0] = 0;
+    c->top1 = result.top1;
+    c->clock = result.clock;
+    controller_answer_saves(&c->saving, &result, NULL);
+    if (result.job.attach)
+        take_attached(c, &result);
+    return c->cluster.stage == CLUSTER_SAVING ? controller_enter(c, CLUSTER_STOPPING, err)
+                                              : STATUS_OK;
+}
+
+// --- stages -------------------------------------------------------------------------------------
+
+// The workers that there must be are there, and all parameter servers know of them: under
+// hardsync the first update is of all.
+static bool workers_are_there(const struct controller *c) {
+    const struct cluster *cluster = &c->cluster;
+    bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
+    for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role == PROTO_ROLE_PARAMETER_SERVER && !m->gone)
+            all &= vital && vital->knows_members >= cluster->members_epoch;
+    }
+    return all;
+}
+
+static int stay_starting(struct controller *c, struct error *err) {
+    const struct cluster *cluster = &c->cluster;
+    bool ready =
+        cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
+        cluster_count(cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
+    int status = STATUS_OK;
+    if (ready && cluster->routes_epoch == 0)
+        status = cluster_assign(&c->cluster, err) ? err->status : controller_agree(c, err);
+    if (!status)
+        status = controller_tell_routes(c, err);
+    if (status || !ready)
+        return status;
+    if (c->attached)
+        return workers_are_there(c) ? controller_enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
+    if (!statistics_busy(c->statistics))
+        begin(c, &(struct statistics_job){.attach = true, .initialise = true});
+    return STATUS_OK;
+}
+
+static int stay_training(struct controller *c, struct error *err) {
+    if (!c->cluster.warm &&
+        controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start) {
+        c->cluster.warm = true;
+        controller_say(c, "the warm start is over: all workers train");
+        int status = controller_agree(c, err);
+        if (status)
+            return status;
+    }
+    if (c->attached && is_finished(c)) {
+        c->cluster.finished = true;
+        return controller_enter(c, CLUSTER_DRAINING, err);
+    }
+    if (c->attached)
+        look_for_jobs(c);
+    return STATUS_OK;
+}
+
+static int stay_draining(struct controller *c, struct error *err) {
+    bool all_left = cluster_count(&c->cluster, PROTO_ROLE_WORKER) == 0;
+    return all_left ? controller_enter(c, CLUSTER_SAVING, err) : STATUS_OK;
+}
+
+static int stay_saving(struct controller *c) {
+    if (c->attached && !statistics_busy(c->statistics))
+        begin(c, &(struct statistics_job){
+                     .test = c->cluster.finished,
+                     .save = true,
+                     .done = c->cluster.finished,
+                 });
+    return STATUS_OK;
+}
+
+static int stay_stopping(struct controller *c, struct error *err) {
+    bool empty = true;
+    for (size_t i = 0; i < c->cluster.member_count; i++)
+        empty &= c->cluster.members[i].gone;
+    bool late = clock_seconds() > c->stage_began + GRACE;
+    return empty || late ? controller_enter(c, CLUSTER_OVER, err) : STATUS_OK;
+}
+
+// A controller that came back asks the data servers anew.
+static int attach_again(struct controller *c, struct error *err) {
+    int status = controller_tell_routes(c, err);
+    bool needed =
+        !c->attached && c->cluster.stage > CLUSTER_STARTING && c->cluster.stage < CLUSTER_STOPPING;
+    if (!status && needed && !statistics_busy(c->statistics) &&
+        cluster_count(&c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources)
+        begin(c, &(struct statistics_job){.attach = true});
+    return status;
+}
+
+int controller_stay(struct controller *c, struct error *err) {
+    if (c->cluster.routes_epoch) {
+        int status = attach_again(c, err);
+        if (status)
+            return status;
+    }
+    switch (c->cluster.stage) {
+    case CLUSTER_STARTING:
+        return stay_starting(c, err);
+    case CLUSTER_TRAINING:
+        return stay_training(c, err);
+    case CLUSTER_DRAINING:
+        return stay_draining(c, err);
+    case CLUSTER_SAVING:
+        return stay_saving(c);
+    case CLUSTER_STOPPING:
+        return stay_stopping(c, err);
+    default:
+        return STATUS_OK;
+    }
+}
