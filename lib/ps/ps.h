@@ -63,7 +63,8 @@
 //            pushes more begins another turn. With f_l = protocol_factor(staleness of turn l),
 //              g = sum s_l f_l g_l / sum s_l f_l,   rate = sum s_l f_l rate_l / S
 //            so that a mean factor 1/n divides the rate, whatever the update rule. Pushes
-//            of samples 0 are answered and count for nothing, as under async.
+//            of samples 0 are turns where gradients wait for some; else they are answered
+//            and count for nothing, as under async.
 //
 // What is collected keeps its payloads: under hardsync and softsync up to as many as there
 // are workers (or turns) times the parameters that are held here. Whoever receives payloads

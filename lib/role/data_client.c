@@ -461,7 +461,8 @@ static void sort_finished(struct data_client *client) {
             return;
         if (leave_grant(trained->grant)) {
             struct grant *grant = trained->grant;
-            if (grant->source->listed && grant->session == client->options.hello.session)
+            if (!grant->lost && grant->source->listed &&
+                grant->session == client->options.hello.session)
                 add_done(grant->source, grant->number);
             free_grant(grant);
         }
@@ -725,6 +726,17 @@ uint64_t data_client_trained(const struct data_client *client) {
     uint64_t trained = client->given_back;
     pthread_mutex_unlock(lock);
     return trained;
+}
+
+void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark) {
+    pthread_mutex_lock(&client->lock);
+    for (size_t i = 0; i < client->trained_count; i++) {
+        size_t place = (client->trained_first + i) % client->trained_room;
+        struct trained *trained = &client->trained[place];
+        if (trained->ordinal >= from && trained->ordinal < mark)
+            trained->grant->lost = true;
+    }
+    pthread_mutex_unlock(&client->lock);
 }
 
 void data_client_finish(struct data_client *client, uint64_t mark) {

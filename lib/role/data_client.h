@@ -79,6 +79,9 @@ uint64_t data_client_trained(const struct data_client *client);
 // The first `mark` batches that were, or are going to be, given back are with the
 // parameter servers. (A home that pushes before its loop gives back may be ahead.)
 void data_client_finish(struct data_client *client, uint64_t mark);
+// Of the batches that were given back, those from `from` on, before `mark`, are not and
+// will not be: their leases run out, and others train on them.
+void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark);
 // Waits until the data servers have heard of it, at most so long; before leaving. False:
 // they have not.
 bool data_client_flush(struct data_client *client, double seconds);

@@ -47,6 +47,7 @@ struct grant {
     struct source *source;
     uint64_t session, number;
     uint32_t left; // batches
+    bool lost;     // what was learned of a batch of it is in no weights: it is not finished
 };
 
 // Room for what one request brings, until the last batch of it is a slot's.

@@ -16,10 +16,14 @@
 // distance of pulls may be another than that of pushes.
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/gate.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
 #include "role/home_servers_internal.h"
+
+// Exchanges that the threads train ahead of servers that do not answer.
+enum { EXCHANGES_MOST = 8 };
 
 struct delta {
     struct home_servers common;
@@ -29,10 +33,11 @@ struct delta {
     struct exchange *push, *pull;
     pthread_t thread; // that exchanges
     bool started;
-    struct gate wanted;     // something for it to do
-    struct gate over;       // it has done what `flushes` asked for
-    _Atomic uint64_t clock; // mini-batches that the threads have added
-    _Atomic uint64_t due;   // the clock at which there is something to exchange
+    struct gate wanted;       // something for it to do
+    struct gate over;         // a turn of it is
+    _Atomic uint64_t clock;   // mini-batches that the threads have added
+    _Atomic uint64_t due;     // the clock at which there is something to exchange
+    _Atomic uint64_t settled; // the clock as of which both ways were exchanged
     _Atomic uint64_t flushes, flushed;
     atomic_bool hurry, closing;
     // The exchanging thread's own.
@@ -68,7 +73,7 @@ static bool push(struct delta *delta) {
     uint64_t samples = (now - delta->pushed) * (uint64_t)common->config.batch;
     atomic_store(&delta->hurry, false);
     if (samples == 0) {
-        home_servers_applied(common, mark);
+        home_servers_pushed(common, mark, false);
         return true;
     }
     take_difference(delta->sent, delta->base, delta->weights,
@@ -80,10 +85,11 @@ static bool push(struct delta *delta) {
         .values = delta->sent,
         .versions = delta->versions,
     };
+    bool stale;
     exchange_push(delta->push, &push);
-    if (!home_servers_await(common, delta->push, NULL, NULL))
+    if (!home_servers_await(common, delta->push, &stale, NULL))
         return false;
-    home_servers_applied(common, mark);
+    home_servers_pushed(common, mark, stale);
     return true;
 }
 
@@ -108,6 +114,15 @@ static uint64_t due_after(uint64_t last, const _Atomic uint64_t *every) {
     return last + atomic_load(every);
 }
 
+// Mini-batches that the threads are ahead of the servers.
+static bool is_adrift(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t push = atomic_load(&common->push_every), pull = atomic_load(&common->pull_every);
+    uint64_t ahead = atomic_load(&delta->clock) - atomic_load(&delta->settled);
+    return ahead > EXCHANGES_MOST * (push > pull ? push : pull) &&
+           !home_servers_status(common, NULL);
+}
+
 // One turn. False when an exchange failed: there will be no more.
 static bool exchange(struct delta *delta) {
     struct home_servers *common = &delta->common;
@@ -119,6 +134,9 @@ static bool exchange(struct delta *delta) {
     if (going && !flush && now >= due_after(delta->pulled, &common->pull_every))
         going = pull(delta);
     atomic_store(&delta->flushed, flushes);
+    if (going) // as far as was begun, all is known to be there
+        atomic_store(&delta->settled,
+                     delta->pushed < delta->pulled ? delta->pushed : delta->pulled);
     gate_open(&delta->over);
     return going;
 }
@@ -173,6 +191,21 @@ static uint64_t delta_clock(const struct home *home) {
     return atomic_load(&((const struct delta *)home)->clock);
 }
 
+// The servers have not answered for so long that the weights here would drift away from
+// the others': wait for them. (exchange_wait names them.)
+static void await_exchange(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    double begun = clock_seconds();
+    bool waited = false;
+    for (uint32_t seen = gate_look(&delta->over); is_adrift(delta);
+         seen = gate_look(&delta->over)) {
+        gate_wait(&delta->over, seen, -1);
+        waited = true;
+    }
+    if (waited)
+        home_servers_waited(common, clock_seconds() - begun);
+}
+
 static void delta_add_clock(struct home *home, int thread) {
     struct delta *delta = (struct delta *)home;
     struct home *local = delta->local;
@@ -180,6 +213,7 @@ static void delta_add_clock(struct home *home, int thread) {
     uint64_t now = atomic_fetch_add(&delta->clock, 1) + 1;
     if (now >= atomic_load(&delta->due))
         gate_open(&delta->wanted);
+    await_exchange(delta);
 }
 
 static void delta_settle(struct home *home, int thread) {

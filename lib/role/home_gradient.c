@@ -1,6 +1,5 @@
-// Gradients. Two arrays of weights, of which one is in use and the other is written by the
-// pull under way, and two of gradients, of which one is filled by the mini-batch in hand
-// and the other is on its way.
+// Gradients. Two arrays of them, of which one is filled by the mini-batch in hand and the
+// other is on its way.
 //
 //   step:  wait until the gradient before is delivered; push this one;
 //          wait for the weights that were asked for; use them from now on
@@ -9,15 +8,20 @@
 // one has been delivered. [...] In contrast, pullWeights thread has no such constraint"
 // (Rudra 3.3). No thread of our own is needed: the network's move the bytes.
 //
-// When to pull? Early, the weights are old when they are used, and gradients staler than
-// they need be; late, the next mini-batch waits. So weights are asked for at the moment
-// from which, by the measure of the steps before, they will just have come when the
-// mini-batch is over.
+// Weights are asked for behind the push, which the servers therefore see first, and nobody
+// computes meanwhile: so they are as new as they can be, and come where the old ones were.
+//
+// With overlap there are two arrays of weights, of which one is in use and the other is
+// written by the pull under way. When to pull? Early, the weights are old when they are
+// used, and gradients staler than they need be; late, the next mini-batch waits. So weights
+// are asked for at the moment from which, by the measure of the steps before, they will
+// just have come when the mini-batch is over.
 //
 // hardsync: "each learner [...] pulls the weights [...] calculates the gradients and pushes
 // them", and the next step needs the weights that all gradients of this one have made: a
 // pull of newer ones. Who has no samples just now pushes none, so that nobody waits for
 // him.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +53,9 @@ struct gradient {
     struct factors *factors;
     int factor_count;
     float *weights[2], *gradient[2];
-    uint64_t *versions[2]; // of `weights`
-    int here, filled;      // which weights are in use, which gradient is being filled
+    uint64_t *versions[2];   // of `weights`
+    int here, there, filled; // which weights are in use and which are pulled into, which
+                             // gradient is being filled
     struct exchange *push, *pull;
     bool pushing;                // there is a push whose end was not waited for
     uint64_t mark, next_pull;    // of that push; the clock at which weights are pulled
@@ -61,19 +66,21 @@ struct gradient {
     _Atomic uint64_t clock;
 };
 
+static bool overlaps(const struct home_servers_config *config) {
+    return config->overlap && !config->hardsync;
+}
+
 static double lately(double mean, double last) {
     return mean > 0 ? mean + LATELY * (last - mean) : last;
 }
 
 // --- pulling --------------------------------------------------------------------------
 
-// Into the array that is not in use.
 static void ask_weights(struct gradient *gradient, bool newer) {
-    int there = !gradient->here;
     const struct pull pull = {
         .part = PROTO_PART_WEIGHT,
-        .into = gradient->weights[there],
-        .versions = gradient->versions[there],
+        .into = gradient->weights[gradient->there],
+        .versions = gradient->versions[gradient->there],
         .newer = newer,
     };
     gradient->asked = clock_seconds();
@@ -87,17 +94,10 @@ static bool take_weights(struct gradient *gradient, double *waited) {
         return false;
     if (!was_there)
         gradient->pull_mean = lately(gradient->pull_mean, clock_seconds() - gradient->asked);
-    gradient->here = !gradient->here;
+    int used = gradient->here;
+    gradient->here = gradient->there;
+    gradient->there = used;
     return true;
-}
-
-// Newer weights than those in use: what is not in use is older still.
-static bool await_newer(struct gradient *gradient, double *waited) {
-    int there = !gradient->here;
-    memcpy(gradient->versions[there], gradient->versions[gradient->here],
-           servers_shards(gradient->common.config.servers) * sizeof **gradient->versions);
-    ask_weights(gradient, true);
-    return take_weights(gradient, waited);
 }
 
 // The threads look in each time that they begin a chunk of the mini-batch.
@@ -122,9 +122,10 @@ static void plan_pull(struct gradient *gradient) {
     bool due = atomic_load(&gradient->clock) + 1 >= gradient->next_pull;
     double early = gradient->step_mean - MARGIN * gradient->pull_mean;
     gradient->begun = clock_seconds();
-    atomic_store(&gradient->pull_at, gradient->begun + (early > 0 ? early : 0));
-    atomic_store(&gradient->pulling,
-                 due && !gradient->common.config.hardsync ? PULL_DUE : PULL_LATER);
+    atomic_store(&gradient->pull_at, !overlaps(&gradient->common.config) ? INFINITY
+                                     : early > 0                         ? gradient->begun + early
+                                                                         : gradient->begun);
+    atomic_store(&gradient->pulling, due ? PULL_DUE : PULL_LATER);
 }
 
 // --- a step ---------------------------------------------------------------------------
@@ -138,16 +139,19 @@ static bool is_delivered(const struct gradient *gradient) {
 
 // Waits until the gradient before is delivered.
 static bool deliver(struct gradient *gradient, double *waited) {
+    struct home_servers *common = &gradient->common;
     bool stale;
     if (!gradient->pushing)
         return true;
     gradient->pushing = false;
-    bool delivered = home_servers_await(&gradient->common, gradient->push, &stale, waited);
-    for (int i = 0; i < gradient->factor_count; i++)
-        delivered &=
-            home_servers_await(&gradient->common, gradient->factors[i].push, &stale, waited);
+    bool delivered = home_servers_await(common, gradient->push, &stale, waited);
+    for (int i = 0; delivered && i < gradient->factor_count; i++) {
+        bool part;
+        delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
+        stale |= part;
+    }
     if (delivered)
-        home_servers_applied(&gradient->common, gradient->mark);
+        home_servers_pushed(common, gradient->mark, stale);
     return delivered;
 }
 
@@ -196,7 +200,8 @@ static void send(struct gradient *gradient, int samples, float rate) {
 
 static void step_hardsync(struct gradient *gradient, int samples, float rate, double *waited) {
     send(gradient, samples, rate);
-    if (await_newer(gradient, waited))
+    ask_weights(gradient, true);
+    if (take_weights(gradient, waited))
         deliver(gradient, waited);
 }
 
@@ -326,14 +331,16 @@ static int gradient_flush(struct home_servers *home, struct error *err) {
 static int open_arrays(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
     size_t n = config->model->parameter_count, shards = servers_shards(config->servers);
-    bool whole = true;
-    for (int i = 0; i < 2; i++) {
+    gradient->there = overlaps(config);
+    for (int i = 0; i <= gradient->there; i++) {
         gradient->weights[i] = mem_floats(n);
-        gradient->gradient[i] = mem_floats(n);
         gradient->versions[i] = mem_zeroed(shards + 1, sizeof *gradient->versions[i]);
-        whole &= gradient->weights[i] && gradient->gradient[i] && gradient->versions[i];
     }
-    if (whole)
+    gradient->gradient[0] = mem_floats(n);
+    gradient->gradient[1] = mem_floats(n);
+    int there = gradient->there;
+    if (gradient->gradient[0] && gradient->gradient[1] && gradient->weights[0] &&
+        gradient->versions[0] && gradient->weights[there] && gradient->versions[there])
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
 }

@@ -33,18 +33,23 @@ bool home_servers_await(struct home_servers *home, struct exchange *exchange, bo
     return status == STATUS_OK || status == STATUS_SKIPPED;
 }
 
-// One thread at a time waits.
 void home_servers_waited(struct home_servers *home, double seconds) {
-    atomic_store(&home->waited, atomic_load(&home->waited) + seconds);
+    double before = atomic_load(&home->waited);
+    while (!atomic_compare_exchange_weak(&home->waited, &before, before + seconds))
+        continue;
 }
 
 uint64_t home_servers_mark(const struct home_servers *home) {
     return home->config.mark ? home->config.mark(home->config.self) : 0;
 }
 
-void home_servers_applied(const struct home_servers *home, uint64_t mark) {
-    if (home->config.applied)
-        home->config.applied(home->config.self, mark);
+void home_servers_pushed(struct home_servers *home, uint64_t mark, bool stale) {
+    const struct home_servers_config *config = &home->config;
+    if (stale && config->lost)
+        config->lost(config->self, home->marked, mark);
+    else if (!stale && config->applied)
+        config->applied(config->self, mark);
+    home->marked = mark;
 }
 
 struct home *home_servers_home(struct home_servers *home) {

@@ -8,14 +8,17 @@
 // 3.2.6). The threads train on weights in this process, without locks, as a worker alone
 // does. Every push_every mini-batches a thread of the home's own takes what they have
 // changed since the last time, pushes it, pulls what others have changed, and adds that to
-// the weights in use. Nobody waits for it.
+// the weights in use. Nobody waits for it, unless the servers do not answer: a copy that
+// drifts too far from the others' harms more than a pause.
 //
 // home_gradient: one learner of Rudra 3. Its threads share a mini-batch (train/loop.h,
 // synchronous); the gradient goes to the servers, which apply it by the run's protocol,
-// and the weights are only ever pulled. Pushes and pulls have two buffers each, so that
-// "computing can continue without waiting for the communication [...] To use the newly
-// received weights only requires a pointer swap" (Rudra 3.3), but under hardsync: there
-// the next mini-batch needs the next weights.
+// and the weights are only ever pulled. With `overlap` pushes and pulls have two buffers
+// each, so that "computing can continue without waiting for the communication [...] To use
+// the newly received weights only requires a pointer swap" (Rudra 3.3). Without it, as in
+// Rudra-base, "the learner does not proceed with the computation on the next mini-batch"
+// until it has the weights that it asked for behind its push, and hardsync's next
+// mini-batch needs the next weights.
 //
 // Threads: home_servers_* are called by the owner, while the loop's threads stand still
 // where that is said. home_servers_status and _figures may be called by any.
@@ -38,13 +41,16 @@ struct home_servers_config { // what it points to must outlive the home
     uint64_t push_every, pull_every; // mini-batches between two; 0: by cost; as pushes
     bool hardsync;                   // the next mini-batch waits for the next weights
     bool softsync;                   // others may wait for this worker's turn
+    bool overlap;                    // gradients: weights come while the threads compute
     const char *factors;             // dense layers that push factors: auto, none, LAYER,...
     // Which samples are in a push, for whoever must know that they were applied: `mark` is
-    // asked before what it holds is taken, `applied` told when it was acknowledged. Called
-    // by one thread at a time. NULL: nobody wants to know.
+    // asked before what it holds is taken, `applied` told when it was acknowledged, or
+    // `lost` when it was too stale: what came behind the mark before, `from`, is in no
+    // weights. Called by one thread at a time. NULL: nobody wants to know.
     void *self;
     uint64_t (*mark)(void *self);
     void (*applied)(void *self, uint64_t mark);
+    void (*lost)(void *self, uint64_t from, uint64_t mark);
 };
 
 int home_delta_open(struct home_servers **out, const struct home_servers_config *config,

@@ -15,6 +15,7 @@ struct home_servers { // each home's own struct begins with this
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
     _Atomic uint64_t push_every, pull_every;
+    uint64_t marked; // of the last push whose end is known
     _Atomic double waited;
     _Atomic uint64_t too_stale;
     atomic_int status;    // of exchanges; once it is not STATUS_OK it stays
@@ -30,8 +31,9 @@ void home_servers_free(struct home_servers *home);
 bool home_servers_await(struct home_servers *home, struct exchange *exchange, bool *stale,
                         double *waited);
 void home_servers_waited(struct home_servers *home, double seconds);
-// What was trained on by now, and that it was applied.
+// What was trained on by now; and what became of a push that held this: it was applied, or
+// it was too stale. By one thread.
 uint64_t home_servers_mark(const struct home_servers *home);
-void home_servers_applied(const struct home_servers *home, uint64_t mark);
+void home_servers_pushed(struct home_servers *home, uint64_t mark, bool stale);
 
 #endif

@@ -277,12 +277,27 @@ static void applied(void *self, uint64_t mark) {
     pthread_mutex_unlock(&worker->data_lock);
 }
 
+static void lost(void *self, uint64_t from, uint64_t mark) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_lose(worker->data, from, mark);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
 static void close_data(struct worker *worker) {
     struct data_client *data = worker->data;
     pthread_mutex_lock(&worker->data_lock);
     worker->data = NULL;
     pthread_mutex_unlock(&worker->data_lock);
     data_client_close(data);
+}
+
+// "auto": where staleness is bounded by the protocol it is worth a wait.
+static bool overlaps(const struct worker *worker) {
+    const char *overlap = worker->settings.overlap;
+    bool usual = worker->protocol.kind == PROTOCOL_ASYNC;
+    return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
 }
 
 static int open_home(struct worker *worker, struct error *err) {
@@ -298,10 +313,12 @@ static int open_home(struct worker *worker, struct error *err) {
         .pull_every = (uint64_t)settings->pull_every,
         .hardsync = is_hardsync(worker),
         .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
+        .overlap = overlaps(worker),
         .factors = settings->factors,
         .self = worker,
         .mark = mark,
         .applied = applied,
+        .lost = lost,
     };
     bool delta = worker->protocol.kind == PROTOCOL_ASYNC && worker->push == PUSH_DELTA;
     return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);

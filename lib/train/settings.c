@@ -19,6 +19,7 @@ enum use {
 };
 
 static const char *const loss_names[] = {"reform", "stop", NULL};
+static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,
 // texts are one of the choices, if there are any.
@@ -63,6 +64,7 @@ static const struct row {
     CHOICE("push", push, MANY, protocol_push_names),
     ROW("push-every", COUNT, push_every, MANY | LIVE, 0, 1e9),
     ROW("pull-every", COUNT, pull_every, MANY | LIVE, 0, 1e9),
+    CHOICE("overlap", overlap, MANY, overlap_names),
     ROW("factors", TEXT, factors, MANY, 0, 0),
     CHOICE("modulate", modulate, MANY | LIVE, protocol_modulate_names),
     ROW("reference-batch", COUNT, reference_batch, MANY | LIVE, 0, 1e9),
@@ -94,6 +96,7 @@ void settings_default(struct settings *settings) {
         .loaders = 1,
         .protocol = "async",
         .push = "delta",
+        .overlap = "auto",
         .factors = "auto",
         .modulate = "mean",
         .on_peer_loss = "reform",
@@ -226,8 +229,8 @@ static int unknown(const char *key, struct error *err) {
 }
 
 static int wrong(const struct row *row, const char *value, const char *what, struct error *err) {
-    return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what,
-                     row->low, row->high, value);
+    return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what, row->low,
+                     row->high, value);
 }
 
 static int set_text(char *member, const struct row *row, const char *value, struct error *err) {

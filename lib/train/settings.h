@@ -44,6 +44,7 @@ struct settings {
     const char *push;         // delta or gradient
     int64_t push_every;       // mini-batches between two pushes; 0: by cost
     int64_t pull_every;       // mini-batches between two pulls; 0: as push_every
+    const char *overlap;      // of gradients and computing: auto, yes or no
     const char *factors;      // auto, none, or names of layers: LAYER,...
     const char *modulate;     // mean, each or none
     int64_t reference_batch;  // hardsync's rate x sqrt(samples / this); 0: the rate as given

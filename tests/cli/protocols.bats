@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# What the protocols promise, by runs of real processes (adam-consistency(7)).
+load ../helper/common
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 6000 --seed 1 -o train.arec
+    adam-prep draw 200 --seed 2 -o test.arec
+    cat >run.conf <<END
+model = $ROOT/examples/digits.net
+data = train.arec
+test = test.arec
+epochs = 3
+batch = 64
+rate = 0.02
+eval-every = 0
+servers = 2
+END
+}
+
+# Runs four workers under a protocol, and prints the mean staleness of their gradients and
+# the share of them above 2n.
+staleness() {
+    adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 2 --workers 4 --threads 1 \
+        --set "protocol=$1" --force --quiet
+    jq -rs --arg protocol "$1" --arg seed 1 -f "$ROOT/examples/protocols.jq" run/metrics.jsonl |
+        cut -f 4,5
+}
+
+# Of workers that are equally fast each has n - 1 updates of others between two of its own.
+@test "under softsync:n gradients are stale by about n, and hardly ever by more than 2n" {
+    local n mean beyond
+    for n in 1 4; do
+        read -r mean beyond < <(staleness "softsync:$n")
+        echo "softsync:$n: mean $mean, beyond 2n: $beyond"
+        jq -ne --argjson n "$n" --argjson mean "$mean" --argjson beyond "$beyond" \
+            '$mean > $n / 2 and $mean < 1.25 * $n and $beyond < 0.1'
+    done
+}
+
+@test "under hardsync no gradient is stale" {
+    [ "$(staleness hardsync)" = "$(printf '0\t0')" ]
+}
