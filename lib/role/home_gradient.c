@@ -57,6 +57,8 @@ struct gradient {
     int here, there, filled; // which weights are in use and which are pulled into, which
                              // gradient is being filled
     struct exchange *push, *pull;
+    struct exchange *turn;       // of all parameters: who has no samples takes his turn by one push
+    bool idle;                   // the push on its way is such
     bool pushing;                // there is a push whose end was not waited for
     uint64_t mark, next_pull;    // of that push; the clock at which weights are pulled
     atomic_int pulling;          // enum pulling
@@ -131,6 +133,8 @@ static void plan_pull(struct gradient *gradient) {
 // --- a step ---------------------------------------------------------------------------
 
 static bool is_delivered(const struct gradient *gradient) {
+    if (gradient->idle)
+        return exchange_over(gradient->turn);
     bool over = exchange_over(gradient->push);
     for (int i = 0; i < gradient->factor_count; i++)
         over &= exchange_over(gradient->factors[i].push);
@@ -144,8 +148,9 @@ static bool deliver(struct gradient *gradient, double *waited) {
     if (!gradient->pushing)
         return true;
     gradient->pushing = false;
-    bool delivered = home_servers_await(common, gradient->push, &stale, waited);
-    for (int i = 0; delivered && i < gradient->factor_count; i++) {
+    struct exchange *push = gradient->idle ? gradient->turn : gradient->push;
+    bool delivered = home_servers_await(common, push, &stale, waited);
+    for (int i = 0; delivered && !gradient->idle && i < gradient->factor_count; i++) {
         bool part;
         delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
         stale |= part;
@@ -173,8 +178,11 @@ static void send_factors(struct gradient *gradient, struct factors *factors, int
     exchange_push_factors(factors->push, &push);
 }
 
-static void send_turn(struct gradient *gradient, struct exchange *exchange, int samples,
-                      float rate) {
+// All that goes as it is; of a turn without samples that is all parameters, in one push: its
+// parts would come to a shard at different times, and a shard under softsync answers at
+// once what need not wait.
+static void send_values(struct gradient *gradient, struct exchange *exchange, int samples,
+                        float rate) {
     const struct push push = {
         .kind = PROTO_UPDATE_GRADIENT,
         .samples = (uint32_t)samples,
@@ -188,13 +196,10 @@ static void send_turn(struct gradient *gradient, struct exchange *exchange, int 
 static void send(struct gradient *gradient, int samples, float rate) {
     gradient->mark = home_servers_mark(&gradient->common);
     gradient->pushing = true;
-    send_turn(gradient, gradient->push, samples, rate);
-    for (int i = 0; i < gradient->factor_count; i++) {
-        if (samples > 0)
-            send_factors(gradient, &gradient->factors[i], samples, rate);
-        else
-            send_turn(gradient, gradient->factors[i].push, 0, rate);
-    }
+    gradient->idle = samples == 0;
+    send_values(gradient, gradient->idle ? gradient->turn : gradient->push, samples, rate);
+    for (int i = 0; !gradient->idle && i < gradient->factor_count; i++)
+        send_factors(gradient, &gradient->factors[i], samples, rate);
     gradient->filled = !gradient->filled;
 }
 
@@ -289,6 +294,7 @@ static void close_factors(struct factors *factors) {
 static void gradient_close(struct home *home) {
     struct gradient *gradient = (struct gradient *)home;
     exchange_close(gradient->push);
+    exchange_close(gradient->turn);
     exchange_close(gradient->pull);
     for (int i = 0; i < gradient->factor_count; i++)
         close_factors(&gradient->factors[i]);
@@ -397,6 +403,8 @@ static int open_parts(struct gradient *gradient, struct error *err) {
         status = open_factors(gradient, err);
     if (!status)
         status = open_push(gradient, err);
+    if (!status)
+        status = exchange_open(&gradient->turn, config->servers, EXCHANGE_PUSH, &all, 1, err);
     if (!status)
         status = exchange_open(&gradient->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
     return status;
