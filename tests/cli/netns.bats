@@ -94,6 +94,10 @@ worker_again() {
     done
 }
 
+joined_twice() {
+    [ "$(grep -c 'worker-3) joined' controller.log)" = 2 ]
+}
+
 cut_worker() {
     start_servers --set epochs=1000
     worker_again >worker-3.log 2>&1 &
@@ -102,9 +106,9 @@ cut_worker() {
     said controller.log 'worker.*worker-3.* vanished: nothing was heard of it' 10
     said worker-3.log 'lost the controller: tcp://10.0.0.1:7000: nothing was heard' 10
     plug 3
-    more_lines controller.log 'worker-3\) joined' # in a session of its own
+    wait_for joined_twice
     more_lines run/metrics.jsonl '"event":"train"'
-    kill -INT "${process[controller]}"
+    kill -TERM "${process[controller]}"
     wait "${process[controller]}" || [ $? = 75 ]
 }
 
@@ -121,7 +125,7 @@ cut_server() {
     plug 2
     said controller.log 'ps-1.* is back' 20
     more_lines run/metrics.jsonl '"event":"train"'
-    kill -INT "${process[controller]}"
+    kill -TERM "${process[controller]}"
     wait "${process[controller]}" || [ $? = 75 ]
     wait "${process[worker-3]}"
 }
