@@ -34,13 +34,13 @@ struct launch {
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int data_servers, parameter_servers, workers;
     bool workers_wanted; // RUN.conf says how many must be there before training starts
-    int threads;        // of each worker; 0: as many as adam-worker thinks best
-    const char *keys;   // NAME.pem (adam-ctl keys); NULL: none
-    bool insecure;      // beyond this machine without TLS
-    bool resume, force; // a run that the folder holds already: go on with it, replace it
-    const char *listen; // address of the controller; NULL: a Unix socket
-    const char *dial;   // where the others find it; NULL: in its port file
-    const char *member; // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
+    int threads;         // of each worker; 0: as many as adam-worker thinks best
+    const char *keys;    // NAME.pem (adam-ctl keys); NULL: none
+    bool insecure;       // beyond this machine without TLS
+    bool resume, force;  // a run that the folder holds already: go on with it, replace it
+    const char *listen;  // address of the controller; NULL: a Unix socket
+    const char *dial;    // where the others find it; NULL: in its port file
+    const char *member;  // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
 };
 
 // Nothing in it that would make a command mean something else: STATUS_USAGE for texts with

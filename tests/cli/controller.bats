@@ -165,7 +165,7 @@ metric() {
     run_status 69 adam-ctl controller "$conf" --out run --listen ipc:///no/such/folder/socket
     start_controller --set batch=4
     jq -e '.state.settings | contains("batch=4\n")' run/controller.state
-    ! grep -q "its controller was gone" controller.log
+    run ! grep -q "its controller was gone" controller.log
     kill -INT "$controller"
     end_controller 75
 }

@@ -122,11 +122,11 @@ stop_ps() {
 
 @test "bytes of strangers at each port harm nobody" {
     start_ps --listen tcp://127.0.0.1:0
-    local line port i
+    local line port
     for line in 1 2 3; do
         port=$(address "$line")
         port=${port##*:}
-        for i in 1 2 3 4 5 6 7 8 9 10; do
+        for _ in 1 2 3 4 5 6 7 8 9 10; do
             head -c 5000 /dev/urandom >"/dev/tcp/127.0.0.1/$port" || true
             { printf 'adam\1\0\1\1'; head -c 5000 /dev/urandom; } >"/dev/tcp/127.0.0.1/$port" || true
         done

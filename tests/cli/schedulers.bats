@@ -21,7 +21,7 @@ all_parts=(controller serve-1 ps-1 ps-2 worker-1 worker-2)
 # --- sh -----------------------------------------------------------------------------------
 
 begin_sh() {
-    "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 "$@" >bin/run.sh
+    "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 >bin/run.sh
     start sh "$PWD/bin/run.sh"
     wait_for all_here "${all_parts[@]}"
 }
@@ -114,7 +114,7 @@ write_units() {
 begin_job() {
     slurm_start
     "$CTL" sbatch run.conf --ps 2 --workers 2 --threads 2 --insecure --warning 30 >job.sh
-    sbatch "$@" <job.sh
+    sbatch <job.sh
     wait_for all_here "${all_parts[@]}"
     job_is RUNNING
 }

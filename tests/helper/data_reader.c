@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "member/member.h"
 #include "model/layer.h"
 #include "model/model.h"
 #include "role/data_client.h"
-#include "member/member.h"
 #include "train/model_ops.h"
 #include "train/settings.h"
 

@@ -39,7 +39,8 @@ on() {
     local n=$1 name=$2
     shift 2
     ip netns exec "m$n" "$@" >"$name.log" 2>&1 &
-    process[$name]=$!
+    # shellcheck disable=SC2034
+    process[$name]=$! # of those who load this
 }
 
 # The machine's cable is pulled out of the switch, or put back.

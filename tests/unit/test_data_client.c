@@ -32,8 +32,8 @@ static void write_file(const char *path, const void *data, size_t size) {
 }
 
 static void make(struct fixture *f) {
-    unsigned char images[16 + SAMPLES * SIDE * SIDE] = {0, 0, 8, 3,    0, 0, SAMPLES >> 8, SAMPLES & 255,
-                                                        0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    unsigned char images[16 + SAMPLES * SIDE * SIDE] = {
+        0, 0, 8, 3, 0, 0, SAMPLES >> 8, SAMPLES & 255, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
     unsigned char labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, SAMPLES >> 8, SAMPLES & 255};
     for (int i = 0; i < SAMPLES; i++) {
         labels[8 + i] = (unsigned char)(i % CLASSES);

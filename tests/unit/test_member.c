@@ -5,8 +5,8 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
-#include "net/ready.h"
 #include "member/member.h"
+#include "net/ready.h"
 
 #ifdef __SANITIZE_THREAD__
 // Debian's libnng is not instrumented: the counters by which it knows that nobody uses a

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "member/place.h"
 #include "net/keys.h"
 #include "net/link.h"
-#include "member/place.h"
 
 static void check_local(struct tap *tap, const char *folder) {
     char address[PROTO_ADDRESS_MAX], wanted[PROTO_ADDRESS_MAX];
