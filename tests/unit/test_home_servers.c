@@ -1,20 +1,14 @@
 // Homes on parameter servers: what training loops do through them is what they would do
 // alone.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
+#include "../helper/tsan_nng.h"
 #include "role/home_servers.h"
 #include "train/loop.h"
-
-#ifdef __SANITIZE_THREAD__
-// Debian's libnng is not instrumented: see test_link.c.
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "race_top:pthread_mutex_destroy";
-}
-#endif
 
 enum { INPUTS = 12, CLASSES = 3, SAMPLES = 640, STEPS = 20, SEED = 5 };
 
@@ -27,7 +21,7 @@ struct feed {
     struct supply supply;
     struct batch batch;
     int index, workers, mu, next, steps;
-    uint64_t given; // batches given back
+    _Atomic uint64_t given; // batches given back
     float input[SAMPLES * INPUTS];
     int32_t label[SAMPLES];
     uint64_t draw[SAMPLES];
@@ -55,7 +49,7 @@ static struct batch *take(struct supply *supply, double patience, double *waited
 
 static void give_back(struct supply *supply, struct batch *batch) {
     (void)batch;
-    feed_of(supply)->given++;
+    atomic_fetch_add(&feed_of(supply)->given, 1);
 }
 
 static void cancel(struct supply *supply) {
@@ -157,7 +151,7 @@ struct learner {
 };
 
 static uint64_t mark(void *self) {
-    return ((struct learner *)self)->feed.given;
+    return atomic_load(&((struct learner *)self)->feed.given);
 }
 
 static void applied(void *self, uint64_t mark) {

@@ -13,19 +13,11 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "../helper/tsan_nng.h"
 #include "core/gate.h"
 #include "net/keys.h"
 #include "net/link.h"
 #include "net/secrets.h"
-
-#ifdef __SANITIZE_THREAD__
-// Debian's libnng is not instrumented: the counters by which it knows that nobody uses a
-// mutex any more are not seen.
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "race_top:pthread_mutex_destroy";
-}
-#endif
 
 enum { MEBI = 1 << 20, FLOATS = MEBI / 4, IN_FLIGHT = 64 };
 

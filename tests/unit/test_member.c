@@ -5,17 +5,9 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
+#include "../helper/tsan_nng.h"
 #include "member/member.h"
 #include "net/ready.h"
-
-#ifdef __SANITIZE_THREAD__
-// Debian's libnng is not instrumented: the counters by which it knows that nobody uses a
-// mutex any more are not seen.
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "race_top:pthread_mutex_destroy";
-}
-#endif
 
 static void fill_figures(void *self, struct proto_heartbeat *figures) {
     (void)self;

@@ -9,16 +9,8 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
+#include "../helper/tsan_nng.h"
 #include "role/parameter_server.h"
-
-#ifdef __SANITIZE_THREAD__
-// Debian's libnng is not instrumented: the counters by which it knows that nobody uses a
-// mutex any more are not seen.
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "race_top:pthread_mutex_destroy";
-}
-#endif
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.
 static const char model_text[] = "input 1x1x300\ndense units=1000 act=relu\nsoftmax units=10\n";

@@ -4,15 +4,8 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
+#include "../helper/tsan_nng.h"
 #include "member/servers_client.h"
-
-#ifdef __SANITIZE_THREAD__
-// Debian's libnng is not instrumented: see test_link.c.
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "race_top:pthread_mutex_destroy";
-}
-#endif
 
 enum { FLOATS = 5 * PROTO_SHARD_FLOATS + 1000 }; // six shards, the last one short
 
