@@ -7,6 +7,8 @@
 #
 # Prints a table, a line a run: protocol, seed, final test accuracy, mean staleness,
 # share of updates staler than 2n, images a second. Runs go into OUT (protocols-runs).
+# MNIST on two cores gave, with seed 1: hardsync 99.43% after 20 epochs, softsync:1
+# 99.35% after 12 (mean staleness 0.89, 0.02% beyond 2).
 #   PROTOCOLS   which ("async softsync:1 softsync:4 hardsync")
 #   SEEDS       which ("1")
 #   WORKERS     of one thread each (4)
@@ -44,11 +46,11 @@ epochs = ${EPOCHS:-30}
 schedule = cosine
 warmup = 1
 decay = 0.0005
-set = d1.dropout=0.5
-set = d2.dropout=0.5
+d1.dropout = 0.5
+d2.dropout = 0.5
 keep-last = 1
 END
-    mini_batch=8 rate=0.06 async_rate=0.02
+    mini_batch=16 rate=0.1 async_rate=0.02
 }
 
 cifar10() {
@@ -65,11 +67,11 @@ schedule = cosine
 warmup = 1
 momentum = 0.9
 decay = 0.001
-set = input.ops=mean 125.3,123.0,113.9; std 63,62,67
-set = c1.init=he
-set = c2.init=he
-set = c3.init=he
-set = softmax1.decay=0.01
+input.ops = mean 125.3,123.0,113.9; std 63,62,67
+c1.init = he
+c2.init = he
+c3.init = he
+softmax1.decay = 0.01
 keep-last = 1
 END
     mini_batch=8 rate=0.008 async_rate=0.001
