@@ -33,3 +33,10 @@ void kept_drop(struct kept *kept) {
     proto_room_free(&kept->room);
     free(kept);
 }
+
+bool kept_renew(struct kept **mine, struct kept *newest) {
+    bool changed = newest != *mine;
+    kept_drop(*mine);
+    *mine = newest;
+    return changed;
+}

@@ -22,5 +22,8 @@ struct kept {
 int kept_make(struct kept **kept, uint16_t type, const void *message, struct error *err);
 void kept_hold(struct kept *kept); // both: by any thread; NULL: nothing
 void kept_drop(struct kept *kept);
+// Puts `newest`, a reference that it takes over, in the place of *mine, which it drops.
+// True when they are not the same.
+bool kept_renew(struct kept **mine, struct kept *newest);
 
 #endif

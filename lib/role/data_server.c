@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "member/event.h"
 #include "member/member.h"
+#include "member/run_text.h"
 #include "role/data_service.h"
 #include "train/settings.h"
 
@@ -122,19 +123,12 @@ static void report(struct data_server *server) {
 
 static int read_settings(struct data_server *server, const struct proto_run *run,
                          struct error *err) {
-    struct settings settings;
-    char *text = strndup(run->settings.at ? run->settings.at : "", run->settings.length);
-    if (!text)
-        return error_nomem(err);
-    settings_default(&settings);
-    int status = settings_parse(&settings, text, err);
-    if (status) {
-        free(text);
-        return error_context(err, "settings of the run");
-    }
+    char *text;
+    int status = run_settings(&server->settings, &text, run, err);
+    if (status)
+        return status;
     free(server->settings_text);
     server->settings_text = text;
-    server->settings = settings;
     return STATUS_OK;
 }
 
@@ -191,14 +185,6 @@ static int begin(struct data_server *server, struct error *err) {
     return STATUS_OK;
 }
 
-// True when `newest`, a reference that it takes over, is not what was obeyed last.
-static bool is_new(struct kept **obeyed, struct kept *newest) {
-    bool new = newest != *obeyed;
-    kept_drop(*obeyed);
-    *obeyed = newest;
-    return new;
-}
-
 static int obey_run(struct data_server *server, struct error *err) {
     int status = read_settings(server, &server->run->message.run, err);
     if (status)
@@ -211,9 +197,9 @@ static int obey_run(struct data_server *server, struct error *err) {
 }
 
 static int obey(struct data_server *server, struct error *err) {
-    if (is_new(&server->run, member_run(server->member)) && obey_run(server, err))
+    if (kept_renew(&server->run, member_run(server->member)) && obey_run(server, err))
         return err->status;
-    if (server->serving && is_new(&server->members, member_members(server->member)))
+    if (server->serving && kept_renew(&server->members, member_members(server->member)))
         data_service_members(server->service, &server->members->message.status);
     return STATUS_OK;
 }

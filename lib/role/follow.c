@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "member/class_names.h"
+#include "member/run_text.h"
 #include "member/servers_client.h"
 #include "net/link.h"
 #include "net/ready.h"
@@ -83,18 +84,6 @@ static int wait_until_due(struct follow *follow, struct error *err) {
 
 // --- the model ---------------------------------------------------------------
 
-static int read_model(struct follow *follow, struct error *err) {
-    const struct proto_text *text = &follow->run->message.run.model;
-    char *copy = mem_array((size_t)text->length + 1, 1);
-    if (!copy)
-        return error_nomem(err);
-    memcpy(copy, text->at, text->length);
-    copy[text->length] = 0;
-    int status = model_parse(&follow->model, "the run's model", copy, NULL, 0, err);
-    free(copy);
-    return status;
-}
-
 static void look_up_routes(void *self, uint64_t epoch) {
     struct follow *follow = self;
     (void)epoch;
@@ -135,7 +124,7 @@ static int open_servers(struct follow *follow, struct error *err) {
 static int open_copy(struct follow *follow, struct error *err) {
     int status = wait_for_run(follow, err);
     if (!status)
-        status = read_model(follow, err);
+        status = run_model(&follow->model, "the run's model", &follow->run->message.run, err);
     if (!status)
         status = open_servers(follow, err);
     if (status)

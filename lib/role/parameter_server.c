@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "member/event.h"
 #include "member/member.h"
+#include "member/run_text.h"
 #include "role/parameter_paths.h"
 #include "train/settings.h"
 
@@ -172,15 +173,6 @@ static void report(struct parameter_server *server, double time) {
 
 // --- what the controller says ------------------------------------------------
 
-static int read_settings(struct settings *settings, char **text, const struct proto_run *run,
-                         struct error *err) {
-    *text = strndup(run->settings.at ? run->settings.at : "", run->settings.length);
-    if (!*text)
-        return error_nomem(err);
-    settings_default(settings);
-    return settings_parse(settings, *text, err);
-}
-
 static int read_rules(const struct settings *settings, struct optimizer *optimizer,
                       struct protocol *protocol, struct error *err) {
     enum protocol_push push;
@@ -188,20 +180,12 @@ static int read_rules(const struct settings *settings, struct optimizer *optimiz
     return status ? status : settings_protocol(settings, protocol, &push, err);
 }
 
-static int read_model(struct parameter_server *server, const struct proto_run *run,
-                      struct error *err) {
-    char *text = strndup(run->model.at ? run->model.at : "", run->model.length);
-    int status = text ? model_parse(&server->model, "model", text, NULL, 0, err) : error_nomem(err);
-    free(text);
-    return status;
-}
-
 // The first time that it hears what is trained: from then on it serves.
 static int begin(struct parameter_server *server, const struct proto_run *run, struct error *err) {
     struct member_identity identity;
     struct ps_options options = {.kernels = kernels_best(), .threads = (int)server->o->threads};
     struct ps *ps;
-    int status = read_model(server, run, err);
+    int status = run_model(&server->model, "model", run, err);
     if (!status)
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
@@ -229,16 +213,12 @@ static int change_settings(struct parameter_server *server, struct error *err) {
 
 static int obey_run(struct parameter_server *server, const struct proto_run *run,
                     struct error *err) {
-    struct settings settings;
     char *text;
-    int status = read_settings(&settings, &text, run, err);
-    if (status) {
-        free(text);
-        return error_context(err, "settings of the run");
-    }
+    int status = run_settings(&server->settings, &text, run, err);
+    if (status)
+        return status;
     free(server->settings_text);
     server->settings_text = text;
-    server->settings = settings;
     return server->ps ? change_settings(server, err) : begin(server, run, err);
 }
 
@@ -309,23 +289,15 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
     return status;
 }
 
-// True when `newest`, a reference that it takes over, is not what was obeyed last.
-static bool is_new(struct kept **obeyed, struct kept *newest) {
-    bool new = newest != *obeyed;
-    kept_drop(*obeyed);
-    *obeyed = newest;
-    return new;
-}
-
 static int obey(struct parameter_server *server, struct error *err) {
     int status = STATUS_OK;
-    if (is_new(&server->run, member_run(server->member)))
+    if (kept_renew(&server->run, member_run(server->member)))
         status = obey_run(server, &server->run->message.run, err);
     if (status || !server->ps)
         return status;
-    if (is_new(&server->members, member_members(server->member)))
+    if (kept_renew(&server->members, member_members(server->member)))
         status = obey_members(server, &server->members->message.status, err);
-    if (!status && is_new(&server->routes, member_routes(server->member)))
+    if (!status && kept_renew(&server->routes, member_routes(server->member)))
         status = obey_routes(server, &server->routes->message.routes, err);
     return status;
 }

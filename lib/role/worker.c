@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/mem.h"
+#include "member/run_text.h"
 #include "role/worker_internal.h"
 #include "train/model_ops.h"
 
@@ -141,24 +142,13 @@ static int wait_for_run(struct worker *worker, struct error *err) {
     }
 }
 
-static char *copy_text(const struct proto_text *text) {
-    char *copy = mem_array((size_t)text->length + 1, 1);
-    if (!copy)
-        return NULL;
-    memcpy(copy, text->at, text->length);
-    copy[text->length] = '\0';
-    return copy;
-}
-
 static int read_settings(struct worker *worker, const struct kept *run, struct error *err) {
     struct settings settings;
-    char *text = copy_text(&run->message.run.settings);
-    if (!text)
-        return error_nomem(err);
-    settings_default(&settings);
-    int status = settings_parse(&settings, text, err);
-    if (!status)
-        status = settings_optimizer(&settings, &worker->optimizer, err);
+    char *text;
+    int status = run_settings(&settings, &text, &run->message.run, err);
+    if (status)
+        return status;
+    status = settings_optimizer(&settings, &worker->optimizer, err);
     if (!status)
         status = settings_protocol(&settings, &worker->protocol, &worker->push, err);
     if (!status)
@@ -174,12 +164,8 @@ static int read_settings(struct worker *worker, const struct kept *run, struct e
 }
 
 static int read_model(struct worker *worker, struct error *err) {
-    char *text = copy_text(&worker->run->message.run.model);
-    if (!text)
-        return error_nomem(err);
     const char *name = worker->settings.model ? worker->settings.model : "the run's model";
-    int status = model_parse(&worker->model, name, text, NULL, 0, err);
-    free(text);
+    int status = run_model(&worker->model, name, &worker->run->message.run, err);
     return status ? status : model_ops_open(&worker->input, worker->model, err);
 }
 

@@ -386,6 +386,17 @@ static void test_hardsync(struct tap *tap) {
          { check_hardsync(tap, rules[1], 128); });
 }
 
+// A push that nothing answers yet, sent again. The second time its shards have looked at all
+// that was there when they said BUSY the first time.
+static void check_waits(struct tap *tap, struct rig *rig, struct shove shove, uint64_t version) {
+    for (int i = 0; i < 2; i++) {
+        struct reply again;
+        push_all(rig, shove, version, NULL, &again);
+        reply_wait(&again);
+        CHECK_INT(tap, again.code, PROTO_REFUSAL_BUSY);
+    }
+}
+
 // A layer as factors, and the others as gradients, are one turn; so is one without samples.
 static void test_turns(struct tap *tap) {
     TEST(tap, "hardsync: a turn may come in several messages, or without samples", {
@@ -411,6 +422,7 @@ static void test_turns(struct tap *tap) {
             push_factors(&rig, layer, (struct shove){1, 1, 0, 12, 0.1}, pieces, count, errors,
                          inputs, &a);
             push_all(&rig, (struct shove){2, 1, 0, 0, 0.1}, 1, NULL, &b);
+            check_waits(tap, &rig, (struct shove){2, 1, 0, 0, 0.1}, 1); // for the rest of a
             rig_push(&rig, (struct shove){1, 2, 0, 12, 0.1}, rest, 2, g, &c);
             reply_wait(&a);
             reply_wait(&b);
