@@ -51,6 +51,7 @@ _adam_ctl() {
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
+    up:--ssh) return ;;
     up:--listen | up:-l) return ;;
     up:--keys) offer -f; return ;;
     sh:--out | sh:-o) offer -d; return ;;
@@ -102,7 +103,7 @@ _adam_ctl() {
     down:*) offer -d ;;
     prom:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     prom:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --hosts --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
     sh:*) offer -f ;;

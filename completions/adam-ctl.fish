@@ -105,6 +105,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s f -l force -d 'repla
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l workers -x -d 'workers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s t -l threads -x -d 'of each worker'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l hosts -r -F -d 'machines for all but the controller, by ssh'
+complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l ssh -x -d 'what reaches the machines of --hosts'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s l -l listen -x -d 'address of the controller'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, as all have it'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l insecure -d 'beyond this machine without TLS'

@@ -95,6 +95,23 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
     return r->member ? STATUS_OK : error_nomem(err);
 }
 
+// A run that ended before anything was saved begins anew when it is to go on.
+static int find_beginning(struct launch *launch, struct error *err) {
+    struct grow path = {0};
+    if (!launch->resume)
+        return STATUS_OK;
+    if (access(launch->folder, F_OK))
+        return error_errno(err, STATUS_NOINPUT, "no run to go on with: %s", launch->folder);
+    grow_format(&path, "%s/latest", launch->folder);
+    char *latest = grow_take(&path);
+    if (!latest)
+        return error_nomem(err);
+    launch->force = access(latest, F_OK) != 0;
+    launch->resume = !launch->force;
+    free(latest);
+    return STATUS_OK;
+}
+
 static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
     if (options->workers)
         return (int)options->workers;
@@ -125,6 +142,7 @@ static int request_open(struct request *r, const struct launch_options *options,
     launch->resume = options->resume;
     launch->force = options->force;
     launch->listen = options->listen;
+    launch->ssh = options->ssh;
     if (status == STATUS_OK && launch->resume && launch->force)
         status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
     return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)
@@ -194,6 +212,8 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     struct plan plan = {0};
     (void)count;
     int status = request_open(&request, options, operands[0], err);
+    if (status == STATUS_OK)
+        status = find_beginning(&request.launch, err);
     if (status == STATUS_OK && !options->hosts)
         share_processors(&request.launch);
     if (status == STATUS_OK)
@@ -331,6 +351,7 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
+        TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
         TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of the controller"),
         NETWORK_KEYS(o),
         FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),

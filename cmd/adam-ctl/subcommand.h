@@ -67,7 +67,7 @@ size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o
 
 struct launch_options { // up, sh, systemd, sbatch
     struct option_list set;
-    const char *out, *hosts, *listen, *keys, *host, *units;
+    const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
     bool resume, force, insecure, dry_run, quiet, user;
 };

@@ -39,9 +39,11 @@ static int check_address(const struct launch *launch, const char *address, const
 }
 
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
-    const char *const texts[] = {launch->conf,   launch->folder, launch->data,
-                                 launch->labels, launch->from,   launch->keys};
+    const char *const texts[] = {launch->conf, launch->folder, launch->data, launch->labels,
+                                 launch->from, launch->keys,   launch->ssh};
     int status = STATUS_OK;
+    if (launch->ssh && !launch->ssh[strspn(launch->ssh, " ")])
+        status = error_set(err, STATUS_USAGE, "--ssh needs a command");
     for (size_t i = 0; status == STATUS_OK && i < sizeof texts / sizeof *texts; i++)
         status = check_text(texts[i], err);
     for (size_t i = 0; status == STATUS_OK && i < launch->set_count; i++)
@@ -323,6 +325,21 @@ static char *host_script(const struct launch *launch, const struct host *host) {
     return grow_take(&out);
 }
 
+// What reaches a host; what the user says of ssh comes first, for there the first word
+// counts. Nobody is asked for a password, who could not answer; and a terminal of its own on
+// the other side makes what runs in it die with the connection.
+static void add_ssh(const struct launch *launch, struct words *out) {
+    static const char *const own[] = {
+        "-tt", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5"};
+    const char *at = launch->ssh ? launch->ssh : "ssh";
+    for (size_t length; *(at += strspn(at, " ")); at += length) {
+        length = strcspn(at, " ");
+        words_format(out, "%.*s", (int)length, at);
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        words_add(out, own[i]);
+}
+
 static int add_host(struct plan *plan, const struct launch *launch, const struct host *host,
                     struct error *err) {
     struct process *process = add_process(plan);
@@ -340,10 +357,7 @@ static int add_host(struct plan *plan, const struct launch *launch, const struct
     grow_format(&shell, "exec sh -c ");
     words_quote(&shell, script ? script : "");
     char *line = script ? grow_take(&shell) : NULL;
-    // A terminal of its own on the other side: what runs in it dies with the connection.
-    static const char *const ssh[] = {"ssh", "-tt", "-o", "ServerAliveInterval=5"};
-    for (size_t i = 0; i < sizeof ssh / sizeof *ssh; i++)
-        words_add(&process->command, ssh[i]);
+    add_ssh(launch, &process->command);
     words_add(&process->command, host->name);
     words_take(&process->command, line);
     free(shell.text);

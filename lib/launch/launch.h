@@ -38,6 +38,7 @@ struct launch {
     const char *keys;    // NAME.pem (adam-ctl keys); NULL: none
     bool insecure;       // beyond this machine without TLS
     bool resume, force;  // a run that the folder holds already: go on with it, replace it
+    const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;  // address of the controller; NULL: a Unix socket
     const char *dial;    // where the others find it; NULL: in its port file
     const char *member;  // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket

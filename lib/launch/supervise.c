@@ -154,6 +154,7 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
                              const char *why) {
     tail_more(&s->controller_log);
     if (WIFSIGNALED(wait_status)) {
+        s->told = false; // the next one may know nothing of it
         if (crash_again(slot))
             lose(s, STATUS_UNAVAILABLE, 0, "the controller %s again and again; see %s", why,
                  slot->log);

@@ -168,6 +168,20 @@ kill_again() {
     none_left
 }
 
+@test "a stop that a controller did not live to obey is told to the next one" {
+    begin
+    local old
+    old=$(cat pids/controller)
+    kill -STOP "$old" # it is told, and does nothing
+    kill -TERM "$pid"
+    wait_for grep -q stopping err
+    kill -KILL "$old"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e saved ]
+    none_left
+}
+
 @test "a worker that cannot work is given up, and the last one ends the run" {
     begin
     echo 65 >ends/worker-1
@@ -211,12 +225,24 @@ kill_again() {
     # What goes on keeps what is saved, but nobody is there whom a state could speak of.
     rm ends/*
     echo x >run/metrics.jsonl
-    touch run/controller.state
+    touch run/controller.state run/latest
     begin --resume
-    [ "$(cd run && echo *)" = "controller.port log metrics.jsonl" ]
+    [ "$(cd run && echo *)" = "controller.port latest log metrics.jsonl" ]
     grep -q 'controller run.conf.*--resume run --ready-fd' calls
     finish 0
     run_status 2 "$CTL" up run.conf --force --resume
+}
+
+@test "--resume of a run that ended before anything was saved begins it anew" {
+    run_status 66 "$CTL" up run.conf --resume
+    [[ "$stderr" = *"no run to go on with: run: No such file"* ]]
+    mkdir run
+    touch run/metrics.jsonl run/serve-1.cursor
+    begin --resume
+    [ "$(cd run && echo *)" = "controller.port log" ]
+    ! grep -- --resume calls
+    finish 0
+    [ "$status" -eq 0 ]
 }
 
 @test "a missing program is named" {
@@ -248,9 +274,11 @@ pretend_ssh() {
     cat >bin/ssh <<'END'
 #!/bin/bash
 echo $$ >pids/ssh-$$
-[ "$1 $2 $3" = "-tt -o ServerAliveInterval=5" ] || exit 255
-echo "${4}" >>ssh-hosts
-exec script -qec "$5" /dev/null
+[ "$1" = -tt ] || exit 255
+shift
+while [ "$1" = -o ]; do shift 2; done
+echo "$1" >>ssh-hosts
+exec script -qec "$2" /dev/null
 END
     chmod +x bin/ssh
 }
