@@ -325,6 +325,15 @@ static char *host_script(const struct launch *launch, const struct host *host) {
     return grow_take(&out);
 }
 
+// What is behind "USER@", and behind "ssh://": a part of the log's name.
+static const char *host_label(const struct host *host) {
+    const char *label = host->name;
+    for (const char *at = label; *at; at++)
+        if (strchr("@/", *at) && at[1])
+            label = at + 1;
+    return label;
+}
+
 // What reaches a host; what the user says of ssh comes first, for there the first word
 // counts. Nobody is asked for a password, who could not answer; and a terminal of its own on
 // the other side makes what runs in it die with the connection.
@@ -351,7 +360,8 @@ static int add_host(struct plan *plan, const struct launch *launch, const struct
                     : host->placed[PROTO_ROLE_WORKER] ? PROTO_ROLE_WORKER
                                                       : PROTO_ROLE_DATA_SERVER;
     process->policy = vital ? LAUNCH_VITAL : LAUNCH_AGAIN;
-    grow_format(&name, "host-%s", host->address);
+    process->remote = true;
+    grow_format(&name, "host-%s", host_label(host));
     process->name = grow_take(&name);
     char *script = host_script(launch, host);
     grow_format(&shell, "exec sh -c ");

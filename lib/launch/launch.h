@@ -84,10 +84,11 @@ enum launch_policy launch_policy(enum proto_role role);
 
 // The processes of a run.
 struct process {
-    char *name; // "ps-2"; of all on another machine "host-ADDRESS"
+    char *name; // "ps-2"; of all on another machine "host-NAME"
     struct words command;
     enum proto_role role;
     enum launch_policy policy;
+    bool remote; // by ssh
 };
 struct plan {
     struct process *processes; // the controller is the first

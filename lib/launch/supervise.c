@@ -20,8 +20,8 @@
 // -> stop".
 static const double pause_first = 0.5, pause_most = 30, pause_session = 5, sound_after = 300;
 static const double crash_window = 120, waiting_after = 10;
-static const double grace_order = 10, grace_term = 5;
-enum { CRASHES = 5, LAST_LINES = 10 };
+static const double grace_order = 10, grace_left = 5, grace_term = 5;
+enum { CRASHES = 5, LAST_LINES = 10, SSH_FAILED = 255 };
 
 // A process of the plan.
 struct slot {
@@ -112,8 +112,10 @@ static void pass_deadline(struct supervisor *s) {
 
 // --- what processes do when they end ----------------------------------------------------
 
-static void describe(char text[64], int wait_status) {
-    if (WIFSIGNALED(wait_status))
+static void describe(char text[64], int wait_status, bool remote) {
+    if (remote && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SSH_FAILED)
+        snprintf(text, 64, "ended with status %d (no connection)", SSH_FAILED);
+    else if (WIFSIGNALED(wait_status))
         snprintf(text, 64, "was killed by signal %d (%s)", WTERMSIG(wait_status),
                  strsignal(WTERMSIG(wait_status)));
     else
@@ -169,7 +171,8 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
         error_set(s->err, status, "stopped; --resume goes on with %s", s->config->folder);
     else if (status != STATUS_OK)
         error_set(s->err, status, "the controller %s; see %s", why, slot->log);
-    finish(s, status, orderly ? grace_order : 0);
+    // Who is still there has heard the order, or never found a controller.
+    finish(s, status, orderly ? grace_left : 0);
 }
 
 // A worker or a data server goes for good.
@@ -194,7 +197,7 @@ static bool may_work(int wait_status) {
     case STATUS_BUG:
     case STATUS_IO:
     case STATUS_STOPPED:
-    case 255: // of ssh: the connection
+    case SSH_FAILED: // the connection
         return true;
     default:
         return false;
@@ -234,7 +237,7 @@ static void look_for_ends(struct supervisor *s) {
         int status;
         if (!child_ended(&slot->child, &status))
             continue;
-        describe(why, status);
+        describe(why, status, slot->process->remote);
         slot->ready = false;
         if (s->phase != PHASE_RUNNING)
             slot->over = true;

@@ -320,7 +320,7 @@ END
     finish 0
     [ "$status" -eq 0 ]
     none_left
-    grep -q 'worker-1 is here' run/log/host-localhost.log
+    grep -q 'worker-1 is here' run/log/host-n02.log
 }
 
 @test "kill -9 of adam-ctl up leaves no process on the hosts either" {

@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# adam-ctl up --hosts over a real sshd: one that this test starts on loopback, with keys
+# that it makes; its two machines are two names in ssh's own configuration.
+load ../helper/common
+
+free_port() {
+    python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# A server for this user alone, and a client's configuration that knows it by two names;
+# behind a third nobody listens.
+make_sshd() {
+    port=$(free_port)
+    ssh-keygen -q -t ed25519 -N '' -f host_key
+    ssh-keygen -q -t ed25519 -N '' -f user_key
+    cat >sshd_config <<CONF
+Port $port
+ListenAddress 127.0.0.1
+HostKey $PWD/host_key
+AuthorizedKeysFile $PWD/user_key.pub
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+SetEnv PATH=$PATH
+CONF
+    cat >ssh_config <<CONF
+Host one two
+    Port $port
+Host nobody
+    Port $(free_port)
+Host *
+    HostName 127.0.0.1
+    IdentityFile $PWD/user_key
+    IdentitiesOnly yes
+    UserKnownHostsFile $PWD/known_hosts
+CONF
+    echo "[127.0.0.1]:$port $(cat host_key.pub)" >known_hosts
+    if [ "$(id -u)" = 0 ]; then mkdir -p /run/sshd; fi
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    PATH=$PATH:/usr/sbin:/sbin
+    need sshd ssh
+    make_sshd
+    start "$(command -v sshd)" -D -e -f sshd_config 2>sshd.log
+    wait_for grep -q listening sshd.log
+    adam-prep draw 600 --seed 3 --split test=0.2 -o digits.arec
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=20 act=relu' 'softmax units=10' \
+        >small.net
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.02' 'batch = 8' 'epochs = 3' >run.conf
+    printf '%s\n' 'one roles=serve,ps address=127.0.0.1' \
+        'two roles=ps,worker slots=2 threads=1 address=localhost' >hosts
+}
+
+teardown() {
+    stop_started
+    members | xargs -r kill -KILL || true
+}
+
+# The programs that work in this folder, and the shells and connections that they came by.
+members() {
+    local process
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd")" = "$PWD" ] || continue
+        case $(tr '\0' ' ' <"$process/cmdline") in
+        adam-* | ssh\ * | sh\ -c*adam-*) echo "${process#/proc/}" ;;
+        esac
+    done
+}
+none_left() {
+    [ -z "$(members)" ]
+}
+it_trains() {
+    grep -q '"event":"eval"' run/metrics.jsonl
+}
+
+up() {
+    adam-ctl up run.conf --hosts hosts --ssh "ssh -F ssh_config" --ps 2 \
+        --listen "tcp://127.0.0.1:$(free_port)" "$@"
+}
+# As a process of its own.
+begin() {
+    start adam-ctl up run.conf --hosts hosts --ssh "ssh -F ssh_config" --ps 2 \
+        --listen "tcp://127.0.0.1:$(free_port)" "$@" 2>err
+}
+
+@test "a whole run on two machines ends with status 0; nothing is left on them" {
+    run_ok up
+    [ -e run/DONE ]
+    [[ "$stderr" = *"test accuracy"* ]]
+    none_left
+    [ "$(grep -c 'Accepted publickey' sshd.log)" = 2 ]
+    # Servers of both, and workers of the second; each log is on its own machine.
+    grep -q 'parameter server.*ps-2.*tcp://localhost:' run/log/controller.log
+    grep -q 'data server.*serve-1.*tcp://127.0.0.1:' run/log/controller.log
+    [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log" ]
+}
+
+@test "Ctrl-C saves, and leaves nothing on the machines" {
+    begin --set epochs=1000000
+    wait_for it_trains
+    kill -INT "$pid"
+    wait_end
+    cat err
+    [ "$status" -eq 75 ]
+    none_left
+    [ -e run/latest/manifest.json ]
+}
+
+@test "kill -9 of adam-ctl up leaves nothing on the machines" {
+    begin --set epochs=1000000
+    wait_for it_trains
+    kill -KILL "$pid"
+    wait_for none_left
+}
+
+@test "a machine that does not answer is named, and the run ends" {
+    printf '%s\n' 'nobody roles=ps address=127.0.0.1' 'two address=localhost' >hosts
+    run_status 69 up --ps 1
+    [[ "$stderr" = *"host-nobody| ssh: connect to host 127.0.0.1 port"*"Connection refused"* ]]
+    [[ "$stderr" = *"adam-ctl: error: host-nobody ended with status 255 (no connection)"* ]]
+    none_left
+}
+
+@test "nobody is asked for a password" {
+    ssh-keygen -q -t ed25519 -N '' -f other_key
+    sed -i "s|IdentityFile .*|IdentityFile $PWD/other_key|" ssh_config
+    run_status 69 up
+    echo "$stderr"
+    [[ "$stderr" = *"Permission denied (publickey)"* ]]
+    none_left
+}
