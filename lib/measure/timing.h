@@ -1,4 +1,5 @@
-// A model's passes timed layer by layer, on one thread and random samples.
+// A model's passes timed layer by layer, on one thread and random samples (trial.h): the
+// step is the one that trains.
 #ifndef ADAM_MEASURE_TIMING_H
 #define ADAM_MEASURE_TIMING_H
 
@@ -32,7 +33,8 @@ struct timing {
 };
 
 // For about so many seconds, but at least a few passes. The model and the kernels
-// must outlive the timing. Free with timing_free.
+// must outlive the timing. Free with timing_free. STATUS_DATA when the loss of random
+// samples is not finite, which no step survives.
 int timing_run(struct timing *timing, const struct model *model, const struct kernels *kernels,
                int batch, enum net_mode mode, double seconds, struct error *err);
 void timing_free(struct timing *timing);

@@ -77,9 +77,18 @@ static int open_context(struct seat *seat) {
     if (status || config->sync)
         return status;
     net_seated(seat->net, seat->index, config->threads);
-    // Most of it is never written where dense layers step by the product (net_offer).
-    seat->gradient = mem_untouched_floats(config->model->parameter_count);
-    if (!seat->gradient)
+    seat->solo = (struct solo){
+        .kernels = config->kernels,
+        .optimizer = config->optimizer,
+        .home = config->home,
+        .thread = seat->index,
+        .net = seat->net,
+        // Most of it is never written where dense layers step by the product (net_offer).
+        .gradient = mem_untouched_floats(config->model->parameter_count),
+        .seed = config->seed,
+        .stopped = &seat->loop->diverged,
+    };
+    if (!seat->solo.gradient)
         return error_set(&seat->err, STATUS_IO, "out of memory for the gradient of thread %d",
                          seat->index);
     return STATUS_OK;
@@ -114,7 +123,7 @@ static void *train_thread(void *self) {
         park(seat->loop);
     }
     net_close(seat->net);
-    free(seat->gradient);
+    free(seat->solo.gradient);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "core/gate.h"
 #include "core/mem.h"
 #include "train/loop.h"
+#include "train/solo.h"
 
 // One training thread. The counters are written by it alone, read by the caller.
 struct seat {
@@ -15,9 +16,8 @@ struct seat {
     int index;
     pthread_t thread;
     struct net *net;
-    float *gradient; // asynchronous: this thread's
-    float rate;      // of the mini-batch in hand
-    int first;       // synchronous: of the chunk in hand, its first sample
+    struct solo solo; // asynchronous: of this thread
+    int first;        // synchronous: of the chunk in hand, its first sample
     struct error err;
     _Atomic uint64_t samples;
     _Atomic double loss, waited;

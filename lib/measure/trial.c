@@ -1,0 +1,68 @@
+#include "measure/trial.h"
+
+#include <stdlib.h>
+
+#include "core/random.h"
+#include "model/layer.h"
+
+static void take(struct trial *trial, const struct model *model, size_t n) {
+    trial->batch.input =
+        arena_take(&trial->arena, n * shape_size(model_input(model)->out), sizeof(float));
+    trial->batch.draw = arena_take(&trial->arena, n, sizeof *trial->batch.draw);
+    trial->batch.label = arena_take(&trial->arena, n, sizeof *trial->batch.label);
+}
+
+static void fill(struct trial *trial, const struct model *model) {
+    struct random random = random_stream(1, (uint64_t)trial->solo.thread, 0);
+    size_t n = (size_t)trial->batch.n;
+    for (size_t i = 0; i < n * shape_size(model_input(model)->out); i++)
+        trial->batch.input[i] = random_normal(&random);
+    for (size_t i = 0; i < n; i++) {
+        trial->batch.draw[i] = i;
+        trial->batch.label[i] = (int32_t)random_below(&random, (uint32_t)model_classes(model));
+    }
+}
+
+int trial_open(struct trial *trial, const struct model *model, int batch, int threads,
+               struct error *err) {
+    trial->batch = (struct batch){.n = batch};
+    trial->arena = (struct arena){0};
+    int status = net_open(&trial->solo.net, model, trial->solo.kernels, batch, trial->mode, err);
+    if (status)
+        return status;
+    take(trial, model, (size_t)batch);
+    if (trial->mode == NET_TRAIN)
+        trial->solo.gradient = mem_untouched_floats(model->parameter_count);
+    if (!arena_open(&trial->arena) || (trial->mode == NET_TRAIN && !trial->solo.gradient))
+        return error_nomem(err);
+    take(trial, model, (size_t)batch);
+    fill(trial, model);
+    net_seated(trial->solo.net, trial->solo.thread, threads);
+    return STATUS_OK;
+}
+
+bool trial_pass(struct trial *trial) {
+    struct batch *batch = &trial->batch;
+    struct home *home = trial->solo.home;
+    double loss;
+    if (trial->mode == NET_PREDICT) {
+        net_forward(trial->solo.net, home->ops->weights(home, trial->solo.thread), batch->input,
+                    batch->n, NULL, 0);
+        return true;
+    }
+    for (int i = 0; i < batch->n; i++)
+        batch->draw[i] += (uint64_t)batch->n;
+    return solo_train(&trial->solo, batch, 0, &loss);
+}
+
+void trial_close(struct trial *trial) {
+    net_close(trial->solo.net);
+    free(trial->solo.gradient);
+    arena_close(&trial->arena);
+}
+
+double trial_flops(const struct trial *trial, const struct layer *layer, enum net_pass pass) {
+    return pass == NET_BACKWARD && trial->mode == NET_PREDICT
+               ? 0
+               : 2.0 * (double)net_multiplies(trial->solo.net, layer, pass);
+}

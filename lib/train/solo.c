@@ -1,0 +1,56 @@
+#include "train/solo.h"
+
+#include <math.h>
+
+static bool is_over(const struct solo *solo) {
+    return solo->refused ||
+           (solo->stopped && atomic_load_explicit(solo->stopped, memory_order_relaxed));
+}
+
+static void layer_ready(void *self, const struct layer *layer, const float *ready) {
+    struct solo *solo = self;
+    float *gradient = solo->gradient + layer->weights.offset;
+    if (is_over(solo))
+        return;
+    if (!optimizer_accepts(solo->kernels, layer, ready)) {
+        solo->refused = true;
+        return;
+    }
+    optimizer_clip(solo->optimizer, solo->kernels, layer, gradient);
+    solo->home->ops->add(solo->home, solo->thread, layer, optimizer_all(layer), gradient,
+                         solo->rate);
+    if (solo->added)
+        solo->added(solo->added_self, layer, gradient);
+}
+
+// A dense layer's gradient need not be formed, unless its norm or its values have to
+// be looked at first.
+static bool layer_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
+                          const float *dbiases) {
+    struct solo *solo = self;
+    if (!solo->home->ops->add_product || solo->optimizer->clip > 0 || is_over(solo) ||
+        !optimizer_accepts_product(solo->kernels, errors))
+        return false;
+    solo->home->ops->add_product(solo->home, solo->thread, layer, errors, dbiases, solo->rate);
+    return true;
+}
+
+bool solo_train(struct solo *solo, const struct batch *batch, float rate, double *loss) {
+    struct home *home = solo->home;
+    const float *weights = home->ops->weights(home, solo->thread);
+    solo->rate = rate;
+    solo->refused = false;
+    net_forward(solo->net, weights, batch->input, batch->n, batch->draw, solo->seed);
+    *loss = net_loss(solo->net, batch->label);
+    if (!isfinite(*loss))
+        return false;
+    net_offered(solo->net, layer_offered, solo);
+    net_backward(solo->net, weights, batch->label, 1.0f / (float)batch->n, solo->gradient,
+                 layer_ready, solo);
+    if (solo->refused)
+        *loss = NAN;
+    if (is_over(solo))
+        return false;
+    home->ops->add_clock(home, solo->thread);
+    return true;
+}
