@@ -171,7 +171,7 @@ bench:
 # The whole library again, by clang, with coverage feedback and both sanitizers.
 fuzz:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(FUZZ_TOOLS))
-	$(parallel) BUILD=build/fuzz CC=clang AR=ar WARNINGS=-Wall SANFLAGS='-fno-omit-frame-pointer \
+	$(parallel) BUILD=build/fuzz CC=clang AR=ar WARNINGS=-Wall KERNEL_OPTIMIZE=-O1 SANFLAGS='-fno-omit-frame-pointer \
 		-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
 	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
 

@@ -28,10 +28,11 @@ struct watcher {
 // `folder` of the run; `keys` NULL: no TLS; `epochs` it is to have, 0: not known.
 int watcher_open(struct watcher *watcher, const char *folder, const char *keys, bool insecure,
                  double epochs, bool quiet, struct error *err);
-void watcher_say(void *watcher, const char *text);
+// Told by others; `self` is the watcher.
+void watcher_say(void *self, const char *text);
 // What the controller says: whole lines. Its own lines of progress are for those who have
 // no terminal.
-void watcher_told(void *watcher, const char *lines);
+void watcher_told(void *self, const char *lines);
 void watcher_close(struct watcher *watcher);
 
 #endif
