@@ -90,34 +90,40 @@ static tile_function *const tiles[] = {tile_1, tile_2, tile_3,  tile_4,  tile_5,
                                        tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14};
 
 // LANES x LANES numbers from columns of B (each `column` apart, along which B is
-// contiguous) to rows of the panel, `wide` apart.
-HOGWILD static void transpose_square(float *panel, int wide, const float *from, size_t column) {
+// contiguous) to rows of the panel, `wide` apart. Columns from `count` on are zeros.
+__attribute__((always_inline)) static inline void
+transpose_square(float *panel, int wide, const float *from, size_t column, int count) {
     vector v[LANES];
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
-        v[j] = *(const vector *)(from + (size_t)j * column);
+        v[j] = j < count ? *(const vector *)(from + (size_t)j * column) : (vector){0};
     transpose_vectors(v);
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++)
         *(vector *)(panel + l * wide) = v[l];
 }
 
+// `count` columns of B to LANES columns of the panel.
+HOGWILD static void pack_columns(float *panel, int wide, const float *from, size_t column,
+                                 int depth, int count) {
+    int l = 0;
+    for (; count == LANES && l + LANES <= depth; l += LANES)
+        transpose_square(panel + l * wide, wide, from + l, column, LANES);
+    for (; l + LANES <= depth; l += LANES)
+        transpose_square(panel + l * wide, wide, from + l, column, count);
+    for (; l < depth; l++)
+        for (int i = 0; i < LANES; i++)
+            panel[l * wide + i] = i < count ? from[(size_t)i * column + (size_t)l] : 0;
+}
+
 // Columns [0, width) of B, contiguous along `depth`, into the rows of a panel of `wide`
-// columns.
-HOGWILD static void pack_transposed(float *panel, int wide, struct matrix b, int depth, int width) {
-    int j = 0;
-    for (; j + LANES <= width; j += LANES) {
-        const float *from = b.at + (size_t)j * b.column;
-        int l = 0;
-        for (; l + LANES <= depth; l += LANES)
-            transpose_square(panel + l * wide + j, wide, from + l, b.column);
-        for (; l < depth; l++)
-            for (int i = 0; i < LANES; i++)
-                panel[l * wide + j + i] = from[(size_t)i * b.column + (size_t)l];
+// columns: whole vectors, the rest of which are zeros.
+static void pack_transposed(float *panel, int wide, struct matrix b, int depth, int width) {
+    for (int j = 0; j < wide; j += LANES) {
+        int left = j < width ? width - j : 0;
+        const float *from = b.at + (size_t)(left ? j : 0) * b.column;
+        pack_columns(panel + j, wide, from, b.column, depth, left < LANES ? left : LANES);
     }
-    for (; j < wide; j++)
-        for (int l = 0; l < depth; l++)
-            panel[l * wide + j] = j < width ? b.at[(size_t)j * b.column + (size_t)l] : 0;
 }
 
 // Rows of B as they are, with zeros behind them.
