@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 
 enum kind { TEXT, COUNT, REAL, FLAG };
 
@@ -267,10 +268,20 @@ static int set_real(char *member, const struct row *row, const char *value, stru
     return STATUS_OK;
 }
 
+// Whether it can stand in a line and in JSON, as all settings do sooner or later.
+static bool is_line(const char *value) {
+    size_t length = 1;
+    for (; *value && *value != '\n' && length; value += length)
+        length = utf8_length(value);
+    return !*value && length;
+}
+
 int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
     const struct row *row = find(key);
     if (!row)
         return unknown(key, err);
+    if (!is_line(value))
+        return error_set(err, STATUS_USAGE, "%s: needs one line of UTF-8 text", key);
     char *member = (char *)settings + row->offset;
     return row->kind == TEXT    ? set_text(member, row, value, err)
            : row->kind == COUNT ? set_count(member, row, value, err)
