@@ -320,7 +320,7 @@ static enum proto_refusal welcome(void *context, struct link *link, const struct
                                   struct proto_welcome *answer, uint64_t *detail) {
     struct controller *c = context;
     static const struct proto_id any;
-    if (memcmp(&hello->run, &any, sizeof any) && memcmp(&hello->run, &c->run, sizeof any))
+    if (memcmp(&hello->run, &any, sizeof any) != 0 && memcmp(&hello->run, &c->run, sizeof any) != 0)
         return PROTO_REFUSAL_WRONG_RUN;
     *detail = c->model_hash;
     if (hello->model && hello->model != c->model_hash)

@@ -18,7 +18,7 @@ struct record;
 
 // Opens the register whose file is `path`; {no state} when there is no such file.
 // STATUS_DATA when the file is not whole: who forgets a promise must not go on.
-int record_open(struct record **record, const char *path, struct error *err);
+int record_open(struct record **out, const char *path, struct error *err);
 void record_close(struct record *record);
 
 // The newest state that was agreed on, JSON text, until the next proposal; NULL: none yet.

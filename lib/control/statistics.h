@@ -51,7 +51,7 @@ struct statistics_result {
     char path[1024];    // of it; "": none
 };
 
-int statistics_open(struct statistics **statistics, const struct statistics_config *config,
+int statistics_open(struct statistics **out, const struct statistics_config *config,
                     struct error *err);
 // Ends what is under way.
 void statistics_close(struct statistics *statistics);

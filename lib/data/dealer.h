@@ -45,7 +45,7 @@ struct dealer_shape {
 };
 
 // STATUS_DATA when the first picture cannot be made.
-int dealer_open(struct dealer **dealer, const struct dealer_options *options, struct error *err);
+int dealer_open(struct dealer **out, const struct dealer_options *options, struct error *err);
 // No deal may be in anybody's hands.
 void dealer_close(struct dealer *dealer);
 

@@ -34,7 +34,7 @@ struct journal_place {
 
 // Reads what is there, if anything, into *place: *found is false when there is no file, or
 // one of another run. STATUS_DATA when it is no journal, or one of other data; STATUS_IO.
-int journal_open(struct journal **journal, const char *path, const struct journal_of *of,
+int journal_open(struct journal **out, const char *path, const struct journal_of *of,
                  struct journal_place *place, bool *found, struct error *err);
 // Writes the file anew, with what `cursor` returns: finished ranges, for free(), or NULL
 // when out of memory. Meanwhile nothing is added, so that all is in it that was finished

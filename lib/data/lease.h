@@ -28,7 +28,7 @@ struct leases;
 
 // Of `count` places, 1 or more. Leases are numbered from `number` on: those of an owner
 // that was started anew must not be taken for those of the one before.
-int leases_open(struct leases **leases, uint32_t count, uint64_t number,
+int leases_open(struct leases **out, uint32_t count, uint64_t number,
                 const struct lease_rules *rules, struct error *err);
 void leases_close(struct leases *leases);
 void leases_rules(struct leases *leases, const struct lease_rules *rules);

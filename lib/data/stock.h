@@ -24,7 +24,7 @@ struct stock_options {
 
 // Classes are those of the first data set; another's class that it lacks is STATUS_DATA.
 // Statuses as dataset_open.
-int stock_open(struct stock **stock, const struct stock_options *options, struct error *err);
+int stock_open(struct stock **out, const struct stock_options *options, struct error *err);
 void stock_close(struct stock *stock);
 // How pictures are decoded, before the first one is asked for.
 void stock_hint(struct stock *stock, const struct decode_options *decode);
