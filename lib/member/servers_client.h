@@ -99,6 +99,10 @@ struct push {
     double rate;
     const float *values;
     const uint64_t *versions; // of the weights that it was computed on
+    // Out, of deltas that were applied, unless it is NULL: the versions that their shards
+    // have now, where nobody else has changed them since `versions`: there the weights are
+    // what they were plus `values`, and need not be pulled. May be the same array.
+    uint64_t *known;
 };
 // With the next sequence number.
 void exchange_push(struct exchange *exchange, const struct push *push);

@@ -319,6 +319,16 @@ static void settle_weights(struct parcel *parcel, const struct link_request *ask
     parcel_end(parcel);
 }
 
+// The next version is this push alone: a shard counts each that it applies.
+static void settle_pushed(struct parcel *parcel, const struct proto_pushed *pushed) {
+    const struct proto_piece *piece = pushed->pieces.at;
+    parcel->exchange->servers->figures.repeated += pushed->repeated;
+    if (pushed->pieces.count > 0 && piece->shard == parcel->shard &&
+        piece->version == parcel->version + 1)
+        parcel->version = piece->version;
+    parcel_end(parcel);
+}
+
 // Under the lock. True when newer routes are wanted.
 static bool settle(struct parcel *parcel, const struct link_request *ask) {
     if (ask->status) {
@@ -333,8 +343,9 @@ static bool settle(struct parcel *parcel, const struct link_request *ask) {
         return false;
     }
     if (ask->answer_type == PROTO_TYPE_PUSHED)
-        parcel->exchange->servers->figures.repeated += ask->answer->pushed.repeated;
-    parcel_end(parcel);
+        settle_pushed(parcel, &ask->answer->pushed);
+    else
+        parcel_end(parcel);
     return false;
 }
 
@@ -499,6 +510,11 @@ static void collect_versions(const struct exchange *exchange) {
     }
 }
 
+static void collect_known(const struct exchange *exchange) {
+    for (size_t i = 0; exchange->push.known && i < exchange->parcel_count; i++)
+        exchange->push.known[exchange->parcels[i].shard] = exchange->parcels[i].version;
+}
+
 static void count(struct exchange *exchange) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
@@ -519,6 +535,8 @@ int exchange_wait(struct exchange *exchange, double *waited, struct error *err) 
     exchange->started = false;
     if (exchange->cargo == CARGO_PULL)
         collect_versions(exchange);
+    else if (exchange->cargo == CARGO_PUSH)
+        collect_known(exchange);
     count(exchange);
     if (exchange->status && err)
         *err = exchange->err;

@@ -1,16 +1,18 @@
 // Deltas. Three arrays beside the weights W in use:
 //
-//   base   what the servers' weights are as far as is known here: as last pulled, plus
-//          all that was pushed since
+//   news   the servers' weights as last pulled, with all that was pushed since
+//   base   the same as it was before the last pull: what W has already
 //   sent   the difference on its way
-//   news   the weights as last pulled
 //
-//   push   sent = W - base; base = W     (then what is in `sent` goes to the servers)
-//   pull   W += news - base; base = news (after the push was applied, so that `news` has it)
+//   pull   news = the servers' weights, where they are others than what is known
+//   push   sent = W - base; W += news - base; base = news = news + sent
+//          (then what is in `sent` goes to the servers)
 //
-// Each is one pass over memory. Training goes on meanwhile: an update that comes between
-// the reading and the writing of a weight is lost, as among Hogwild's threads; none counts
-// twice.
+// That is one pass over memory. The servers add `sent` in the same arithmetic: a shard to
+// which nobody else has pushed is known without being pulled, and W is written only where
+// there is news, as every line that is written here is missed by the threads that train.
+// Training goes on meanwhile: an update that comes between the reading and the writing of
+// a weight is lost, as among Hogwild's threads; none counts twice.
 //
 // "workers fetch parameters [...] n_fetch and push n_push" (DistBelief's Downpour): the
 // distance of pulls may be another than that of pushes.
@@ -29,7 +31,7 @@ struct delta {
     struct home_servers common;
     struct home *local; // of the weights in use, for the threads
     float *weights, *state, *base, *sent, *news;
-    uint64_t *versions; // of `news`
+    uint64_t *versions; // of `news`; 0 where it is not what the servers have
     struct exchange *push, *pull;
     pthread_t thread; // that exchanges
     bool started;
@@ -46,13 +48,34 @@ struct delta {
 
 // --- passes ---------------------------------------------------------------------------
 
-HOGWILD static void take_difference(float *restrict sent, float *restrict base,
-                                    const float *restrict weights, size_t n) {
+enum { LINE = 16 }; // floats of a line of the cache
+
+static inline void add_news(float *restrict weights, const float shift[LINE], size_t n) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any |= shift[i] != 0;
+    for (size_t i = 0; any && i < n; i++)
+        weights[i] += shift[i];
+}
+
+static inline void take_line(float *restrict weights, float *restrict base, float *restrict news,
+                             float *restrict sent, size_t n) {
+    float shift[LINE];
     for (size_t i = 0; i < n; i++) {
-        float now = weights[i];
-        sent[i] = now - base[i];
-        base[i] = now;
+        float change = weights[i] - base[i];
+        shift[i] = news[i] - base[i];
+        sent[i] = change;
+        base[i] = news[i] = news[i] + change;
     }
+    add_news(weights, shift, n);
+}
+
+// Of news and changes both; and of news alone.
+HOGWILD static void take_both(float *weights, float *base, float *news, float *sent, size_t n) {
+    size_t i = 0;
+    for (; i + LINE <= n; i += LINE)
+        take_line(weights + i, base + i, news + i, sent + i, LINE);
+    take_line(weights + i, base + i, news + i, sent + i, n - i);
 }
 
 HOGWILD static void take_news(float *restrict weights, float *restrict base,
@@ -65,6 +88,13 @@ HOGWILD static void take_news(float *restrict weights, float *restrict base,
 
 // --- the exchanging thread ------------------------------------------------------------
 
+// The servers do not have what `news` has: whatever they have is news.
+static void forget(struct delta *delta) {
+    size_t shards = servers_shards(delta->common.config.servers);
+    for (size_t i = 0; i < shards; i++)
+        delta->versions[i] = 0;
+}
+
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
 // is there when the threads stand still, and else with the next push.
 static bool push(struct delta *delta) {
@@ -76,19 +106,22 @@ static bool push(struct delta *delta) {
         home_servers_pushed(common, mark, false);
         return true;
     }
-    take_difference(delta->sent, delta->base, delta->weights,
-                    common->config.model->parameter_count);
+    take_both(delta->weights, delta->base, delta->news, delta->sent,
+              common->config.model->parameter_count);
     delta->pushed = now;
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
         .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
         .values = delta->sent,
         .versions = delta->versions,
+        .known = delta->versions,
     };
     bool stale;
     exchange_push(delta->push, &push);
     if (!home_servers_await(common, delta->push, &stale, NULL))
         return false;
+    if (stale)
+        forget(delta);
     home_servers_pushed(common, mark, stale);
     return true;
 }
@@ -99,14 +132,6 @@ static bool fetch(struct delta *delta) {
     delta->pulled = atomic_load(&delta->clock);
     exchange_pull(delta->pull, &pull);
     return home_servers_await(&delta->common, delta->pull, NULL, NULL);
-}
-
-static bool pull(struct delta *delta) {
-    if (!fetch(delta))
-        return false;
-    take_news(delta->weights, delta->base, delta->news,
-              delta->common.config.model->parameter_count);
-    return true;
 }
 
 // The clock at which an exchange that was begun last at `last` is due again.
@@ -130,9 +155,12 @@ static bool exchange(struct delta *delta) {
     bool flush = flushes != atomic_load(&delta->flushed);
     bool push_due =
         flush || atomic_load(&delta->hurry) || now >= due_after(delta->pushed, &common->push_every);
-    bool going = !push_due || push(delta);
-    if (going && !flush && now >= due_after(delta->pulled, &common->pull_every))
-        going = pull(delta);
+    bool pull_due = !flush && now >= due_after(delta->pulled, &common->pull_every);
+    bool going = !pull_due || fetch(delta);
+    if (going && push_due)
+        going = push(delta);
+    else if (going && pull_due)
+        take_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
     atomic_store(&delta->flushed, flushes);
     if (going) // as far as was begun, all is known to be there
         atomic_store(&delta->settled,
@@ -329,16 +357,22 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     return status;
 }
 
-// Measured over all processes that take part (MNIST net, two threads: 4.3 ns a weight, 6.9
-// ps a multiply-add): to move a weight to a server and back, and to apply what was changed,
-// costs as much as so many multiply-adds of training.
-enum { MULTIPLIES_A_WEIGHT = 600 };
+// Measured over all processes that take part, as so many multiply-adds of training (MNIST net
+// and cifar10_full, two threads, some 6 ps each): to send a weight's change to a server and
+// to apply it; and what an exchange costs however small it is, mostly threads that wake.
+enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
 enum { PASSES = 3 };    // of a connection: forward, errors, gradient
 enum { TRAINING = 12 }; // times as much work as exchanging
+// "periodically sent to the parameter server machines when k (which is typically in the
+// hundreds to thousands) images have been processed" (Adam 3.2.6)
+enum { SAMPLES_MOST = 1024 };
 
 uint64_t home_delta_every(const struct model *model, int batch) {
-    uint64_t exchange = (uint64_t)model->parameter_count * MULTIPLIES_A_WEIGHT * TRAINING;
+    uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
     uint64_t training = model->connections * PASSES * (uint64_t)batch;
-    uint64_t every = training > 0 ? exchange / training : 1;
+    uint64_t wanted = (exchange + MULTIPLIES_AN_EXCHANGE) * TRAINING;
+    uint64_t every = training > 0 ? (wanted + training - 1) / training : 1;
+    uint64_t most = SAMPLES_MOST / (uint64_t)batch;
+    every = every < most ? every : most;
     return every > 0 ? every : 1;
 }

@@ -182,7 +182,10 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
         fake_take(fake, push, &pieces[i], values);
         values += values ? pieces[i].count : 0;
     }
-    const struct proto_pushed pushed = {.sequence = push->sequence, .repeated = repeated};
+    struct proto_piece applied = *pieces;
+    applied.version = fake->version[shard];
+    const struct proto_pushed pushed = {
+        .sequence = push->sequence, .repeated = repeated, .pieces = proto_list(&applied, 1)};
     link_answer(link, request, PROTO_TYPE_PUSHED, &pushed, NULL, NULL);
     fake_answer_late(fake);
 }

@@ -120,6 +120,28 @@ static void test_unchanged(struct tap *tap) {
     });
 }
 
+static void test_known(struct tap *tap) {
+    TEST(tap, "what nobody else has changed is known without being pulled", {
+        struct scene s;
+        open_scene(tap, &s);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        const struct push push = {.kind = PROTO_UPDATE_DELTA,
+                                  .samples = 1,
+                                  .values = s.mine,
+                                  .versions = s.versions,
+                                  .known = s.versions};
+        s.fake.version[1] = 5; // another's pushes
+        exchange_push(s.push, &push);
+        CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, s.versions[0], 2);
+        CHECK_INT(tap, s.versions[1], 1);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.unchanged, 5);
+        CHECK_INT(tap, s.versions[1], 6);
+        close_scene(&s);
+    });
+}
+
 static void test_parts(struct tap *tap) {
     TEST(tap, "spans are pulled and stored alone, though a shard holds several", {
         struct scene s;
@@ -218,7 +240,7 @@ static void test_newer(struct tap *tap) {
         number(s.mine, 2);
         float *other = mem_floats(FLOATS);
         s.fake.busy = 6; // the pull comes before the push
-        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions});
+        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions, NULL});
         exchange_pull(s.pull, &(struct pull){PROTO_PART_WEIGHT, other, s.versions, true});
         CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
@@ -245,6 +267,7 @@ int main(void) {
     struct tap tap = {0};
     test_round(&tap);
     test_unchanged(&tap);
+    test_known(&tap);
     test_parts(&tap);
     test_broken(&tap);
     test_routes(&tap);
