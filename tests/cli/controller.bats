@@ -130,7 +130,7 @@ metric() {
     kill -KILL "${started[1]}"
     local begin=$SECONDS
     end_controller 69
-    [ $((SECONDS - begin)) -le 20 ]
+    [ $((SECONDS - begin)) -le $((20 * ${SLOWER:-1})) ]
     grep -q "parameter server [0-9]* (ps1) at .* is gone, and with it its part of the weights" controller.log
     grep -q "goes on from run/ckpt-" controller.log
     pid=$worker

@@ -159,7 +159,7 @@ finished() {
     wait_end
     cat err
     [ "$status" -eq 69 ]
-    [ $((SECONDS - since)) -lt 30 ]
+    [ $((SECONDS - since)) -lt $((30 * ${SLOWER:-1})) ]
     none_left
     grep -q "$server was killed by signal 9 (Killed), and what it held is lost; --resume goes on" err
     [ ! -e run/DONE ]

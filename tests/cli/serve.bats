@@ -125,10 +125,10 @@ again() {
         run_status 2 adam-serve train.idx --controller @ctl.port --range $range
         [[ $stderr == *"--range '$range' is not I/N"* ]]
     done
-    run_status 2 timeout 60 adam-serve train.idx --labels train.lab --controller @ctl.port --ops 'rotat 5'
+    run_status 2 timeout $((60 * ${SLOWER:-1})) adam-serve train.idx --labels train.lab --controller @ctl.port --ops 'rotat 5'
     [[ $stderr == *"operations 'rotat 5'"*rotate* ]]
     run_status 66 adam-serve none.idx --controller @ctl.port
-    run_status 65 timeout 60 adam-serve train.idx --labels test.lab --controller @ctl.port
+    run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve train.idx --labels test.lab --controller @ctl.port
 }
 
 @test "pictures of several sizes are refused with what helps" {
@@ -139,6 +139,6 @@ again() {
     # As many classes as the model has.
     for class in $(ls p16 | head -n 3); do cp -r "p16/$class" pics/; done
     for picture in p20/*/*; do cp "$picture" "pics/$(ls p16 | head -n 1)/z${picture##*/}"; done
-    run_status 65 timeout 60 adam-serve pics --controller @ctl.port
+    run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve pics --controller @ctl.port
     [[ $stderr == *'where the first is 1x16x16; operations such as'* ]]
 }

@@ -54,10 +54,11 @@ run_status() {
     fi
 }
 
-# Waits until a command succeeds; fails after a minute, which no sound run takes.
+# Waits until a command succeeds; fails after a minute, which no sound run takes (under a
+# sanitizer: SLOWER minutes).
 wait_for() {
     local tries
-    for ((tries = 0; tries < 1200; tries++)); do
+    for ((tries = 0; tries < 1200 * ${SLOWER:-1}; tries++)); do
         if "$@" >/dev/null 2>&1; then return 0; fi
         sleep 0.05
     done

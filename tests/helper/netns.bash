@@ -56,11 +56,12 @@ traffic() {
     ip netns exec "m$1" cat "/sys/class/net/eth0/statistics/${2:-tx}_bytes"
 }
 
-# Waits until a file has a line that matches, at most so many seconds.
+# Waits until a file has a line that matches, at most so many seconds (SLOWER times as many
+# under a sanitizer).
 said() {
     local file=$1 pattern=$2 seconds=$3 start=$SECONDS
     until grep -qsE -- "$pattern" "$file"; do
-        if ((SECONDS - start >= seconds)); then
+        if ((SECONDS - start >= seconds * ${SLOWER:-1})); then
             echo "$file says nothing like '$pattern'"
             return 1
         fi

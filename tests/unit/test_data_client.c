@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "core/clock.h"
 #include "core/random.h"
 #include "role/data_client.h"

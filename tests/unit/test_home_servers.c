@@ -6,7 +6,6 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "role/home_servers.h"
 #include "train/loop.h"
 

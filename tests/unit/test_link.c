@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "core/gate.h"
 #include "net/keys.h"
 #include "net/link.h"

@@ -5,7 +5,6 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "member/member.h"
 #include "net/ready.h"
 

@@ -9,7 +9,6 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "role/parameter_server.h"
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.

@@ -4,7 +4,6 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
-#include "../helper/tsan_nng.h"
 #include "member/servers_client.h"
 
 enum { FLOATS = 5 * PROTO_SHARD_FLOATS + 1000 }; // six shards, the last one short
