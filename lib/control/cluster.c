@@ -99,6 +99,11 @@ void cluster_leave(struct cluster *cluster, struct cluster_member *member) {
     forget_oldest(cluster);
 }
 
+void cluster_warm(struct cluster *cluster) {
+    cluster->warm = true;
+    cluster->members_epoch++;
+}
+
 // Whoever listened at this address is no more.
 static void replace(struct cluster *cluster, const struct proto_join *join) {
     char address[PROTO_ADDRESS_MAX + 1];

@@ -95,6 +95,8 @@ size_t cluster_count(const struct cluster *cluster, enum proto_role role); // no
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  struct cluster_member **member, struct error *err);
 void cluster_leave(struct cluster *cluster, struct cluster_member *member);
+// The warm start is over: members that waited work.
+void cluster_warm(struct cluster *cluster);
 // Gives the buckets to the parameter servers that are there, each a run of them.
 // STATUS_UNAVAILABLE when there is none.
 int cluster_assign(struct cluster *cluster, struct error *err);

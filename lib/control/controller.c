@@ -85,14 +85,18 @@ static bool is_chosen(const struct controller *c, const struct cluster_member *m
     return false;
 }
 
+bool controller_withholds(const struct controller *c, const struct cluster_member *member) {
+    return !c->cluster.warm && member->role == PROTO_ROLE_WORKER && member->number > 0 &&
+           !member->gone && !is_chosen(c, member);
+}
+
 // Whoever may not read or train yet sees no routes, and waits for them.
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
     bool reads =
         member && (member->role == PROTO_ROLE_WORKER || member->role == PROTO_ROLE_EVALUATOR);
     if (reads && c->cluster.stage < CLUSTER_TRAINING)
         return 0;
-    bool trains = reads && member->role == PROTO_ROLE_WORKER && member->number > 0;
-    if (trains && !c->cluster.warm && !is_chosen(c, member))
+    if (reads && controller_withholds(c, member))
         return 0;
     return c->cluster.routes_epoch;
 }

@@ -208,6 +208,10 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         fill_figures(out, vital);
         out->silent = (uint32_t)((now - vital->heard) * 1000);
     }
+    if (controller_withholds(c, member)) {
+        out->state = PROTO_STATE_WAITING;
+        out->waits_for = proto_text("the end of the warm start");
+    }
     if (member->gone)
         out->state = PROTO_STATE_GONE;
 }

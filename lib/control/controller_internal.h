@@ -83,6 +83,9 @@ int controller_settle(struct controller *c, const char *text, struct error *err)
 // kept_drop.
 int controller_routes(struct controller *c, const struct cluster_member *member,
                       struct kept **routes, struct error *err);
+// Whether it is a worker that does not train during the warm start. Nobody waits for its
+// turn: servers are told that it waits.
+bool controller_withholds(const struct controller *c, const struct cluster_member *member);
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
 // How all are doing; the members that it points to are to be freed with free(). NULL when
 // out of memory.

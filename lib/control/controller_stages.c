@@ -181,15 +181,16 @@ int controller_take_result(struct controller *c, struct error *err) {
 
 // --- stages -------------------------------------------------------------------------------------
 
-// The workers that there must be are there, and all parameter servers know of them: under
-// hardsync the first update is of all.
+// The workers that there must be are there, and all servers know of them: under hardsync
+// the first update is of all.
 static bool workers_are_there(const struct controller *c) {
     const struct cluster *cluster = &c->cluster;
     bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
     for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
         const struct cluster_member *m = &cluster->members[i];
         const struct vital *vital = vitals_of(&c->vitals, m->number);
-        if (m->role == PROTO_ROLE_PARAMETER_SERVER && !m->gone)
+        bool counts = m->role == PROTO_ROLE_PARAMETER_SERVER || m->role == PROTO_ROLE_DATA_SERVER;
+        if (counts && !m->gone)
             all &= vital && vital->knows_members >= cluster->members_epoch;
     }
     return all;
@@ -217,7 +218,7 @@ static int stay_starting(struct controller *c, struct error *err) {
 static int stay_training(struct controller *c, struct error *err) {
     if (!c->cluster.warm &&
         controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start) {
-        c->cluster.warm = true;
+        cluster_warm(&c->cluster);
         controller_say(c, "the warm start is over: all workers train");
         int status = controller_agree(c, err);
         if (status)

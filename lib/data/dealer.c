@@ -14,6 +14,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "data/order.h"
+#include "data/rounds.h"
 
 enum {
     SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t), // key and label
@@ -24,6 +25,7 @@ enum {
     TOGETHER_SHARE = 256,       // leases in an epoch, at least
     BUSY_LEAST = 2,             // milliseconds
     BUSY_MOST = 500,
+    BUSY_TURN = 5, // until an epoch has ended, or a member is known
 };
 
 struct made { // a batch on the pile
@@ -32,6 +34,7 @@ struct made { // a batch on the pile
     uint64_t seed;
     uint32_t dealt; // samples of it
     bool ready;
+    struct seat seat; // whose it is; of no session: anybody's
     struct buffer *buffer;
 };
 
@@ -55,6 +58,8 @@ struct dealer {
     pthread_mutex_t lock; // of all that follows
     pthread_cond_t room;  // for another batch, or something to draw, or the end
     struct leases *leases;
+    struct rounds rounds;
+    bool stranger; // one has asked
     uint64_t seed;
     struct made *pile, *last;  // by epoch and place
     size_t height, height_now; // of the pile, and of what is not for the next epoch
@@ -307,11 +312,11 @@ static void take_off(struct dealer *dealer, struct made *made) {
     wake_makers(dealer);
 }
 
-static enum deal_answer issue(struct dealer *dealer, uint64_t session, struct made *made,
-                              uint32_t most, double now, struct deal *deal, uint64_t *detail) {
+static enum deal_answer issue(struct dealer *dealer, const struct deal_wish *wish,
+                              struct made *made, double now, struct deal *deal, uint64_t *detail) {
     struct error err = {0};
     uint32_t from = made->dealt, left = made->stretch.places.count - from;
-    uint32_t n = most < left ? most : left;
+    uint32_t n = wish->samples < left ? wish->samples : left;
     *deal = (struct deal){
         .stretch = made->stretch,
         .buffer = made->buffer,
@@ -321,12 +326,13 @@ static enum deal_answer issue(struct dealer *dealer, uint64_t session, struct ma
         .value_bytes = n * dealer->sample_bytes,
     };
     deal->stretch.places = (struct range){made->stretch.places.first + from, n};
-    if (leases_issue(dealer->leases, session, &deal->stretch, now, &deal->lease, &err)) {
+    if (leases_issue(dealer->leases, wish->session, &deal->stretch, now, &deal->lease, &err)) {
         *detail = BUSY_MOST;
         return DEAL_BUSY;
     }
     buffer_hold(deal->buffer);
     made->dealt += n;
+    made->seat = (struct seat){0};
     dealer->dealt += n;
     dealer->ready -= n;
     if (n == left)
@@ -334,30 +340,148 @@ static enum deal_answer issue(struct dealer *dealer, uint64_t session, struct ma
     return DEAL_DONE;
 }
 
-static enum deal_answer deal_locked(struct dealer *dealer, uint64_t session, uint32_t epoch,
-                                    uint32_t most, double now, struct deal *deal,
-                                    uint64_t *detail) {
+// --- rounds ----------------------------------------------------------------------
+
+static struct made *made_for(const struct dealer *dealer, struct seat seat) {
+    for (struct made *made = dealer->pile; made; made = made->next)
+        if (made->seat.session == seat.session && made->seat.step == seat.step &&
+            leases_now(dealer->leases, &made->stretch))
+            return made;
+    return NULL;
+}
+
+static struct made *first_free(const struct dealer *dealer) {
+    return made_for(dealer, (struct seat){0});
+}
+
+// Gives back what was kept for those who have gone, or are past the step.
+static void free_seats(struct dealer *dealer) {
+    for (struct made *made = dealer->pile; made; made = made->next) {
+        const struct seated *member = rounds_member(&dealer->rounds, made->seat.session);
+        if (made->seat.session > 0 && (!member || member->asked > made->seat.step))
+            made->seat = (struct seat){0};
+    }
+}
+
+// Batches go to the seats that are open, in order. Behind the last of the epoch there are
+// none for the rest of the round.
+static void fill_seats(struct dealer *dealer) {
+    struct seat seat;
+    while (rounds_first(&dealer->rounds, &seat)) {
+        struct made *made = first_free(dealer);
+        if (!made)
+            break;
+        made->seat = seat;
+        rounds_fill(&dealer->rounds);
+    }
+    if (!leases_left(dealer->leases))
+        rounds_close(&dealer->rounds);
+}
+
+// The round of this step, with who is a member now: as soon as the one before has its
+// places, and if there are any for it.
+static void open_round(struct dealer *dealer, uint64_t step) {
+    struct error err = {0};
+    struct seat seat;
+    bool any = first_free(dealer) || leases_left(dealer->leases);
+    if (any && !rounds_first(&dealer->rounds, &seat) && !rounds_open(&dealer->rounds, step, &err))
+        fill_seats(dealer);
+}
+
+// A request may be repeated whose answer was lost.
+static void take_again(struct dealer *dealer, struct seated *member, uint64_t step) {
+    struct error err = {0};
+    uint64_t lease = member->lease;
+    if (lease == 0 || member->given != step || rounds_again(&dealer->rounds, member, &err))
+        return;
+    leases_return(dealer->leases, member->session, lease);
+    pthread_cond_signal(&dealer->room);
+}
+
+static enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish *wish, double now,
+                                   struct deal *deal, uint64_t *detail) {
+    const struct seat seat = {wish->step, wish->session};
+    struct seated *member = rounds_member(&dealer->rounds, wish->session);
+    *detail = BUSY_TURN;
+    if (!member) {
+        dealer->stranger = true;
+        return DEAL_BUSY;
+    }
+    take_again(dealer, member, wish->step);
+    if (rounds_reach(&dealer->rounds, member, wish->step))
+        free_seats(dealer);
+    fill_seats(dealer);
+    if (!rounds_opened(&dealer->rounds, wish->step))
+        open_round(dealer, wish->step);
+    if (!rounds_opened(&dealer->rounds, wish->step))
+        return DEAL_BUSY;
+    struct made *made = made_for(dealer, seat);
+    if (!made && !rounds_is_open(&dealer->rounds, seat))
+        return DEAL_IDLE;
+    if (!made || !made->ready) {
+        *detail = busy_time(dealer);
+        return DEAL_BUSY;
+    }
+    enum deal_answer answer = issue(dealer, wish, made, now, deal, detail);
+    if (answer == DEAL_DONE) {
+        member->given = wish->step;
+        member->lease = deal->lease.number;
+    }
+    return answer;
+}
+
+// --- all -------------------------------------------------------------------------
+
+static enum deal_answer deal_first(struct dealer *dealer, const struct deal_wish *wish, double now,
+                                   struct deal *deal, uint64_t *detail) {
+    struct made *made = first_now(dealer);
+    if (made && made->ready)
+        return issue(dealer, wish, made, now, deal, detail);
+    *detail = busy_time(dealer);
+    return DEAL_BUSY;
+}
+
+static enum deal_answer deal_locked(struct dealer *dealer, const struct deal_wish *wish, double now,
+                                    struct deal *deal, uint64_t *detail) {
     if (dealer->err.status)
         return DEAL_FAILED;
     if (leases_done(dealer->leases))
         return DEAL_NONE;
     *detail = leases_epoch(dealer->leases);
-    if (epoch < *detail)
+    if (wish->epoch < *detail)
         return DEAL_OVER;
-    struct made *made = first_now(dealer);
-    if (made && made->ready && most > 0)
-        return issue(dealer, session, made, most, now, deal, detail);
-    dealer->busy++;
-    *detail = busy_time(dealer);
-    return DEAL_BUSY;
+    enum deal_answer answer = DEAL_BUSY;
+    *detail = BUSY_LEAST;
+    if (wish->samples > 0)
+        answer =
+            (dealer->options.rounds ? deal_round : deal_first)(dealer, wish, now, deal, detail);
+    dealer->busy += answer == DEAL_BUSY;
+    return answer;
 }
 
-enum deal_answer dealer_deal(struct dealer *dealer, uint64_t session, uint32_t epoch, uint32_t most,
-                             double now, struct deal *deal, uint64_t *detail) {
+enum deal_answer dealer_deal(struct dealer *dealer, const struct deal_wish *wish, double now,
+                             struct deal *deal, uint64_t *detail) {
     pthread_mutex_lock(&dealer->lock);
-    enum deal_answer answer = deal_locked(dealer, session, epoch, most, now, deal, detail);
+    enum deal_answer answer = deal_locked(dealer, wish, now, deal, detail);
     pthread_mutex_unlock(&dealer->lock);
     return answer;
+}
+
+int dealer_members(struct dealer *dealer, const uint64_t *sessions, size_t count,
+                   struct error *err) {
+    pthread_mutex_lock(&dealer->lock);
+    int status = rounds_members(&dealer->rounds, sessions, count, err);
+    free_seats(dealer);
+    pthread_mutex_unlock(&dealer->lock);
+    return status;
+}
+
+bool dealer_met_stranger(struct dealer *dealer) {
+    pthread_mutex_lock(&dealer->lock);
+    bool met = dealer->stranger;
+    dealer->stranger = false;
+    pthread_mutex_unlock(&dealer->lock);
+    return met;
 }
 
 void dealer_release(struct dealer *dealer, struct buffer *buffer) {
@@ -392,6 +516,8 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
 void dealer_gone(struct dealer *dealer, uint64_t session) {
     pthread_mutex_lock(&dealer->lock);
     leases_gone(dealer->leases, session);
+    rounds_gone(&dealer->rounds, session);
+    free_seats(dealer);
     unlock_changed(dealer);
 }
 
@@ -432,8 +558,10 @@ int dealer_set_cursor(struct dealer *dealer, uint64_t seed, uint32_t epoch,
                       const struct range *finished, size_t count, struct error *err) {
     pthread_mutex_lock(&dealer->lock);
     int status = leases_set_cursor(dealer->leases, epoch, finished, count, err);
-    if (!status)
+    if (!status) {
         dealer->seed = seed;
+        rounds_clear(&dealer->rounds);
+    }
     unlock_changed(dealer);
     return status;
 }
@@ -499,8 +627,9 @@ uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes) 
 static void size_pile(struct dealer *dealer) {
     size_t most = POOL_MOST / buffer_size(dealer, 1);
     dealer->batch = dealer->options.batch > 0 ? dealer->options.batch : 1;
-    dealer->batch *=
-        dealer_together(stock_count(dealer->options.stock), dealer->batch, dealer->sample_bytes);
+    if (!dealer->options.rounds)
+        dealer->batch *= dealer_together(stock_count(dealer->options.stock), dealer->batch,
+                                         dealer->sample_bytes);
     if (dealer->batch > most)
         dealer->batch = (uint32_t)most;
     size_t bytes = buffer_size(dealer, dealer->batch);
@@ -577,6 +706,7 @@ void dealer_close(struct dealer *dealer) {
         dealer->pile = next;
     }
     leases_close(dealer->leases);
+    rounds_free(&dealer->rounds);
     pool_free(&dealer->pool);
     pthread_cond_destroy(&dealer->room);
     pthread_mutex_destroy(&dealer->lock);

@@ -31,6 +31,7 @@ struct dealer_options { // what it points to outlives the dealer
     uint32_t batch;  // samples that are mostly asked for at once
     size_t ahead;    // bytes of samples that are made ahead of demand
     int threads;     // that make them; at least 1
+    bool rounds;     // all workers share every step (data/rounds.h)
 };
 
 // Mini-batches that are best handed out as one lease: fewer, larger messages where samples
@@ -64,15 +65,22 @@ struct deal {
 
 enum deal_answer {
     DEAL_DONE,   // dealt
+    DEAL_IDLE,   // nothing in this round
     DEAL_BUSY,   // not now; *detail: milliseconds after which to ask again
     DEAL_OVER,   // the epoch that was asked for; *detail: which is served now
     DEAL_NONE,   // all epochs are over
     DEAL_FAILED, // dealer_status tells
 };
 
-// Up to `most` samples for a session that works on `epoch`. `now` is that of clock_seconds.
-enum deal_answer dealer_deal(struct dealer *dealer, uint64_t session, uint32_t epoch, uint32_t most,
-                             double now, struct deal *deal, uint64_t *detail);
+struct deal_wish {
+    uint64_t session;
+    uint64_t step;    // that they are for, where workers share every step
+    uint32_t epoch;   // that the session works on
+    uint32_t samples; // at most
+};
+// `now` is that of clock_seconds.
+enum deal_answer dealer_deal(struct dealer *dealer, const struct deal_wish *wish, double now,
+                             struct deal *deal, uint64_t *detail);
 void dealer_release(struct dealer *dealer, struct buffer *buffer);
 
 // As the functions of data/lease.h whose names they have.
@@ -81,6 +89,12 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
 void dealer_gone(struct dealer *dealer, uint64_t session);
 uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
 uint64_t dealer_session(struct dealer *dealer, size_t index);
+// Who shares every step from now on, where workers do. Until this is known, and to others,
+// nothing is dealt.
+int dealer_members(struct dealer *dealer, const uint64_t *sessions, size_t count,
+                   struct error *err);
+// Whether somebody asked since the last time who is no member.
+bool dealer_met_stranger(struct dealer *dealer);
 void dealer_rules(struct dealer *dealer, const struct lease_rules *rules);
 // Copies the finished ranges, to be freed with free(); NULL when out of memory.
 struct range *dealer_cursor(struct dealer *dealer, uint64_t *seed, uint32_t *epoch, size_t *count);

@@ -32,7 +32,7 @@ struct holder { // a session that was given leases
 
 struct leases {
     struct lease_rules rules;
-    uint32_t count, round, epoch;
+    uint32_t count, era, epoch;
     struct ranges todo, next_todo; // of this epoch and the next
     struct ranges finished;
     uint64_t finished_places, open_places;
@@ -193,7 +193,7 @@ static void take_back(struct leases *leases, struct open_lease *lease) {
 // --- drawing and issuing ---------------------------------------------------------
 
 bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch) {
-    *stretch = (struct stretch){.round = leases->round, .epoch = leases->epoch};
+    *stretch = (struct stretch){.era = leases->era, .epoch = leases->epoch};
     if (leases_done(leases))
         return false;
     if (ranges_take(&leases->todo, most, &stretch->places))
@@ -203,13 +203,16 @@ bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretc
            ranges_take(&leases->next_todo, most, &stretch->places);
 }
 
+bool leases_left(const struct leases *leases) {
+    return !leases_done(leases) && leases->todo.count > 0;
+}
+
 bool leases_wants(const struct leases *leases, const struct stretch *stretch) {
-    return stretch->round == leases->round && stretch->epoch >= leases->epoch;
+    return stretch->era == leases->era && stretch->epoch >= leases->epoch;
 }
 
 bool leases_now(const struct leases *leases, const struct stretch *stretch) {
-    return stretch->round == leases->round && stretch->epoch == leases->epoch &&
-           !leases_done(leases);
+    return stretch->era == leases->era && stretch->epoch == leases->epoch && !leases_done(leases);
 }
 
 int leases_issue(struct leases *leases, uint64_t session, const struct stretch *stretch, double now,
@@ -244,6 +247,12 @@ bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, dou
     close_lease(leases, lease);
     settle(leases);
     return true;
+}
+
+void leases_return(struct leases *leases, uint64_t session, uint64_t number) {
+    struct open_lease *lease = find(leases, number);
+    if (lease && lease->session == session)
+        take_back(leases, lease);
 }
 
 void leases_gone(struct leases *leases, uint64_t session) {
@@ -319,7 +328,7 @@ int leases_set_cursor(struct leases *leases, uint32_t epoch, const struct range 
     if (!ranges_reserve(&leases->todo, count + 2) || !ranges_reserve(&leases->finished, count + 2))
         return error_nomem(err);
     begin_epoch(leases, epoch);
-    leases->round++;
+    leases->era++;
     ranges_clear(&leases->todo);
     all_todo(&leases->next_todo, leases->count);
     uint32_t place = 0;

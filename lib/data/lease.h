@@ -40,15 +40,17 @@ double leases_progress(const struct leases *leases);
 uint64_t leases_finished(const struct leases *leases); // places of the present epoch
 
 // Places that are to be made ready: of the present epoch, or, when all of it has been
-// drawn, the beginning of the next. A round ends when the cursor is set: what was drawn in
+// drawn, the beginning of the next. An era ends when the cursor is set: what was drawn in
 // an earlier one can no longer be issued.
 struct stretch {
-    uint32_t round, epoch;
+    uint32_t era, epoch;
     struct range places;
 };
 // Up to `most` places; false: there are none. `ahead`: of the next epoch, too.
 bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch);
-// Whether what was drawn is of the present round and not of an epoch that is over, and
+// Whether places of the present epoch were not drawn yet, or came back.
+bool leases_left(const struct leases *leases);
+// Whether what was drawn is of the present era and not of an epoch that is over, and
 // whether it can be issued now.
 bool leases_wants(const struct leases *leases, const struct stretch *stretch);
 bool leases_now(const struct leases *leases, const struct stretch *stretch);
@@ -65,6 +67,8 @@ int leases_issue(struct leases *leases, uint64_t session, const struct stretch *
 // nothing changes. *epoch and *places are what was finished.
 bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, double now,
                    uint32_t *epoch, struct range *places);
+// The session does not have what it was given: an open lease of it is handed out again.
+void leases_return(struct leases *leases, uint64_t session, uint64_t number);
 // What the session holds is handed out again, and nobody waits for it.
 void leases_gone(struct leases *leases, uint64_t session);
 // Takes back the leases whose deadlines have passed; how many places. Seconds until the

@@ -30,7 +30,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 1
+#define PROTO_VERSION 2
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -346,14 +346,16 @@
 #define PROTO_LEASE(F, L)                                                                          \
     F(U64, session, 0, "of the sender")                                                            \
     F(U32, epoch, 0, "that the asker works on; refused when it is over")                           \
-    F(U32, samples, 0, "wanted")
+    F(U32, samples, 0, "wanted")                                                                   \
+    F(U64, step, 0, "clock of the weights that they are for, where all workers share every step")
 
 #define PROTO_BATCH(F, L)                                                                          \
     F(U64, lease, 0, "number of the lease, for finish")                                            \
     F(U32, deadline, 0, "milliseconds after which the samples are handed to another")              \
     F(U32, epoch, 0, "to which they belong")                                                       \
     F(U64, first, 0, "place of the first in the order of the epoch")                               \
-    F(U32, samples, 0, "in the payload; fewer than wanted at an epoch's end")
+    F(U32, samples, 0,                                                                             \
+      "in the payload; fewer at an epoch's end; 0: none for this step, take the turn without")
 
 #define PROTO_FINISH(F, L)                                                                         \
     F(U64, session, 0, "of the sender")                                                            \

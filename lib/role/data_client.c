@@ -173,6 +173,12 @@ static void batch_came(struct data_client *client, struct parcel *parcel,
                        const struct proto_batch *batch) {
     struct source *source = parcel->source;
     struct error err = {0};
+    if (client->options.rounds && batch->samples == 0) {
+        source->idle_at = parcel->asked.step;
+        source->why[0] = '\0';
+        release(client, parcel);
+        return;
+    }
     if (take_in(client, parcel, batch, &err)) {
         release(client, parcel);
         client_fail(client, &err);
@@ -286,7 +292,64 @@ static uint32_t together(const struct data_client *client, const struct source *
 }
 
 static bool want_more(const struct data_client *client, const struct source *source) {
+    if (client->options.rounds)
+        return client->under_way == 0;
     return client->under_way < client->options.ahead + (int)together(client, source) - 1;
+}
+
+// --- rounds ----------------------------------------------------------------------
+
+// Whether there is, or may be, something in the present step.
+static bool may_have(const struct data_client *client, const struct source *source,
+                     uint32_t epoch) {
+    return source->listed && !source->over && !(source->known && source->epoch > epoch) &&
+           source->idle_at != client->step && !is_replaced(client, source);
+}
+
+static bool is_asked(const struct data_client *client, const struct source *source,
+                     uint32_t epoch) {
+    return is_linked(source) && may_have(client, source, epoch);
+}
+
+// All workers ask the same data server in the same step, each as often as it has samples,
+// so that they meet in its rounds: the steps, spread evenly (by the golden ratio), fall into
+// its share. Where it has nothing the next one follows.
+static struct source *source_of_step(const struct data_client *client, uint32_t epoch) {
+    double all = 0, place = (double)(client->step * UINT64_C(0x9e3779b97f4a7c15)) / 0x1p64;
+    for (struct source *source = client->sources; source; source = source->next)
+        all += is_asked(client, source, epoch) ? (double)source->data.samples : 0;
+    struct source *found = NULL;
+    place *= all;
+    for (struct source *source = client->sources; source && (!found || place >= 0);
+         source = source->next)
+        if (is_asked(client, source, epoch)) {
+            found = source;
+            place -= (double)source->data.samples;
+        }
+    return found;
+}
+
+static struct source *choose_in_round(const struct data_client *client, double now, double *soon) {
+    uint32_t epoch;
+    if (client->step == 0 || client->under_way > 0 || !present_epoch(client, &epoch))
+        return NULL;
+    struct source *source = source_of_step(client, epoch);
+    if (!source || source->not_before <= now)
+        return source;
+    *soon = fmin(*soon, source->not_before);
+    return NULL;
+}
+
+// Nobody has anything for us in this step: our turn is without samples.
+static bool is_idle(const struct data_client *client) {
+    uint32_t epoch;
+    if (!client->options.rounds || client->step == 0 || client->under_way > 0 ||
+        !present_epoch(client, &epoch))
+        return false;
+    for (const struct source *source = client->sources; source; source = source->next)
+        if (may_have(client, source, epoch))
+            return false;
+    return true;
 }
 
 static int make_room(struct parcel *parcel, size_t bytes, struct error *err) {
@@ -312,7 +375,8 @@ static void ask(struct data_client *client, struct source *source, struct parcel
     parcel->source = source;
     parcel->taken = 0;
     parcel->batches = together(client, source);
-    parcel->asked = (struct proto_lease){client->options.hello.session, source->epoch, (uint32_t)n};
+    parcel->asked = (struct proto_lease){client->options.hello.session, source->epoch, (uint32_t)n,
+                                         client->step};
     parcel->request = (struct link_request){
         .type = PROTO_TYPE_LEASE,
         .message = &parcel->asked,
@@ -582,7 +646,9 @@ static bool do_one(struct data_client *client, double *soon) {
         return true;
     }
     bool may = !client->err.status && !client->cancelled;
-    struct source *source = may ? choose(client, now, soon) : NULL;
+    struct source *source = !may                     ? NULL
+                            : client->options.rounds ? choose_in_round(client, now, soon)
+                                                     : choose(client, now, soon);
     struct parcel *parcel = source && want_more(client, source) ? free_parcel(client) : NULL;
     if (parcel) {
         ask(client, source, parcel);
@@ -639,10 +705,17 @@ static struct batch *take_ready(struct data_client *client) {
     client->under_way--;
     client->figures.batches++;
     client->figures.samples += (uint64_t)slot->batch.n;
+    client->step += client->step > 0;
     // One waking of the other thread for several batches.
-    if (client->ready_count <= (uint32_t)client->options.ahead / 2)
+    if (client->options.rounds || client->ready_count <= (uint32_t)client->options.ahead / 2)
         pthread_cond_signal(&client->to_fetch);
     return &slot->batch;
+}
+
+static struct batch *take_empty(struct data_client *client) {
+    client->step += client->step > 0;
+    pthread_cond_signal(&client->to_fetch);
+    return &client->supply.empty;
 }
 
 static struct batch *take(struct supply *supply, double patience, double *waited) {
@@ -650,7 +723,7 @@ static struct batch *take(struct supply *supply, double patience, double *waited
     double start = clock_seconds(), now = start;
     pthread_mutex_lock(&client->lock);
     client->waiting++;
-    while (!ended(client) && !client->ready.first && now < start + patience) {
+    while (!ended(client) && !client->ready.first && !is_idle(client) && now < start + patience) {
         pthread_cond_signal(&client->to_fetch);
         wait_changed(client, start + patience);
         now = clock_seconds();
@@ -658,7 +731,7 @@ static struct batch *take(struct supply *supply, double patience, double *waited
     client->waiting--;
     struct batch *batch = ended(client)         ? NULL
                           : client->ready.first ? take_ready(client)
-                                                : &supply->empty;
+                                                : take_empty(client);
     pthread_mutex_unlock(&client->lock);
     if (waited)
         *waited += now - start;
@@ -835,6 +908,15 @@ void data_client_session(struct data_client *client, uint64_t session) {
     pthread_mutex_unlock(&client->lock);
 }
 
+void data_client_step(struct data_client *client, uint64_t clock) {
+    pthread_mutex_lock(&client->lock);
+    if (clock > client->step) {
+        client->step = clock;
+        client_wake(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
 // --- figures ---------------------------------------------------------------------
 
 struct data_client_figures data_client_figures(struct data_client *client) {
@@ -863,7 +945,7 @@ void data_client_waits_for(struct data_client *client, char text[PROTO_ADDRESS_M
 static int make_slots(struct data_client *client, struct error *err) {
     const struct data_client_options *options = &client->options;
     size_t n = (size_t)options->batch;
-    client->slot_count = options->ahead + options->takers;
+    client->slot_count = (options->rounds ? 1 : options->ahead) + options->takers;
     client->slots = mem_zeroed((size_t)client->slot_count, sizeof *client->slots);
     if (!client->slots)
         return error_nomem(err);
@@ -879,7 +961,8 @@ static int make_slots(struct data_client *client, struct error *err) {
         if (!batch->input || !batch->label || !batch->index || !batch->draw)
             return error_nomem(err);
     }
-    client->parcel_count = options->ahead + (options->together ? PARCELS_MORE : 0);
+    client->parcel_count =
+        (options->rounds ? 1 : options->ahead) + (options->together ? PARCELS_MORE : 0);
     client->parcels = mem_zeroed((size_t)client->parcel_count, sizeof *client->parcels);
     return client->parcels ? STATUS_OK : error_nomem(err);
 }

@@ -43,13 +43,16 @@ struct data_client_options {     // what it points to outlives the client
     int classes;                 // a label outside 0..classes-1 is STATUS_DATA
     int batch;                   // samples asked for at once
     uint64_t seed;               // of the run: of batch->draw
-    // Batches that are asked for beyond those in the takers' hands; at least 1. With 1,
-    // workers that share every step (hardsync) share the samples of a step in the order
-    // of the epoch, as one worker with a larger mini-batch would have them.
+    // Batches that are asked for beyond those in the takers' hands; at least 1.
     int ahead;
     // Whether a request may be for several batches (dealer_together), ahead of `ahead`: one
-    // lease, which is finished when all of them are. Not where workers share every step.
+    // lease, which is finished when all of them are. Not with `rounds`.
     bool together;
+    // All workers share every step (data/rounds.h), by one taker: a batch is asked for at a
+    // time, for the step after that of the last one taken; `ahead` is not looked at. Who
+    // takes gets the empty batch when, and only when, all data servers said that there is
+    // nothing for this worker in the step.
+    bool rounds;
     int takers; // threads that may hold a batch each
     const struct secrets *keys;
     bool insecure;
@@ -68,6 +71,9 @@ int data_client_open(struct data_client **client, const struct data_client_optio
 void data_client_route(struct data_client *client, struct kept *routes);
 // The session has changed: this side has joined anew, and its leases are others'.
 void data_client_session(struct data_client *client, uint64_t session);
+// The next batch to be taken is trained on weights of this clock. With `rounds` nothing is
+// asked for before this is said for the first time.
+void data_client_step(struct data_client *client, uint64_t clock);
 // Gives its leases up at once, and frees everything. Takers must have returned.
 void data_client_close(struct data_client *client);
 

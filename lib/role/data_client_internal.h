@@ -31,6 +31,7 @@ struct source {
     uint64_t awaited;    // samples that they ask for
     bool busy;           // it had nothing when it was asked last
     double not_before;   // when it may be asked
+    uint64_t idle_at;    // the last step in which it had nothing for us; 0: none
 
     // Leases that are finished, until it has heard of them: the first `telling` are on
     // their way.
@@ -111,6 +112,7 @@ struct data_client {
     uint32_t ready_count;
     int waiting; // takers
     bool closing, cancelled, over;
+    uint64_t step; // with `rounds`: of the next batch that is taken; 0: not known yet
     struct error err;
     uint64_t given_back, finished; // batches; the second is the highest mark
     struct trained *trained;       // given back, and not finished

@@ -153,9 +153,11 @@ static int begin(struct data_server *server, struct error *err) {
     const struct data_server_options *o = server->o;
     const struct settings *settings = &server->settings;
     struct member_identity identity;
+    struct protocol protocol;
+    enum protocol_push push;
     member_identity(server->member, &identity);
-    int status = STATUS_OK;
-    if (!server->ops && settings->ops)
+    int status = settings_protocol(settings, &protocol, &push, err);
+    if (!status && !server->ops && settings->ops)
         status = parse_ops(server, settings->ops, err);
     if (status)
         return status;
@@ -171,6 +173,7 @@ static int begin(struct data_server *server, struct error *err) {
         .batch = (uint32_t)settings->batch,
         .ahead = (size_t)o->ahead,
         .threads = o->threads,
+        .rounds = protocol.kind == PROTOCOL_HARDSYNC,
         .cursor = o->cursor,
     };
     status = data_service_begin(server->service, &run, err);
@@ -200,7 +203,7 @@ static int obey(struct data_server *server, struct error *err) {
     if (kept_renew(&server->run, member_run(server->member)) && obey_run(server, err))
         return err->status;
     if (server->serving && kept_renew(&server->members, member_members(server->member)))
-        data_service_members(server->service, &server->members->message.status);
+        return data_service_members(server->service, &server->members->message.status, err);
     return STATUS_OK;
 }
 
@@ -235,6 +238,8 @@ static int tend(struct data_server *server, struct error *err) {
     if (!server->serving)
         return STATUS_OK;
     say_done(server);
+    if (data_service_met_stranger(server->service))
+        member_look(server->member);
     look_at_rates(server);
     if (now >= server->reported.time + server->settings.metrics_every)
         report(server);

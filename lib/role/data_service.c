@@ -209,12 +209,15 @@ static void send_batch(const struct request *request, const struct deal *deal) {
 static void answer_lease(const struct request *request, const struct proto_lease *asked) {
     struct dealer *dealer = request->service->dealer;
     struct error err = {0};
+    const struct deal_wish wish = {asked->session, asked->step, asked->epoch, asked->samples};
     struct deal deal;
     uint64_t detail = 0;
-    switch (dealer_deal(dealer, asked->session, asked->epoch, asked->samples, clock_seconds(),
-                        &deal, &detail)) {
+    switch (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail)) {
     case DEAL_DONE:
         send_batch(request, &deal);
+        break;
+    case DEAL_IDLE:
+        answer(request, PROTO_TYPE_BATCH, &(struct proto_batch){.epoch = asked->epoch});
         break;
     case DEAL_BUSY:
         refuse(request, PROTO_REFUSAL_BUSY, detail, NULL);
@@ -485,6 +488,7 @@ int data_service_begin(struct data_service *service, const struct data_service_r
         .batch = run->batch,
         .ahead = run->ahead,
         .threads = run->threads,
+        .rounds = run->rounds,
     };
     int status = dealer_open(&service->dealer, &options, err);
     if (!status)
@@ -530,14 +534,39 @@ static bool lives(const struct proto_status *status, uint64_t session) {
     return false;
 }
 
-void data_service_members(struct data_service *service, const struct proto_status *status) {
+// Who takes part in every step: whom the controller keeps waiting (warm-start) does not.
+static int set_sharers(struct data_service *service, const struct proto_status *status,
+                       struct error *err) {
+    const struct proto_member *members = status->members.at;
+    uint64_t *sessions = mem_array(status->members.count + 1, sizeof *sessions);
+    size_t count = 0;
+    if (!sessions)
+        return error_nomem(err);
+    for (uint32_t i = 0; i < status->members.count; i++)
+        if (members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE &&
+            members[i].state != PROTO_STATE_WAITING)
+            sessions[count++] = members[i].session;
+    int result = dealer_members(service->dealer, sessions, count, err);
+    free(sessions);
+    return result;
+}
+
+int data_service_members(struct data_service *service, const struct proto_status *status,
+                         struct error *err) {
     uint64_t session;
     size_t i = 0;
-    while (atomic_load(&service->begun) && (session = dealer_session(service->dealer, i)) > 0)
+    if (!atomic_load(&service->begun))
+        return STATUS_OK;
+    while ((session = dealer_session(service->dealer, i)) > 0)
         if (lives(status, session))
             i++;
         else
             dealer_gone(service->dealer, session); // another takes its place in the list
+    return service->run.rounds ? set_sharers(service, status, err) : STATUS_OK;
+}
+
+bool data_service_met_stranger(struct data_service *service) {
+    return atomic_load(&service->begun) && dealer_met_stranger(service->dealer);
 }
 
 bool data_service_stop_wanted(const struct data_service *service) {

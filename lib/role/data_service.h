@@ -43,6 +43,7 @@ struct data_service_run { // what it points to outlives the service
     uint32_t batch;
     size_t ahead;
     int threads;
+    bool rounds;        // all workers share every step (data/rounds.h)
     const char *cursor; // file of the journal; NULL: none
 };
 
@@ -56,8 +57,12 @@ void data_service_rules(struct data_service *service, const struct lease_rules *
 // is to be called again. STATUS_OK unless a picture could not be made, and nothing goes on.
 int data_service_tend(struct data_service *service, double *next, struct error *err);
 // Who is in the run (message.status of a controller): what sessions hold that are gone is
-// handed out again.
-void data_service_members(struct data_service *service, const struct proto_status *status);
+// handed out again, and the workers among them share every step, where they do, but those
+// that the controller has wait.
+int data_service_members(struct data_service *service, const struct proto_status *status,
+                         struct error *err);
+// Whether a worker asked of which that was not said yet; once.
+bool data_service_met_stranger(struct data_service *service);
 // The controller, or a person, has sent `stop`.
 bool data_service_stop_wanted(const struct data_service *service);
 

@@ -19,7 +19,7 @@
 //
 // hardsync: "each learner [...] pulls the weights [...] calculates the gradients and pushes
 // them", and the next step needs the weights that all gradients of this one have made: a
-// pull of newer ones. Who has no samples just now pushes none, so that nobody waits for
+// pull of newer ones. Who has no samples in a step pushes none, so that nobody waits for
 // him.
 #include <math.h>
 #include <stdlib.h>
@@ -89,6 +89,14 @@ static void ask_weights(struct gradient *gradient, bool newer) {
     exchange_pull(gradient->pull, &pull);
 }
 
+// The clocks of all shards go in step, but while an update is on its way from one to the
+// next: the first one's is everybody's.
+static void tell_turn(const struct gradient *gradient) {
+    const struct home_servers_config *config = &gradient->common.config;
+    if (config->hardsync && config->turn)
+        config->turn(config->self, gradient->versions[gradient->here][0]);
+}
+
 // Waits for what was asked for, and uses it from now on.
 static bool take_weights(struct gradient *gradient, double *waited) {
     bool was_there = exchange_over(gradient->pull);
@@ -99,6 +107,7 @@ static bool take_weights(struct gradient *gradient, double *waited) {
     int used = gradient->here;
     gradient->here = gradient->there;
     gradient->there = used;
+    tell_turn(gradient);
     return true;
 }
 

@@ -51,6 +51,8 @@ struct home_servers_config { // what it points to must outlive the home
     uint64_t (*mark)(void *self);
     void (*applied)(void *self, uint64_t mark);
     void (*lost)(void *self, uint64_t from, uint64_t mark);
+    // hardsync: the next mini-batch is trained on weights of this clock. NULL: as above.
+    void (*turn)(void *self, uint64_t clock);
 };
 
 int home_delta_open(struct home_servers **out, const struct home_servers_config *config,

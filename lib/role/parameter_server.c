@@ -230,7 +230,8 @@ static int obey_members(struct parameter_server *server, const struct proto_stat
     if (!sessions)
         return error_nomem(err);
     for (uint32_t i = 0; i < status->members.count; i++)
-        if (members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE)
+        if (members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE &&
+            members[i].state != PROTO_STATE_WAITING) // whom the controller keeps waiting
             sessions[count++] = members[i].session;
     int result = ps_members(server->ps, sessions, count, err);
     free(sessions);

@@ -12,7 +12,7 @@
 #include "train/model_ops.h"
 
 #define POLL 0.1      // seconds between two looks at what the caller wishes
-#define PATIENCE 0.05 // seconds that synchronous threads wait for samples before the home hears
+#define PATIENCE 0.05 // seconds that softsync's threads wait for samples before the home hears
 #define GRACE 10.0    // seconds to bring home what was trained on, once all is to end
 
 // --- talk, and the reason to end ------------------------------------------------------
@@ -233,7 +233,8 @@ static int open_data(struct worker *worker, struct error *err) {
         .classes = model_classes(worker->model),
         .batch = (int)worker->settings.batch,
         .seed = (uint64_t)worker->settings.seed,
-        .ahead = is_hardsync(worker) ? 1 : 2 * takers + 2,
+        .ahead = 2 * takers + 2,
+        .rounds = is_hardsync(worker),
         .together = !is_hardsync(worker),
         .takers = takers,
         .keys = worker->options.keys,
@@ -271,6 +272,14 @@ static void lost(void *self, uint64_t from, uint64_t mark) {
     pthread_mutex_unlock(&worker->data_lock);
 }
 
+static void turn(void *self, uint64_t clock) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_step(worker->data, clock);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
 static void close_data(struct worker *worker) {
     struct data_client *data = worker->data;
     pthread_mutex_lock(&worker->data_lock);
@@ -305,6 +314,7 @@ static int open_home(struct worker *worker, struct error *err) {
         .mark = mark,
         .applied = applied,
         .lost = lost,
+        .turn = turn,
     };
     bool delta = worker->protocol.kind == PROTOCOL_ASYNC && worker->push == PUSH_DELTA;
     return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);
@@ -340,7 +350,7 @@ static int open_loop(struct worker *worker, struct error *err) {
         .schedule = &worker->schedule,
         .home = home_servers_home(worker->home),
         .supply = data_client_supply(worker->data),
-        .patience = sync ? PATIENCE : SUPPLY_PATIENT,
+        .patience = sync && !is_hardsync(worker) ? PATIENCE : SUPPLY_PATIENT,
         .pace = worker->pace,
         .threads = worker->threads,
         .batch = (int)worker->settings.batch,

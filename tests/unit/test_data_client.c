@@ -139,6 +139,7 @@ static struct data_client *open_client(struct tap *tap, const struct fixture *f,
         .seed = 11,
         .ahead = ahead,
         .together = ahead > 1,
+
         .takers = takers,
     };
     CHECK_INT(tap, data_client_open(&client, &options, &err), STATUS_OK);
@@ -316,7 +317,8 @@ static void test_leaving(struct tap *tap, struct fixture *f) {
         supply_cancel(supply);
         while (data_client_figures(other).ready == 0)
             usleep(1000);
-        data_service_members(f->service[0], &status);
+        struct error err = {0};
+        data_service_members(f->service[0], &status, &err);
         train_all(other, &seen, 2, 1000000);
         check_once(tap, &seen);
         data_client_close(other);

@@ -207,7 +207,8 @@ static void test_frames(struct tap *tap) {
         'a',  'd',  'a',  'm',  1,    0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
         0x18, 0x17, 0x16, 0x15, 0x28, 0x27, 0, 0,
     };
-    const struct proto_frame frame = {1, PROTO_TYPE_PUSH, 0x0102030405060708, 0x15161718, 0x2728};
+    const struct proto_frame frame = {PROTO_VERSION, PROTO_TYPE_PUSH, 0x0102030405060708,
+                                      0x15161718, 0x2728};
     uint8_t bytes[PROTO_FRAME];
     struct proto_frame got;
     struct error err = {0};
@@ -239,14 +240,14 @@ static void test_frames(struct tap *tap) {
         const struct proto_limits strange = {PROTO_STRANGER_MAX, 0};
         CHECK_INT(tap, frame_refusal(large, strange, &detail), PROTO_REFUSAL_TOO_LARGE);
         CHECK_INT(tap, detail, 4096);
-        large = (struct proto_frame){1, PROTO_TYPE_PUSH, 1, 1, PROTO_PAYLOAD_MAX + 1u};
+        large = (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PUSH, 1, 1, PROTO_PAYLOAD_MAX + 1u};
         CHECK_INT(tap, frame_refusal(large, friendly, &detail), PROTO_REFUSAL_TOO_LARGE);
         CHECK_INT(tap, detail, PROTO_PAYLOAD_MAX);
-        large = (struct proto_frame){1, PROTO_TYPE_PUSH, 1, UINT32_MAX, UINT32_MAX};
+        large = (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PUSH, 1, UINT32_MAX, UINT32_MAX};
         CHECK_INT(tap, frame_refusal(large, friendly, &detail), PROTO_REFUSAL_TOO_LARGE);
     });
     TEST(tap, "only messages that carry one may have a payload", {
-        struct proto_frame pull = {1, PROTO_TYPE_PULL, 1, 100, 4};
+        struct proto_frame pull = {PROTO_VERSION, PROTO_TYPE_PULL, 1, 100, 4};
         CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_MALFORMED);
         pull.payload = 0;
         CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_NONE);
