@@ -475,17 +475,31 @@ static void report_end(struct controller *c, int status, const struct error *err
     metrics_write(c->metrics, "stop", fields, NULL);
 }
 
-static void close_controller(struct controller *c) {
+// Nobody is answered any more.
+static void close_doors(struct controller *c) {
     listener_close(c->listener);
     http_close(c->http);
     statistics_close(c->statistics);
-    controller_answer_saves(&c->saving, NULL, "the run ends");
-    controller_answer_saves(&c->saves, NULL, "the run ends");
-    inbox_close(&c->inbox);
     if (c->listener) {
         ready_forget(&c->port);
         ready_forget(&c->told);
     }
+}
+
+// Only now: a controller that is killed before has not ended the run.
+static void remember_end(struct controller *c) {
+    struct error err = {0};
+    if (c->cluster.stage == CLUSTER_OVER && controller_agree(c, &err))
+        controller_say(c, "warning: %s", err.text);
+}
+
+static void close_controller(struct controller *c, bool ran) {
+    close_doors(c);
+    if (ran)
+        remember_end(c);
+    controller_answer_saves(&c->saving, NULL, "the run ends");
+    controller_answer_saves(&c->saves, NULL, "the run ends");
+    inbox_close(&c->inbox);
     metrics_close(c->metrics);
     record_close(c->record);
     vitals_free(&c->vitals);
@@ -503,10 +517,11 @@ int controller_run(const struct controller_config *config, struct error *err) {
     inbox_open(&c.inbox, &c.gate);
     pthread_mutex_init(&c.talk, NULL);
     int status = open_controller(&c, err);
-    if (!status) {
+    bool ran = !status;
+    if (ran) {
         status = run(&c, err);
         report_end(&c, status, err);
     }
-    close_controller(&c);
+    close_controller(&c, ran);
     return status;
 }

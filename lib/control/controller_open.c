@@ -175,7 +175,12 @@ static int go_on(struct controller *c, struct error *err) {
         hear_all(c);
         return STATUS_OK;
     }
-    if (c->cluster.finished && c->cluster.stage >= CLUSTER_STOPPING && !c->config->resume)
+    if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && !c->config->resume) {
+        controller_say(c, "the run in %s is done: its controller was gone while all left", folder);
+        cluster_enter(&c->cluster, CLUSTER_OVER);
+        return STATUS_OK;
+    }
+    if (c->cluster.finished && c->cluster.stage == CLUSTER_OVER && !c->config->resume)
         return error_set(err, STATUS_CANTCREATE,
                          "%s holds a run that is done; --resume %s goes on with it", folder,
                          folder);

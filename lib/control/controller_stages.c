@@ -248,12 +248,16 @@ static int stay_saving(struct controller *c) {
     return STATUS_OK;
 }
 
-static int stay_stopping(struct controller *c, struct error *err) {
+// That it is over is written when all is closed.
+static int stay_stopping(struct controller *c) {
     bool empty = true;
+    controller_answer_saves(&c->saves, NULL, "the run ends");
     for (size_t i = 0; i < c->cluster.member_count; i++)
         empty &= c->cluster.members[i].gone;
     bool late = clock_seconds() > c->stage_began + GRACE;
-    return empty || late ? controller_enter(c, CLUSTER_OVER, err) : STATUS_OK;
+    if (empty || late)
+        cluster_enter(&c->cluster, CLUSTER_OVER);
+    return STATUS_OK;
 }
 
 // A controller that came back asks the data servers anew.
@@ -283,7 +287,7 @@ int controller_stay(struct controller *c, struct error *err) {
     case CLUSTER_SAVING:
         return stay_saving(c);
     case CLUSTER_STOPPING:
-        return stay_stopping(c, err);
+        return stay_stopping(c);
     default:
         return STATUS_OK;
     }

@@ -84,6 +84,28 @@ metric() {
     [[ "$stderr" = *"holds a run that is done; --resume run goes on with it"* ]]
 }
 
+# Gives the state another stage: that of a controller that is killed there.
+set_stage() {
+    python - "$1" <<'END'
+import re, sys, zlib
+text = re.sub('"stage":"[a-z]*"', '"stage":"%s"' % sys.argv[1], open("run/controller.state").read())
+body = re.sub(',"crc32":"[0-9a-f]*"}', '}', text.strip())
+open("run/controller.state", "w").write('%s,"crc32":"%08x"}\n' % (body[:-1], zlib.crc32(body.encode())))
+END
+}
+
+@test "a controller that was killed while the last members left comes back to the end" {
+    start_controller
+    start_members 1
+    end_controller 0
+    jq -e '.state.stage == "over"' run/controller.state
+    set_stage stopping
+    run_ok adam-ctl controller "$conf" --out run
+    [[ "$stderr" = *"the run in run is done"* ]]
+    jq -e '.state.stage == "over"' run/controller.state
+    run_status 73 adam-ctl controller "$conf" --out run
+}
+
 @test "status, set, checkpoint, prom and down: a run is looked at and directed" {
     start_controller --set epochs=100000
     run_ok adam-ctl status run
