@@ -26,7 +26,7 @@ setup() {
 start_controller() {
     start adam-ctl controller "$conf" --out run "$@" 2>>controller.log
     controller=$pid
-    wait_for test -s run/controller.port
+    wait_for adam-ctl status run
 }
 
 # Servers and $1 workers.
@@ -104,6 +104,43 @@ END
     [[ "$stderr" = *"the run in run is done"* ]]
     jq -e '.state.stage == "over"' run/controller.state
     run_status 73 adam-ctl controller "$conf" --out run
+}
+
+# Every question to a run whose controller cannot answer ends with status $1, and says $2.
+nobody_answers() {
+    local question
+    for question in status top checkpoint down prom set; do
+        if [ $question = set ]; then
+            run_status "$1" adam-ctl set run rate=0.1
+        else
+            run_status "$1" adam-ctl $question run
+        fi
+        [ -z "$output" ]
+        [[ "$stderr" = "adam-ctl: error: "*"$2"* ]] || { echo "$stderr" && return 1; }
+    done
+}
+
+@test "a run that is not there, is starting, has a dead controller or is over says so" {
+    nobody_answers 66 "run: neither a run's folder nor an address"
+    mkdir run
+    nobody_answers 66 'run: no controller runs there: it has no controller.port'
+    start_controller
+    # Looked at and directed before anybody has joined.
+    run_ok adam-ctl status run
+    [[ "${lines[1]}" = controller*starting* ]]
+    run_ok adam-ctl set run rate=0.1
+    run_ok adam-ctl prom run
+    run_status 69 adam-ctl checkpoint run
+    [[ "$stderr" = *": not ready: starting" ]]
+    kill -KILL "$controller"
+    end_controller 137
+    nobody_answers 69 'controller: ipc://'
+    start_controller
+    run_ok adam-ctl down run
+    end_controller 75
+    nobody_answers 66 'run: no controller runs there: it has no controller.port'
+    touch run/DONE
+    nobody_answers 66 'run: no controller runs there: the run is done'
 }
 
 @test "status, set, checkpoint, prom and down: a run is looked at and directed" {
