@@ -134,6 +134,27 @@ cut_server() {
     netns_run 3 cut_server
 }
 
+ends_with() {
+    local status=0
+    wait "${process[$2]}" || status=$?
+    [ "$status" = "$1" ]
+}
+
+lose_server() {
+    start_servers --set epochs=1000
+    start_worker 3
+    said run/metrics.jsonl '"role":"worker".*"train"' 60
+    unplug 2
+    said controller.log 'parameter server.*ps-1.* at tcp://10.0.0.2:.* is gone, and with it its part' 60
+    ends_with 69 controller
+    ends_with 69 worker-3
+    grep -q 'error: controller: .*parameter server.*ps-1.* at tcp://10.0.0.2:.* is gone' worker-3.log
+}
+
+@test "a parameter server whose cable stays cut is named, and ends the run with status 69" {
+    netns_run 3 lose_server
+}
+
 @test "examples/netns.sh: four machines, TLS between them" {
     EPOCHS=2 PICTURES=1000 run_ok "$ROOT/examples/netns.sh"
     [[ "$output" = *$'machine\tsent\treceived'* ]]
