@@ -102,11 +102,20 @@ static int make_folder(struct controller *c, bool keep, struct error *err) {
     return status ? status : open_metrics(c, err);
 }
 
+// All that a controller leaves that was killed before it had agreed on anything.
+static bool is_only_begun(const char *folder) {
+    struct stat about;
+    char *path = path_in(folder, "metrics.jsonl");
+    bool empty = path && stat(path, &about) == 0 && about.st_size == 0;
+    free(path);
+    return empty && !has(folder, "latest");
+}
+
 static int begin_anew(struct controller *c, const char *resume, struct error *err) {
     const char *folder = c->config->folder;
     bool keep = resume && same_folder(resume, folder);
     int status = begin(c, resume, err);
-    if (!status && !keep && !c->record)
+    if (!status && !keep && !c->record && !is_only_begun(folder))
         status = run_folder_check(folder, err);
     if (!status)
         status = make_folder(c, keep, err);

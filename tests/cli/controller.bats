@@ -229,6 +229,16 @@ nobody_answers() {
     end_controller 75
 }
 
+@test "a controller that was killed at once is no run that the next one would have to replace" {
+    mkdir run
+    echo '{"event":"start"}' >run/metrics.jsonl
+    run_status 73 adam-ctl controller "$conf" --out run
+    : >run/metrics.jsonl
+    start_controller
+    kill -INT "$controller"
+    end_controller 75
+}
+
 @test "training begins when as many workers as the file wants have joined" {
     start_controller --set workers=2 --set protocol=hardsync --set epochs=1
     start_members 1
