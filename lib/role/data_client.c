@@ -532,6 +532,8 @@ static void sort_finished(struct data_client *client) {
         }
         client->trained_first = (client->trained_first + 1) % client->trained_room;
         client->trained_count--;
+        if (client->flushing) // which no answer tells, unless the lease was over
+            pthread_cond_broadcast(&client->changed);
     }
 }
 
@@ -834,10 +836,12 @@ static bool untold(const struct data_client *client) {
 bool data_client_flush(struct data_client *client, double seconds) {
     double until = clock_seconds() + seconds;
     pthread_mutex_lock(&client->lock);
+    client->flushing++;
     while (untold(client) && clock_seconds() < until) {
         pthread_cond_signal(&client->to_fetch);
         wait_changed(client, until);
     }
+    client->flushing--;
     bool told = !untold(client);
     pthread_mutex_unlock(&client->lock);
     return told;

@@ -110,7 +110,8 @@ struct data_client {
     struct slot_queue ready;
     int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
-    int waiting; // takers
+    int waiting;  // takers
+    int flushing; // threads in data_client_flush
     bool closing, cancelled, over;
     uint64_t step; // with `rounds`: of the next batch that is taken; 0: not known yet
     struct error err;

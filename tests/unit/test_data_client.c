@@ -1,4 +1,5 @@
 // A data server and its clients over Unix sockets: what is trained on, once, whoever dies.
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -276,6 +277,24 @@ static void test_patience(struct tap *tap, struct fixture *f) {
         batch = supply_take(supply, SUPPLY_PATIENT, NULL);
         CHECK_INT(tap, batch->epoch, 1);
         supply_give_back(supply, batch);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "a flush in the middle of a lease waits for nothing that does not come", {
+        start(tap, f, 0, 1, 1.0, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 2);
+        struct supply *supply = data_client_supply(client);
+        double longest = 0;
+        for (int i = 0; i < 100; i++) {
+            struct batch *batch = supply_take(supply, SUPPLY_PATIENT, NULL);
+            CHECK(tap, batch != NULL);
+            supply_give_back(supply, batch);
+            data_client_finish(client, data_client_trained(client));
+            double begun = clock_seconds();
+            CHECK(tap, data_client_flush(client, 4));
+            longest = fmax(longest, clock_seconds() - begun);
+        }
+        CHECK(tap, longest < 4);
         data_client_close(client);
         stop(f, 0);
     });
