@@ -264,12 +264,16 @@ void counters_staleness(struct counters *counters, uint64_t staleness) {
 }
 
 static void count_shards(const struct ps *ps, struct ps_figures *figures) {
+    uint64_t floats = 0;
     for (uint32_t i = 0; i < ps->shard_count; i++) {
         const struct shard *shard = &ps->shards[i];
         uint64_t version = atomic_load(&shard->held) ? atomic_load(&shard->version) : 0;
         figures->held += atomic_load(&shard->held);
         figures->version = version > figures->version ? version : figures->version;
+        floats += atomic_load(&shard->held) ? shard_floats(ps, i) : 0;
     }
+    if (floats > 0)
+        figures->samples = atomic_load(&ps->counters.sample_floats) / floats;
 }
 
 void ps_figures(const struct ps *ps, struct ps_figures *figures) {
@@ -279,7 +283,6 @@ void ps_figures(const struct ps *ps, struct ps_figures *figures) {
         .repeated = atomic_load(&counters->repeated),
         .pulls = atomic_load(&counters->pulls),
         .unchanged = atomic_load(&counters->unchanged),
-        .samples = atomic_load(&counters->samples),
         .updates = atomic_load(&counters->updates),
         .floats = atomic_load(&counters->floats),
         .dropped = atomic_load(&counters->dropped),

@@ -203,7 +203,8 @@ struct ps_figures {           // since ps_open
     uint64_t repeated;        // answered as repeated
     uint64_t pulls;           // answered
     uint64_t unchanged;       // pieces of pulls that were not newer
-    uint64_t samples;         // of the pushes, each counted once
+    uint64_t samples;         // of the pushes, each by its share of the floats held: a
+                              // mini-batch that comes in several messages counts once
     uint64_t refused[32];     // requests, by code
     uint64_t updates;         // of shards: what made versions grow
     uint64_t floats;          // parameters changed, counted each time ("updates" of Adam 4)

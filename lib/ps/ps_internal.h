@@ -212,7 +212,8 @@ struct block {
 };
 
 struct counters {
-    _Atomic uint64_t pushes, repeated, pulls, unchanged, samples, updates, floats, dropped, queued;
+    _Atomic uint64_t pushes, repeated, pulls, unchanged, updates, floats, dropped, queued;
+    _Atomic uint64_t sample_floats; // of each push: its samples x the floats that it covers
     _Atomic uint64_t staleness_count, staleness_sum, staleness_most;
     _Atomic uint64_t staleness[PS_STALENESS_MOST + 1];
     _Atomic uint64_t refused[32];

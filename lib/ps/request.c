@@ -178,6 +178,13 @@ static struct objection check_factors(struct request *request,
 
 // --- ending -----------------------------------------------------------------------------
 
+static uint64_t floats_covered(const struct request *request) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < request->piece_count; i++)
+        sum += request->pieces[i].count;
+    return sum;
+}
+
 static void count(struct request *request, const struct ps_answer *answer) {
     struct counters *counters = &request->ps->counters;
     if (answer->code != PROTO_REFUSAL_NONE) {
@@ -189,7 +196,7 @@ static void count(struct request *request, const struct ps_answer *answer) {
         atomic_fetch_add(&counters->repeated, 1);
     } else if (request->kind != REQUEST_STORE) {
         atomic_fetch_add(&counters->pushes, 1);
-        atomic_fetch_add(&counters->samples, request->samples);
+        atomic_fetch_add(&counters->sample_floats, request->samples * floats_covered(request));
     }
 }
 

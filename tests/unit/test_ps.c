@@ -437,6 +437,9 @@ static void test_turns(struct tap *tap) {
             reply_wait(&a);
             reply_wait(&b);
             CHECK_INT(tap, a.versions[0], 3); // nobody had samples, and nobody hangs
+            struct ps_figures figures;
+            ps_figures(rig.ps, &figures);
+            CHECK_INT(tap, figures.samples, 12); // of three messages with samples, or two pushes
             plain_close(&plain);
         }
         rig_close(&rig);
