@@ -37,32 +37,57 @@ static int bad_line(const struct reading *reading, struct error *err) {
                      reading->line);
 }
 
+// All of `text` is so many decimal numbers, each behind one space.
+static bool numbers(const char *text, uint64_t *values, int count) {
+    for (int i = 0; i < count; i++) {
+        char *end;
+        if (text[0] != ' ' || text[1] < '0' || text[1] > '9')
+            return false;
+        errno = 0;
+        values[i] = strtoull(text + 1, &end, 10);
+        if (errno)
+            return false;
+        text = end;
+    }
+    return *text == '\0';
+}
+
 static int read_of(struct reading *reading, const char *text, struct error *err) {
-    struct journal_of was = {0};
     const struct journal_of *of = reading->of;
-    if (sscanf(text, "of %32s %" SCNu32 " %" SCNu64 " %" SCNu32 " %" SCNu32, was.run, &was.digest,
-               &was.samples, &was.first, &was.count) != 5)
+    char run[sizeof of->run];
+    uint64_t part[4];
+    int n = 0;
+    if (sscanf(text, "of %32s%n", run, &n) != 1 || !numbers(text + n, part, 4))
         return bad_line(reading, err);
-    reading->other_run = strcmp(was.run, of->run) != 0;
-    if (!reading->other_run && (was.digest != of->digest || was.samples != of->samples ||
-                                was.first != of->first || was.count != of->count))
-        return error_set(
-            err, STATUS_DATA,
-            "%s: is of samples %" PRIu32 "..%" PRIu64 " of %" PRIu64 " (digest %08" PRIx32
-            "), not of %" PRIu32 "..%" PRIu64 " of %" PRIu64 " (%08" PRIx32 ")",
-            reading->path, was.first, (uint64_t)was.first + was.count, was.samples, was.digest,
-            of->first, (uint64_t)of->first + of->count, of->samples, of->digest);
+    uint64_t digest = part[0], samples = part[1], first = part[2], count = part[3];
+    reading->other_run = strcmp(run, of->run) != 0;
+    if (!reading->other_run && (digest != of->digest || samples != of->samples ||
+                                first != of->first || count != of->count))
+        return error_set(err, STATUS_DATA,
+                         "%s: is of samples %" PRIu64 "..%" PRIu64 " of %" PRIu64
+                         " (digest %08" PRIx64 "), not of %" PRIu32 "..%" PRIu64 " of %" PRIu64
+                         " (%08" PRIx32 ")",
+                         reading->path, first, first + count, samples, digest, of->first,
+                         (uint64_t)of->first + of->count, of->samples, of->digest);
+    return STATUS_OK;
+}
+
+static int read_at(struct reading *reading, const char *text, struct error *err) {
+    uint64_t at[2];
+    if (strncmp(text, "at", 2) != 0 || !numbers(text + 2, at, 2) || at[1] > UINT32_MAX)
+        return bad_line(reading, err);
+    reading->place->seed = at[0];
+    reading->place->epoch = (uint32_t)at[1];
     return STATUS_OK;
 }
 
 static int read_done(struct reading *reading, const char *text, struct error *err) {
     struct journal_place *place = reading->place;
-    struct range done;
-    uint32_t epoch;
-    if (sscanf(text, "done %" SCNu32 " %" SCNu32 " %" SCNu32, &epoch, &done.first, &done.count) !=
-            3 ||
-        done.first >= reading->of->count || done.count > reading->of->count - done.first)
+    uint64_t done[3];
+    if (strncmp(text, "done", 4) != 0 || !numbers(text + 4, done, 3) || done[0] > UINT32_MAX ||
+        done[1] >= reading->of->count || done[2] > reading->of->count - done[1])
         return bad_line(reading, err);
+    uint32_t epoch = (uint32_t)done[0];
     if (epoch < place->epoch)
         return STATUS_OK;
     if (epoch > place->epoch) {
@@ -71,22 +96,17 @@ static int read_done(struct reading *reading, const char *text, struct error *er
     }
     if (!ranges_reserve(&place->finished, place->finished.count + 1))
         return error_nomem(err);
-    ranges_add(&place->finished, done);
+    ranges_add(&place->finished, (struct range){(uint32_t)done[1], (uint32_t)done[2]});
     return STATUS_OK;
 }
 
 static int read_line(struct reading *reading, const char *text, struct error *err) {
-    struct journal_place *place = reading->place;
     reading->line++;
     if (reading->line == 1)
         return strcmp(text, "adam-cursor 1") ? bad_line(reading, err) : STATUS_OK;
     if (reading->line == 2)
         return read_of(reading, text, err);
-    if (reading->line > 3)
-        return read_done(reading, text, err);
-    return sscanf(text, "at %" SCNu64 " %" SCNu32, &place->seed, &place->epoch) == 2
-               ? STATUS_OK
-               : bad_line(reading, err);
+    return reading->line == 3 ? read_at(reading, text, err) : read_done(reading, text, err);
 }
 
 // Whole lines only; *found when those that every journal has are there.
@@ -103,6 +123,8 @@ static int read_file(struct reading *reading, bool *found, struct error *err) {
            line[n - 1] == '\n') {
         line[n - 1] = '\0';
         status = read_line(reading, line, err);
+        if (!status && strlen(line) != (size_t)n - 1)
+            status = bad_line(reading, err);
     }
     if (!status && ferror(file))
         status = error_errno(err, STATUS_IO, "%s", reading->path);

@@ -1,0 +1,174 @@
+// The journal of a data server, cut off or changed at every byte: what it says is finished
+// was finished, or it is refused.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../helper/tap.h"
+#include "data/journal.h"
+
+enum { COUNT = 100, EPOCH = 2, LEASES = 5, LEASE = 8 };
+
+static const struct journal_of mine = {
+    .run = "00112233445566778899aabbccddeeff", .digest = 0xabcdef, .samples = 300, .count = COUNT};
+
+// Leases are finished in another order than that of the epoch.
+static struct range lease(int i) {
+    return (struct range){(uint32_t)(i * 37 % COUNT / LEASE * LEASE), LEASE};
+}
+
+static struct range *nothing_yet(void *self, uint64_t *seed, uint32_t *epoch, size_t *count) {
+    (void)self;
+    *seed = 7, *epoch = EPOCH, *count = 0;
+    return calloc(1, sizeof(struct range));
+}
+
+// What `journal_open` makes of the file; the place is empty unless *found.
+static int look(const char *path, struct journal_place *place, bool *found) {
+    struct journal *journal = NULL;
+    struct error err = {0};
+    *found = false;
+    int status = journal_open(&journal, path, &mine, place, found, &err);
+    if (!status)
+        journal_close(journal);
+    else
+        *place = (struct journal_place){0};
+    return status;
+}
+
+static void write_file(const char *path, const char *bytes, size_t n) {
+    FILE *file = fopen(path, "w");
+    fwrite(bytes, 1, n, file);
+    fclose(file);
+}
+
+static size_t read_file(const char *path, char *bytes, size_t room) {
+    FILE *file = fopen(path, "r");
+    size_t n = fread(bytes, 1, room, file);
+    fclose(file);
+    return n;
+}
+
+// Writes a journal in which all leases are finished; returns its length.
+static size_t fill(struct tap *tap, const char *path, char *bytes, size_t room) {
+    struct journal *journal;
+    struct journal_place place;
+    bool found;
+    unlink(path);
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    CHECK(tap, !found);
+    CHECK_INT(tap, journal_rewrite(journal, nothing_yet, NULL, NULL), STATUS_OK);
+    for (int i = 0; i < LEASES; i++)
+        CHECK_INT(tap, journal_add(journal, EPOCH, lease(i), NULL), STATUS_OK);
+    CHECK_INT(tap, journal_sync(journal, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_lines(journal), LEASES);
+    journal_close(journal);
+    return read_file(path, bytes, room);
+}
+
+static int lines_of(const char *bytes, size_t n) {
+    int lines = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += bytes[i] == '\n';
+    return lines;
+}
+
+// A journal whose last bytes are missing says what its whole lines say.
+static void test_cut(struct tap *tap, const char *path) {
+    enum { HEAD = 3 };
+    char bytes[1024];
+    size_t n = fill(tap, path, bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= n; cut++) {
+        struct journal_place place;
+        bool found;
+        int leases = lines_of(bytes, cut) - HEAD;
+        write_file(path, bytes, cut);
+        CHECK_INT(tap, look(path, &place, &found), STATUS_OK);
+        CHECK_INT(tap, found, leases >= 0);
+        if (found) {
+            CHECK_INT(tap, place.seed, 7);
+            CHECK_INT(tap, place.epoch, EPOCH);
+        }
+        CHECK_INT(tap, ranges_places(&place.finished), leases > 0 ? leases * LEASE : 0);
+        for (int i = 0; i < leases; i++)
+            CHECK(tap, ranges_meet(&place.finished, lease(i)));
+        ranges_free(&place.finished);
+    }
+}
+
+// A byte that is no digit where one should be, or no space, or no end of a line, is seen.
+static void test_changed(struct tap *tap, const char *path) {
+    char bytes[1024];
+    size_t n = fill(tap, path, bytes, sizeof bytes), last = n - 1;
+    for (size_t i = 0; i < last; i++) {
+        char good = bytes[i];
+        struct journal_place place;
+        bool found;
+        bytes[i] = (char)(good ^ 0x80);
+        write_file(path, bytes, n);
+        int status = look(path, &place, &found);
+        if (status != STATUS_DATA && found)
+            FAIL(tap, "byte %zu is taken for good", i);
+        ranges_free(&place.finished);
+        bytes[i] = good;
+    }
+}
+
+static void test_numbers(struct tap *tap, const char *path) {
+    static const char *const bad[] = {"done 2 0 101",
+                                      "done 2 100 1",
+                                      "done 2 99 2",
+                                      "done 2 -8 8",
+                                      "done 2 4294967296 8",
+                                      "done 2 0 8 8",
+                                      "done 2 0 8x",
+                                      "done 99999999999999999999 0 8",
+                                      "done 2 0",
+                                      "done"};
+    char bytes[1024];
+    size_t n = fill(tap, path, bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct journal_place place;
+        bool found;
+        size_t more = (size_t)snprintf(bytes + n, sizeof bytes - n, "%s\n", bad[i]);
+        write_file(path, bytes, n + more);
+        if (look(path, &place, &found) != STATUS_DATA)
+            FAIL(tap, "'%s' is taken for good", bad[i]);
+        ranges_free(&place.finished);
+    }
+}
+
+static void test_others(struct tap *tap, const char *path) {
+    char bytes[1024];
+    size_t n = fill(tap, path, bytes, sizeof bytes);
+    struct journal_place place;
+    bool found;
+    char *run = strstr(bytes, "of ") + 3;
+    run[0] = 'f';
+    write_file(path, bytes, n);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_OK);
+    CHECK(tap, !found);
+    CHECK_INT(tap, ranges_places(&place.finished), 0);
+    ranges_free(&place.finished);
+    run[0] = '0';
+    char *digest = run + 33;
+    digest[0] = digest[0] == '9' ? '8' : '9';
+    write_file(path, bytes, n);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_DATA);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    char folder[] = "/tmp/adam-journal-XXXXXX", path[64];
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/cursor", folder);
+    TEST(&tap, "cut off anywhere, it says what its whole lines say", { test_cut(&tap, path); });
+    TEST(&tap, "a damaged byte is never taken for good", { test_changed(&tap, path); });
+    TEST(&tap, "numbers that cannot be are refused", { test_numbers(&tap, path); });
+    TEST(&tap, "one of another run is none; one of other data is refused",
+         { test_others(&tap, path); });
+    unlink(path);
+    rmdir(folder);
+    return tap_done(&tap);
+}
