@@ -46,7 +46,7 @@ say 'What the model is and costs.'
 run 'adam-ctl check digits.net --batch 16'
 
 say 'Train on all cores.'
-run "adam-worker --model digits.net --data train.arec --test train-test.arec --epochs $epochs --rate 0.02 --schedule cosine --momentum 0.9 --metrics-every 0.5 --out run/"
+run "adam-worker --model digits.net --data train.arec --test train-test.arec --epochs $epochs --rate 0.02 --warmup 1 --schedule cosine --momentum 0.9 --metrics-every 0.5 --out run/"
 
 say 'How good is it, and what does it mistake for what?'
 run 'adam-eval --model run/latest --data train-test.arec --confusion confusion.tsv | tee figures.tsv'

@@ -93,11 +93,10 @@ trained() {
 wanted() {
     echo $((EPOCHS * $(adam-prep stat digits.arec --json | jq .samples)))
 }
-# Samples that can be out on lease: of each worker those that it has taken ahead, those
-# that it is at, and those of the pushes that were not answered yet: one under way, one
-# being made.
+# Samples that can be out on lease: of each worker the mini-batches that it has taken ahead,
+# the one that it is at, and those of up to eight exchanges that are not over yet.
 on_lease() {
-    echo $((3 * (4 + 1 + 2 * 4) * 8))
+    echo $((3 * (4 + 1 + 8 * 4) * 8))
 }
 finished() {
     jq -s 'map(select(.event == "eval" and .role == "controller").samples) | max' run/metrics.jsonl

@@ -464,7 +464,8 @@ static void raw_hello(int fd, uint64_t model) {
     if (proto_measure(PROTO_TYPE_HELLO, &message, &size, NULL) || size > sizeof body)
         abort();
     proto_encode(PROTO_TYPE_HELLO, &message, body);
-    raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_HELLO, 1, (uint32_t)size, 0}, body, size);
+    raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_HELLO, 1, (uint32_t)size, 0}, body,
+              size);
 }
 
 static int raw_welcomed(struct tap *tap, const char *address) {
@@ -482,13 +483,13 @@ static void test_raw(struct tap *tap) {
     uint8_t body[PROTO_STRANGER_MAX] = {0};
     TEST(tap, "an unknown version or message is answered, and the next one is heard", {
         int fd = raw_welcomed(tap, address);
-        raw_frame(fd, (struct proto_frame){7, 0x0101, 2, 100, 50}, body, 150);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION + 6, 0x0101, 2, 100, 50}, body, 150);
         check_refusal(tap, fd, 2, PROTO_REFUSAL_VERSION);
-        raw_frame(fd, (struct proto_frame){1, 0x0666, 3, 100, 50}, body, 150);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, 0x0666, 3, 100, 50}, body, 150);
         check_refusal(tap, fd, 3, PROTO_REFUSAL_MESSAGE);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PULL, 4, 3, 0}, body, 3);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PULL, 4, 3, 0}, body, 3);
         check_refusal(tap, fd, 4, PROTO_REFUSAL_MALFORMED);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PING, 5, 0, 0}, body, 0);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PING, 5, 0, 0}, body, 0);
         CHECK_INT(tap, raw_answer(fd, body).type, PROTO_TYPE_DONE);
         close(fd);
     });
@@ -496,8 +497,9 @@ static void test_raw(struct tap *tap) {
         int fd = raw_welcomed(tap, address);
         uint8_t ping[3 * PROTO_FRAME];
         for (int i = 0; i < 3; i++)
-            proto_frame_put(ping + (size_t)i * PROTO_FRAME,
-                            &(struct proto_frame){1, PROTO_TYPE_PING, 10u + (unsigned)i, 0, 0});
+            proto_frame_put(
+                ping + (size_t)i * PROTO_FRAME,
+                &(struct proto_frame){PROTO_VERSION, PROTO_TYPE_PING, 10u + (unsigned)i, 0, 0});
         raw_write(fd, ping, sizeof ping);
         for (size_t i = 0; i < PROTO_FRAME; i++)
             raw_write(fd, ping + i, 1);
@@ -508,9 +510,9 @@ static void test_raw(struct tap *tap) {
     });
     TEST(tap, "whoever did not say hello is told to, and may send little", {
         int fd = raw_connect(address);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PING, 2, 0, 0}, body, 0);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PING, 2, 0, 0}, body, 0);
         check_refusal(tap, fd, 2, PROTO_REFUSAL_STRANGER);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_HELLO, 3, 4097, 0}, body, 0);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_HELLO, 3, 4097, 0}, body, 0);
         check_refusal(tap, fd, 3, PROTO_REFUSAL_TOO_LARGE);
         CHECK_INT(tap, raw_answer(fd, body).type, 0);
         close(fd);
@@ -528,12 +530,14 @@ static void test_raw(struct tap *tap) {
         CHECK_INT(tap, raw_answer(fd, body).type, 0);
         close(fd);
         fd = raw_welcomed(tap, address);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_PUSH, 9, UINT32_MAX, UINT32_MAX}, body, 0);
+        raw_frame(fd,
+                  (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PUSH, 9, UINT32_MAX, UINT32_MAX},
+                  body, 0);
         check_refusal(tap, fd, 9, PROTO_REFUSAL_TOO_LARGE);
         CHECK_INT(tap, raw_answer(fd, body).type, 0);
         close(fd);
         fd = raw_welcomed(tap, address);
-        raw_frame(fd, (struct proto_frame){1, PROTO_TYPE_WEIGHTS, 9, 4, 0}, body, 4);
+        raw_frame(fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_WEIGHTS, 9, 4, 0}, body, 4);
         CHECK_INT(tap, raw_answer(fd, body).type, 0);
         close(fd);
     });
