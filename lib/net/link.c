@@ -93,10 +93,24 @@ void link_break(struct link *link, const char *why) {
     link_send_nothing(link);
 }
 
+// What helps, where nng's own words would not.
+static const char *reason_text(const struct link *link, int reason) {
+    switch (reason) {
+    case NNG_ECLOSED:
+    case NNG_ECONNSHUT:
+        return atomic_load(&link->received) >= PROTO_FRAME
+                   ? "the other side closed the connection"
+                   : "the other side closed the connection: does only one side speak TLS?";
+    case NNG_ECRYPTO:
+    case NNG_EPEERAUTH:
+        return "a certificate was refused: do both --keys come from the same authority?";
+    default:
+        return nng_strerror(reason);
+    }
+}
+
 void link_fail(struct link *link, int reason) {
-    link_break(link, reason == NNG_ECLOSED || reason == NNG_ECONNSHUT
-                         ? "the other side closed the connection"
-                         : nng_strerror(reason));
+    link_break(link, reason_text(link, reason));
 }
 
 void link_wait(struct link *link) {

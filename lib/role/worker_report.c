@@ -63,17 +63,25 @@ static struct lately compare(const struct worker *worker, const struct worker_re
     return lately;
 }
 
+// A line that tells where the worker is; takes over the reference to `more`.
+static void report_place(struct worker *worker, uint64_t samples, const char *event, json_t *more) {
+    struct home *parameters = home_servers_home(worker->home);
+    json_t *fields =
+        json_pack("{s:I, s:f, s:I}", "step", (json_int_t)parameters->ops->clock(parameters),
+                  "epoch", epoch_of(worker), "samples", (json_int_t)samples);
+    json_object_update(fields, more);
+    json_decref(more);
+    report(worker, event, fields);
+}
+
 static void report_train(struct worker *worker, const struct worker_report *now,
                          const struct lately *lately) {
     struct servers_figures servers = servers_figures(worker->servers);
     struct home_servers_figures home = home_servers_figures(worker->home);
-    struct home *parameters = home_servers_home(worker->home);
-    double epoch = epoch_of(worker), rate = lately->samples / lately->seconds;
+    double rate = lately->samples / lately->seconds;
     json_t *fields =
-        json_pack("{s:I, s:f, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "step",
-                  (json_int_t)parameters->ops->clock(parameters), "epoch", epoch, "samples",
-                  (json_int_t)now->sums.samples, "loss", events_number(lately->loss), "rate",
-                  schedule_rate(&worker->schedule, epoch), "images_per_s", rate,
+        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "loss", events_number(lately->loss),
+                  "rate", schedule_rate(&worker->schedule, epoch_of(worker)), "images_per_s", rate,
                   "connections_per_s", rate * (double)worker->model->connections, "wait",
                   lately->waiting, "overlap", lately->overlap, "seconds", lately->seconds);
     json_t *more =
@@ -84,7 +92,7 @@ static void report_train(struct worker *worker, const struct worker_report *now,
                   "sent", (json_int_t)servers.sent);
     json_object_update(fields, more);
     json_decref(more);
-    report(worker, "train", fields);
+    report_place(worker, now->sums.samples, "train", fields);
 }
 
 // Whom it waits for: only one that does not get on.
@@ -152,15 +160,16 @@ void worker_report(struct worker *worker, bool last) {
 void worker_report_stop(struct worker *worker, int status, const struct error *err, double loss) {
     if (status == STATUS_OK || !worker->loop)
         return;
+    uint64_t samples = loop_sums(worker->loop).samples;
     if (status == STATUS_DIVERGED)
-        report(worker, "nan", json_pack("{s:o}", "loss", events_number(loss)));
+        report_place(worker, samples, "nan", json_pack("{s:o}", "loss", events_number(loss)));
     const char *reason = status == STATUS_DIVERGED  ? "nan"
                          : status == STATUS_STOPPED ? "signal"
                                                     : "error";
     json_t *fields = json_pack("{s:s}", "reason", reason);
     if (!strcmp(reason, "error"))
         json_object_set_new(fields, "error", json_string(err->text));
-    report(worker, "stop", fields);
+    report_place(worker, samples, "stop", fields);
 }
 
 void worker_state(struct worker *worker, enum proto_state state) {

@@ -73,3 +73,34 @@ tls_controller() {
     run_status 2 adam-ctl status tcp://192.0.2.1:7000
     [[ "$stderr" = *--insecure* ]]
 }
+
+# A parameter server that will not be let in, and its words in `log`.
+outsider() {
+    start adam-ps --controller @ctl.port "$@" 2>log
+    outsider=$pid
+}
+
+# It waits for the controller until it is told to end, and has never joined.
+end_outsider() {
+    kill -TERM "$outsider"
+    pid=$outsider
+    wait_end
+    [ "$status" -eq 75 ]
+    run ! grep -q 'parameter server [0-9].*joined:' ctl.log
+}
+
+@test "a certificate of another authority is not let in, and it is said why" {
+    adam-ctl keys theirs ps >made
+    tls_controller
+    outsider --keys theirs/ps.pem --listen tls+tcp://127.0.0.1:0
+    wait_for grep -q 'waiting for controller: no answer from tls+tcp://.*certificate' log
+    end_outsider
+}
+
+@test "who speaks plainly to a TLS address is not let in, and hears what helps" {
+    tls_controller
+    sed -i 's/^tls+//' ctl.port
+    outsider
+    wait_for grep -q 'waiting for controller: no answer from tcp://.*TLS' log
+    end_outsider
+}
