@@ -73,9 +73,11 @@ LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -lja
 # fuse a multiplication with an addition.
 # Sanitizers take minutes to compile what -O3 makes of the kernels' templates.
 KERNEL_OPTIMIZE = $(if $(SAN),-O1,-O3)
+AVX2_FLAGS = -mavx2 -mfma -mf16c
+AVX512_FLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
-	$(if $(findstring /avx2/,$<),$(KERNEL_OPTIMIZE) -mavx2 -mfma -mf16c) \
-	$(if $(findstring /avx512/,$<),$(KERNEL_OPTIMIZE) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512) \
+	$(if $(findstring /avx2/,$<),$(KERNEL_OPTIMIZE) $(AVX2_FLAGS)) \
+	$(if $(findstring /avx512/,$<),$(KERNEL_OPTIMIZE) $(AVX512_FLAGS)) \
 	$(if $(findstring lib/kernels/avx,$<),-ffp-contract=fast)
 
 LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
@@ -181,9 +183,15 @@ lint: format-check tidy cppcheck shellcheck man-check
 format-check: lint-deps
 	@clang-format --dry-run -Werror $(C_FILES)
 
+# Of these files, with the flags that they need.
+run_tidy = printf '%s\n' $1 | \
+	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -Icmd -std=c11 $2 2>/dev/null
+in_folder = $(foreach f,$(filter %.c,$(C_FILES)),$(if $(findstring /$1/,$f),$f))
+
 tidy: lint-deps
-	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
-		xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -Icmd -std=c11 2>/dev/null
+	@$(call run_tidy,$(filter-out $(call in_folder,avx2) $(call in_folder,avx512),$(filter %.c,$(C_FILES))))
+	@$(call run_tidy,$(call in_folder,avx2),$(AVX2_FLAGS))
+	@$(call run_tidy,$(call in_folder,avx512),$(AVX512_FLAGS))
 
 cppcheck: lint-deps
 	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \

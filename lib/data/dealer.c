@@ -631,7 +631,7 @@ static void size_pile(struct dealer *dealer) {
         dealer->batch *= dealer_together(stock_count(dealer->options.stock), dealer->batch,
                                          dealer->sample_bytes);
     if (dealer->batch > most)
-        dealer->batch = (uint32_t)most;
+        dealer->batch = most > 0 ? (uint32_t)most : 1;
     size_t bytes = buffer_size(dealer, dealer->batch);
     dealer->pile_most = dealer->options.ahead / bytes;
     if (dealer->pile_most < PILE_LEAST)

@@ -123,7 +123,7 @@ int place_keys(struct secrets **keys, const char *file, struct error *err) {
         return STATUS_OK;
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     size_t length = strlen(name);
-    if (length <= 4 || strcmp(name + length - 4, ".pem"))
+    if (length <= 4 || strcmp(name + length - 4, ".pem") != 0)
         return error_set(err, STATUS_USAGE, "--keys %s: it is not named NAME.pem", file);
     char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
     char *own = strndup(name, length - 4);

@@ -47,8 +47,7 @@ struct servers_options {
 };
 
 // Returns at once; servers are dialled when there is something for them.
-int servers_open(struct servers **servers, const struct servers_options *options,
-                 struct error *err);
+int servers_open(struct servers **out, const struct servers_options *options, struct error *err);
 // New routes (message.routes), of which it holds a reference. Older ones are passed over.
 void servers_route(struct servers *servers, struct kept *routes);
 // Ends all exchanges, now and later, with STATUS_STOPPED.
@@ -71,7 +70,7 @@ struct exchange;
 enum exchange_way { EXCHANGE_PULL, EXCHANGE_PUSH, EXCHANGE_STORE };
 
 // `spans` are floats of the parameter space, ascending, and copied.
-int exchange_open(struct exchange **exchange, struct servers *servers, enum exchange_way way,
+int exchange_open(struct exchange **out, struct servers *servers, enum exchange_way way,
                   const struct span *spans, size_t count, struct error *err);
 // Everything there is: {0, parameters}.
 struct span servers_all(const struct servers *servers);

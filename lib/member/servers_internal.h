@@ -105,7 +105,7 @@ void servers_stale(struct servers *servers);
 void servers_sweep(struct servers *servers, const struct exchange *exchange);
 
 // servers_peer.c
-int peer_open(struct peer **peer, struct servers *servers, const struct proto_server *server,
+int peer_open(struct peer **out, struct servers *servers, const struct proto_server *server,
               struct error *err);
 void peer_close(struct peer *peer);
 void peer_pump(struct peer *peer);

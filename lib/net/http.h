@@ -13,7 +13,7 @@ struct http;
 
 // Serves `path` at HOST:PORT. STATUS_USAGE when that is no such thing, or is beyond this
 // machine and the user did not say `insecure`; STATUS_UNAVAILABLE when it cannot be had.
-int http_open(struct http **http, const char *address, bool insecure, const char *path,
+int http_open(struct http **out, const char *address, bool insecure, const char *path,
               struct error *err);
 // The page from now on; takes the text over. NULL leaves it as it is.
 void http_set(struct http *http, char *text);

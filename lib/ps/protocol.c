@@ -32,10 +32,10 @@ int protocol_parse(struct protocol *protocol, const char *text, struct error *er
 void protocol_name(const struct protocol *protocol, char text[PROTOCOL_TEXT]) {
     switch (protocol->kind) {
     case PROTOCOL_ASYNC:
-        strcpy(text, "async");
+        snprintf(text, PROTOCOL_TEXT, "async");
         return;
     case PROTOCOL_HARDSYNC:
-        strcpy(text, "hardsync");
+        snprintf(text, PROTOCOL_TEXT, "hardsync");
         return;
     case PROTOCOL_SOFTSYNC:
         snprintf(text, PROTOCOL_TEXT, "%s%u", softsync, protocol->n);

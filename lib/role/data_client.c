@@ -1023,8 +1023,10 @@ static void free_slots(struct data_client *client) {
     for (int i = 0; client->parcels && i < client->parcel_count; i++)
         free(client->parcels[i].raw);
     free(client->parcels);
-    while (client->grants)
-        free_grant(client->grants);
+    for (struct grant *grant = client->grants, *next; grant; grant = next) {
+        next = grant->next;
+        free(grant);
+    }
 }
 
 static void stop_threads(struct data_client *client) {

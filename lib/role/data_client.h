@@ -65,7 +65,7 @@ struct data_client_options {     // what it points to outlives the client
 };
 
 // Returns at once; batches come when data_client_route said from where.
-int data_client_open(struct data_client **client, const struct data_client_options *options,
+int data_client_open(struct data_client **out, const struct data_client_options *options,
                      struct error *err);
 // New routes (message.routes), of which it holds a reference. Older ones are passed over.
 void data_client_route(struct data_client *client, struct kept *routes);

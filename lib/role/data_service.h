@@ -24,7 +24,7 @@ struct data_service_options { // what it points to outlives the service
     void *self;
 };
 
-int data_service_open(struct data_service **service, const struct data_service_options *options,
+int data_service_open(struct data_service **out, const struct data_service_options *options,
                       struct error *err);
 // All listeners with its handlers must be closed.
 void data_service_close(struct data_service *service);
