@@ -365,7 +365,7 @@ enum { PASSES = 3 };    // of a connection: forward, errors, gradient
 enum { TRAINING = 12 }; // times as much work as exchanging
 // "periodically sent to the parameter server machines when k (which is typically in the
 // hundreds to thousands) images have been processed" (Adam 3.2.6)
-enum { SAMPLES_MOST = 256 };
+enum { SAMPLES_MOST = 512 };
 
 uint64_t home_delta_every(const struct model *model, int batch) {
     uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
