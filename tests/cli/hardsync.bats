@@ -10,7 +10,7 @@ setup_file() {
     adam-prep draw 1000 --seed 1 -o train.arec
     cat >smooth.net <<'NET'
 input   1x28x28 ops='scale 1/255; mean 0.15; std 0.3'
-dense      units=30 act=tanh
+dense d1   units=30 act=tanh
 softmax    units=10
 NET
     printf '%s\n' 'model = smooth.net' 'data = train.arec' 'epochs = 2' 'rate = 0.02' \
@@ -52,6 +52,13 @@ PYTHON
         train "two-$i" 2 32
         alike "$BATS_FILE_TMPDIR/one" "two-$i"
     done
+}
+
+# "we send the activation and error gradient vectors to the parameter server machines where
+# the matrix multiply can be performed locally" (Adam 3.2.6): in a mean as anywhere.
+@test "gradients of a dense layer that come as factors make the same mean" {
+    train factors 2 32 --set factors=d1
+    alike "$BATS_FILE_TMPDIR/one" factors
 }
 
 # The first trains alone on 300 samples; nobody waits for the turn of the other.

@@ -142,3 +142,114 @@ again() {
     run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve pics --controller @ctl.port
     [[ $stderr == *'where the first is 1x16x16; operations such as'* ]]
 }
+
+# Sets $journal to the first lines of the journal of the run that goes on.
+first_journal() {
+    serve --cursor first
+    wait_for test -s first
+    kill -9 "$pid"
+    journal=$(head -n 3 first)
+}
+
+@test "a journal is obeyed; one of other data, or a damaged one, is refused" {
+    start_run
+    first_journal
+    # Of other data.
+    sed 's/ 103 0 103$/ 104 0 104/' first >other
+    cp other other.before
+    run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve train.idx --labels train.lab --controller @ctl.port --cursor other
+    [[ $stderr == *'other: is of samples 0..104 of 104 (digest '*', not of 0..103 of 103 ('* ]]
+    cmp other other.before
+    # Damaged.
+    printf '%s\n' "$journal" 'done 0 0 8' 'done 0 l6 8' >damaged
+    cp damaged damaged.before
+    run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve train.idx --labels train.lab --controller @ctl.port --cursor damaged
+    [[ $stderr == *'damaged:5: this is no journal of a data server'* ]]
+    cmp damaged damaged.before
+    # Its own: what is finished there is not handed out.
+    printf '%s\n' "$journal" 'done 0 0 40' >own
+    serve --cursor own
+    reader >r.out
+    ended "$pid"
+    [ "$(awk '$1 == "done" && $2 == 0' r.out | wc -l)" -eq 63 ]
+    [ "$(awk '$1 == "done" && $2 == 1' r.out | wc -l)" -eq 103 ]
+    grep -q 'goes on in epoch 0, of which 40 samples are finished' serve.log
+}
+
+@test "the journal of another run says nothing of this one" {
+    start_run
+    first_journal
+    local run
+    run=$(awk '$1 == "of" { print $2 }' first)
+    printf '%s\n' "${journal/"$run"/ffffffffffffffffffffffffffffffff}" 'done 1 0 103' >cursor
+    serve --cursor cursor
+    reader >r.out
+    ended "$pid"
+    check_readers r.out
+    grep -q "^of $run " cursor
+}
+
+# A run of its own; what its reader took, in order.
+digests() {
+    local name=$1 options
+    shift
+    mkdir "$name"
+    cd "$name"
+    eval "options=(${1-})"
+    start_run "${options[@]}"
+    serve "${@:2}"
+    reader >r.out
+    ended "$pid"
+    awk '$1 == "take"' r.out | sort >"../$name.digests"
+    cd ..
+}
+# How many samples are the same in both epochs.
+same_in_both() {
+    awk '$2 == 0 { first[$3] = $4 } $2 == 1 { second[$3] = $4 }
+        END { for (s in first) n += first[s] == second[s]; print n + 0 }' "$1"
+}
+
+@test "--ops: pictures come augmented, anew in each epoch, from the run's seed" {
+    digests plain
+    digests noisy '' --ops 'noise 20'
+    digests again '' --ops 'noise 20'
+    digests settings "--set ops='noise 20'"
+    digests seed '--set seed=2' --ops 'noise 20'
+    [ "$(wc -l <noisy.digests)" -eq 206 ]
+    [ "$(same_in_both plain.digests)" -eq 103 ]
+    [ "$(same_in_both noisy.digests)" -eq 0 ]
+    [ -z "$(comm -12 plain.digests noisy.digests)" ]
+    cmp noisy.digests again.digests
+    cmp noisy.digests settings.digests
+    [ -z "$(comm -12 noisy.digests seed.digests)" ]
+}
+
+# A data server has come to an epoch.
+served() {
+    [ "$(jq -s "map(select(.event == \"serve\").epoch) | max >= $1" run/metrics.jsonl)" = true ]
+}
+
+@test "two data servers, stopped in the middle: --resume has every sample of every epoch once" {
+    tiny_set
+    printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'test = test.idx' \
+        'test-labels = test.lab' 'epochs = 400' 'batch = 8' 'epoch-end = 1' 'rate = 0.01' \
+        'metrics-every = 0.1' 'eval-every = 100' >run.conf
+    start adam-ctl up run.conf --serve 2 --ps 1 --workers 2 --threads 1 2>err
+    wait_for served 20
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    start adam-ctl up run.conf --serve 2 --ps 1 --workers 2 --threads 1 --resume 2>>err
+    wait_for served 100
+    run_ok adam-ctl down run
+    wait_end
+    [ ! -e run/DONE ]
+    start adam-ctl up run.conf --serve 2 --ps 1 --workers 2 --threads 1 --resume 2>>err
+    wait_end
+    cat err
+    [ "$status" -eq 0 ] && [ -e run/DONE ]
+    run_ok jq -s 'map(select(.event == "eval" and .role == "controller").samples) | max' run/metrics.jsonl
+    [ "$output" -eq $((400 * 103)) ]
+    # Both journals are at the end.
+    [ "$(tail -qn 1 run/serve-?.cursor | cut -d ' ' -f 1-3 | uniq)" = 'at 1 400' ]
+}

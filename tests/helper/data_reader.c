@@ -3,9 +3,9 @@
 //
 //   data_reader CONTROLLER [hold]
 //
-//   take EPOCH SAMPLE    it has the sample
-//   done EPOCH SAMPLE    a data server has heard that it is finished
-//   over EPOCH SAMPLE    it was handed to another before
+//   take EPOCH SAMPLE DIGEST    it has the sample; a digest of its numbers
+//   done EPOCH SAMPLE DIGEST    a data server has heard that it is finished
+//   over EPOCH SAMPLE DIGEST    it was handed to another before
 //
 // Lines of a batch come in one write. With "hold" it finishes nothing, and waits.
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/random.h"
 #include "member/member.h"
 #include "model/layer.h"
 #include "model/model.h"
@@ -27,7 +28,8 @@ struct reader {
     struct ops *input;
     struct settings settings;
     struct data_client *client;
-    uint32_t batch[4096]; // samples of the batch in hand
+    uint32_t batch[4096];  // samples of the batch in hand
+    uint64_t digest[4096]; // of what came of each
     int n;
     uint64_t epoch;
 };
@@ -45,8 +47,8 @@ static void say(void *self, const char *text) {
 static void tell(const struct reader *reader, const char *what) {
     struct grow lines = {0};
     for (int i = 0; i < reader->n; i++)
-        grow_format(&lines, "%s %llu %u\n", what, (unsigned long long)reader->epoch,
-                    reader->batch[i]);
+        grow_format(&lines, "%s %llu %u %016llx\n", what, (unsigned long long)reader->epoch,
+                    reader->batch[i], (unsigned long long)reader->digest[i]);
     if (write(STDOUT_FILENO, lines.text, lines.length) != (ssize_t)lines.length)
         exit(1);
     free(grow_take(&lines));
@@ -118,6 +120,17 @@ static void finish(struct reader *reader) {
     tell(reader, data_client_figures(reader->client).over > over ? "over" : "done");
 }
 
+static void keep(struct reader *reader, const struct batch *batch) {
+    const struct layer *input = model_input(reader->model);
+    size_t floats = (size_t)input->out.c * (size_t)input->out.h * (size_t)input->out.w;
+    reader->epoch = batch->epoch;
+    reader->n = batch->n;
+    memcpy(reader->batch, batch->index, (size_t)batch->n * sizeof *batch->index);
+    for (int i = 0; i < batch->n; i++)
+        reader->digest[i] =
+            hash_bytes(batch->input + (size_t)i * floats, floats * sizeof *batch->input);
+}
+
 // False: there is no more.
 static bool read_one(struct reader *reader, bool hold) {
     struct supply *supply = data_client_supply(reader->client);
@@ -128,9 +141,7 @@ static bool read_one(struct reader *reader, bool hold) {
             die(&err);
         return false;
     }
-    reader->epoch = batch->epoch;
-    reader->n = batch->n;
-    memcpy(reader->batch, batch->index, (size_t)batch->n * sizeof *batch->index);
+    keep(reader, batch);
     if (batch->n > 0)
         tell(reader, "take");
     supply_give_back(supply, batch);
