@@ -528,6 +528,8 @@ static void sort_finished(struct data_client *client) {
             if (!grant->lost && grant->source->listed &&
                 grant->session == client->options.hello.session)
                 add_done(grant->source, grant->number);
+            else
+                client->figures.over += !grant->lost;
             free_grant(grant);
         }
         client->trained_first = (client->trained_first + 1) % client->trained_room;
@@ -875,6 +877,16 @@ static void list_source(struct source *source, const struct proto_text *address)
     source->broken = source->link != NULL;
 }
 
+// A data server that has left the routes does not come back as the same member: what it
+// was not told of, others hand out again.
+static void forget_finished(struct data_client *client) {
+    for (struct source *source = client->sources; source; source = source->next)
+        if (!source->listed && source->telling == 0) {
+            client->figures.over += source->done_count;
+            source->done_count = 0;
+        }
+}
+
 void data_client_route(struct data_client *client, struct kept *routes) {
     const struct proto_routes *message = &routes->message.routes;
     const struct proto_server *servers = message->sources.at;
@@ -894,6 +906,7 @@ void data_client_route(struct data_client *client, struct kept *routes) {
             else
                 client_fail(client, (error_nomem(&err), &err));
         }
+        forget_finished(client);
         client_wake(client);
     }
     pthread_mutex_unlock(&client->lock);
