@@ -36,8 +36,9 @@ end() {
     exit 143
 }
 trap end TERM
-printf '%s' "$program"; printf ' %s' "${words[@]}"; echo
-{ printf '%s' "$program"; printf ' %s' "${words[@]}"; echo; } >>calls
+call="$program ${words[*]}" # written whole: others write at the same time
+echo "$call"
+echo "$call" >>calls
 echo "$name is here" >&2
 echo $$ >pids/$name.new && mv pids/$name.new pids/$name
 if [ "$port" ]; then echo ipc:///nowhere >"$port"; fi
