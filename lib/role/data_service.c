@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "member/sharers.h"
 
 enum {
     NOT_YET = 100,                    // milliseconds, until it has begun
@@ -534,19 +535,14 @@ static bool lives(const struct proto_status *status, uint64_t session) {
     return false;
 }
 
-// Who takes part in every step: whom the controller keeps waiting (warm-start) does not.
 static int set_sharers(struct data_service *service, const struct proto_status *status,
                        struct error *err) {
-    const struct proto_member *members = status->members.at;
-    uint64_t *sessions = mem_array(status->members.count + 1, sizeof *sessions);
-    size_t count = 0;
-    if (!sessions)
-        return error_nomem(err);
-    for (uint32_t i = 0; i < status->members.count; i++)
-        if (members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE &&
-            members[i].state != PROTO_STATE_WAITING)
-            sessions[count++] = members[i].session;
-    int result = dealer_members(service->dealer, sessions, count, err);
+    uint64_t *sessions;
+    size_t count;
+    int result = sharers_of(&sessions, &count, status, err);
+    if (result)
+        return result;
+    result = dealer_members(service->dealer, sessions, count, err);
     free(sessions);
     return result;
 }

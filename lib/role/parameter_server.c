@@ -12,6 +12,7 @@
 #include "member/event.h"
 #include "member/member.h"
 #include "member/run_text.h"
+#include "member/sharers.h"
 #include "role/parameter_paths.h"
 #include "train/settings.h"
 
@@ -224,16 +225,12 @@ static int obey_run(struct parameter_server *server, const struct proto_run *run
 
 static int obey_members(struct parameter_server *server, const struct proto_status *status,
                         struct error *err) {
-    const struct proto_member *members = status->members.at;
-    uint64_t *sessions = mem_array(status->members.count + 1, sizeof *sessions);
-    size_t count = 0;
-    if (!sessions)
-        return error_nomem(err);
-    for (uint32_t i = 0; i < status->members.count; i++)
-        if (members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE &&
-            members[i].state != PROTO_STATE_WAITING) // whom the controller keeps waiting
-            sessions[count++] = members[i].session;
-    int result = ps_members(server->ps, sessions, count, err);
+    uint64_t *sessions;
+    size_t count;
+    int result = sharers_of(&sessions, &count, status, err);
+    if (result)
+        return result;
+    result = ps_members(server->ps, sessions, count, err);
     free(sessions);
     return result;
 }
