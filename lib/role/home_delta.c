@@ -362,7 +362,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
 // to apply it; and what an exchange costs however small it is, mostly threads that wake.
 enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
 enum { PASSES = 3 };    // of a connection: forward, errors, gradient
-enum { TRAINING = 12 }; // times as much work as exchanging
+enum { TRAINING = 24 }; // times as much work as exchanging
 // "periodically sent to the parameter server machines when k (which is typically in the
 // hundreds to thousands) images have been processed" (Adam 3.2.6)
 enum { SAMPLES_MOST = 512 };

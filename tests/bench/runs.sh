@@ -83,8 +83,8 @@ table() { # NAME NET
               printf "target: %32s%32s\n", "0.85 " judge(w), "0.85 " judge(b) }'
 }
 
-prepare mnist 20000 28 gray
-prepare cifar10 6000 32 rgb
+prepare mnist 60000 28 gray
+prepare cifar10 50000 32 rgb
 echo "# one worker of $threads threads, alone and with one server of each kind: images a second, and"
 echo "# images a second of processor time, that of all processes"
 echo "#            alone    together   ratio       alone    together   (cpu)"
