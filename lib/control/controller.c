@@ -92,13 +92,10 @@ bool controller_withholds(const struct controller *c, const struct cluster_membe
 
 // Whoever may not read or train yet sees no routes, and waits for them.
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
-    bool reads =
-        member && (member->role == PROTO_ROLE_WORKER || member->role == PROTO_ROLE_EVALUATOR);
-    if (reads && c->cluster.stage < CLUSTER_TRAINING)
-        return 0;
-    if (reads && controller_withholds(c, member))
-        return 0;
-    return c->cluster.routes_epoch;
+    const uint64_t epoch = c->cluster.routes_epoch;
+    if (!member || (member->role != PROTO_ROLE_WORKER && member->role != PROTO_ROLE_EVALUATOR))
+        return epoch;
+    return c->cluster.stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
 }
 
 static size_t list_servers(const struct cluster *cluster, enum proto_role role,

@@ -163,12 +163,11 @@ static int answer_get_routes(struct controller *c, struct letter *letter, struct
 
 static int answer_get_run(struct controller *c, struct letter *letter, struct error *err) {
     const struct cluster *cluster = &c->cluster;
-    bool known = letter->message->message.get_run.known == cluster->settings_version;
-    const struct proto_run run = {
-        .version = cluster->settings_version,
-        .model = known ? (struct proto_text){0} : proto_text(cluster->model),
-        .settings = known ? (struct proto_text){0} : proto_text(cluster->settings),
-    };
+    struct proto_run run = {.version = cluster->settings_version};
+    if (letter->message->message.get_run.known != run.version) {
+        run.model = proto_text(cluster->model);
+        run.settings = proto_text(cluster->settings);
+    }
     (void)err;
     return answer(letter, PROTO_TYPE_RUN, &run);
 }

@@ -240,7 +240,7 @@ kill_again() {
     touch run/metrics.jsonl run/serve-1.cursor
     begin --resume
     [ "$(cd run && echo *)" = "controller.port log" ]
-    ! grep -- --resume calls
+    run ! grep -- --resume calls
     finish 0
     [ "$status" -eq 0 ]
 }
