@@ -9,12 +9,11 @@
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
+#include "cli/terminal.h"
 #include "control/admin.h"
 #include "control/figures.h"
 #include "core/grow.h"
 #include "member/place.h"
-
-#define CLEAR "\033[H\033[2J"
 
 // Asks the controller that the first operand names.
 static int ask(const struct admin_options *o, const char *place, uint16_t type, const void *message,
@@ -66,6 +65,25 @@ static void rest(double seconds) {
     nanosleep(&time, NULL); // a signal ends it
 }
 
+// The whole run in a line, then all its members. Where the table is cut, whom they wait
+// for stands below.
+static int draw_page(const struct proto_status *status, struct error *err) {
+    struct terminal_size size = terminal_size(STDOUT_FILENO);
+    char line[FIGURES_LINE];
+    char *table = figures_table(status), *waits = figures_waits(status);
+    char *page = NULL; // of which asprintf says nothing when it fails
+    figures_line(line, status, 0);
+    bool made = table && waits &&
+                asprintf(&page, "%s%s%s%s", line, *line ? "\n\n" : "", table,
+                         terminal_cuts(size, table) ? waits : "") >= 0;
+    if (made)
+        terminal_page(stdout, size, page);
+    free(page);
+    free(table);
+    free(waits);
+    return made ? STATUS_OK : error_nomem(err);
+}
+
 // Until a signal, or the end of the run.
 static int run_top(const struct subcommand *subcommand, char **operands, int count,
                    struct error *err) {
@@ -76,11 +94,13 @@ static int run_top(const struct subcommand *subcommand, char **operands, int cou
     stop_on_signals(false);
     for (bool first = true; !stop_requested(); first = false) {
         int status = get_status(o, operands[0], &answer, err);
-        bool ended = !first && (status == STATUS_UNAVAILABLE || status == STATUS_NOINPUT);
+        if (!first && (status == STATUS_UNAVAILABLE || status == STATUS_NOINPUT))
+            return STATUS_OK;
         if (status)
-            return ended ? STATUS_OK : status;
-        fputs(terminal ? CLEAR : first ? "" : "\n", stdout);
-        status = print_text(figures_table(&answer->message.status), err);
+            return status;
+        fputs(terminal || first ? "" : "\n", stdout);
+        status = terminal ? draw_page(&answer->message.status, err)
+                          : print_text(figures_table(&answer->message.status), err);
         kept_drop(answer);
         if (status || fflush(stdout))
             return status;

@@ -1,12 +1,12 @@
 #include "adam-ctl/watcher.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
+#include "control/figures.h"
 #include "core/clock.h"
 #include "member/place.h"
 #include "net/secrets.h"
@@ -14,42 +14,13 @@
 
 static const double every = 1; // seconds
 
-// Of all workers together.
-struct sum {
-    double epoch, rate, waiting, loss, weight;
-    int workers;
-};
-
-static struct sum sum_of(const struct proto_status *status) {
-    struct sum sum = {0};
-    const struct proto_member *members = status->members.at;
-    for (uint32_t i = 0; i < status->members.count; i++) {
-        const struct proto_member *m = &members[i];
-        if (m->role == PROTO_ROLE_CONTROLLER)
-            sum.epoch = m->epoch;
-        if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
-            continue;
-        sum.workers++;
-        sum.rate += m->rate;
-        sum.waiting += m->waiting;
-        sum.loss += isfinite(m->loss) ? m->loss * m->rate : 0;
-        sum.weight += isfinite(m->loss) ? m->rate : 0;
-    }
-    return sum;
-}
-
 static void draw(struct watcher *watcher, const struct proto_status *status) {
-    struct sum sum = sum_of(status);
-    if (!sum.workers)
+    char text[FIGURES_LINE];
+    figures_line(text, status, watcher->epochs);
+    if (!*text)
         return; // the talk says what is done before and after
-    char of[32] = "", loss[32] = "";
-    if (watcher->epochs > 0)
-        snprintf(of, sizeof of, " of %g", watcher->epochs);
-    if (sum.weight > 0)
-        snprintf(loss, sizeof loss, "loss %.4f  ", sum.loss / sum.weight);
     pthread_mutex_lock(&watcher->lock);
-    progress_line(&watcher->progress, "epoch %.2f%s  %s%d workers  %.0f images/s  wait %.0f%%",
-                  sum.epoch, of, loss, sum.workers, sum.rate, 100 * sum.waiting / sum.workers);
+    progress_line(&watcher->progress, "%s", text);
     pthread_mutex_unlock(&watcher->lock);
 }
 

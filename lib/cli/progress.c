@@ -3,10 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/talk.h"
+#include "cli/terminal.h"
 #include "core/clock.h"
 
 #define REDRAW 0.1 // seconds between two drawings on a terminal
@@ -21,13 +21,6 @@ bool progress_due(struct progress *progress) {
     return !progress->quiet && clock_seconds() - progress->last >= progress->interval;
 }
 
-static int terminal_width(void) {
-    struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-        return size.ws_col - 1;
-    return 79;
-}
-
 void progress_line(struct progress *progress, const char *format, ...) {
     char text[512];
     va_list args;
@@ -39,7 +32,8 @@ void progress_line(struct progress *progress, const char *format, ...) {
     progress->last = clock_seconds();
     if (progress->terminal) {
         // Cut to the width: a line that wraps cannot be redrawn in place.
-        fprintf(stderr, "\r%.*s\033[K", terminal_width(), text);
+        int width = terminal_size(STDERR_FILENO).columns - 1;
+        fprintf(stderr, "\r%.*s\033[K", width, text);
         progress->drawn = true;
     } else {
         fprintf(stderr, "%s\n", text);

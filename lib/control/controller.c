@@ -67,6 +67,7 @@ int controller_enter(struct controller *c, enum cluster_stage stage, struct erro
 int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
                    struct error *err) {
     int failed = cluster_blame(&c->cluster, status, why, err);
+    c->ended = fmax(c->ended, controller_epoch(c));
     controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
     return failed ? failed : controller_enter(c, stage, err);
 }
@@ -458,15 +459,16 @@ static int run(struct controller *c, struct error *err) {
     return status;
 }
 
+// The data servers, who would know, have left.
 static void report_end(struct controller *c, int status, const struct error *err) {
     static const char *const reasons[] = {"error", "signal", "nan"};
     if (status == STATUS_OK || !c->attached)
         return;
     int reason = status == STATUS_STOPPED ? 1 : status == STATUS_DIVERGED ? 2 : 0;
-    json_t *fields = json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch",
-                               controller_epoch(c), "samples",
-                               (json_int_t)(controller_epoch(c) * (double)c->epoch_samples),
-                               "reason", reasons[reason]);
+    double epoch = fmax(c->ended, c->saved);
+    json_t *fields =
+        json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch", epoch, "samples",
+                  (json_int_t)(epoch * (double)c->epoch_samples), "reason", reasons[reason]);
     if (fields && reason == 0)
         json_object_set_new(fields, "error", json_string(err->text));
     metrics_write(c->metrics, "stop", fields, NULL);

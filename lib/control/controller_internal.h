@@ -40,6 +40,7 @@ struct controller {
     bool attached;          // the statistics know the data servers
     uint64_t epoch_samples; // of all data servers; 0: not known yet
     double tested, saved;   // epochs of the last test and checkpoint
+    double ended;           // epoch at which its end was decided on; 0: it goes on
     double saved_at;        // clock_seconds of the last checkpoint
     double retry;           // clock_seconds before which a job that failed is not repeated
     double top1;            // below 0: not tested yet

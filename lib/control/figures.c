@@ -77,6 +77,59 @@ char *figures_table(const struct proto_status *status) {
     return grow_take(&text);
 }
 
+char *figures_waits(const struct proto_status *status) {
+    struct grow text = {0};
+    grow_put(&text, "", 0);
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members_of(status)[i];
+        if (m->waits_for.length > 0)
+            grow_format(&text, "%s waits for %s\n",
+                        m->role == PROTO_ROLE_CONTROLLER ? "controller" : plain_of(m->name).text,
+                        plain_of(m->waits_for).text);
+    }
+    return grow_take(&text);
+}
+
+// --- a line ---------------------------------------------------------------------------------
+
+// Of all workers together.
+struct sum {
+    double epoch, rate, waiting, loss, weight;
+    int workers;
+};
+
+static struct sum sum_of(const struct proto_status *status) {
+    struct sum sum = {0};
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members_of(status)[i];
+        if (m->role == PROTO_ROLE_CONTROLLER)
+            sum.epoch = m->epoch;
+        if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
+            continue;
+        sum.workers++;
+        sum.rate += m->rate;
+        sum.waiting += m->waiting;
+        sum.loss += isfinite(m->loss) ? m->loss * m->rate : 0;
+        sum.weight += isfinite(m->loss) ? m->rate : 0;
+    }
+    return sum;
+}
+
+void figures_line(char text[FIGURES_LINE], const struct proto_status *status, double epochs) {
+    struct sum sum = sum_of(status);
+    char of[32] = "", loss[32] = "";
+    *text = 0;
+    if (!sum.workers)
+        return;
+    if (epochs > 0)
+        snprintf(of, sizeof of, " of %g", epochs);
+    if (sum.weight > 0)
+        snprintf(loss, sizeof loss, "loss %.4f  ", sum.loss / sum.weight);
+    snprintf(text, FIGURES_LINE, "epoch %.2f%s  %s%d worker%s  %.0f images/s  wait %.0f%%",
+             sum.epoch, of, loss, sum.workers, sum.workers == 1 ? "" : "s", sum.rate,
+             100 * sum.waiting / sum.workers);
+}
+
 // --- JSON -----------------------------------------------------------------------------------
 
 static json_t *real(double value) {
@@ -114,27 +167,27 @@ json_t *figures_json(const struct proto_status *status) {
 
 // --- Prometheus -------------------------------------------------------------------------------
 
-// G(field, name, type, help)
+// G(field, unit, name, type, help): the value is the field times its unit.
 #define GAUGES(G)                                                                                  \
-    G(silent, "adam_silent_milliseconds", "gauge", "Time since the member was heard of.")          \
-    G(state, "adam_state", "gauge", "State of the member, as adam-protocol(5) numbers it.")        \
-    G(clock, "adam_clock_total", "counter", "Mini-batches trained on, or updates applied.")        \
-    G(samples, "adam_samples_total", "counter", "Samples trained on, applied or served.")          \
-    G(pushes, "adam_pushes_total", "counter", "Pushes sent or applied.")                           \
-    G(pulls, "adam_pulls_total", "counter", "Pulls asked for or answered.")                        \
-    G(refused, "adam_refused_total", "counter", "Requests refused.")                               \
-    G(received, "adam_received_bytes_total", "counter", "Bytes received.")                         \
-    G(sent, "adam_sent_bytes_total", "counter", "Bytes sent.")                                     \
-    G(epoch, "adam_epoch", "gauge", "Epochs that are done, with the part of the present one.")     \
-    G(rate, "adam_samples_per_second", "gauge", "Samples a second, lately.")                       \
-    G(loss, "adam_loss", "gauge", "Mean training loss, lately.")                                   \
-    G(staleness, "adam_staleness", "gauge", "Mean staleness of updates, lately.")                  \
-    G(waiting, "adam_waiting_ratio", "gauge", "Share of time spent waiting for data, lately.")     \
-    G(overlap, "adam_overlap_ratio", "gauge", "Time of computing by that and waiting, lately.")
+    G(silent, 1e-3, "adam_silent_seconds", "gauge", "Time since the member was heard of.")         \
+    G(state, 1, "adam_state", "gauge", "State of the member, as adam-protocol(5) numbers it.")     \
+    G(clock, 1, "adam_clock_total", "counter", "Mini-batches trained on, or updates applied.")     \
+    G(samples, 1, "adam_samples_total", "counter", "Samples trained on, applied or served.")       \
+    G(pushes, 1, "adam_pushes_total", "counter", "Pushes sent or applied.")                        \
+    G(pulls, 1, "adam_pulls_total", "counter", "Pulls asked for or answered.")                     \
+    G(refused, 1, "adam_refused_total", "counter", "Requests refused.")                            \
+    G(received, 1, "adam_received_bytes_total", "counter", "Bytes received.")                      \
+    G(sent, 1, "adam_sent_bytes_total", "counter", "Bytes sent.")                                  \
+    G(epoch, 1, "adam_epoch", "gauge", "Epochs that are done, with the part of the present one.")  \
+    G(rate, 1, "adam_samples_per_second", "gauge", "Samples a second, lately.")                    \
+    G(loss, 1, "adam_loss", "gauge", "Mean training loss, lately.")                                \
+    G(staleness, 1, "adam_staleness", "gauge", "Mean staleness of updates, lately.")               \
+    G(waiting, 1, "adam_waiting_ratio", "gauge", "Share of time spent waiting for data, lately.")  \
+    G(overlap, 1, "adam_overlap_ratio", "gauge", "Time of computing by that and waiting, lately.")
 
-#define GAUGE_VALUE(field, name, type, help)                                                       \
+#define GAUGE_VALUE(field, unit, name, type, help)                                                 \
     static double of_##field(const struct proto_member *member) {                                  \
-        return (double)member->field;                                                              \
+        return (double)member->field * (unit);                                                     \
     }
 GAUGES(GAUGE_VALUE)
 
@@ -142,7 +195,7 @@ static const struct gauge {
     const char *name, *type, *help;
     double (*value)(const struct proto_member *member);
 } gauges[] = {
-#define GAUGE_ROW(field, name, type, help) {name, type, help, of_##field},
+#define GAUGE_ROW(field, unit, name, type, help) {name, type, help, of_##field},
     GAUGES(GAUGE_ROW)};
 
 // A value of a label: quotes, backslashes and ends of lines are escaped in this format.

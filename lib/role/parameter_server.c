@@ -44,6 +44,7 @@ struct parameter_server {
     struct ps *ps;
     struct moment looked;
     double rate, staleness; // of late
+    bool idle;              // the routes give it no shard of the model
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const struct parameter_server *server,
@@ -78,7 +79,7 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     pthread_mutex_lock(&server->lock);
     if (server->ps)
         ps_figures(server->ps, &now);
-    bool has_model = server->ps != NULL;
+    bool has_model = server->ps != NULL, idle = server->idle;
     figures->rate = server->rate;
     figures->staleness = server->staleness;
     pthread_mutex_unlock(&server->lock);
@@ -87,7 +88,8 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
                                 : has_weights ? PROTO_STATE_WORKING
                                               : PROTO_STATE_WAITING);
     if (has_model && !has_weights)
-        figures->waits_for = proto_text("weights from the controller");
+        figures->waits_for =
+            proto_text(idle ? "nothing: it holds no shard" : "weights from the controller");
     figures->clock = now.version;
     figures->samples = now.samples;
     figures->pushes = now.pushes;
@@ -273,6 +275,15 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
     return STATUS_OK;
 }
 
+// A model of fewer shards than there are buckets may leave a server without any.
+static void take_idleness(struct parameter_server *server, bool idle) {
+    if (idle && !server->idle)
+        say(server, "idle: holds no shard of the model");
+    pthread_mutex_lock(&server->lock);
+    server->idle = idle;
+    pthread_mutex_unlock(&server->lock);
+}
+
 static int obey_routes(struct parameter_server *server, const struct proto_routes *routes,
                        struct error *err) {
     struct member_identity identity;
@@ -281,10 +292,13 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
                          "the controller counts %" PRIu64 " parameters of the model, here are %zu",
                          routes->parameters, server->model->parameter_count);
     member_identity(server->member, &identity);
-    int status = take_parameters(server, held_floats(server, routes, identity.member), err);
-    if (!status)
-        ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
-    return status;
+    size_t floats = held_floats(server, routes, identity.member);
+    int status = take_parameters(server, floats, err);
+    if (status)
+        return status;
+    take_idleness(server, routes->buckets.count > 0 && floats == 0);
+    ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
+    return STATUS_OK;
 }
 
 static int obey(struct parameter_server *server, struct error *err) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Every key of every line of metrics is in adam-metrics(5), and what stands there is written.
+# Figures of a run: every key of every line of metrics is in adam-metrics(5), and what stands
+# there is written; how members are doing, for people and for Prometheus.
 load ../helper/common
 load ../helper/worker
 
@@ -46,4 +47,105 @@ alone() {
     cat missing
     [ ! -s missing ]
     [ "$(wc -l <told)" -gt 70 ]
+}
+
+# A run without end, of a model of one shard, with two parameter servers and one worker.
+run_on() {
+    tiny_set
+    printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'epochs = 1000000' \
+        'batch = 8' 'servers = 2' >run.conf
+    http=$(free_port)
+    start adam-ctl controller run.conf --out run --http "127.0.0.1:$http" --port-file port 2>err
+    controller=$pid
+    wait_for adam-ctl status run
+    for name in 1 2; do start adam-ps --controller @port --name ps-$name 2>ps-$name.log; done
+    start adam-serve train.idx --labels train.lab --controller @port
+    start adam-worker --controller @port --threads 1 --name 'a "b\c'
+    wait_for is_pushed
+}
+
+is_pushed() {
+    adam-ctl status run --json | jq -e '[.members[].pushes] | add > 0'
+}
+
+# The text format of Prometheus, version 0.0.4, as its documentation has it; and what its
+# advice on names says: seconds and bytes, counters end in _total.
+check_prometheus() { # FILE
+    python - "$1" <<'END'
+import re, sys
+family, seen, samples = None, set(), set()
+label = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
+text = open(sys.argv[1], encoding='utf-8').read()
+assert text.endswith('\n')
+lines = text[:-1].split('\n')
+for number, line in enumerate(lines):
+    if line.startswith('# HELP '):
+        family = re.fullmatch(r'# HELP (adam_[a-z_]+) [^\n]*[a-z].*', line)[1]
+        assert family not in seen, 'twice: ' + family
+        seen.add(family)
+        kind = re.fullmatch(r'# TYPE (\S+) (counter|gauge)', lines[number + 1])
+        assert kind[1] == family
+        assert family.endswith('_total') == (kind[2] == 'counter'), line
+        assert not re.search('milli|micro|kilo|mega|minutes', family), line
+    elif not line.startswith('# TYPE '):
+        sample = re.fullmatch(r'([a-z_]+)(\{' + label + '(?:,' + label + r')*\}) (\S+)', line)
+        assert sample, line
+        assert sample[1] == family, 'away from its family: ' + line
+        assert sample[1] + sample[2] not in samples, 'twice: ' + line
+        samples.add(sample[1] + sample[2])
+        float(sample[3])
+assert len(seen) > 10 and len(samples) >= 5 * len(seen), (len(seen), len(samples))
+END
+}
+
+@test "Prometheus can read what adam-ctl prom prints, and what the controller serves" {
+    need curl
+    run_on
+    run_ok adam-ctl prom run
+    printf '%s\n' "$output" >printed
+    check_prometheus printed
+    grep -qF 'role="worker",name="a \"b\\c"' printed
+    curl -sSf -D head -o served "http://127.0.0.1:$http/metrics"
+    grep -qi '^content-type: text/plain; version=0.0.4' head
+    check_prometheus served
+    # Members have the same names on both ways.
+    diff <(sed -n 's/^adam_state\({.*}\).*/\1/p' printed | sort) \
+        <(sed -n 's/^adam_state\({.*}\).*/\1/p' served | sort)
+    if command -v promtool >/dev/null; then
+        promtool check metrics <printed
+        promtool check metrics <served
+    fi
+}
+
+@test "a parameter server without a shard is idle, and waits for nobody" {
+    run_on
+    run_ok adam-ctl status run
+    [ "$(grep -c 'waiting .* nothing: it holds no shard$' <<<"$output")" = 1 ]
+    [[ "$output" != *"weights from the controller"* ]]
+    [ "$(cat ps-?.log | grep -c 'idle: holds no shard of the model')" = 1 ]
+}
+
+# Pages on a terminal of 60 columns and 12 rows.
+on_terminal() {
+    start script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
+}
+
+@test "top draws within the terminal, and ends with the run; the last line knows the epoch" {
+    need script
+    run_on
+    on_terminal adam-ctl top -n 0.1 run
+    top=$pid
+    wait_for grep -q 'ps-[12] waits for nothing: it holds no shard' terminal
+    grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s  wait [0-9]*%' terminal
+    run_ok adam-ctl down run
+    pid=$controller
+    wait_end
+    [ "$status" -eq 75 ]
+    pid=$top
+    wait_end
+    [ "$status" -eq 0 ]
+    tr -d '\r' <terminal | sed 's/\x1b\[[A-Z]//g' | grep -v '^Script ' >plain
+    grep -q '^ROLE ' plain
+    run ! grep -E '^.{60}' plain
+    jq -e 'select(.event == "stop") | .epoch > 0 and .samples > 0' run/metrics.jsonl
 }

@@ -3,10 +3,6 @@
 # that it makes; its two machines are two names in ssh's own configuration.
 load ../helper/common
 
-free_port() {
-    python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # A server for this user alone, and a client's configuration that knows it by two names;
 # behind a third nobody listens.
 make_sshd() {

@@ -22,6 +22,11 @@ python() {
     /usr/bin/python3 "$@"
 }
 
+# A port of this machine that nobody has.
+free_port() {
+    python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
 # Sets $data to the folder or file NAME of the real data, or skips the test.
 adam_data() {
     data=${ADAM_DATA:-$ROOT/../shared/data}/$1
