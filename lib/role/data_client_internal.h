@@ -3,6 +3,7 @@
 #define ADAM_ROLE_DATA_CLIENT_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "member/patience.h"
 #include "net/link.h"
@@ -44,7 +45,7 @@ struct source {
 
 // A lease, as long as batches of it are not finished.
 struct grant {
-    struct grant *next, **at;
+    LIST_ENTRY(grant) others;
     struct source *source;
     uint64_t session, number;
     uint32_t left; // batches
@@ -53,7 +54,7 @@ struct grant {
 
 // Room for what one request brings, until the last batch of it is a slot's.
 struct parcel {
-    struct parcel *next; // of those that arrived
+    STAILQ_ENTRY(parcel) behind; // of those that arrived
     bool used;
     struct source *source;
     struct grant *grant;
@@ -67,25 +68,19 @@ struct parcel {
 
 enum slot_state { SLOT_FREE, SLOT_FILLED, SLOT_READY, SLOT_TAKEN };
 
-struct slot {          // room for a batch, and the batch in it
-    struct slot *next; // of those that are ready
+struct slot {                  // room for a batch, and the batch in it
+    STAILQ_ENTRY(slot) behind; // of those that are ready
     struct batch batch;
     enum slot_state state;
     struct grant *grant;
-};
-
-struct parcel_queue {
-    struct parcel *first, *last;
-};
-
-struct slot_queue {
-    struct slot *first, *last;
 };
 
 struct trained { // a batch that was given back
     uint64_t ordinal;
     struct grant *grant;
 };
+
+enum { SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t) }; // of a payload: key and label
 
 struct data_client {
     struct supply supply; // first: a client is one
@@ -105,9 +100,9 @@ struct data_client {
     pthread_cond_t changed;           // for those who take, and those who flush
     struct kept *routes;              // the newest; NULL: none yet
     struct source *sources;
-    struct grant *grants;
-    struct parcel_queue arrived;
-    struct slot_queue ready;
+    LIST_HEAD(, grant) grants;
+    STAILQ_HEAD(, parcel) arrived;
+    STAILQ_HEAD(, slot) ready;
     int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
     int waiting;  // takers
@@ -123,11 +118,49 @@ struct data_client {
     struct data_client_figures figures;
 };
 
-// All under the lock.
+// All that follows, but the threads, under the lock.
+
+// data_client.c
 void client_fail(struct data_client *client, const struct error *why);
 void client_wake(struct data_client *client); // everybody
+// For `changed`, until then at most; INFINITY: for ever.
+void client_wait_changed(struct data_client *client, double until);
 
-// The dialling thread.
+// data_client_lease.c
+struct grant *client_add_grant(struct data_client *client, const struct parcel *parcel);
+// False: no memory, and the batch's lease will run out.
+bool client_add_trained(struct data_client *client, struct trained trained);
+// Lets go of the lock while it tells. False: there is nothing to tell.
+bool client_tell_finished(struct data_client *client);
+void client_free_leases(struct data_client *client);
+
+// data_client_choose.c
+// Epoch of the data server that is least far; false: all are through.
+bool client_epoch(const struct data_client *client, uint32_t *epoch);
+// Batches that one request asks for.
+uint32_t client_together(const struct data_client *client, const struct source *source);
+// Who is to be asked for more now; NULL: nobody. *soon: when somebody may be.
+struct source *client_choose(const struct data_client *client, double now, double *soon);
+// With `rounds`: nobody has anything for us in this step, our turn is without samples.
+bool client_is_idle(const struct data_client *client);
+
+// data_client_ask.c
+// Asks for a batch or more if it can be done now, and lets go of the lock while it does.
+bool client_ask(struct data_client *client, double now, double *soon);
+// Nothing of it comes, or no more.
+void client_release(struct data_client *client, struct parcel *parcel);
+
+// data_client_convert.c. Makes a batch of what arrived, if there is room, and lets go of
+// the lock while it does.
+bool client_convert(struct data_client *client);
+
+// data_client_supply.c
+extern const struct supply_ops client_supply_ops;
+
+// data_client_fetch.c
+void *client_fetch(void *client);
+
+// data_client_dial.c
 void *client_dial(void *client);
 
 #endif

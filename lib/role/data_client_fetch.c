@@ -1,0 +1,113 @@
+// The thread that fetches: it turns what has arrived into what the model reads, asks for
+// more, and says what is finished and whom it waits for.
+#include <math.h>
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "role/data_client_internal.h"
+
+#define ROUND 1.0  // seconds after which the thread looks anyway
+#define HURRY 0.02 // between two calls of the hook `idle`
+
+static bool takers_starve(const struct data_client *client) {
+    return client->waiting > 0 && STAILQ_EMPTY(&client->ready) && STAILQ_EMPTY(&client->arrived);
+}
+
+// --- whom it waits for ----------------------------------------------------------------
+
+static const struct source *obstacle(const struct data_client *client) {
+    for (const struct source *source = client->sources; source; source = source->next)
+        if (source->listed && source->why[0])
+            return source;
+    for (const struct source *source = client->sources; source; source = source->next)
+        if (source->listed && !source->over)
+            return source;
+    return NULL;
+}
+
+static void describe(const struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
+    const struct source *source = obstacle(client);
+    text[0] = '\0';
+    if (!takers_starve(client))
+        return;
+    if (!source)
+        snprintf(text, PROTO_ADDRESS_MAX, "data servers: the controller names none");
+    else if (source->why[0])
+        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16, source->why);
+    else
+        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16,
+                 source->address);
+}
+
+void data_client_waits_for(struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
+    pthread_mutex_lock(&client->lock);
+    describe(client, text);
+    pthread_mutex_unlock(&client->lock);
+}
+
+// "A wait says whom it waits for." Lets go of the lock while it says so.
+static void say_wait(struct data_client *client) {
+    char text[PROTO_ADDRESS_MAX], line[PROTO_ADDRESS_MAX + 16];
+    bool lost = takers_starve(client) && patience_lost(&client->patience);
+    bool found = !takers_starve(client) && patience_found(&client->patience);
+    if (!client->options.say || (!lost && !found))
+        return;
+    describe(client, text);
+    snprintf(line, sizeof line, lost ? "waiting for %s" : "batches come again%s", text);
+    pthread_mutex_unlock(&client->lock);
+    client->options.say(client->options.self, line);
+    pthread_mutex_lock(&client->lock);
+}
+
+// --- the thread -----------------------------------------------------------------------
+
+// Data servers that wait for what the takers' home holds.
+static bool hurry_due(struct data_client *client, double now, double *soon) {
+    if (!client->options.idle || !takers_starve(client) || client->trained_count == 0)
+        return false;
+    if (now - client->hurried < HURRY) {
+        *soon = fmin(*soon, client->hurried + HURRY);
+        return false;
+    }
+    client->hurried = now;
+    return true;
+}
+
+static void judge_end(struct data_client *client) {
+    uint32_t epoch;
+    bool any = client_epoch(client, &epoch);
+    client->figures.epoch = any && epoch != UINT32_MAX ? epoch : client->figures.epoch;
+    if (!any && client->sources && client->under_way == 0 && !client->over) {
+        client->over = true;
+        pthread_cond_broadcast(&client->changed);
+    }
+}
+
+// One thing that can be done now. False: there is nothing until `soon`.
+static bool do_one(struct data_client *client, double *soon) {
+    double now = clock_seconds();
+    if (client_tell_finished(client) || client_convert(client) || client_ask(client, now, soon))
+        return true;
+    judge_end(client);
+    if (hurry_due(client, now, soon)) {
+        pthread_mutex_unlock(&client->lock);
+        client->options.idle(client->options.self);
+        pthread_mutex_lock(&client->lock);
+    }
+    return false;
+}
+
+void *client_fetch(void *self) {
+    struct data_client *client = self;
+    pthread_mutex_lock(&client->lock);
+    while (!client->closing) {
+        double soon = clock_seconds() + ROUND;
+        if (do_one(client, &soon))
+            continue;
+        say_wait(client);
+        struct timespec until = {(time_t)soon, (long)((soon - floor(soon)) * 1e9)};
+        pthread_cond_timedwait(&client->to_fetch, &client->lock, &until);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return NULL;
+}
