@@ -179,8 +179,8 @@ static struct home_servers *open_home(struct learner *learner) {
     return home;
 }
 
-static void *learn(void *self) {
-    struct learner *learner = self;
+// The routes are for kept_drop, after the servers were closed.
+static struct kept *open_servers(struct learner *learner) {
     struct scene *s = learner->s;
     struct kept *routes = fake_routes(&s->fake);
     const struct servers_options options = {
@@ -188,6 +188,13 @@ static void *learn(void *self) {
         .parameters = s->model->parameter_count};
     servers_open(&learner->servers, &options, NULL);
     servers_route(learner->servers, routes);
+    return routes;
+}
+
+static void *learn(void *self) {
+    struct learner *learner = self;
+    struct scene *s = learner->s;
+    struct kept *routes = open_servers(learner);
     struct home_servers *home = open_home(learner);
     CHECK_INT(&learner->tap, home_servers_begin(home, NULL), STATUS_OK);
     const struct loop_config config =
@@ -252,6 +259,53 @@ static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
     close_scene(&s);
 }
 
+// Adds one to the first weight, as a mini-batch does.
+static void step(struct home *home, const struct layer *layer) {
+    const float gradient = -1;
+    home->ops->add(home, 0, layer, (struct span){0, 1}, &gradient, 1);
+    home->ops->add_clock(home, 0);
+}
+
+static float first_weight(struct fake *fake) {
+    pthread_mutex_lock(&fake->lock);
+    float weight = fake->weights[0];
+    pthread_mutex_unlock(&fake->lock);
+    return weight;
+}
+
+// The servers answer nothing for a while: a worker without a limit takes all its steps then.
+static void test_drift(struct tap *tap) {
+    enum { BEHIND_MOST = 8, REFUSALS = 20 };
+    struct scene s;
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &s);
+    s.fake.weights[0] = 0;
+    *learner = (struct learner){.s = &s, .delta = true, .push_every = 1};
+    fill(&learner->feed, 0, 1, 1);
+    struct kept *routes = open_servers(learner);
+    struct home_servers *home = open_home(learner);
+    CHECK_INT(tap, home_servers_begin(home, NULL), STATUS_OK);
+    const struct layer *layer = &s.model->layers[1];
+    CHECK_INT(tap, layer->weights.offset, 0);
+    pthread_mutex_lock(&s.fake.lock);
+    s.fake.busy = REFUSALS;
+    pthread_mutex_unlock(&s.fake.lock);
+    for (int made = 1; made <= 3 * BEHIND_MOST; made++) {
+        step(home_servers_home(home), layer);
+        float applied = first_weight(&s.fake);
+        if (applied < (float)(made - BEHIND_MOST))
+            FAIL(tap, "after %d steps the servers have %g", made, (double)applied);
+    }
+    CHECK_INT(tap, home_servers_flush(home, NULL), STATUS_OK);
+    CHECK_NEAR(tap, first_weight(&s.fake), 3 * BEHIND_MOST, 0);
+    CHECK_INT(tap, learner->tap.failed_here, 0);
+    home_servers_close(home);
+    servers_close(learner->servers);
+    kept_drop(routes);
+    free(learner);
+    close_scene(&s);
+}
+
 int main(void) {
     struct tap tap = {0};
     // "the configurations (sigma, mu, lambda) = (0, mu0 lambda0, 1) and (0, mu0, lambda0) are
@@ -263,6 +317,8 @@ int main(void) {
          { test_one(&tap, true, 1); });
     TEST(&tap, "so they do when they are pushed every seven mini-batches",
          { test_one(&tap, true, 7); });
+    TEST(&tap, "who pushes deltas is at most eight exchanges ahead of servers that do not answer",
+         { test_drift(&tap); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
     return tap_done(&tap);
 }
