@@ -416,6 +416,17 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
     return status;
 }
 
+// A delta is what the update rule made of gradients: it is no product any more.
+static int check_factors(const struct settings *settings, enum protocol_push push,
+                         struct error *err) {
+    const char *factors = settings->factors;
+    if (push == PUSH_GRADIENT || !strcmp(factors, "auto") || !strcmp(factors, "none"))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "factors=%s and push=delta: only gradients have factors, set push=gradient",
+                     factors);
+}
+
 int settings_check(const struct settings *settings, struct error *err) {
     struct optimizer optimizer;
     struct protocol protocol;
@@ -429,5 +440,7 @@ int settings_check(const struct settings *settings, struct error *err) {
         status = settings_checkpoint_every(settings, &epochs, &seconds, err);
     if (status == STATUS_OK)
         status = settings_protocol(settings, &protocol, &push, err);
+    if (status == STATUS_OK)
+        status = check_factors(settings, push, err);
     return status;
 }

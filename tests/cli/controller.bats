@@ -268,6 +268,14 @@ nobody_answers() {
     [ -e run/latest/model.safetensors ]
 }
 
+@test "layers whose gradients are to be factors, and a push of deltas, are refused together" {
+    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1
+    [[ "$stderr" = *"factors=d1 and push=delta"* ]]
+    start_controller --set factors=d1 --set push=gradient
+    kill -INT "$controller"
+    end_controller 75
+}
+
 @test "a mistake in the file is shown with its place; a folder has one controller" {
     printf 'model = a.net\nrte = 1\n' >bad.conf
     run_status 65 adam-ctl controller bad.conf --out run
