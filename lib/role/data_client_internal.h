@@ -100,9 +100,9 @@ struct data_client {
     pthread_cond_t changed;           // for those who take, and those who flush
     struct kept *routes;              // the newest; NULL: none yet
     struct source *sources;
-    LIST_HEAD(, grant) grants;
-    STAILQ_HEAD(, parcel) arrived;
-    STAILQ_HEAD(, slot) ready;
+    LIST_HEAD(grant_list, grant) grants;
+    STAILQ_HEAD(parcel_queue, parcel) arrived;
+    STAILQ_HEAD(slot_queue, slot) ready;
     int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
     int waiting;  // takers
@@ -158,9 +158,9 @@ bool client_convert(struct data_client *client);
 extern const struct supply_ops client_supply_ops;
 
 // data_client_fetch.c
-void *client_fetch(void *client);
+void *client_fetch(void *self);
 
 // data_client_dial.c
-void *client_dial(void *client);
+void *client_dial(void *self);
 
 #endif

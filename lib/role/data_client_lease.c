@@ -27,8 +27,10 @@ static void free_grant(struct grant *grant) {
 }
 
 void client_free_leases(struct data_client *client) {
-    while (!LIST_EMPTY(&client->grants))
-        free_grant(LIST_FIRST(&client->grants));
+    for (struct grant *grant = LIST_FIRST(&client->grants), *next; grant; grant = next) {
+        next = LIST_NEXT(grant, others);
+        free(grant);
+    }
     free(client->trained);
 }
 
