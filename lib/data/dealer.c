@@ -398,6 +398,9 @@ static void take_again(struct dealer *dealer, struct seated *member, uint64_t st
     pthread_cond_signal(&dealer->room);
 }
 
+// Who had places in a step of another data server may have those of the next step here
+// before others come for the first one. Places that are with the later round do not come
+// back while its members wait for the turns of these: they take them without samples.
 static enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish *wish, double now,
                                    struct deal *deal, uint64_t *detail) {
     const struct seat seat = {wish->step, wish->session};
@@ -414,7 +417,7 @@ static enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish
     if (!rounds_opened(&dealer->rounds, wish->step))
         open_round(dealer, wish->step);
     if (!rounds_opened(&dealer->rounds, wish->step))
-        return DEAL_BUSY;
+        return rounds_opened_later(&dealer->rounds, wish->step) ? DEAL_IDLE : DEAL_BUSY;
     struct made *made = made_for(dealer, seat);
     if (!made && !rounds_is_open(&dealer->rounds, seat))
         return DEAL_IDLE;

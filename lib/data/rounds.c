@@ -92,6 +92,10 @@ bool rounds_opened(const struct rounds *rounds, uint64_t step) {
     return false;
 }
 
+bool rounds_opened_later(const struct rounds *rounds, uint64_t step) {
+    return rounds->step_count > 0 && rounds->steps[rounds->step_count - 1] > step;
+}
+
 static bool make_room(struct rounds *rounds) {
     size_t open = rounds->open_count + rounds->member_count, steps = rounds->step_count + 1;
     if (open > rounds->open_room) {

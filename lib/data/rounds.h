@@ -54,6 +54,7 @@ struct seated *rounds_member(const struct rounds *rounds, uint64_t session);
 // had places in one of them.
 bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step);
 bool rounds_opened(const struct rounds *rounds, uint64_t step);
+bool rounds_opened_later(const struct rounds *rounds, uint64_t step); // one behind this step
 int rounds_open(struct rounds *rounds, uint64_t step, struct error *err);
 // What it was given last did not reach it: its seat is open again.
 int rounds_again(struct rounds *rounds, struct seated *member, struct error *err);

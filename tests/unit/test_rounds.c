@@ -73,6 +73,7 @@ static void test_order(struct tap *tap) {
     TEST(tap, "a round is a seat for each member, in the order of the members", {
         struct rounds rounds = of_three(tap);
         CHECK(tap, none_open(&rounds) && !rounds_opened(&rounds, 1));
+        CHECK(tap, !rounds_opened_later(&rounds, 0));
         open_round(tap, &rounds, 1);
         fill(tap, &rounds, 1, A);
         fill(tap, &rounds, 1, B);
@@ -87,6 +88,8 @@ static void test_order(struct tap *tap) {
         open_round(tap, &rounds, 3);
         open_round(tap, &rounds, 4);
         CHECK(tap, !rounds_opened(&rounds, 2) && !rounds_opened(&rounds, 6));
+        CHECK(tap, rounds_opened_later(&rounds, 2) && rounds_opened_later(&rounds, 4));
+        CHECK(tap, !rounds_opened_later(&rounds, 5));
         for (uint64_t step = 3; step <= 5; step++) {
             CHECK(tap, rounds_opened(&rounds, step));
             fill(tap, &rounds, step, A);
