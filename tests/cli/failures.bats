@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # A run of real programs under adam-ctl up, whose parts are killed with kill -9 while it
-# trains; and Ctrl-C. Each run is a session of its own, by which its processes are counted.
+# trains; and Ctrl-C.
 load ../helper/common
+load ../helper/casualties
 
 EPOCHS=120
 
@@ -30,76 +31,17 @@ setup() {
 }
 
 teardown() {
-    pkill -KILL -s "${run:-$$}" || true
-    stop_started
-}
-
-accuracy() {
-    adam-eval --model "$1/latest" --data digits-test.arec --json | jq .top1
+    end_run
 }
 
 begin() {
-    start setsid adam-ctl up run.conf --ps 2 --workers 3 --threads 1 "$@" 2>err
-    run=$pid
+    begin_run --ps 2 --workers 3 "$@"
 }
 
-# The processes of the run, or those of a part.
-left() {
-    pgrep -s "$run" ${1:+-f -- "--name $1( |\$)|adam-ctl $1 "}
-}
-none_left() {
-    [ -z "$(left)" ]
-}
-
-# The data server has seen so many epochs, in whichever of its lives.
-epoch_is() {
-    [ "$(jq -s "map(select(.event == \"serve\").epoch) | max >= $1" run/metrics.jsonl)" = true ]
-}
-
-# A moment between two epochs of the run, drawn anew each time; told when the test fails.
-moment() {
-    epoch=$(jq -n "$1 + ($2 - $1) * $RANDOM / 32768")
-    echo "# at epoch $epoch"
-    wait_for epoch_is "$epoch"
-}
-
-# Kills a part, and waits until another process has its name.
-another_is_there() {
-    local now
-    now=$(left "$1") && [ "$now" != "$2" ]
-}
-kill_again() {
-    local old
-    old=$(left "$1")
-    echo "# kill -9 of $1: $old"
-    kill -KILL "$old"
-    wait_for another_is_there "$1" "$old"
-}
-
-ends_well() {
-    wait_end
-    cat err
-    [ "$status" -eq 0 ]
-    [ -e run/DONE ]
-    none_left
-    jq -ne "$(accuracy run) > $(cat expected) - 0.05"
-}
-
-# Samples that were trained on, by all workers, and those of all epochs.
-trained() {
-    jq -s 'map(select(.event == "train")) | group_by(.rank) | map(max_by(.step).samples) | add' \
-        run/metrics.jsonl
-}
-wanted() {
-    echo $((EPOCHS * $(adam-prep stat digits.arec --json | jq .samples)))
-}
 # Samples that can be out on lease: of each worker the mini-batches that it has taken ahead,
 # the one that it is at, and those of up to eight exchanges that are not over yet.
 on_lease() {
     echo $((3 * (4 + 1 + 8 * 4) * 8))
-}
-finished() {
-    jq -s 'map(select(.event == "eval" and .role == "controller").samples) | max' run/metrics.jsonl
 }
 
 @test "kill -9 of workers at any moment: the run goes on to the same accuracy" {
