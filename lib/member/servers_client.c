@@ -12,6 +12,7 @@ int servers_open(struct servers **out, const struct servers_options *options, st
     if (!servers)
         return error_nomem(err);
     pthread_mutex_init(&servers->lock, NULL);
+    TAILQ_INIT(&servers->lost);
     servers->options = *options;
     struct proto_text *name = &servers->options.hello.name;
     snprintf(servers->name, sizeof servers->name, "%.*s", (int)name->length, name->at);
@@ -55,15 +56,7 @@ void servers_dispatch(struct servers *servers, struct parcel *parcel) {
     else if (parcel->exchange->status && parcel->exchange->status != STATUS_SKIPPED)
         parcel_end(parcel);
     else
-        queue_put(parcel->peer ? &parcel->peer->queue : &servers->lost, parcel);
-}
-
-static void dispatch_all(struct servers *servers, struct parcel *parcel) {
-    for (struct parcel *next; parcel; parcel = next) {
-        next = parcel->next;
-        parcel->due = 0;
-        servers_dispatch(servers, parcel);
-    }
+        TAILQ_INSERT_TAIL(parcel->peer ? &parcel->peer->queue : &servers->lost, parcel, queued);
 }
 
 // Makes or changes the peer of one server of the routes.
@@ -96,12 +89,15 @@ static void set_peers(struct servers *servers) {
 }
 
 static void reroute(struct servers *servers) {
-    struct parcel *lost = queue_all(&servers->lost);
-    for (struct peer *peer = servers->peers; peer; peer = peer->next) {
-        struct parcel *waiting = queue_all(&peer->queue);
-        dispatch_all(servers, waiting);
+    struct parcel_queue all = TAILQ_HEAD_INITIALIZER(all);
+    for (struct peer *peer = servers->peers; peer; peer = peer->next)
+        TAILQ_CONCAT(&all, &peer->queue, queued);
+    TAILQ_CONCAT(&all, &servers->lost, queued);
+    for (struct parcel *parcel = TAILQ_FIRST(&all), *next; parcel; parcel = next) {
+        next = TAILQ_NEXT(parcel, queued);
+        parcel->due = 0;
+        servers_dispatch(servers, parcel);
     }
-    dispatch_all(servers, lost);
 }
 
 void servers_route(struct servers *servers, struct kept *routes) {
@@ -150,7 +146,7 @@ static struct peer *first_peer(struct servers *servers) {
 
 static bool needs_thread(struct peer *peer) {
     pthread_mutex_lock(&peer->servers->lock);
-    bool needs = peer->queue.first != NULL || peer->broken;
+    bool needs = !TAILQ_EMPTY(&peer->queue) || peer->broken;
     pthread_mutex_unlock(&peer->servers->lock);
     return needs;
 }
@@ -164,12 +160,12 @@ void servers_pump(struct servers *servers) {
 }
 
 static void sweep(struct parcel_queue *queue, const struct exchange *exchange) {
-    for (struct parcel *at = queue_all(queue), *next; at; at = next) {
-        next = at->next;
-        if (at->exchange == exchange)
-            parcel_end(at);
-        else
-            queue_put(queue, at);
+    for (struct parcel *at = TAILQ_FIRST(queue), *next; at; at = next) {
+        next = TAILQ_NEXT(at, queued);
+        if (at->exchange != exchange)
+            continue;
+        TAILQ_REMOVE(queue, at, queued);
+        parcel_end(at);
     }
 }
 

@@ -7,14 +7,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "core/gate.h"
 #include "member/servers_client.h"
 #include "net/link.h"
 
-struct parcel_queue {
-    struct parcel *first, *last;
-};
+TAILQ_HEAD(parcel_queue, parcel);
 
 // One server, and the thread that dials it.
 struct peer {
@@ -44,11 +43,11 @@ struct parcel {
     uint32_t shard;
     size_t first, count; // spans of the exchange
     bool over;
-    uint64_t version;     // of pulls: here, then there; else of the weights that it is about
-    double due;           // seconds: not before
-    uint16_t refusal;     // the last one, 0: none
-    struct peer *peer;    // to which it goes; NULL: nobody is known
-    struct parcel *next;  // in a queue
+    uint64_t version;  // of pulls: here, then there; else of the weights that it is about
+    double due;        // seconds: not before
+    uint16_t refusal;  // the last one, 0: none
+    struct peer *peer; // to which it goes; NULL: nobody is known
+    TAILQ_ENTRY(parcel) queued;
     struct parcel *chain; // in a request
 };
 
@@ -88,10 +87,6 @@ struct servers {
     struct servers_figures figures;
     char waits_for[PROTO_ADDRESS_MAX];
 };
-
-// Queues; under the lock.
-void queue_put(struct parcel_queue *queue, struct parcel *parcel);
-struct parcel *queue_all(struct parcel_queue *queue); // takes all, as a list
 
 // servers_client.c. Puts the parcel where it belongs by the routes; under the lock.
 void servers_dispatch(struct servers *servers, struct parcel *parcel);

@@ -12,36 +12,6 @@
 #define PAUSE_MOST 2.0
 #define MEMORY_PAUSE 0.1 // seconds until what found no memory is tried again
 
-// --- queues ---------------------------------------------------------------------------
-
-void queue_put(struct parcel_queue *queue, struct parcel *parcel) {
-    parcel->next = NULL;
-    if (queue->last)
-        queue->last->next = parcel;
-    else
-        queue->first = parcel;
-    queue->last = parcel;
-}
-
-struct parcel *queue_all(struct parcel_queue *queue) {
-    struct parcel *all = queue->first;
-    *queue = (struct parcel_queue){0};
-    return all;
-}
-
-// Takes out the parcel behind `before` (NULL: the first).
-static struct parcel *queue_cut(struct parcel_queue *queue, struct parcel *before) {
-    struct parcel *parcel = before ? before->next : queue->first;
-    if (before)
-        before->next = parcel->next;
-    else
-        queue->first = parcel->next;
-    if (queue->last == parcel)
-        queue->last = before;
-    parcel->next = parcel->chain = NULL;
-    return parcel;
-}
-
 // --- sending --------------------------------------------------------------------------
 
 // Pulls that wait for newer weights leave room for the pushes that make them.
@@ -53,15 +23,14 @@ static bool may_fly(const struct peer *peer, const struct parcel *parcel, double
 // The next request's parcels, chained; NULL: none may be sent.
 static struct parcel *take_due(struct peer *peer, double now) {
     struct parcel_queue *queue = &peer->queue;
-    struct parcel *leader = NULL, *last = NULL, *before = NULL;
+    struct parcel *leader = NULL, *last = NULL;
     size_t spans = 0;
-    for (struct parcel *at = queue->first, *next; at; at = next) {
-        next = at->next;
-        if (!may_fly(peer, at, now) || (leader && !parcel_joins(leader, at, spans))) {
-            before = at;
+    for (struct parcel *at = TAILQ_FIRST(queue), *next; at; at = next) {
+        next = TAILQ_NEXT(at, queued);
+        if (!may_fly(peer, at, now) || (leader && !parcel_joins(leader, at, spans)))
             continue;
-        }
-        queue_cut(queue, before);
+        TAILQ_REMOVE(queue, at, queued);
+        at->chain = NULL;
         leader = leader ? leader : at;
         if (last)
             last->chain = at;
@@ -193,7 +162,7 @@ static void dial(struct peer *peer) {
 // Seconds until something in the queue is due; below 0: all waits for something else.
 static double next_due(const struct peer *peer, double now) {
     double least = -1;
-    for (const struct parcel *at = peer->queue.first; at; at = at->next)
+    for (const struct parcel *at = TAILQ_FIRST(&peer->queue); at; at = TAILQ_NEXT(at, queued))
         if (at->due > now && (least < 0 || at->due - now < least))
             least = at->due - now;
     return least;
@@ -204,7 +173,7 @@ static double work(struct peer *peer) {
     struct servers *servers = peer->servers;
     drop_broken(peer);
     pthread_mutex_lock(&servers->lock);
-    bool wanted = peer->queue.first != NULL, linked = peer->link != NULL;
+    bool wanted = !TAILQ_EMPTY(&peer->queue), linked = peer->link != NULL;
     double now = clock_seconds(), next = linked ? next_due(peer, now) : peer->next_dial - now;
     pthread_mutex_unlock(&servers->lock);
     if (!wanted)
@@ -238,6 +207,7 @@ int peer_open(struct peer **out, struct servers *servers, const struct proto_ser
         return error_nomem(err);
     peer->servers = servers;
     peer->member = server->member;
+    TAILQ_INIT(&peer->queue);
     if (pthread_create(&peer->thread, NULL, peer_thread, peer)) {
         free(peer);
         return error_set(err, STATUS_IO, "cannot start a thread for a parameter server");
