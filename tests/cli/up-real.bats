@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # adam-ctl up with the programs themselves: a small run, whole, stopped, and hurt.
 load ../helper/common
+load ../helper/working_here
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
@@ -22,22 +23,12 @@ setup() {
 }
 
 teardown() {
-    stop_started
-    members | xargs -r kill -KILL || true
+    end_members
 }
 
-# The processes that work in this folder, but for the shells of the test.
+# The parts of the run, without what started them.
 members() {
-    local process
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/cwd")" = "$PWD" ] || continue
-        case $(tr '\0' ' ' <"$process/cmdline") in
-        adam-*\ controller\ * | adam-serve\ * | adam-ps\ * | adam-worker\ *) echo "${process#/proc/}" ;;
-        esac
-    done
-}
-all_members() {
-    [ "$(members | wc -l)" = "$1" ]
+    working_here '^adam-(ctl controller|serve|ps|worker) '
 }
 
 @test "a run of six processes ends with status 0 and an accuracy; none is left" {

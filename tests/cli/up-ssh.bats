@@ -2,6 +2,7 @@
 # adam-ctl up --hosts over a real sshd: one that this test starts on loopback, with keys
 # that it makes; its two machines are two names in ssh's own configuration.
 load ../helper/common
+load ../helper/working_here
 
 # A server for this user alone, and a client's configuration that knows it by two names;
 # behind a third nobody listens.
@@ -54,22 +55,12 @@ setup() {
 }
 
 teardown() {
-    stop_started
-    members | xargs -r kill -KILL || true
+    end_members
 }
 
-# The programs that work in this folder, and the shells and connections that they came by.
+# The programs of the run, and the shells and connections that they came by.
 members() {
-    local process
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/cwd")" = "$PWD" ] || continue
-        case $(tr '\0' ' ' <"$process/cmdline") in
-        adam-* | ssh\ * | sh\ -c*adam-*) echo "${process#/proc/}" ;;
-        esac
-    done
-}
-none_left() {
-    [ -z "$(members)" ]
+    working_here '^adam-|^ssh |^sh -c.*adam-'
 }
 it_trains() {
     grep -q '"event":"eval"' run/metrics.jsonl
@@ -89,7 +80,7 @@ begin() {
     run_ok up
     [ -e run/DONE ]
     [[ "$stderr" = *"test accuracy"* ]]
-    none_left
+    all_members 0
     [ "$(grep -c 'Accepted publickey' sshd.log)" = 2 ]
     # Servers of both, and workers of the second; each log is on its own machine.
     grep -q 'parameter server.*ps-2.*tcp://localhost:' run/log/controller.log
@@ -104,7 +95,7 @@ begin() {
     wait_end
     cat err
     [ "$status" -eq 75 ]
-    none_left
+    all_members 0
     [ -e run/latest/manifest.json ]
 }
 
@@ -112,7 +103,7 @@ begin() {
     begin --set epochs=1000000
     wait_for it_trains
     kill -KILL "$pid"
-    wait_for none_left
+    wait_for all_members 0
 }
 
 @test "a machine that does not answer is named, and the run ends" {
@@ -120,7 +111,7 @@ begin() {
     run_status 69 up --ps 1
     [[ "$stderr" = *"host-nobody| ssh: connect to host 127.0.0.1 port"*"Connection refused"* ]]
     [[ "$stderr" = *"adam-ctl: error: host-nobody ended with status 255 (no connection)"* ]]
-    none_left
+    all_members 0
 }
 
 @test "nobody is asked for a password" {
@@ -129,5 +120,5 @@ begin() {
     run_status 69 up
     echo "$stderr"
     [[ "$stderr" = *"Permission denied (publickey)"* ]]
-    none_left
+    all_members 0
 }
