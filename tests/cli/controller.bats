@@ -2,20 +2,11 @@
 # The controller of a run of many processes, with real members: from the first weights to
 # DONE, looked at and directed meanwhile, killed and started again.
 load ../helper/common
+load ../helper/run
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    adam-prep draw 1200 --seed 1 -o train.arec
-    adam-prep draw 200 --seed 2 -o test.arec
-    cat >run.conf <<END
-model = $ROOT/examples/digits.net
-data = train.arec
-test = test.arec
-epochs = 3
-batch = 8
-rate = 0.02
-servers = 2
-END
+    digits_conf 1200 8
 }
 
 setup() {

@@ -1,21 +1,12 @@
 #!/usr/bin/env bats
 # What the protocols promise, by runs of real processes (adam-consistency(7)).
 load ../helper/common
+load ../helper/run
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    adam-prep draw 6000 --seed 1 -o train.arec
-    adam-prep draw 200 --seed 2 -o test.arec
-    cat >run.conf <<END
-model = $ROOT/examples/digits.net
-data = train.arec
-test = test.arec
-epochs = 3
-batch = 64
-rate = 0.02
-eval-every = 0
-servers = 2
-END
+    digits_conf 6000 64
+    echo 'eval-every = 0' >>run.conf
 }
 
 # Runs four workers under a protocol, and prints the mean staleness of their gradients and
