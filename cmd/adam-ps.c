@@ -16,19 +16,8 @@ struct options {
     struct network network;
     int64_t threads;
     uint64_t memory;
-    bool quiet;
+    struct talk talk;
 };
-
-static bool stop(void *self) {
-    (void)self;
-    return stop_requested();
-}
-
-static void say(void *self, const char *text) {
-    const struct options *o = self;
-    if (!o->quiet)
-        talk_note(name, "%s", text);
-}
 
 struct addresses {
     char training[PROTO_ADDRESS_MAX], replication[PROTO_ADDRESS_MAX], admin[PROTO_ADDRESS_MAX];
@@ -66,7 +55,7 @@ static int run(struct options *o, struct error *err) {
         .insecure = n->insecure,
         .threads = (uint32_t)o->threads,
         .memory = o->memory,
-        .hooks = {o, stop, say},
+        .hooks = {&o->talk, talk_stop, talk_say},
     };
     stop_on_signals(true);
     status = parameter_server_run(&options, err);
@@ -88,7 +77,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads that apply updates"),
         BYTES(0, "memory", "BYTES", &o->memory, "any", "bytes of weights, their state and buffers"),
         HEADING("Behaviour"),
-        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+        FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),
     };
     const struct command command = {
         .name = name,
@@ -110,7 +99,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.threads = cpu_count()};
+    struct options o = {.talk = {.program = name}, .threads = cpu_count()};
     struct error err = {0};
     int status;
     network_default(&o.network);

@@ -18,19 +18,8 @@ struct options {
     int64_t threads;
     uint64_t cache, ahead;
     uint32_t part, parts; // of --range
-    bool quiet;
+    struct talk talk;
 };
-
-static bool stop(void *self) {
-    (void)self;
-    return stop_requested();
-}
-
-static void say(void *self, const char *text) {
-    const struct options *o = self;
-    if (!o->quiet)
-        talk_note(name, "%s", text);
-}
 
 static int serve(struct options *o, char **paths, int count, const char *listen,
                  const struct secrets *keys, struct error *err) {
@@ -53,7 +42,7 @@ static int serve(struct options *o, char **paths, int count, const char *listen,
         .ready = {n->port_file, n->pid_file, (int)n->ready_fd},
         .keys = keys,
         .insecure = n->insecure,
-        .hooks = {o, stop, say},
+        .hooks = {&o->talk, talk_stop, talk_say},
     };
     return data_server_run(&options, err);
 }
@@ -113,7 +102,7 @@ static bool parse(struct options *o, int argc, char **argv, int *operand, int *s
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores",
             "threads that decode and augment"),
         HEADING("Behaviour"),
-        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+        FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),
     };
     const struct command command = {
         .name = name,
@@ -132,13 +121,16 @@ static bool parse(struct options *o, int argc, char **argv, int *operand, int *s
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.threads = cpu_count(), .cache = cpu_memory() / 4 * 3, .ahead = 64 << 20};
+    struct options o = {.talk = {.program = name},
+                        .threads = cpu_count(),
+                        .cache = cpu_memory() / 4 * 3,
+                        .ahead = 64 << 20};
     struct error err = {0};
     int status, operand;
     network_default(&o.network);
     if (parse(&o, argc, argv, &operand, &status, &err))
         status = run(&o, argv + operand, argc - operand, &err);
-    if (status == STATUS_STOPPED && !o.quiet)
+    if (status == STATUS_STOPPED && !o.talk.quiet)
         talk_note(name, "%s", err.text);
     else if (err.status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(name, &err);

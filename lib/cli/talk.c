@@ -102,3 +102,14 @@ void stop_on_signals(bool ignore_sigpipe) {
 bool stop_requested(void) {
     return stop_flag != 0;
 }
+
+bool talk_stop(void *self) {
+    (void)self;
+    return stop_requested();
+}
+
+void talk_say(void *self, const char *text) {
+    const struct talk *talk = self;
+    if (!talk->quiet)
+        talk_note(talk->program, "%s", text);
+}

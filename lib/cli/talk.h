@@ -18,6 +18,14 @@ int talk_finish(const char *program, int status);
 // "refusing to write binary data to a terminal" when path is "-" and stdout is one.
 int talk_refuse_terminal(const char *path, struct error *err);
 
+// Who talks, for hooks that take a `self`: whether a signal came, and a note unless quiet.
+struct talk {
+    const char *program;
+    bool quiet;
+};
+bool talk_stop(void *self);
+void talk_say(void *self, const char *text);
+
 bool talk_is_terminal(void); // stderr is one, and TERM is not dumb
 bool talk_colour(void);      // that, and NO_COLOR is not set
 

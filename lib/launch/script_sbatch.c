@@ -23,14 +23,6 @@ static void put_stop(struct grow *out, const struct launch *launch) {
 
 // A job that Slurm itself ends or queues again is no longer RUNNING.
 static const char ending[] = //
-    "\n"
-    "await \"$controller\"\n"
-    "result=$status\n"
-    "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
-    "    left=\n"
-    "    for one in $steps; do kill -0 \"$one\" 2>/dev/null && left=$one; done\n"
-    "    [ \"$left\" ] && sleep 1 || break\n"
-    "done\n"
     "# 75: stopped and saved. 69: a node was lost, and what was saved last is there.\n"
     "case $result in\n"
     "75) more=1 ;;\n"
@@ -130,7 +122,7 @@ static void put_step(struct grow *out, const struct launch *launch, const struct
     char *text = grow_take(&script);
     out->failed |= !text;
     words_quote(out, text ? text : "");
-    grow_format(out, " &\nsteps=\"$steps $!\"\n");
+    grow_format(out, " &\nothers=\"$others $!\"\n");
     free(text);
     words_free(&command);
 }
@@ -142,9 +134,10 @@ char *schedulers_sbatch(const struct launch *launch, const struct slurm *slurm) 
     grow_format(&out, "host=%s\n", slurm->host);
     put_stop(&out, launch);
     put_controller(&out, launch);
-    grow_format(&out, "steps=\n");
+    grow_format(&out, "others=\n");
     for (size_t i = 1; i < LAUNCH_ROLES; i++)
         put_step(&out, launch, slurm, launch_roles[i]);
+    shell_await(&out);
     grow_put(&out, ending, sizeof ending - 1);
     return grow_take(&out);
 }

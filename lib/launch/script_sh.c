@@ -16,14 +16,6 @@ static const char stopping[] = //
 
 // The controller tells the others when it is over; who did not hear it is told here.
 static const char ending[] = //
-    "\n"
-    "await \"$controller\"\n"
-    "result=$status\n"
-    "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
-    "    left=\n"
-    "    for one in $others; do kill -0 \"$one\" 2>/dev/null && left=\"$left $one\"; done\n"
-    "    [ \"$left\" ] && sleep 1 || break\n"
-    "done\n"
     "[ ! \"$left\" ] || kill $left\n"
     "wait\n"
     "exit \"$result\"\n";
@@ -64,6 +56,7 @@ char *schedulers_sh(const struct launch *launch, const char *folder) {
     for (size_t i = 0; i < LAUNCH_ROLES; i++)
         for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++)
             put_process(&out, launch, launch_roles[i], n);
+    shell_await(&out);
     grow_put(&out, ending, sizeof ending - 1);
     return grow_take(&out);
 }

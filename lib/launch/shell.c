@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// They stand within the quotes of other commands, and use no single quotes themselves.
 // Starts again what was killed or lost its peers; not what ended by itself, or found its
 // command line, its model or its data wrong.
 static const char functions[] = //
@@ -15,15 +16,18 @@ static const char functions[] = //
     "    done\n"
     "}\n"
     "\n"
+    "stop_child() {\n"
+    "    stop=1\n"
+    "    kill \"$child\" 2>/dev/null\n"
+    "}\n"
+    "\n"
     "# keep TIMES COMMAND...: runs it, and again when it was killed or lost its peers (if it\n"
     "# $leads only when it was killed), each time a little later. If it is $deaf, SIGTERM is\n"
     "# not for it, but for the controller.\n"
     "keep() {\n"
     "    left=$1 pause=1 child= stop=\n"
     "    shift\n"
-    "    if [ \"${deaf-}\" ]; then trap '' TERM INT; else\n"
-    "        trap 'stop=1; kill \"$child\" 2>/dev/null' TERM\n"
-    "    fi\n"
+    "    if [ \"${deaf-}\" ]; then trap \"\" TERM INT; else trap stop_child TERM; fi\n"
     "    while :; do\n"
     "        \"$@\" &\n"
     "        child=$!\n"
@@ -114,6 +118,18 @@ void shell_keep(struct grow *out, enum launch_policy policy, const struct words 
         [LAUNCH_AGAIN] = 1000, [LAUNCH_RETRY] = LAUNCH_RETRIES, [LAUNCH_VITAL] = 0};
     grow_format(out, "keep %d ", times[policy]);
     shell_line(out, command);
+}
+
+void shell_await(struct grow *out) {
+    grow_format(out, "\n"
+                     "await \"$controller\"\n"
+                     "result=$status\n"
+                     "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
+                     "    left=\n"
+                     "    for one in $others; do kill -0 \"$one\" 2>/dev/null && left=\"$left "
+                     "$one\"; done\n"
+                     "    [ \"$left\" ] && sleep 1 || break\n"
+                     "done\n");
 }
 
 void shell_host_begin(struct grow *out, const struct launch *launch, const char *folder) {

@@ -20,6 +20,10 @@ void shell_line(struct grow *out, const struct words *command);
 // "keep TIMES COMMAND...", by the policy of its role.
 void shell_keep(struct grow *out, enum launch_policy policy, const struct words *command);
 
+// Waits for $controller, whose status becomes $result, and ten seconds more at the most for
+// $others; $left are those that are still there then.
+void shell_await(struct grow *out);
+
 // A script that runs processes on one host until all have ended, and has the worst of their
 // statuses: its beginning, each process, its end.
 void shell_host_begin(struct grow *out, const struct launch *launch, const char *folder);

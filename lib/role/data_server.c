@@ -211,7 +211,7 @@ static int obey(struct data_server *server, struct error *err) {
 
 // STATUS_SKIPPED: go on.
 static int whether_to_end(struct data_server *server, struct error *err) {
-    const struct data_server_hooks *hooks = &server->o->hooks;
+    const struct serving_hooks *hooks = &server->o->hooks;
     struct member_order order;
     int status = member_status(server->member, err);
     if (status)
@@ -324,18 +324,12 @@ static int tell_ready(struct data_server *server, struct ready *ready, struct er
     return ready_tell(ready, &address, 1, err);
 }
 
-static const char *leaving_reason(int status, const struct error *err) {
-    return status == STATUS_OK ? "as ordered" : err->text;
-}
-
 // Nobody asks any more, then the run is left.
 static void end(struct data_server *server, int status, const struct error *err) {
-    char reason[PROTO_ADDRESS_MAX];
     if (server->serving)
         report(server);
     listener_close(server->listener);
-    snprintf(reason, sizeof reason, "%.*s", PROTO_ADDRESS_MAX - 1, leaving_reason(status, err));
-    member_close(server->member, reason);
+    serving_leave(server->member, status, err);
     data_service_close(server->service);
     stock_close(server->stock);
     ops_free(server->ops);

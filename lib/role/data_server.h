@@ -17,15 +17,10 @@
 #include <stdint.h>
 
 #include "net/ready.h"
+#include "role/serving.h"
 #include "sample/source.h"
 
 struct secrets;
-
-struct data_server_hooks {
-    void *self;
-    bool (*stop)(void *self);                  // whether to stop; asked ten times a second
-    void (*say)(void *self, const char *text); // a line for the user
-};
 
 struct data_server_options {  // texts belong to the caller
     const char *const *paths; // of data sets, which are served as one
@@ -43,7 +38,7 @@ struct data_server_options {  // texts belong to the caller
     struct ready ready;
     const struct secrets *keys;
     bool insecure;
-    struct data_server_hooks hooks;
+    struct serving_hooks hooks;
 };
 
 // Until it is told to stop. STATUS_OK when the controller ordered it, STATUS_STOPPED when

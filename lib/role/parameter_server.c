@@ -328,7 +328,7 @@ static void ask_to_stop(void *self) {
 
 // STATUS_SKIPPED: go on.
 static int whether_to_end(struct parameter_server *server, struct error *err) {
-    const struct parameter_server_hooks *hooks = &server->o->hooks;
+    const struct serving_hooks *hooks = &server->o->hooks;
     struct member_order order;
     int status = member_status(server->member, err);
     if (status)
@@ -408,20 +408,8 @@ static int tell_ready(struct parameter_server *server, struct ready *ready, stru
     return ready_tell(ready, addresses, PATH_COUNT, err);
 }
 
-static const char *leaving_reason(int status, const struct error *err) {
-    switch (status) {
-    case STATUS_OK:
-        return "as ordered";
-    case STATUS_STOPPED:
-        return "stopped by a signal or an administrator";
-    default:
-        return err->text;
-    }
-}
-
 // Nobody asks any more, then nothing is applied any more, then the run is left.
 static void end(struct parameter_server *server, int status, const struct error *err) {
-    char reason[PROTO_ADDRESS_MAX];
     struct ps *ps = server->ps;
     if (server->member && ps)
         report(server, clock_seconds());
@@ -430,8 +418,7 @@ static void end(struct parameter_server *server, int status, const struct error 
     server->ps = NULL;
     pthread_mutex_unlock(&server->lock);
     ps_close(ps);
-    snprintf(reason, sizeof reason, "%.*s", PROTO_ADDRESS_MAX - 1, leaving_reason(status, err));
-    member_close(server->member, reason);
+    serving_leave(server->member, status, err);
     paths_free(server->paths);
     kept_drop(server->run);
     kept_drop(server->routes);

@@ -19,14 +19,9 @@
 
 #include "core/error.h"
 #include "net/ready.h"
+#include "role/serving.h"
 
 struct secrets;
-
-struct parameter_server_hooks {
-    void *self;
-    bool (*stop)(void *self);                  // whether to stop; asked ten times a second
-    void (*say)(void *self, const char *text); // a line for the user
-};
 
 struct parameter_server_options {                        // texts belong to the caller
     const char *controller;                              // its address, or @FILE
@@ -37,7 +32,7 @@ struct parameter_server_options {                        // texts belong to the 
     bool insecure;
     uint32_t threads;
     uint64_t memory; // bytes of weights, state and buffers that it may use; 0: any
-    struct parameter_server_hooks hooks;
+    struct serving_hooks hooks;
 };
 
 // Until it is told to stop. STATUS_OK when the controller ordered it, STATUS_STOPPED when

@@ -295,6 +295,8 @@ END
     hosts_file
     run_ok "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2
     [ "$(grep -c '^ssh -tt' <<<"$output")" = 2 ]
+    # A person can read them: no quotes within the quotes of the script.
+    [ -z "$(grep -F "\\'\\'" <<<"$output")" ]
     run_status 2 "$CTL" up -n run.conf --hosts hosts
     [[ "$stderr" = *"--listen tcp://HOST:PORT"* ]]
     run_status 2 "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --workers 3
