@@ -26,6 +26,18 @@ const char *chart_colour(size_t i) {
     return colours[i % CHART_COLOURS];
 }
 
+void chart_line(struct svg *svg, const double *x, const double *y, size_t n,
+                enum chart_stroke stroke, const char *colour, const char *dash) {
+    static const struct {
+        double width, opacity;
+    } strokes[] = {
+        [CHART_STRONG] = {2, 1},
+        [CHART_FAINT] = {1.3, 0.55},
+        [CHART_HAZE] = {1, 0.25},
+    };
+    svg_path(svg, x, y, n, colour, strokes[stroke].width, dash, strokes[stroke].opacity);
+}
+
 static bool drawable(const struct chart *chart, const struct chart_series *series, size_t i) {
     double y = series->y[i];
     return isfinite(series->x[i]) && isfinite(y) && (chart->y_kind != SCALE_LOG || y > 0);
@@ -46,10 +58,11 @@ static bool y_range(const struct chart *chart, double *low, double *high) {
 }
 
 static void value_text(const struct chart *chart, double value, char text[SCALE_LABEL]) {
+    bool tiny = value != 0 && fabs(value) < 1e-4;
     if (chart->percent)
         snprintf(text, SCALE_LABEL, "%.2f%%", value);
     else
-        snprintf(text, SCALE_LABEL, "%.3g", value);
+        snprintf(text, SCALE_LABEL, tiny ? "%.2g" : "%.3g", value); // within MARGIN_RIGHT
 }
 
 static void draw_axes(struct svg *svg, const struct chart *chart, const struct scale *x,
@@ -112,9 +125,8 @@ static int draw_series(struct svg *svg, const struct chart *chart,
     size_t n = px && py ? to_pixels(chart, series, x, y, px, py) : 0;
     int status = px && py ? STATUS_OK : error_nomem(err);
     if (n > 0)
-        svg_path(svg, px, py, n, series->colour, series->faint ? 1.3 : 2, series->dash,
-                 series->faint ? 0.55 : 1);
-    for (size_t i = 0; i < n && !series->faint; i++)
+        chart_line(svg, px, py, n, series->stroke, series->colour, series->dash);
+    for (size_t i = 0; i < n && series->stroke == CHART_STRONG; i++)
         if ((series->dots && n <= DOTS_MOST) || i == n - 1)
             svg_dot(svg, px[i], py[i], 3.2, series->colour);
     if (n > 0 && series->label) {

@@ -14,14 +14,20 @@
 #define CHART_COLOURS 7
 const char *chart_colour(size_t i);
 
+// What is drawn stronger stands on what is drawn fainter.
+enum chart_stroke { CHART_STRONG, CHART_FAINT, CHART_HAZE };
+// n points joined; dash may be NULL.
+void chart_line(struct svg *svg, const double *x, const double *y, size_t n,
+                enum chart_stroke stroke, const char *colour, const char *dash);
+
 struct chart_series {
     const double *x, *y; // n points; those that are not finite are left out
     size_t n;
     const char *colour;
     const char *dash; // NULL: solid
-    bool faint;       // the background of another one
-    bool dots;        // mark each point, where there are few
-    bool label;       // write its last value behind it
+    enum chart_stroke stroke;
+    bool dots;  // mark each point, where there are few
+    bool label; // write its last value behind it
 };
 
 struct chart {

@@ -88,7 +88,7 @@ static size_t training_losses(struct figure *f, size_t run, struct chart_series 
         series[i].x = x_of(f, curve);
         series[i].y = curve->value;
         series[i].n = curve->n;
-        series[i].faint = true;
+        series[i].stroke = CHART_HAZE;
         series[i].label = false;
     }
     return count;
@@ -103,7 +103,7 @@ static int draw_loss(struct figure *f, struct chart chart, struct error *err) {
         struct chart_series *train = &f->series[count + i], *test = train + f->count;
         *train = series_of(f, i, CURVE_LOSS);
         *test = series_of(f, i, CURVE_TEST_LOSS);
-        train->faint = test->n > 0;
+        train->stroke = test->n > 0 ? CHART_FAINT : CHART_STRONG;
         train->label = test->n == 0 || f->count == 1;
     }
     chart.title = "loss";
@@ -162,15 +162,33 @@ static int draw_column(struct figure *f, double left, double top, double width, 
     return status;
 }
 
+static bool has_learners(const struct figure *f) {
+    for (size_t i = 0; i < f->count; i++)
+        if (f->runs[i].learner_count > 0)
+            return true;
+    return false;
+}
+
 // One entry of the legend; returns where the next one begins.
-static double entry(struct figure *f, double x, double y, const char *colour, bool faint,
-                    const char *dash, const char *text) {
+static double entry(struct figure *f, double x, double y, const char *colour,
+                    enum chart_stroke stroke, const char *dash, const char *text) {
     double ends[] = {x, x + 24}, level[] = {y - 4.5, y - 4.5};
-    svg_path(&f->svg, ends, level, 2, colour, faint ? 1.3 : 2, dash, faint ? 0.55 : 1);
-    if (!faint)
+    chart_line(&f->svg, ends, level, 2, stroke, colour, dash);
+    if (stroke == CHART_STRONG)
         svg_dot(&f->svg, x + 12, y - 4.5, 3.2, colour);
     svg_text(&f->svg, x + 31, y, ANCHOR_START, 13, "#333333", 0, text);
     return x + 31 + (double)strlen(text) * CHARACTER + 22;
+}
+
+static void legend_of_lines(struct figure *f, double y, const char *colour) {
+    bool tested = has_curve(f, CURVE_TEST_LOSS), several = has_learners(f);
+    double x = EDGE + 8;
+    if (tested || several)
+        x = entry(f, x, y, colour, tested ? CHART_FAINT : CHART_STRONG, NULL, "training");
+    if (tested)
+        x = entry(f, x, y, colour, CHART_STRONG, NULL, "test");
+    if (several)
+        entry(f, x, y, colour, CHART_HAZE, NULL, "training of each worker");
 }
 
 // Runs, then what thin and dotted lines mean. Returns the height that it took;
@@ -183,15 +201,14 @@ static double legend(struct figure *f, bool draw) {
         if (x > EDGE + 8 && x + width > f->width - EDGE)
             x = EDGE + 8, y += LINE;
         if (draw)
-            entry(f, x, y, chart_colour(i), false, i / CHART_COLOURS % 2 ? "6 4" : NULL, name);
+            entry(f, x, y, chart_colour(i), CHART_STRONG, i / CHART_COLOURS % 2 ? "6 4" : NULL,
+                  name);
         x += width;
     }
     y += f->count > 1 ? LINE : 0;
     const char *colour = f->count > 1 ? "#666666" : chart_colour(0);
-    if (draw && has_curve(f, CURVE_TEST_LOSS)) {
-        x = entry(f, EDGE + 8, y, colour, true, NULL, "training");
-        entry(f, x, y, colour, false, NULL, "test");
-    }
+    if (draw)
+        legend_of_lines(f, y, colour);
     return y + EDGE + 4;
 }
 

@@ -8,6 +8,7 @@
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
 #include "control/cluster.h"
+#include "control/figures.h"
 #include "control/record.h"
 #include "control/run_file.h"
 #include "control/vitals.h"
@@ -277,6 +278,75 @@ static void test_vitals(struct tap *tap) {
     });
 }
 
+static void test_links(struct tap *tap) {
+    const int one = 0, other = 0;
+    TEST(tap, "a link that its end closed is told from one that fell silent", {
+        struct vitals v = {0};
+        vitals_heard(&v, 1, 100);
+        vitals_heard(&v, 2, 100);
+        vitals_link(&v, 1, &one);
+        vitals_link(&v, 2, &other);
+        vitals_closed(&v, &one, 101); // a moment after it was heard of
+        CHECK(tap, vitals_of(&v, 1)->closed == 101 && !vitals_of(&v, 1)->link);
+        CHECK(tap, vitals_of(&v, 2)->closed == 0 && vitals_of(&v, 2)->link == &other);
+        vitals_closed(&v, &other, 110); // given up after a silence
+        CHECK(tap, vitals_of(&v, 2)->closed == 0 && !vitals_of(&v, 2)->link);
+        vitals_heard(&v, 1, 111); // it is back
+        CHECK(tap, vitals_of(&v, 1)->closed == 0);
+        vitals_link(&v, 9, &one); // nobody
+        CHECK(tap, !vitals_of(&v, 9));
+        vitals_free(&v);
+    });
+    TEST(tap, "a member knows the membership that it was told one beat ago", {
+        struct vitals v = {0};
+        vitals_heard(&v, 1, 100);
+        vitals_beat(&v, 1, 5);
+        CHECK_INT(tap, vitals_of(&v, 1)->knows_members, 0);
+        vitals_beat(&v, 1, 6);
+        CHECK_INT(tap, vitals_of(&v, 1)->knows_members, 5);
+        vitals_beat(&v, 1, 6);
+        CHECK_INT(tap, vitals_of(&v, 1)->knows_members, 6);
+        vitals_free(&v);
+    });
+}
+
+static void test_figures(struct tap *tap) {
+    struct proto_member members[] = {
+        {.role = PROTO_ROLE_CONTROLLER, .epoch = 1.5, .name = proto_text("training"), .loss = NAN},
+        {.member = 1,
+         .role = PROTO_ROLE_WORKER,
+         .name = proto_text("w\"\\\n"),
+         .rate = 300,
+         .loss = 1,
+         .waiting = 0.5,
+         .silent = 1500},
+        {.member = 2, .role = PROTO_ROLE_WORKER, .rate = 100, .loss = 3, .waiting = 0.1},
+        {.member = 3, .role = PROTO_ROLE_WORKER, .loss = NAN, .waits_for = proto_text("x\033")},
+    };
+    struct proto_status status = {.members = proto_list(members, 4)};
+    char line[FIGURES_LINE];
+    TEST(tap, "a line tells the sum of workers that train, and their mean loss by samples", {
+        figures_line(line, &status, 6);
+        CHECK_TEXT(tap, line, "epoch 1.50 of 6  loss 1.5000  2 workers  400 images/s  wait 30%");
+        members[2].rate = 0;
+        members[1].loss = NAN;
+        figures_line(line, &status, 0);
+        CHECK_TEXT(tap, line, "epoch 1.50  1 worker  300 images/s  wait 50%");
+        members[1].rate = NAN;
+        figures_line(line, &status, 0);
+        CHECK_TEXT(tap, line, "");
+    });
+    TEST(tap, "text of members is printable, and quoted for Prometheus", {
+        char *waits = figures_waits(&status), *prom = figures_prometheus(&status);
+        CHECK_TEXT(tap, waits, " waits for x?\n");
+        CHECK(tap, strstr(prom, "adam_silent_seconds{member=\"1\",role=\"worker\","
+                                "name=\"w\\\"\\\\?\"} 1.5\n"));
+        CHECK(tap, strstr(prom, "adam_loss{member=\"3\",role=\"worker\",name=\"\"} NaN\n"));
+        free(waits);
+        free(prom);
+    });
+}
+
 static char *read_whole(const char *path, size_t *size) {
     FILE *f = fopen(path, "rb");
     char *text = calloc(1, 1 << 16);
@@ -444,6 +514,8 @@ int main(void) {
     test_routes(&tap);
     test_text(&tap);
     test_vitals(&tap);
+    test_links(&tap);
+    test_figures(&tap);
     test_record(&tap);
     test_run_file(&tap);
     test_settings(&tap);

@@ -134,6 +134,50 @@ static void write_text(char path[TEMPFILE_PATH], const char *text) {
 #define TRAIN                                                                                      \
     "{\"v\":1,\"t\":%s,\"event\":\"train\",\"step\":%d,\"epoch\":%g,\"loss\":%s,\"rate\":0.1}\n"
 
+#define LEADER "{\"v\":1,\"t\":0,\"role\":\"controller\",\"event\":\"start\",\"command\":\"c\"}\n"
+#define LEARNER                                                                                    \
+    "{\"v\":1,\"t\":%d,\"role\":\"worker\",\"rank\":%d,\"event\":\"train\",\"step\":1,\"epoch\":%" \
+    "d,"                                                                                           \
+    "\"loss\":%g,\"rate\":0.1}\n"
+
+static size_t count_of(const char *text, const char *what) {
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+static void test_learners(struct tap *tap) {
+    TEST(tap, "each learner is a haze around the mean of all, and the legend says so", {
+        char path[TEMPFILE_PATH];
+        char *svg = NULL;
+        size_t size;
+        char lines[2048];
+        struct history h;
+        struct error err = {0};
+        size_t n = (size_t)snprintf(lines, sizeof lines, LEADER);
+        for (int epoch = 1; epoch <= 3; epoch++)
+            for (int rank = 4; rank <= 6; rank++)
+                n += (size_t)snprintf(lines + n, sizeof lines - n, LEARNER, epoch, rank, epoch,
+                                      1e-5 * (rank + 0.4321));
+        write_text(path, lines);
+        CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
+        CHECK_INT(tap, h.learner_count, 3);
+        FILE *out = open_memstream(&svg, &size);
+        CHECK_INT(tap, curves_write(out, &h, 1, CURVES_EPOCH, &err), STATUS_OK);
+        fclose(out);
+        // A line for each and one of the legend; the mean, its legend and the rate are whole.
+        CHECK_INT(tap, count_of(svg, "stroke-opacity=\"0.25\""), 4);
+        CHECK_INT(tap, count_of(svg, "<polyline"), 7);
+        CHECK_INT(tap, count_of(svg, "each worker"), 1);
+        // 5.43e-05 would run into what stands beside it.
+        CHECK(tap, strstr(svg, ">5.4e-05<"));
+        free(svg);
+        history_free(&h);
+        unlink(path);
+    });
+}
+
 static void test_history(struct tap *tap) {
     struct history h;
     struct error err = {0};
@@ -201,6 +245,7 @@ int main(void) {
     struct tap tap = {0};
     test_scale(&tap);
     test_text(&tap);
+    test_learners(&tap);
     test_history(&tap);
     return tap_done(&tap);
 }
