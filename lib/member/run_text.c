@@ -3,9 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
+
 // As a C string, for free(); NULL when memory is out.
 static char *string_of(const struct proto_text *text) {
-    return strndup(text->at ? text->at : "", text->length);
+    char *copy = mem_zeroed(text->length + (size_t)1, 1);
+    if (copy && text->length > 0)
+        memcpy(copy, text->at, text->length);
+    return copy;
 }
 
 int run_settings(struct settings *settings, char **text, const struct proto_run *run,

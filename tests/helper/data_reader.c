@@ -16,6 +16,7 @@
 #include "core/grow.h"
 #include "core/random.h"
 #include "member/member.h"
+#include "member/run_text.h"
 #include "model/layer.h"
 #include "model/model.h"
 #include "role/data_client.h"
@@ -27,6 +28,7 @@ struct reader {
     struct model *model;
     struct ops *input;
     struct settings settings;
+    char *texts; // of the settings
     struct data_client *client;
     uint32_t batch[4096];  // samples of the batch in hand
     uint64_t digest[4096]; // of what came of each
@@ -56,14 +58,10 @@ static void tell(const struct reader *reader, const char *what) {
 
 static void read_run(struct reader *reader, const struct proto_run *run) {
     struct error err = {0};
-    char *model = strndup(run->model.at, run->model.length);
-    char *settings = strndup(run->settings.at, run->settings.length);
-    settings_default(&reader->settings);
-    if (model_parse(&reader->model, "model", model, NULL, 0, &err) ||
+    if (run_model(&reader->model, "model", run, &err) ||
         model_ops_open(&reader->input, reader->model, &err) ||
-        settings_parse(&reader->settings, settings, &err))
+        run_settings(&reader->settings, &reader->texts, run, &err))
         die(&err);
-    free(model);
 }
 
 static void open_client(struct reader *reader) {
