@@ -59,7 +59,7 @@ d1.dropout = 0.5
 d2.dropout = 0.5
 keep-last = 1
 END
-    mini_batch=16 rate=0.1 async_rate=0.05
+    mini_batch=16 rate=0.1 async='rate=0.05'
 }
 
 cifar10() {
@@ -83,16 +83,16 @@ c3.init = he
 softmax1.decay = 0.01
 keep-last = 1
 END
-    mini_batch=8 rate=0.008 async_rate=0.001
+    mini_batch=8 rate=0.008 async='rate=0.002 push-every=1'
 }
 
 # One run, and its line of the table.
 run() {
     protocol=$1 seed=$2
     folder=$out/$(echo "$protocol" | tr : -)-$seed
-    case $protocol in async) alpha=$async_rate ;; *) alpha=$rate ;; esac
+    case $protocol in async) own=$async ;; *) own=rate=$rate ;; esac
     set --
-    for setting in protocol="$protocol" seed="$seed" batch="$mini_batch" rate="$alpha" ${SETTINGS:-}; do
+    for setting in protocol="$protocol" seed="$seed" batch="$mini_batch" $own ${SETTINGS:-}; do
         set -- "$@" --set "$setting"
     done
     adam-ctl up "$out/run.conf" --out "$folder" --serve 1 --ps "${SERVERS:-2}" \
