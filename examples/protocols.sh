@@ -12,7 +12,7 @@
 #
 #                one machine   hardsync   softsync:1            softsync:4            async
 #   MNIST        99.4          99.38      99.38 (0.88, 0.02%)   99.41 (3.8, 0.4%)     99.37
-#   CIFAR-10     80.5..80.9    80.63      80.46 (0.91, 0.02%)   80.71 (3.9, 1.2%)     79.50
+#   CIFAR-10     80.5..80.9    80.63      80.46 (0.91, 0.02%)   80.71 (3.9, 1.2%)     80.69
 #
 # MNIST with EPOCHS=20, CIFAR-10 with 40. Rudra's figure 5, why softsync divides the rate by
 # n: MNIST under softsync:4 with EPOCHS=3 and SETTINGS="rate=0.4" reaches 99.1%, and with

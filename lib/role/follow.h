@@ -39,7 +39,7 @@ struct follow_copy {
 };
 
 // Returns at once; joining goes on by itself.
-int follow_open(struct follow **follow, const struct follow_options *options, struct error *err);
+int follow_open(struct follow **out, const struct follow_options *options, struct error *err);
 // Waits until the next copy is due, or the run is over, and takes it; only shards that have
 // changed are sent. STATUS_STOPPED when stop() said so, or the session is over;
 // STATUS_UNAVAILABLE when the run cannot be followed any more; STATUS_DATA when its model

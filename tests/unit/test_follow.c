@@ -124,7 +124,10 @@ static struct follow *start(struct tap *tap, double every, bool (*stop)(void)) {
 
 static void check_weights(struct tap *tap, const struct follow_copy *copy,
                           const struct server *server) {
-    CHECK_INT(tap, memcmp(copy->parameters, server->weights, sizeof server->weights), 0);
+    size_t count = sizeof server->weights / sizeof *server->weights, alike = 0;
+    while (alike < count && copy->parameters[alike] == server->weights[alike])
+        alike++;
+    CHECK_INT(tap, alike, count);
 }
 
 static void order_stop(struct controller *c) {
