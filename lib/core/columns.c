@@ -26,11 +26,17 @@ static void measure(const struct columns *table, int *widths) {
     }
 }
 
+static void end_line(struct grow *to) {
+    while (to->length > 0 && to->text[to->length - 1] == ' ')
+        to->length--;
+    grow_put(to, "\n", 1);
+}
+
 static void put(const struct columns *table, const int *widths, int c, const char *text,
                 struct grow *to) {
-    bool last = c == table->count - 1, number = table->column[c].number;
-    int width = number ? widths[c] : last ? 0 : -widths[c]; // no blanks at the end of a line
-    grow_format(to, "%*s%s", width, text, last ? "\n" : "  ");
+    grow_format(to, "%*s  ", table->column[c].number ? widths[c] : -widths[c], text);
+    if (c == table->count - 1)
+        end_line(to);
 }
 
 void columns_put(struct columns *table, struct grow *to) {

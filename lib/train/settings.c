@@ -416,15 +416,22 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
     return status;
 }
 
-// A delta is what the update rule made of gradients: it is no product any more.
+// A delta is what the update rule made of gradients: it is no product any more. Of a product
+// nobody knows the length, by which gradients are clipped.
 static int check_factors(const struct settings *settings, enum protocol_push push,
                          struct error *err) {
     const char *factors = settings->factors;
-    if (push == PUSH_GRADIENT || !strcmp(factors, "auto") || !strcmp(factors, "none"))
+    if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
         return STATUS_OK;
-    return error_set(err, STATUS_USAGE,
-                     "factors=%s and push=delta: only gradients have factors, set push=gradient",
-                     factors);
+    if (push != PUSH_GRADIENT)
+        return error_set(
+            err, STATUS_USAGE,
+            "factors=%s and push=delta: only gradients have factors, set push=gradient", factors);
+    if (settings->clip > 0)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and clip=%g: what is sent as factors cannot be clipped",
+                         factors, settings->clip);
+    return STATUS_OK;
 }
 
 int settings_check(const struct settings *settings, struct error *err) {

@@ -259,9 +259,11 @@ nobody_answers() {
     [ -e run/latest/model.safetensors ]
 }
 
-@test "layers whose gradients are to be factors, and a push of deltas, are refused together" {
+@test "layers whose gradients are to be factors are refused with a push of deltas, and with clip" {
     run_status 2 adam-ctl controller "$conf" --out run --set factors=d1
     [[ "$stderr" = *"factors=d1 and push=delta"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set push=gradient --set clip=1
+    [[ "$stderr" = *"factors=d1 and clip=1"* ]]
     start_controller --set factors=d1 --set push=gradient
     kill -INT "$controller"
     end_controller 75
