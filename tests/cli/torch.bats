@@ -7,7 +7,7 @@ load ../helper/common
 step() { # NAME MODEL [BATCH [TOLERANCE]]
     local loss
     loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 .)
-    python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 "${4:-1e-4}"
+    python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 ${4:-}
 }
 
 # Of two numbers under a pool that are alike to rounding, the way of convolving decides which

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""torch_step.py NET DIR LOSS RATE: the same step by PyTorch.
+"""torch_step.py NET DIR LOSS RATE [TOLERANCE]: the same step by PyTorch.
 
 Builds NET from PyTorch's own layers (for a model file, as the benchmarks do), loads
 what net_step wrote in DIR, and compares scores, loss, gradients and updated
-parameters, each relative to its largest value.
+parameters, each relative to its largest value, and gradients to TOLERANCE.
 """
 import os
 import sys
@@ -127,7 +127,8 @@ def built(name):
 
 
 def main():
-    name, folder, loss, rate, most = *sys.argv[1:3], *map(float, sys.argv[3:6])
+    name, folder = sys.argv[1:3]
+    loss, rate, *most = map(float, sys.argv[3:])
     net, shape = built(name)
     load(net, raw(f'{folder}/parameters'))
     labels = torch.from_numpy(raw(f'{folder}/labels', np.int32)).long()
@@ -143,7 +144,7 @@ def main():
     compare('scores', raw(f'{folder}/scores'), scores.detach().numpy().ravel())
     compare('loss', np.array([loss]), np.array([error.item()]))
     gradient = flat(p.grad for p in net.parameters())
-    compare('gradient', raw(f'{folder}/gradient'), gradient, most)
+    compare('gradient', raw(f'{folder}/gradient'), gradient, *most)
     torch.optim.SGD(net.parameters(), lr=rate).step()
     compare('updated', raw(f'{folder}/updated'), flat(net.parameters()))
 
