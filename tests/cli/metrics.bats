@@ -117,17 +117,20 @@ END
     fi
 }
 
+one_is_idle() {
+    [ "$(adam-ctl status run | grep -c 'waiting .* nothing: it holds no shard$')" = 1 ]
+}
+
 @test "a parameter server without a shard is idle, and waits for nobody" {
     run_on
-    run_ok adam-ctl status run
-    [ "$(grep -c 'waiting .* nothing: it holds no shard$' <<<"$output")" = 1 ]
-    [[ "$output" != *"weights from the controller"* ]]
+    wait_for one_is_idle
+    [[ "$(adam-ctl status run)" != *"weights from the controller"* ]]
     [ "$(cat ps-?.log | grep -c 'idle: holds no shard of the model')" = 1 ]
 }
 
 # Pages on a terminal of 60 columns and 12 rows.
 on_terminal() {
-    start script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
+    start env TERM=xterm script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
 }
 
 @test "top draws within the terminal, and ends with the run; the last line knows the epoch" {
