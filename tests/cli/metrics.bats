@@ -98,6 +98,12 @@ assert len(seen) > 10 and len(samples) >= 5 * len(seen), (len(seen), len(samples
 END
 }
 
+# The page is made anew once a second.
+is_served() {
+    curl -sSf -D head -o served "http://127.0.0.1:$http/metrics" &&
+        grep -q '^adam_pushes_total{.*role="worker".*} [1-9]' served
+}
+
 @test "Prometheus can read what adam-ctl prom prints, and what the controller serves" {
     need curl
     run_on
@@ -105,7 +111,7 @@ END
     printf '%s\n' "$output" >printed
     check_prometheus printed
     grep -qF 'role="worker",name="a \"b\\c"' printed
-    curl -sSf -D head -o served "http://127.0.0.1:$http/metrics"
+    wait_for is_served
     grep -qi '^content-type: text/plain; version=0.0.4' head
     check_prometheus served
     # Members have the same names on both ways.
@@ -130,7 +136,7 @@ one_is_idle() {
 
 # Pages on a terminal of 60 columns and 12 rows.
 on_terminal() {
-    start env TERM=xterm script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
+    start script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
 }
 
 @test "top draws within the terminal, and ends with the run; the last line knows the epoch" {

@@ -7,6 +7,7 @@ ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 # Where the programs are, whatever the folder a test works in.
 BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
 export PATH="$BUILD:$PATH" LC_ALL=C
+export TERM=xterm # of terminals that tests make
 export PYTHONDONTWRITEBYTECODE=1
 
 setup() {
