@@ -173,5 +173,6 @@ int main(int argc, char **argv) {
     member_close(reader.member, "the end");
     ops_free(reader.input);
     model_free(reader.model);
+    free(reader.texts);
     return 0;
 }
