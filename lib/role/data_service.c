@@ -609,11 +609,10 @@ int data_service_open(struct data_service **out, const struct data_service_optio
 }
 
 void data_service_close(struct data_service *service) {
-    struct error err = {0};
     if (!service)
         return;
-    if (service->journal && journal_sync(service->journal, &err))
-        journal_trouble(service, &err);
+    if (atomic_load(&service->begun))
+        tend_journal(service);
     journal_close(service->journal);
     dealer_close(service->dealer);
     pthread_mutex_destroy(&service->lock);
