@@ -285,7 +285,9 @@ static bool settle_refusal(struct parcel *parcel, const struct proto_refused *re
     case PROTO_REFUSAL_NOT_FINITE:
         fail(parcel, STATUS_DIVERGED, refused);
         break;
-    case PROTO_REFUSAL_WRONG_SESSION:
+    case PROTO_REFUSAL_WRONG_SESSION: // whoever is started again joins anew
+        fail(parcel, STATUS_STOPPED, refused);
+        break;
     case PROTO_REFUSAL_PEER_LOST:
     case PROTO_REFUSAL_WRONG_RUN:
     case PROTO_REFUSAL_WRONG_MODEL:
