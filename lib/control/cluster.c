@@ -67,7 +67,8 @@ size_t cluster_count(const struct cluster *cluster, enum proto_role role) {
 
 static void copy_text(char *to, size_t room, struct proto_text from) {
     size_t n = from.length < room - 1 ? from.length : room - 1;
-    memcpy(to, from.at, n);
+    if (n > 0)
+        memcpy(to, from.at, n);
     to[n] = 0;
     for (char *p = to; *p; p++) // it is shown to people, and stored as JSON
         if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)

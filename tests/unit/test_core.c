@@ -202,8 +202,8 @@ static void test_columns(struct tap *tap) {
         CHECK_TEXT(tap, text,
                    "# name  n  last\n"
                    "name           n  last\n"
-                   "words of two   9  \n"
-                   "words         10  \n");
+                   "words of two   9\n"
+                   "words         10\n");
         free(text);
     });
 }
