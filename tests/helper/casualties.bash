@@ -8,6 +8,11 @@ begin_run() {
     run=$pid
 }
 end_run() {
+    # What a failed test leaves behind says what it waited for.
+    if [ -z "${BATS_TEST_COMPLETED:-}" ] && [ "$run" ]; then
+        timeout 10 adam-ctl status run || true
+        tail -n 30 err
+    fi
     if [ "$run" ]; then pkill -KILL -s "$run" || true; fi
     stop_started
 }
