@@ -123,10 +123,11 @@ static void keep(struct reader *reader, const struct batch *batch) {
     size_t floats = (size_t)input->out.c * (size_t)input->out.h * (size_t)input->out.w;
     reader->epoch = batch->epoch;
     reader->n = batch->n;
-    memcpy(reader->batch, batch->index, (size_t)batch->n * sizeof *batch->index);
-    for (int i = 0; i < batch->n; i++)
+    for (int i = 0; i < batch->n; i++) {
+        reader->batch[i] = batch->index[i];
         reader->digest[i] =
             hash_bytes(batch->input + (size_t)i * floats, floats * sizeof *batch->input);
+    }
 }
 
 // False: there is no more.
