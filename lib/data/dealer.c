@@ -401,6 +401,8 @@ static void take_again(struct dealer *dealer, struct seated *member, uint64_t st
 // Who had places in a step of another data server may have those of the next step here
 // before others come for the first one. Places that are with the later round do not come
 // back while its members wait for the turns of these: they take them without samples.
+// And who got places of a step from another may never come for those that are kept for it
+// here: they are free again as soon as anybody knows that the step is over.
 static enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish *wish, double now,
                                    struct deal *deal, uint64_t *detail) {
     const struct seat seat = {wish->step, wish->session};
@@ -411,7 +413,8 @@ static enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish
         return DEAL_BUSY;
     }
     take_again(dealer, member, wish->step);
-    if (rounds_reach(&dealer->rounds, member, wish->step))
+    bool passed = rounds_reach(&dealer->rounds, member, wish->step);
+    if (rounds_over(&dealer->rounds, wish->clock < wish->step ? wish->clock : wish->step) || passed)
         free_seats(dealer);
     fill_seats(dealer);
     if (!rounds_opened(&dealer->rounds, wish->step))

@@ -74,7 +74,8 @@ enum deal_answer {
 
 struct deal_wish {
     uint64_t session;
-    uint64_t step;    // that they are for, where workers share every step
+    uint64_t step;    // that they are for, where workers share every step...
+    uint64_t clock;   // ...of which those before this one are over
     uint32_t epoch;   // that the session works on
     uint32_t samples; // at most
 };

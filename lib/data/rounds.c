@@ -74,14 +74,28 @@ static void forget(struct rounds *rounds) {
         memmove(rounds->steps, rounds->steps + past, rounds->step_count * sizeof *rounds->steps);
 }
 
-bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step) {
+// Whether there may be seats of it before this step, which it has come to.
+static bool move_to(struct seated *member, uint64_t step) {
     if (step <= member->asked)
         return false;
-    bool passed = member->lease == 0 || member->given + 1 != step;
     member->asked = step;
+    return member->lease == 0 || member->given + 1 != step;
+}
+
+bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step) {
+    bool passed = move_to(member, step);
     if (passed)
         sweep(rounds);
     forget(rounds);
+    return passed;
+}
+
+bool rounds_over(struct rounds *rounds, uint64_t step) {
+    bool passed = false;
+    for (size_t i = 0; i < rounds->member_count; i++)
+        passed |= move_to(&rounds->members[i], step);
+    if (passed)
+        sweep(rounds);
     return passed;
 }
 

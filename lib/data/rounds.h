@@ -27,7 +27,7 @@ struct seat {
 
 struct seated { // a member
     uint64_t session;
-    uint64_t asked; // the last step that it asked for
+    uint64_t asked; // the last step that it asked for, or to which all have come
     uint64_t given; // the last one for which it got places...
     uint64_t lease; // ...as this lease; 0: none yet
 };
@@ -53,6 +53,9 @@ struct seated *rounds_member(const struct rounds *rounds, uint64_t session);
 // It asks for this step: seats of earlier ones are not taken any more. True: it may have
 // had places in one of them.
 bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step);
+// All have taken their turns in the steps before this one, also who asked another data server
+// for them: seats of these are not taken any more. True: there may have been some with places.
+bool rounds_over(struct rounds *rounds, uint64_t step);
 bool rounds_opened(const struct rounds *rounds, uint64_t step);
 bool rounds_opened_later(const struct rounds *rounds, uint64_t step); // one behind this step
 int rounds_open(struct rounds *rounds, uint64_t step, struct error *err);

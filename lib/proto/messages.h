@@ -30,7 +30,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 2
+#define PROTO_VERSION 3
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -347,7 +347,8 @@
     F(U64, session, 0, "of the sender")                                                            \
     F(U32, epoch, 0, "that the asker works on; refused when it is over")                           \
     F(U32, samples, 0, "wanted")                                                                   \
-    F(U64, step, 0, "clock of the weights that they are for, where all workers share every step")
+    F(U64, step, 0, "clock of the weights that they are for, where all workers share every step")  \
+    F(U64, clock, 0, "of the newest weights that the asker knows: the steps before it are over")
 
 #define PROTO_BATCH(F, L)                                                                          \
     F(U64, lease, 0, "number of the lease, for finish")                                            \

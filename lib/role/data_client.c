@@ -109,6 +109,7 @@ void data_client_session(struct data_client *client, uint64_t session) {
 
 void data_client_step(struct data_client *client, uint64_t clock) {
     pthread_mutex_lock(&client->lock);
+    client->clock = clock;
     if (clock > client->step) {
         client->step = clock;
         client_wake(client);

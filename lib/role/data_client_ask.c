@@ -138,8 +138,13 @@ static void ask(struct data_client *client, struct source *source, struct parcel
     parcel->source = source;
     parcel->taken = 0;
     parcel->batches = client_together(client, source);
-    parcel->asked = (struct proto_lease){client->options.hello.session, source->epoch, (uint32_t)n,
-                                         client->step};
+    parcel->asked = (struct proto_lease){
+        .session = client->options.hello.session,
+        .epoch = source->epoch,
+        .samples = (uint32_t)n,
+        .step = client->step,
+        .clock = client->clock,
+    };
     parcel->request = (struct link_request){
         .type = PROTO_TYPE_LEASE,
         .message = &parcel->asked,

@@ -108,7 +108,8 @@ struct data_client {
     int waiting;  // takers
     int flushing; // threads in data_client_flush
     bool closing, cancelled, over;
-    uint64_t step; // with `rounds`: of the next batch that is taken; 0: not known yet
+    uint64_t step;  // with `rounds`: of the next batch that is taken; 0: not known yet
+    uint64_t clock; // of the weights that this worker has
     struct error err;
     uint64_t given_back, finished; // batches; the second is the highest mark
     struct trained *trained;       // given back, and not finished

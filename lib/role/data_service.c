@@ -210,7 +210,13 @@ static void send_batch(const struct request *request, const struct deal *deal) {
 static void answer_lease(const struct request *request, const struct proto_lease *asked) {
     struct dealer *dealer = request->service->dealer;
     struct error err = {0};
-    const struct deal_wish wish = {asked->session, asked->step, asked->epoch, asked->samples};
+    const struct deal_wish wish = {
+        .session = asked->session,
+        .step = asked->step,
+        .clock = asked->clock,
+        .epoch = asked->epoch,
+        .samples = asked->samples,
+    };
     struct deal deal;
     uint64_t detail = 0;
     switch (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail)) {

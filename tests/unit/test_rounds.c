@@ -166,6 +166,38 @@ static void test_reach(struct tap *tap) {
     });
 }
 
+static void test_over(struct tap *tap) {
+    TEST(tap, "nobody has a seat any more in a step that is over, who never asked neither", {
+        struct rounds rounds = of_three(tap);
+        CHECK(tap, reach(&rounds, B, 1));
+        open_round(tap, &rounds, 1);
+        open_round(tap, &rounds, 2);
+        fill(tap, &rounds, 1, A);
+        CHECK(tap, rounds_over(&rounds, 2));
+        CHECK_INT(tap, asked(&rounds, A), 2);
+        CHECK_INT(tap, asked(&rounds, C), 2);
+        fill(tap, &rounds, 2, A);
+        fill(tap, &rounds, 2, B);
+        fill(tap, &rounds, 2, C);
+        CHECK(tap, none_open(&rounds));
+        CHECK(tap, !reach(&rounds, C, 2));
+        CHECK(tap, reach(&rounds, A, 3));
+        rounds_free(&rounds);
+    });
+    TEST(tap, "of a member that took its places there is nothing more before the next step", {
+        struct rounds rounds = of_three(tap);
+        open_round(tap, &rounds, 1);
+        give(tap, &rounds, 1, A, 900);
+        give(tap, &rounds, 1, B, 901);
+        give(tap, &rounds, 1, C, 902);
+        CHECK(tap, !rounds_over(&rounds, 2));
+        CHECK(tap, !rounds_over(&rounds, 1));
+        CHECK_INT(tap, asked(&rounds, A), 2);
+        CHECK(tap, rounds_over(&rounds, 3));
+        rounds_free(&rounds);
+    });
+}
+
 static void test_members(struct tap *tap) {
     TEST(tap, "seats of who has gone are none, and the others go on", {
         struct rounds rounds = of_three(tap);
@@ -324,6 +356,7 @@ int main(void) {
     struct tap tap = {0};
     test_order(&tap);
     test_reach(&tap);
+    test_over(&tap);
     test_members(&tap);
     test_again(&tap);
     test_ends(&tap);
