@@ -31,7 +31,7 @@ __attribute__((always_inline)) static inline vector shuffle(vector a, vector b, 
 // upper right quarter with the lower left one: what becomes of the upper rows,
 // and of the lower ones. With s a constant they are constants.
 __attribute__((always_inline)) static inline places exchange_low(int s) {
-    places p;
+    places p = {0};
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         p[i] = i & s ? i - s + LANES : i;
@@ -39,7 +39,7 @@ __attribute__((always_inline)) static inline places exchange_low(int s) {
 }
 
 __attribute__((always_inline)) static inline places exchange_high(int s) {
-    places p;
+    places p = {0};
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         p[i] = i & s ? i + LANES : i + s;
