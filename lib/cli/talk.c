@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 // Whether the text is a message about a place, "mnist.net:7:14: error: ...":
-// the first word, or the words before "error:", end in ":NUMBER:".
+// the first word, or the words before "error:", end in ":NUMBER:". An address is none.
 static bool names_a_place(const char *text) {
+    const char *scheme = strstr(text, "://");
+    if (scheme && scheme < text + strcspn(text, " \n"))
+        return false;
     for (const char *p = strchr(text, ':'); p && p[1] != '\n'; p = strchr(p + 1, ':')) {
         size_t digits = strspn(p + 1, "0123456789");
         const char *end = p + 1 + digits;

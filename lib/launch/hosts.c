@@ -156,7 +156,7 @@ static const char *role_name(enum proto_role role) {
 
 int hosts_place(struct hosts *hosts, enum proto_role role, int count, struct error *err) {
     bool workers = role == PROTO_ROLE_WORKER;
-    int left = count, before, number = 1;
+    int left = count, before;
     if (workers && count > hosts_slots(hosts))
         return error_set(err, STATUS_USAGE,
                          "%d workers are more than the hosts have slots (%d); say slots=N", count,
@@ -174,9 +174,5 @@ int hosts_place(struct hosts *hosts, enum proto_role role, int count, struct err
     if (left > 0)
         return error_set(err, STATUS_USAGE, "no host takes the role %s; say roles=%s",
                          role_name(role), role_name(role));
-    for (size_t i = 0; i < hosts->count; i++) {
-        hosts->items[i].first[role] = number;
-        number += hosts->items[i].placed[role];
-    }
     return STATUS_OK;
 }

@@ -20,8 +20,7 @@ struct host {
     int slots;
     int threads;                     // 0: not told
     bool takes[PROTO_ROLE_LAST + 1]; // role by role
-    int placed[PROTO_ROLE_LAST + 1]; // how many processes of each role it was given...
-    int first[PROTO_ROLE_LAST + 1];  // ...whose numbers begin here
+    int placed[PROTO_ROLE_LAST + 1]; // how many processes of each role it was given
 };
 
 struct hosts {

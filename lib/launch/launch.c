@@ -38,6 +38,44 @@ static int check_address(const struct launch *launch, const char *address, const
     return status;
 }
 
+static bool host_serves(const struct host *host) {
+    return host->placed[PROTO_ROLE_DATA_SERVER] > 0 ||
+           host->placed[PROTO_ROLE_PARAMETER_SERVER] > 0;
+}
+
+static bool host_has_work(const struct host *host) {
+    return host_serves(host) || host->placed[PROTO_ROLE_WORKER] > 0;
+}
+
+static bool is_local(const struct launch *launch, const struct host *host) {
+    struct grow text = {0};
+    launch_fill(&text, launch->member, "1", host->address);
+    char *address = grow_take(&text);
+    bool local = address && address_is_local(address);
+    free(address);
+    return local;
+}
+
+// Whether those who run beyond this machine can reach the rest: an address such as
+// "localhost" would mean their own.
+static int check_reach(const struct launch *launch, const struct hosts *hosts, struct error *err) {
+    bool beyond = false;
+    for (size_t i = 0; i < hosts->count; i++)
+        beyond |= host_has_work(&hosts->items[i]) && !is_local(launch, &hosts->items[i]);
+    if (beyond && address_is_local(launch->listen))
+        return error_set(err, STATUS_USAGE,
+                         "other machines cannot reach the controller by --listen %s; say the name "
+                         "that they know this one by",
+                         launch->listen);
+    for (size_t i = 0; beyond && i < hosts->count; i++)
+        if (host_serves(&hosts->items[i]) && is_local(launch, &hosts->items[i]))
+            return error_set(err, STATUS_USAGE,
+                             "other machines cannot reach the servers on %s by the address '%s'; "
+                             "say address=NAME in its line",
+                             hosts->items[i].name, hosts->items[i].address);
+    return STATUS_OK;
+}
+
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
     const char *const texts[] = {launch->conf, launch->folder, launch->data, launch->labels,
                                  launch->from, launch->keys,   launch->ssh};
@@ -277,55 +315,7 @@ static struct process *add_process(struct plan *plan) {
     return &items[plan->count++];
 }
 
-static int process_made(const struct process *process, struct error *err) {
-    return process->name && !process->command.failed ? STATUS_OK : error_nomem(err);
-}
-
-static int add_local(struct plan *plan, const struct launch *launch, enum proto_role role,
-                     int number, struct error *err) {
-    struct process *process = add_process(plan);
-    struct grow name = {0};
-    if (!process)
-        return error_nomem(err);
-    process->role = role;
-    process->policy = launch_policy(role);
-    put_name(&name, role, number);
-    process->name = grow_take(&name);
-    launch_process(launch, role, number, "localhost", &process->command);
-    return process_made(process, err);
-}
-
-static int add_all_local(struct plan *plan, const struct launch *launch, enum proto_role role,
-                         struct error *err) {
-    int status = STATUS_OK;
-    for (int i = 1; status == STATUS_OK && i <= launch_count(launch, role); i++)
-        status = add_local(plan, launch, role, i, err);
-    return status;
-}
-
-// What runs on a host, as one script: its commands, started again by policy.
-static char *host_script(const struct launch *launch, const struct host *host) {
-    struct launch here = *launch;
-    struct grow out = {0};
-    char *folder = getcwd(NULL, 0);
-    if (host->threads)
-        here.threads = host->threads;
-    shell_host_begin(&out, launch, folder ? folder : "/");
-    for (size_t i = 0; i < LAUNCH_ROLES; i++) {
-        enum proto_role role = launch_roles[i];
-        for (int n = 0; n < host->placed[role]; n++) {
-            struct words command = {0};
-            launch_process(&here, role, host->first[role] + n, host->address, &command);
-            shell_host_process(&out, launch_policy(role), &command);
-            words_free(&command);
-        }
-    }
-    shell_host_end(&out);
-    free(folder);
-    return grow_take(&out);
-}
-
-// What is behind "USER@", and behind "ssh://": a part of the log's name.
+// What is behind "USER@", and behind "ssh://".
 static const char *host_label(const struct host *host) {
     const char *label = host->name;
     for (const char *at = label; *at; at++)
@@ -349,58 +339,85 @@ static void add_ssh(const struct launch *launch, struct words *out) {
         words_add(out, own[i]);
 }
 
-static int add_host(struct plan *plan, const struct launch *launch, const struct host *host,
-                    struct error *err) {
+// What a host is to run, for whatever shell its user has: that stays, to tell by which
+// signal the command was killed.
+static char *host_line(const struct launch *launch, const struct words *command) {
+    struct grow out = {0};
+    char *folder = getcwd(NULL, 0), *line = words_line(command->items, command->count);
+    out.failed = !folder || !line || command->failed;
+    grow_format(&out, "cd ");
+    words_quote(&out, folder ? folder : "");
+    grow_format(&out, " && mkdir -p ");
+    words_quote(&out, launch->folder);
+    grow_format(&out, " && env TERM=dumb %s; exit", line ? line : "");
+    free(folder);
+    free(line);
+    return grow_take(&out);
+}
+
+static void add_remote_command(const struct launch *launch, enum proto_role role, int number,
+                               const struct host *host, struct words *out) {
+    struct launch there = *launch;
+    struct words command = {0};
+    if (host->threads)
+        there.threads = host->threads;
+    launch_process(&there, role, number, host->address, &command);
+    add_ssh(launch, out);
+    words_add(out, host->name);
+    words_take(out, host_line(launch, &command));
+    words_free(&command);
+}
+
+// On `host`, or with NULL here.
+static int add_one(struct plan *plan, const struct launch *launch, enum proto_role role, int number,
+                   const struct host *host, struct error *err) {
     struct process *process = add_process(plan);
-    struct grow name = {0}, shell = {0};
+    struct grow name = {0}, who = {0};
     if (!process)
         return error_nomem(err);
-    bool vital = host->placed[PROTO_ROLE_PARAMETER_SERVER] > 0;
-    process->role = vital                             ? PROTO_ROLE_PARAMETER_SERVER
-                    : host->placed[PROTO_ROLE_WORKER] ? PROTO_ROLE_WORKER
-                                                      : PROTO_ROLE_DATA_SERVER;
-    process->policy = vital ? LAUNCH_VITAL : LAUNCH_AGAIN;
-    process->remote = true;
-    grow_format(&name, "host-%s", host_label(host));
+    process->role = role;
+    process->remote = host != NULL;
+    put_name(&name, role, number);
+    put_name(&who, role, number);
+    if (host)
+        grow_format(&who, " on %s", host_label(host));
     process->name = grow_take(&name);
-    char *script = host_script(launch, host);
-    grow_format(&shell, "exec sh -c ");
-    words_quote(&shell, script ? script : "");
-    char *line = script ? grow_take(&shell) : NULL;
-    add_ssh(launch, &process->command);
-    words_add(&process->command, host->name);
-    words_take(&process->command, line);
-    free(shell.text);
-    free(script);
-    return process_made(process, err);
+    process->who = grow_take(&who);
+    if (host)
+        add_remote_command(launch, role, number, host, &process->command);
+    else
+        launch_process(launch, role, number, "localhost", &process->command);
+    return process->name && process->who && !process->command.failed ? STATUS_OK : error_nomem(err);
 }
 
-static bool host_has_work(const struct host *host) {
-    int placed = 0;
-    for (size_t i = 0; i < LAUNCH_ROLES; i++)
-        placed += host->placed[launch_roles[i]];
-    return placed > 0;
-}
-
-static int add_hosts(struct plan *plan, const struct launch *launch, struct hosts *hosts,
-                     struct error *err) {
+static int add_here(struct plan *plan, const struct launch *launch, enum proto_role role,
+                    struct error *err) {
     int status = STATUS_OK;
-    for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
-        status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
-    for (size_t i = 0; status == STATUS_OK && i < hosts->count; i++)
-        if (host_has_work(&hosts->items[i]))
-            status = add_host(plan, launch, &hosts->items[i], err);
+    for (int i = 1; status == STATUS_OK && i <= launch_count(launch, role); i++)
+        status = add_one(plan, launch, role, i, NULL, err);
+    return status;
+}
+
+static int add_on_hosts(struct plan *plan, const struct launch *launch, enum proto_role role,
+                        const struct hosts *hosts, struct error *err) {
+    int status = STATUS_OK, number = 0;
+    for (size_t i = 0; i < hosts->count; i++)
+        for (int n = 0; status == STATUS_OK && n < hosts->items[i].placed[role]; n++)
+            status = add_one(plan, launch, role, ++number, &hosts->items[i], err);
     return status;
 }
 
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err) {
     *plan = (struct plan){0};
-    int status = add_all_local(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    int status = add_here(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    for (size_t i = 1; status == STATUS_OK && hosts && i < LAUNCH_ROLES; i++)
+        status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
     if (status == STATUS_OK && hosts)
-        status = add_hosts(plan, launch, hosts, err);
-    for (size_t i = 1; status == STATUS_OK && !hosts && i < LAUNCH_ROLES; i++)
-        status = add_all_local(plan, launch, launch_roles[i], err);
+        status = check_reach(launch, hosts, err);
+    for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
+        status = hosts ? add_on_hosts(plan, launch, launch_roles[i], hosts, err)
+                       : add_here(plan, launch, launch_roles[i], err);
     if (status != STATUS_OK)
         plan_free(plan);
     return status;
@@ -409,6 +426,7 @@ int plan_make(struct plan *plan, const struct launch *launch, struct hosts *host
 void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->count; i++) {
         free(plan->processes[i].name);
+        free(plan->processes[i].who);
         words_free(&plan->processes[i].command);
     }
     free(plan->processes);
@@ -424,7 +442,9 @@ char *plan_text(const struct plan *plan, const struct launch *launch) {
         const struct words *command = &plan->processes[i].command;
         char *line = words_line(command->items, command->count);
         out.failed |= !line;
-        grow_format(&out, "%s &\n", line ? line : "");
+        // In the background ssh would be stopped for touching this side's terminal.
+        const char *input = plan->processes[i].remote ? " </dev/null" : "";
+        grow_format(&out, "%s%s &\n", line ? line : "", input);
         free(line);
     }
     grow_format(&out, "wait\n");

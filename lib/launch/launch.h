@@ -84,10 +84,10 @@ enum launch_policy launch_policy(enum proto_role role);
 
 // The processes of a run.
 struct process {
-    char *name; // "ps-2"; of all on another machine "host-NAME"
+    char *name; // "ps-2"
+    char *who;  // the same for a person: on another machine "ps-2 on NAME"
     struct words command;
     enum proto_role role;
-    enum launch_policy policy;
     bool remote; // by ssh
 };
 struct plan {
@@ -95,8 +95,9 @@ struct plan {
     size_t count;
 };
 
-// Every process of the run; with hosts one ssh a host, but for the controller, which runs
-// here; it deals the processes out to them. STATUS_USAGE when they have no place for some.
+// Every process of the run; with hosts each by an ssh of its own, but for the controller,
+// which runs here; it deals the processes out to them. STATUS_USAGE when they have no place
+// for some, or would not reach each other.
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err);
 void plan_free(struct plan *plan);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// They stand within the quotes of other commands, and use no single quotes themselves.
 // Starts again what was killed or lost its peers; not what ended by itself, or found its
 // command line, its model or its data wrong.
 static const char functions[] = //
@@ -58,17 +57,12 @@ static void put_line(struct grow *out, struct words *words) {
     words_free(words);
 }
 
-static void put_mkdir(struct grow *out, const struct launch *launch) {
-    struct words make = {0};
+void shell_prepare(struct grow *out, const struct launch *launch) {
+    struct words make = {0}, clear = {0};
     words_add(&make, "mkdir");
     words_add(&make, "-p");
     words_format(&make, "%s/" LAUNCH_LOGS, launch->folder);
     put_line(out, &make);
-}
-
-void shell_prepare(struct grow *out, const struct launch *launch) {
-    struct words clear = {0};
-    put_mkdir(out, launch);
     words_add(&clear, "rm");
     words_add(&clear, "-f");
     words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
@@ -130,23 +124,4 @@ void shell_await(struct grow *out) {
                      "$one\"; done\n"
                      "    [ \"$left\" ] && sleep 1 || break\n"
                      "done\n");
-}
-
-void shell_host_begin(struct grow *out, const struct launch *launch, const char *folder) {
-    grow_format(out, "TERM=dumb; export TERM\ncd ");
-    words_quote(out, folder);
-    grow_format(out, " || exit\n");
-    put_mkdir(out, launch);
-    shell_functions(out);
-    grow_format(out, "all= worst=0\n");
-}
-
-void shell_host_process(struct grow *out, enum launch_policy policy, const struct words *command) {
-    shell_keep(out, policy, command);
-    grow_format(out, " &\nall=\"$all $!\"\n");
-}
-
-void shell_host_end(struct grow *out) {
-    grow_format(out, "for one in $all; do await \"$one\" || worst=$status; done\n"
-                     "exit \"$worst\"");
 }

@@ -1,5 +1,5 @@
-// Pieces of scripts for sh(1) that start the processes of a run: what adam-ctl sh, adam-ctl
-// sbatch and the hosts of adam-ctl up have in common. They append to `out`.
+// Pieces of scripts for sh(1) that start the processes of a run: what adam-ctl sh and
+// adam-ctl sbatch have in common, and adam-ctl -n up in part. They append to `out`.
 //
 // Threads: plain functions, of whoever calls them.
 #ifndef ADAM_LAUNCH_SHELL_H
@@ -23,11 +23,5 @@ void shell_keep(struct grow *out, enum launch_policy policy, const struct words 
 // Waits for $controller, whose status becomes $result, and ten seconds more at the most for
 // $others; $left are those that are still there then.
 void shell_await(struct grow *out);
-
-// A script that runs processes on one host until all have ended, and has the worst of their
-// statuses: its beginning, each process, its end.
-void shell_host_begin(struct grow *out, const struct launch *launch, const char *folder);
-void shell_host_process(struct grow *out, enum launch_policy policy, const struct words *command);
-void shell_host_end(struct grow *out);
 
 #endif

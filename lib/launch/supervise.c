@@ -112,6 +112,12 @@ static void pass_deadline(struct supervisor *s) {
 
 // --- what processes do when they end ----------------------------------------------------
 
+// A shell on another machine tells a signal by a status: 128 and its number.
+static int status_there(int wait_status) {
+    int number = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) - 128 : 0;
+    return number > 0 && number <= SIGRTMAX ? W_EXITCODE(0, number) : wait_status;
+}
+
 static void describe(char text[64], int wait_status, bool remote) {
     if (remote && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SSH_FAILED)
         snprintf(text, 64, "ended with status %d (no connection)", SSH_FAILED);
@@ -124,8 +130,9 @@ static void describe(char text[64], int wait_status, bool remote) {
 
 static void show_last_words(struct supervisor *s, const struct slot *slot) {
     char *text = child_last_words(&slot->child, slot->log, LAST_LINES), *rest = NULL;
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
-         line = strtok_r(NULL, "\n", &rest))
+    // A terminal on another machine ends lines with both.
+    for (char *line = text ? strtok_r(text, "\r\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\r\n", &rest))
         say(s, "%s| %s", slot->process->name, line);
     free(text);
 }
@@ -149,7 +156,7 @@ static double pause_of(const struct slot *slot, double least) {
 static void start_again(struct supervisor *s, struct slot *slot, const char *why, double least) {
     double pause = pause_of(slot, least);
     slot->next = clock_seconds() + pause;
-    say(s, "%s %s; starts again in %g s", slot->process->name, why, pause);
+    say(s, "%s %s; starts again in %g s", slot->process->who, why, pause);
 }
 
 static void controller_ended(struct supervisor *s, struct slot *slot, int wait_status,
@@ -183,9 +190,9 @@ static void give_up(struct supervisor *s, struct slot *slot, const char *why, in
     for (size_t i = 0; i < s->count; i++)
         left += s->slots[i].process->role == role && !s->slots[i].over;
     if (role == PROTO_ROLE_WORKER && left > 0)
-        say(s, "%s %s; the run goes on without it", slot->process->name, why);
+        say(s, "%s %s; the run goes on without it", slot->process->who, why);
     else
-        lose(s, status, grace_order, "%s %s; see %s", slot->process->name, why, slot->log);
+        lose(s, status, grace_order, "%s %s; see %s", slot->process->who, why, slot->log);
 }
 
 // What only needs to be started again: it was killed, or it lost its peers or its session.
@@ -208,7 +215,7 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
                          const char *why) {
     bool exited = WIFEXITED(wait_status);
     int status = exited ? WEXITSTATUS(wait_status) : STATUS_UNAVAILABLE;
-    enum launch_policy policy = slot->process->policy;
+    enum launch_policy policy = launch_policy(slot->process->role);
     bool order =
         exited && (status == STATUS_OK || (status == STATUS_STOPPED && policy == LAUNCH_VITAL));
     if (order || s->stopping) {
@@ -220,7 +227,7 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
         slot->over = true;
         lose(s, STATUS_UNAVAILABLE, 0,
              "%s %s, and what it held is lost; --resume goes on from the last checkpoint in %s",
-             slot->process->name, why, s->config->folder);
+             slot->process->who, why, s->config->folder);
     } else if (!may_work(wait_status)) {
         give_up(s, slot, why, status);
     } else if (crash_again(slot) || (policy == LAUNCH_RETRY && slot->retries > LAUNCH_RETRIES)) {
@@ -237,6 +244,8 @@ static void look_for_ends(struct supervisor *s) {
         int status;
         if (!child_ended(&slot->child, &status))
             continue;
+        if (slot->process->remote)
+            status = status_there(status);
         describe(why, status, slot->process->remote);
         slot->ready = false;
         if (s->phase != PHASE_RUNNING)

@@ -154,7 +154,9 @@ static int begin(struct listener *listener, struct error *err) {
     if (!code)
         code = nng_stream_listener_listen(listener->stream);
     if (code)
-        return error_set(err, STATUS_UNAVAILABLE, "%s: %s", listener->address, nng_strerror(code));
+        return error_set(err, STATUS_UNAVAILABLE, "cannot listen on %s: %s", listener->address,
+                         code == NNG_EADDRINVAL ? "this machine has no such address"
+                                                : nng_strerror(code));
     note_port(listener);
     nng_stream_listener_accept(listener->stream, listener->accept);
     return STATUS_OK;

@@ -81,11 +81,11 @@ begin() {
     [ -e run/DONE ]
     [[ "$stderr" = *"test accuracy"* ]]
     all_members 0
-    [ "$(grep -c 'Accepted publickey' sshd.log)" = 2 ]
-    # Servers of both, and workers of the second; each log is on its own machine.
+    [ "$(grep -c 'Accepted publickey' sshd.log)" = 5 ]
+    # Servers of both, and workers of the second; what they say is told here.
     grep -q 'parameter server.*ps-2.*tcp://localhost:' run/log/controller.log
     grep -q 'data server.*serve-1.*tcp://127.0.0.1:' run/log/controller.log
-    [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log" ]
+    [ "$(cd run/log && echo *)" = "controller.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
 
 @test "Ctrl-C saves, and leaves nothing on the machines" {
@@ -109,8 +109,17 @@ begin() {
 @test "a machine that does not answer is named, and the run ends" {
     printf '%s\n' 'nobody roles=ps address=127.0.0.1' 'two address=localhost' >hosts
     run_status 69 up --ps 1
-    [[ "$stderr" = *"host-nobody| ssh: connect to host 127.0.0.1 port"*"Connection refused"* ]]
-    [[ "$stderr" = *"adam-ctl: error: host-nobody ended with status 255 (no connection)"* ]]
+    [[ "$stderr" = *"ps-1| ssh: connect to host 127.0.0.1 port"*"Connection refused"* ]]
+    [[ "$stderr" = *"adam-ctl: error: ps-1 on nobody ended with status 255 (no connection)"* ]]
+    all_members 0
+}
+
+@test "a server that cannot listen on its machine is named with its error, and ends the run" {
+    # No interface has a number that is for documentation (RFC 5737).
+    printf '%s\n' 'one roles=serve,worker address=198.51.100.7' 'two roles=ps address=198.51.100.7' >hosts
+    run_status 69 up --ps 1 --listen "tcp://0.0.0.0:$(free_port)" --insecure
+    [[ "$stderr" = *"ps-1| adam-ps: error: cannot listen on tcp://198.51.100.7:0: this machine has no such address"* ]]
+    [[ "$stderr" = *"adam-ctl: error: ps-1 on two ended with status 69"* ]]
     all_members 0
 }
 
@@ -121,4 +130,16 @@ begin() {
     echo "$stderr"
     [[ "$stderr" = *"Permission denied (publickey)"* ]]
     all_members 0
+}
+
+@test "-n prints commands that are the run when pasted at a terminal" {
+    need script
+    up -n >commands
+    mkfifo keyboard
+    script -qfec 'bash --norc -i' /dev/null <keyboard >/dev/null 3>&- &
+    exec 5>keyboard
+    cat commands >&5
+    wait_for test -e run/DONE
+    exec 5>&-
+    wait_for all_members 0
 }

@@ -277,7 +277,7 @@ echo $$ >pids/ssh-$$
 [ "$1" = -tt ] || exit 255
 shift
 while [ "$1" = -o ]; do shift 2; done
-echo "$1" >>ssh-hosts
+echo "$1 ${2##*--name }" >>ssh-hosts
 exec script -qec "$2" /dev/null
 END
     chmod +x bin/ssh
@@ -291,21 +291,39 @@ me@n02 roles=ps,worker address=localhost slots=2 threads=2
 END
 }
 
-@test "-n with hosts prints one ssh a host" {
+@test "-n with hosts prints an ssh for all but the controller; pasted they are the run" {
+    need script
+    pretend_ssh
     hosts_file
     run_ok "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2
-    [ "$(grep -c '^ssh -tt' <<<"$output")" = 2 ]
-    # A person can read them: no quotes within the quotes of the script.
-    [ -z "$(grep -F "\\'\\'" <<<"$output")" ]
+    [ "$(grep -c '^ssh -tt.*</dev/null &$' <<<"$output")" = 5 ]
+    # A person can read them: no quotes within quotes.
+    [ -z "$(grep -F "\\'" <<<"$output")" ]
+    grep -qF " n01 'cd $PWD && mkdir -p run && env TERM=dumb adam-ps --controller tcp://127.0.0.1:7000 --name ps-1 --listen tcp://127.0.0.1:0; exit' </dev/null &" <<<"$output"
+    start sh -c "$output"
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    finish 0
+}
+
+@test "mistakes in --hosts are named before anything is started" {
+    hosts_file
     run_status 2 "$CTL" up -n run.conf --hosts hosts
     [[ "$stderr" = *"--listen tcp://HOST:PORT"* ]]
     run_status 2 "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --workers 3
     [[ "$stderr" = *"3 workers are more than the hosts have slots (2)"* ]]
     run_status 2 "$CTL" up -n run.conf --hosts hosts --listen tcp://head:7000
     [[ "$stderr" = *"--insecure"* ]]
+    # Addresses that would be another machine's own.
+    echo 'n03 slots=1' >>hosts
+    run_status 2 "$CTL" up -n run.conf --hosts hosts --insecure --listen tcp://127.0.0.1:7000 --workers 3
+    [[ "$stderr" = *"other machines cannot reach the controller by --listen tcp://127.0.0.1:7000; say the name"* ]]
+    run_status 2 "$CTL" up -n run.conf --hosts hosts --insecure --listen tcp://head:7000 --workers 3
+    [[ "$stderr" = *"other machines cannot reach the servers on n01 by the address '127.0.0.1'; say address=NAME"* ]]
+    printf '%s\n' 'n01 roles=serve,ps' 'localhost roles=worker' >hosts
+    run_ok "$CTL" up -n run.conf --hosts hosts --insecure --listen tcp://head:7000
     echo 'n03 slot=2' >>hosts
     run_status 65 "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000
-    [[ "$stderr" = *"hosts:4: error: keys are slots"*"'slot'"* ]]
+    [[ "$stderr" = *"hosts:3: error: keys are slots"*"'slot'"* ]]
 }
 
 @test "with hosts all but the controller runs there, and ends with the run" {
@@ -314,15 +332,34 @@ END
     hosts_file
     start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
     wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
-    [ "$(sort ssh-hosts | tr '\n' ' ')" = "me@n02 n01 " ]
+    [ "$(sort ssh-hosts | cut -d' ' -f1,2 | tr '\n' ' ')" = "me@n02 ps-2 me@n02 worker-1 me@n02 worker-2 n01 ps-1 n01 serve-1 " ]
     grep -q 'adam-worker --controller tcp://127.0.0.1:7000 --name worker-2 --threads 2' calls
     grep -q 'adam-ps --controller tcp://127.0.0.1:7000 --name ps-2 --listen tcp://localhost:0' calls
     # A worker is started again on its host.
     kill_again worker-1
+    grep -q '^adam-ctl: worker-1 on n02 was killed by signal 9 (Killed); starts again in 0.5 s' err
     finish 0
     [ "$status" -eq 0 ]
     none_left
-    grep -q 'worker-1 is here' run/log/host-n02.log
+    [ "$(grep -c 'worker-1 is here' run/log/worker-1.log)" = 2 ]
+}
+
+@test "what dies on a host is named with it, and is treated as what dies here" {
+    need script
+    pretend_ssh
+    hosts_file
+    start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    echo 70 >ends/worker-1
+    wait_for grep -q 'worker-1 on n02 ended with status 70; the run goes on without it' err
+    [ "$(grep -c 'worker-1 on n02 ended with status 70; starts again' err)" = 5 ]
+    grep -q '^adam-ctl: worker-1| worker-1 is here$' err
+    echo 69 >ends/ps-1
+    wait_end
+    [ "$status" -eq 69 ]
+    none_left
+    grep -q '^adam-ctl: ps-1| ps-1 is here$' err
+    grep -q '^adam-ctl: error: ps-1 on n01 ended with status 69, and what it held is lost' err
 }
 
 @test "kill -9 of adam-ctl up leaves no process on the hosts either" {

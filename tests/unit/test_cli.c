@@ -327,6 +327,7 @@ static void test_talk(struct tap *tap) {
         {"my list.tsv:7: error: no label", "my list.tsv:7: error: no label\n"},
         {"list.tsv:7: no label", "list.tsv:7: no label\n"},
         {"x.tar:a.png:512: no label", "x.tar:a.png:512: no label\n"},
+        {"tcp://n:7001: refused", "adam-try: error: tcp://n:7001: refused\n"},
         {"no answer from tcp://n:7001: refused",
          "adam-try: error: no answer from tcp://n:7001: refused\n"},
         {"a:b: c", "adam-try: error: a:b: c\n"},
