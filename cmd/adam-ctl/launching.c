@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "launch/schedulers.h"
 #include "launch/supervise.h"
+#include "member/place.h"
 #include "net/address.h"
 #include "store/textfile.h"
 
@@ -71,6 +72,26 @@ static int read_file(struct request *r, const struct launch_options *options, co
 
 // With machines to use, all servers are reached by TCP, or TLS where there are keys; and
 // the controller by the address that the user told.
+// Paths of Unix sockets have 107 bytes, of which ssh(1) wants 17 for itself.
+enum { SSH_PATH_MAX = 90 };
+
+// Where the connections to the hosts are shared, a path for each that ssh can still put
+// something behind. A host without one does without.
+static int find_sockets(struct hosts *hosts, struct error *err) {
+    static const char scheme[] = "ipc://";
+    for (size_t i = 0; i < hosts->count; i++) {
+        char what[32], address[PROTO_ADDRESS_MAX];
+        snprintf(what, sizeof what, "ssh-%zu", i + 1);
+        int status = place_address(address, what, NULL, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        const char *path = address + strlen(scheme);
+        if (strlen(path) <= SSH_PATH_MAX && !(hosts->items[i].socket = strdup(path)))
+            return error_nomem(err);
+    }
+    return STATUS_OK;
+}
+
 static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
     struct grow member = {0};
     enum address_kind kind;
@@ -92,7 +113,7 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
     r->member = grow_take(&member);
     r->launch.dial = options->listen;
     r->launch.member = r->member;
-    return r->member ? STATUS_OK : error_nomem(err);
+    return r->member ? find_sockets(&r->hosts, err) : error_nomem(err);
 }
 
 // A run that ended before anything was saved begins anew when it is to go on.

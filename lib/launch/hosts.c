@@ -134,6 +134,7 @@ void hosts_free(struct hosts *hosts) {
     for (size_t i = 0; i < hosts->count; i++) {
         free(hosts->items[i].name);
         free(hosts->items[i].address);
+        free(hosts->items[i].socket);
     }
     free(hosts->items);
     *hosts = (struct hosts){0};

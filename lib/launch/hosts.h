@@ -17,6 +17,7 @@
 struct host {
     char *name;    // for ssh
     char *address; // for its servers
+    char *socket;  // of the connection that its processes share; NULL: each has its own
     int slots;
     int threads;                     // 0: not told
     bool takes[PROTO_ROLE_LAST + 1]; // role by role

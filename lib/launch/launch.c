@@ -43,8 +43,9 @@ static bool host_serves(const struct host *host) {
            host->placed[PROTO_ROLE_PARAMETER_SERVER] > 0;
 }
 
-static bool host_has_work(const struct host *host) {
-    return host_serves(host) || host->placed[PROTO_ROLE_WORKER] > 0;
+static int host_work(const struct host *host) {
+    return host->placed[PROTO_ROLE_DATA_SERVER] + host->placed[PROTO_ROLE_PARAMETER_SERVER] +
+           host->placed[PROTO_ROLE_WORKER];
 }
 
 static bool is_local(const struct launch *launch, const struct host *host) {
@@ -61,7 +62,7 @@ static bool is_local(const struct launch *launch, const struct host *host) {
 static int check_reach(const struct launch *launch, const struct hosts *hosts, struct error *err) {
     bool beyond = false;
     for (size_t i = 0; i < hosts->count; i++)
-        beyond |= host_has_work(&hosts->items[i]) && !is_local(launch, &hosts->items[i]);
+        beyond |= host_work(&hosts->items[i]) > 0 && !is_local(launch, &hosts->items[i]);
     if (beyond && address_is_local(launch->listen))
         return error_set(err, STATUS_USAGE,
                          "other machines cannot reach the controller by --listen %s; say the name "
@@ -325,11 +326,10 @@ static const char *host_label(const struct host *host) {
 }
 
 // What reaches a host; what the user says of ssh comes first, for there the first word
-// counts. Nobody is asked for a password, who could not answer; and a terminal of its own on
-// the other side makes what runs in it die with the connection.
-static void add_ssh(const struct launch *launch, struct words *out) {
-    static const char *const own[] = {
-        "-tt", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5"};
+// counts. Nobody is asked for a password, who could not answer.
+static void add_ssh(const struct launch *launch, const struct host *host, struct words *out) {
+    static const char *const own[] = {"-o", "BatchMode=yes",        "-o", "ConnectTimeout=10",
+                                      "-o", "ServerAliveInterval=5"};
     const char *at = launch->ssh ? launch->ssh : "ssh";
     for (size_t length; *(at += strspn(at, " ")); at += length) {
         length = strcspn(at, " ");
@@ -337,6 +337,40 @@ static void add_ssh(const struct launch *launch, struct words *out) {
     }
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words_add(out, own[i]);
+    if (host->socket) {
+        words_add(out, "-o");
+        words_format(out, "ControlPath=%s", host->socket);
+    }
+}
+
+// The connection that the processes of a host share, each as a session of it; those for which
+// it is not there, or full, connect by themselves.
+static int add_connection(struct plan *plan, const struct launch *launch, const struct host *host,
+                          struct error *err) {
+    static const char *const own[] = {"-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-N"};
+    struct process *process = add_process(plan);
+    if (!process)
+        return error_nomem(err);
+    struct words *command = &process->command;
+    struct grow name = {0};
+    grow_format(&name, "host-%s", host_label(host));
+    process->remote = true;
+    process->name = grow_take(&name);
+    process->who = process->name ? strdup(process->name) : NULL;
+    process->socket = strdup(host->socket);
+    add_ssh(launch, host, command);
+    process->reach = command->count;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        words_add(command, own[i]);
+    words_add(command, host->name);
+    return process->who && process->socket && !command->failed ? STATUS_OK : error_nomem(err);
+}
+
+static size_t connection_to(const struct plan *plan, const struct host *host) {
+    for (size_t i = 0; host->socket && i < plan->count; i++)
+        if (plan->processes[i].socket && strcmp(plan->processes[i].socket, host->socket) == 0)
+            return i;
+    return 0;
 }
 
 // What a host is to run, for whatever shell its user has: that stays, to tell by which
@@ -362,7 +396,9 @@ static void add_remote_command(const struct launch *launch, enum proto_role role
     if (host->threads)
         there.threads = host->threads;
     launch_process(&there, role, number, host->address, &command);
-    add_ssh(launch, out);
+    add_ssh(launch, host, out);
+    // A terminal of its own there makes what runs in it die with the connection.
+    words_add(out, "-tt");
     words_add(out, host->name);
     words_take(out, host_line(launch, &command));
     words_free(&command);
@@ -377,6 +413,7 @@ static int add_one(struct plan *plan, const struct launch *launch, enum proto_ro
         return error_nomem(err);
     process->role = role;
     process->remote = host != NULL;
+    process->through = host ? connection_to(plan, host) : 0;
     put_name(&name, role, number);
     put_name(&who, role, number);
     if (host)
@@ -415,6 +452,9 @@ int plan_make(struct plan *plan, const struct launch *launch, struct hosts *host
         status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
     if (status == STATUS_OK && hosts)
         status = check_reach(launch, hosts, err);
+    for (size_t i = 0; status == STATUS_OK && hosts && i < hosts->count; i++)
+        if (hosts->items[i].socket && host_work(&hosts->items[i]) > 1)
+            status = add_connection(plan, launch, &hosts->items[i], err);
     for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
         status = hosts ? add_on_hosts(plan, launch, launch_roles[i], hosts, err)
                        : add_here(plan, launch, launch_roles[i], err);
@@ -427,10 +467,38 @@ void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->count; i++) {
         free(plan->processes[i].name);
         free(plan->processes[i].who);
+        free(plan->processes[i].socket);
         words_free(&plan->processes[i].command);
     }
     free(plan->processes);
     *plan = (struct plan){0};
+}
+
+// The first words of a command, and what is behind them.
+static void put_words(struct grow *out, const struct words *command, size_t count,
+                      const char *behind) {
+    char *line = words_line(command->items, count);
+    out->failed |= !line;
+    grow_format(out, "%s%s", line ? line : "", behind);
+    free(line);
+}
+
+static void put_process(struct grow *out, const struct process *process) {
+    const struct words *command = &process->command;
+    if (process->socket) { // goes to the background when it is made
+        put_words(out, command, command->count - 1, " -f ");
+        words_quote(out, command->items[command->count - 1]);
+        grow_format(out, "\n");
+    } else { // where ssh would be stopped for touching this side's terminal
+        put_words(out, command, command->count, process->remote ? " </dev/null &\n" : " &\n");
+    }
+}
+
+static void put_end_of(struct grow *out, const struct process *process) {
+    const struct words *command = &process->command;
+    put_words(out, command, process->reach, " -O exit ");
+    words_quote(out, command->items[command->count - 1]);
+    grow_format(out, "\n");
 }
 
 char *plan_text(const struct plan *plan, const struct launch *launch) {
@@ -438,15 +506,11 @@ char *plan_text(const struct plan *plan, const struct launch *launch) {
     shell_prepare(&out, launch);
     if (launch->force)
         shell_forget(&out, launch);
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct words *command = &plan->processes[i].command;
-        char *line = words_line(command->items, command->count);
-        out.failed |= !line;
-        // In the background ssh would be stopped for touching this side's terminal.
-        const char *input = plan->processes[i].remote ? " </dev/null" : "";
-        grow_format(&out, "%s%s &\n", line ? line : "", input);
-        free(line);
-    }
+    for (size_t i = 0; i < plan->count; i++)
+        put_process(&out, &plan->processes[i]);
     grow_format(&out, "wait\n");
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->processes[i].socket)
+            put_end_of(&out, &plan->processes[i]);
     return grow_take(&out);
 }

@@ -89,14 +89,18 @@ struct process {
     struct words command;
     enum proto_role role;
     bool remote; // by ssh
+    // The connection to a machine, that all there share: its socket, and how many words of
+    // the command say how it is reached. Of others NULL, and which of the plan they use, or 0.
+    char *socket;
+    size_t reach, through;
 };
 struct plan {
     struct process *processes; // the controller is the first
     size_t count;
 };
 
-// Every process of the run; with hosts each by an ssh of its own, but for the controller,
-// which runs here; it deals the processes out to them. STATUS_USAGE when they have no place
+// Every process of the run; with hosts the controller runs here, and the others are dealt
+// out to them, those of a host through one connection. STATUS_USAGE when they have no place
 // for some, or would not reach each other.
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err);

@@ -21,6 +21,7 @@
 static const double pause_first = 0.5, pause_most = 30, pause_session = 5, sound_after = 300;
 static const double crash_window = 120, waiting_after = 10;
 static const double grace_order = 10, grace_left = 5, grace_term = 5;
+static const double connecting = 10, look_again = 0.05;
 enum { CRASHES = 5, LAST_LINES = 10, SSH_FAILED = 255 };
 
 // A process of the plan.
@@ -237,24 +238,51 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     }
 }
 
+// What came by it ends with it, and is told so; what is started before it is back comes by
+// itself.
+static void connection_ended(struct supervisor *s, struct slot *slot) {
+    slot->over = s->stopping || crash_again(slot);
+    slot->next = clock_seconds() + pause_of(slot, 0);
+}
+
+static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
+    char why[64];
+    describe(why, status, slot->process->remote);
+    if (slot == s->slots)
+        controller_ended(s, slot, status, why);
+    else if (slot->process->socket)
+        connection_ended(s, slot);
+    else
+        member_ended(s, slot, status, why);
+}
+
+// Connections are the last to go.
+static void end_connections(struct supervisor *s) {
+    for (size_t i = 0; i < s->count; i++)
+        if (s->slots[i].child.pid && !s->slots[i].process->socket)
+            return;
+    for (size_t i = 0; i < s->count; i++)
+        child_signal(&s->slots[i].child, SIGTERM);
+}
+
 static void look_for_ends(struct supervisor *s) {
     for (size_t i = 0; i < s->count; i++) {
         struct slot *slot = &s->slots[i];
-        char why[64];
         int status;
         if (!child_ended(&slot->child, &status))
             continue;
         if (slot->process->remote)
             status = status_there(status);
-        describe(why, status, slot->process->remote);
         slot->ready = false;
         if (s->phase != PHASE_RUNNING)
             slot->over = true;
         if (s->phase == PHASE_RUNNING)
-            (i ? member_ended : controller_ended)(s, slot, status, why);
+            slot_ended(s, slot, status);
         else if (i == 0 && s->phase == PHASE_ENDING)
             enter(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
     }
+    if (s->phase != PHASE_RUNNING)
+        end_connections(s);
 }
 
 // --- starting ---------------------------------------------------------------------------
@@ -270,13 +298,22 @@ static void start(struct supervisor *s, struct slot *slot) {
     }
 }
 
+// Whether its connection is being made: those that start meanwhile would make their own.
+static bool awaits_connection(const struct supervisor *s, const struct slot *slot) {
+    const struct slot *connection = &s->slots[slot->process->through];
+    return slot->process->through && connection->child.pid &&
+           clock_seconds() < connection->started + connecting &&
+           access(connection->process->socket, F_OK);
+}
+
 static void start_due(struct supervisor *s) {
     double now = clock_seconds();
     for (size_t i = 0; i < s->count && s->phase == PHASE_RUNNING; i++) {
         struct slot *slot = &s->slots[i];
         // The first time, a controller that cannot start is to be the only thing that is said.
         bool waits = i > 0 && s->slots[0].starts == 1 && !s->slots[0].ready;
-        if (slot->child.pid || slot->over || slot->next > now || waits || (i > 0 && s->stopping))
+        if (slot->child.pid || slot->over || slot->next > now || waits || (i > 0 && s->stopping) ||
+            awaits_connection(s, slot))
             continue;
         start(s, slot);
     }
@@ -329,9 +366,15 @@ static int time_left(const struct supervisor *s) {
     double now = clock_seconds(), next = now + 1;
     if (s->phase != PHASE_RUNNING)
         next = fmin(next, s->deadline);
-    for (size_t i = 0; i < s->count; i++)
-        if (!s->slots[i].over && !s->slots[i].child.pid && s->slots[i].next > now)
-            next = fmin(next, s->slots[i].next);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct slot *slot = &s->slots[i];
+        if (slot->over || slot->child.pid)
+            continue;
+        if (slot->next > now)
+            next = fmin(next, slot->next);
+        else if (awaits_connection(s, slot))
+            next = fmin(next, now + look_again);
+    }
     return next > now ? (int)ceil((next - now) * 1000) : 0;
 }
 

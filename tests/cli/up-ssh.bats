@@ -62,6 +62,9 @@ teardown() {
 members() {
     working_here '^adam-|^ssh |^sh -c.*adam-'
 }
+at_least() {
+    [ "$(grep -c "$2" "$3")" -ge "$1" ]
+}
 it_trains() {
     grep -q '"event":"eval"' run/metrics.jsonl
 }
@@ -81,11 +84,12 @@ begin() {
     [ -e run/DONE ]
     [[ "$stderr" = *"test accuracy"* ]]
     all_members 0
-    [ "$(grep -c 'Accepted publickey' sshd.log)" = 5 ]
+    # One connection each.
+    [ "$(grep -c 'Accepted publickey' sshd.log)" = 2 ]
     # Servers of both, and workers of the second; what they say is told here.
     grep -q 'parameter server.*ps-2.*tcp://localhost:' run/log/controller.log
     grep -q 'data server.*serve-1.*tcp://127.0.0.1:' run/log/controller.log
-    [ "$(cd run/log && echo *)" = "controller.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
+    [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
 
 @test "Ctrl-C saves, and leaves nothing on the machines" {
@@ -104,6 +108,22 @@ begin() {
     wait_for it_trains
     kill -KILL "$pid"
     wait_for all_members 0
+}
+
+@test "a connection that breaks is made anew, and the workers behind it are started again" {
+    printf '%s\n' 'one roles=serve,ps address=127.0.0.1' 'two roles=worker slots=2 address=localhost' >hosts
+    begin --set epochs=1000000 --set batch=16
+    wait_for it_trains
+    pkill -KILL -P "$pid" -f -- ' -N two$'
+    wait_for grep -q 'worker-1 on two .*; starts again' err
+    wait_for grep -q 'worker-2 on two .*; starts again' err
+    # Both are back as other members.
+    wait_for at_least 4 'worker [0-9]* (worker-[12]) joined' err
+    kill -INT "$pid"
+    wait_end
+    cat err
+    [ "$status" -eq 75 ]
+    all_members 0
 }
 
 @test "a machine that does not answer is named, and the run ends" {

@@ -269,16 +269,35 @@ kill_again() {
     [ ! -e calls ]
 }
 
-# A pretended ssh: the other side is here, and dies with the connection.
+# A pretended ssh: the other side is here, and dies with the connection. Who uses a shared
+# one must find it there.
 pretend_ssh() {
     cat >bin/ssh <<'END'
 #!/bin/bash
 echo $$ >pids/ssh-$$
-[ "$1" = -tt ] || exit 255
-shift
-while [ "$1" = -o ]; do shift 2; done
-echo "$1 ${2##*--name }" >>ssh-hosts
-exec script -qec "$2" /dev/null
+while [ "$1" = -o ]; do
+    case $2 in ControlPath=*) socket=${2#*=} ;; esac
+    shift 2
+done
+case $1 in
+-N)
+    if [ "$2" = -f ]; then shift; fi
+    echo "$2 connection" >>ssh-hosts
+    if [ "$1" = -f ]; then touch "$socket"; exit; fi
+    sleep 0.2
+    touch "$socket"
+    trap 'rm "$socket"; exit 255' TERM
+    while :; do sleep 0.1; done
+    ;;
+-O)
+    rm "$socket"
+    ;;
+-tt)
+    [ -e "$socket" ] || exit 254
+    echo "$2 ${3##*--name }" >>ssh-hosts
+    exec script -qec "$3" /dev/null
+    ;;
+esac
 END
     chmod +x bin/ssh
 }
@@ -291,18 +310,21 @@ me@n02 roles=ps,worker address=localhost slots=2 threads=2
 END
 }
 
-@test "-n with hosts prints an ssh for all but the controller; pasted they are the run" {
+@test "-n with hosts prints a connection a host, and what goes through it; pasted they are the run" {
     need script
     pretend_ssh
     hosts_file
     run_ok "$CTL" up -n run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2
-    [ "$(grep -c '^ssh -tt.*</dev/null &$' <<<"$output")" = 5 ]
+    [ "$(grep -c '^ssh .* -tt .*</dev/null &$' <<<"$output")" = 5 ]
+    [ "$(grep -cE '^ssh .* -N -f (n01|me@n02)$' <<<"$output")" = 2 ]
+    [ "$(grep -cE '^ssh .* -O exit (n01|me@n02)$' <<<"$output")" = 2 ]
     # A person can read them: no quotes within quotes.
     [ -z "$(grep -F "\\'" <<<"$output")" ]
     grep -qF " n01 'cd $PWD && mkdir -p run && env TERM=dumb adam-ps --controller tcp://127.0.0.1:7000 --name ps-1 --listen tcp://127.0.0.1:0; exit' </dev/null &" <<<"$output"
     start sh -c "$output"
     wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
     finish 0
+    [ "$(grep -c connection ssh-hosts)" = 2 ]
 }
 
 @test "mistakes in --hosts are named before anything is started" {
@@ -332,7 +354,7 @@ END
     hosts_file
     start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
     wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
-    [ "$(sort ssh-hosts | cut -d' ' -f1,2 | tr '\n' ' ')" = "me@n02 ps-2 me@n02 worker-1 me@n02 worker-2 n01 ps-1 n01 serve-1 " ]
+    [ "$(sort ssh-hosts | cut -d' ' -f1,2 | tr '\n' ' ')" = "me@n02 connection me@n02 ps-2 me@n02 worker-1 me@n02 worker-2 n01 connection n01 ps-1 n01 serve-1 " ]
     grep -q 'adam-worker --controller tcp://127.0.0.1:7000 --name worker-2 --threads 2' calls
     grep -q 'adam-ps --controller tcp://127.0.0.1:7000 --name ps-2 --listen tcp://localhost:0' calls
     # A worker is started again on its host.
