@@ -531,8 +531,8 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         INT(0, "max-pixels", "N", &o->max_pixels, 1, 1e12, "100000000",
             "refuse larger pictures before decoding"),
         HEADING("Following a run"),
-        TEXT(0, "follow", "ADDR", &o->network.controller, NULL,
-             "test a run of many processes: its controller's address, or @FILE with it"),
+        TEXT(0, "follow", "DIR", &o->network.controller, NULL,
+             "test a run of many processes: its folder, or its controller's address"),
         TIME(0, "every", "TIME", &o->every, "30s", "from one test to the next"),
         TEXT(0, "name", "NAME", &o->network.name, "host-PID", "of this process, for people"),
         SECRET_ROWS(&o->network),
@@ -556,7 +556,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
     const struct command command = {
         .name = name,
         .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
-                    "--model DIR [options] PICTURE ...\n--follow ADDR --data FILE [options]",
+                    "--model DIR [options] PICTURE ...\n--follow DIR --data FILE [options]",
         .about = "measure a model, or predict with it",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,

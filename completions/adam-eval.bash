@@ -19,7 +19,7 @@ _adam_eval() {
     :--label-from) offer -W 'default parent column no'; return ;;
     :--ops) return ;;
     :--max-pixels) return ;;
-    :--follow) return ;;
+    :--follow) offer -d; return ;;
     :--every) return ;;
     :--name) return ;;
     :--keys) offer -f; return ;;

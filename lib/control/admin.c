@@ -1,40 +1,20 @@
 #include "control/admin.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "member/place.h"
 #include "net/link.h"
 #include "net/ready.h"
 
 enum { PATIENCE = 5000 }; // milliseconds for a dial
 
-static int no_controller(const char *folder, struct error *err) {
-    char *done = NULL;
-    if (asprintf(&done, "%s/DONE", folder) < 0)
-        return error_nomem(err);
-    bool over = access(done, F_OK) == 0;
-    free(done);
-    return error_set(err, STATUS_NOINPUT, "%s: no controller runs there: %s", folder,
-                     over ? "the run is done" : "it has no controller.port");
-}
-
 static int find(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
-    struct stat about;
-    char *file = NULL;
-    bool there = stat(place, &about) == 0;
-    if (!there && *place != '@' && !strstr(place, "://"))
-        return error_set(err, STATUS_NOINPUT, "%s: neither a run's folder nor an address", place);
-    if (!there || !S_ISDIR(about.st_mode))
-        return ready_find(place, address, err);
-    if (asprintf(&file, "@%s/controller.port", place) < 0)
-        return error_nomem(err);
-    int status =
-        access(file + 1, R_OK) ? no_controller(place, err) : ready_find(file, address, err);
-    free(file);
+    char *text;
+    int status = place_controller(&text, place, err);
+    if (status)
+        return status;
+    status = ready_find(text, address, err);
+    free(text);
     return status;
 }
 

@@ -59,6 +59,8 @@ int controller_settle(struct controller *c, const char *text, struct error *err)
 
 int controller_enter(struct controller *c, enum cluster_stage stage, struct error *err) {
     cluster_enter(&c->cluster, stage);
+    if (stage > CLUSTER_TRAINING) // the data servers, who know, will leave
+        c->ended = fmax(c->ended, controller_epoch(c));
     c->stage_began = clock_seconds();
     return controller_agree(c, err);
 }
@@ -67,7 +69,6 @@ int controller_enter(struct controller *c, enum cluster_stage stage, struct erro
 int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
                    struct error *err) {
     int failed = cluster_blame(&c->cluster, status, why, err);
-    c->ended = fmax(c->ended, controller_epoch(c));
     controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
     return failed ? failed : controller_enter(c, stage, err);
 }

@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/grow.h"
+#include "core/mem.h"
 #include "core/text.h"
 #include "net/address.h"
 
@@ -114,6 +116,36 @@ int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char 
     if (!status && !strncmp(address, ipc, strlen(ipc)) &&
         strlen(address) - strlen(ipc) >= PLACE_PATH_MAX)
         return error_set(err, STATUS_CANTCREATE, "%s: too long for the path of a socket", address);
+    return status;
+}
+
+static int no_controller(const char *folder, struct error *err) {
+    char *done = NULL;
+    if (asprintf(&done, "%s/DONE", folder) < 0)
+        return error_nomem(err);
+    bool over = access(done, F_OK) == 0;
+    free(done);
+    return error_set(err, STATUS_NOINPUT, "%s: no controller runs there: %s", folder,
+                     over ? "the run is done" : "it has no controller.port");
+}
+
+int place_controller(char **text, const char *place, struct error *err) {
+    struct stat about;
+    bool there = stat(place, &about) == 0;
+    *text = NULL;
+    if (!there && *place != '@' && !strstr(place, "://"))
+        return error_set(err, STATUS_NOINPUT, "%s: neither a run's folder nor an address", place);
+    if (!there || !S_ISDIR(about.st_mode))
+        return (*text = mem_string(place)) ? STATUS_OK : error_nomem(err);
+    struct grow file = {0};
+    grow_format(&file, "@%s/controller.port", place);
+    char *found = grow_take(&file);
+    if (found && access(found + 1, R_OK) == 0) {
+        *text = found;
+        return STATUS_OK;
+    }
+    int status = found ? no_controller(place, err) : error_nomem(err);
+    free(found);
     return status;
 }
 

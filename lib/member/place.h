@@ -1,5 +1,5 @@
-// Where a role listens, and how it shows itself and knows others: what options of the
-// network (cli/network.h) come to.
+// Where a role listens, how it shows itself and knows others, and where a run's controller
+// is: what options of the network (cli/network.h) come to.
 //
 // Threads: plain functions; a place belongs to the thread that starts and ends the program.
 #ifndef ADAM_MEMBER_PLACE_H
@@ -24,6 +24,12 @@
 // STATUS_CANTCREATE when there is no such folder or the path becomes too long.
 int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char *told,
                   const char *first, struct error *err);
+
+// What ready_find (net/ready.h) takes, for a controller as a person names it: its address or
+// @FILE with it, as they are; the folder of a run as @FOLDER/controller.port. *text is to be
+// freed with free(), NULL after a failure. STATUS_NOINPUT when it is none of these, or the folder
+// has no controller.
+int place_controller(char **text, const char *place, struct error *err);
 
 // Keys as --keys names them: DIR/NAME.pem, with ca.crt beside it. NULL: none, *keys is
 // NULL then.

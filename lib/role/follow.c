@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "member/class_names.h"
+#include "member/place.h"
 #include "member/run_text.h"
 #include "member/servers_client.h"
 #include "net/link.h"
@@ -20,6 +21,7 @@ enum {
 
 struct follow {
     struct follow_options options;
+    char *controller; // address, or @FILE with it
     struct member *member;
     struct kept *run; // that the model is from
     struct model *model;
@@ -28,7 +30,7 @@ struct follow {
     float *parameters;
     uint64_t *versions;
     struct classes names;
-    uint64_t samples; // of the data servers, as far as is known
+    uint64_t samples; // that the run is at, as far as is known
     double epoch;
     double due; // clock_seconds of the next copy
     bool over;  // the controller said stop
@@ -174,31 +176,21 @@ static int pull_weights(struct follow *follow, struct error *err) {
     return status ? status : pulled;
 }
 
-// How far the data servers are, from a list of members. In the end they have left, and
-// what was known before holds.
-static void sum_up(struct follow *follow, const struct proto_status *status) {
+// How far the run is, from a list of members.
+static void note_epoch(struct follow *follow, const struct proto_status *status) {
     const struct proto_member *members = status->members.at;
-    uint64_t samples = 0;
-    double epoch = 0;
-    int sources = 0;
-    for (uint32_t i = 0; i < status->members.count; i++) {
-        if (members[i].role != PROTO_ROLE_DATA_SERVER)
-            continue;
-        samples += members[i].samples;
-        epoch += members[i].epoch;
-        sources++;
-    }
-    if (samples > follow->samples)
-        follow->samples = samples;
-    if (sources > 0 && epoch / sources > follow->epoch)
-        follow->epoch = epoch / sources;
+    for (uint32_t i = 0; i < status->members.count; i++)
+        if (members[i].role == PROTO_ROLE_CONTROLLER && members[i].epoch > follow->epoch) {
+            follow->epoch = members[i].epoch;
+            follow->samples = members[i].samples;
+        }
 }
 
 // The list as it was when somebody came or went last: workers leave when all is trained.
 static void note_progress(struct follow *follow) {
     struct kept *members = member_members(follow->member);
     if (members)
-        sum_up(follow, &members->message.status);
+        note_epoch(follow, &members->message.status);
     kept_drop(members);
 }
 
@@ -218,7 +210,7 @@ static void ask_progress(struct follow *follow) {
         return;
     if (!link_call_kept(link, &request, &answer, NULL)) {
         if (answer->type == PROTO_TYPE_STATUS)
-            sum_up(follow, &answer->message.status);
+            note_epoch(follow, &answer->message.status);
         kept_drop(answer);
     }
     link_close(link);
@@ -263,7 +255,10 @@ int follow_open(struct follow **out, const struct follow_options *options, struc
     follow->options = *options;
     follow->options.member.role = PROTO_ROLE_EVALUATOR;
     follow->options.member.members = true;
-    int status = member_open(&follow->member, &follow->options.member, err);
+    int status = place_controller(&follow->controller, options->member.controller, err);
+    follow->options.member.controller = follow->controller;
+    if (!status)
+        status = member_open(&follow->member, &follow->options.member, err);
     if (status)
         follow_close(follow);
     else
@@ -300,6 +295,7 @@ void follow_close(struct follow *follow) {
         servers_close(follow->servers);
     if (follow->member)
         member_close(follow->member, "stopped");
+    free(follow->controller);
     kept_drop(follow->run);
     model_free(follow->model);
     free(follow->parameters);

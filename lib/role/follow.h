@@ -21,7 +21,8 @@
 struct follow;
 
 struct follow_options {
-    struct member_options member; // of role evaluator; texts outlive the follow
+    struct member_options member; // of role evaluator; texts outlive the follow; the
+                                  // controller may be the folder of a run, too
     double every;                 // seconds from one copy to the next
     bool (*stop)(void);           // asked some ten times a second: true ends all waits
 };
@@ -38,7 +39,8 @@ struct follow_copy {
     bool last;                   // the run is over: these are its final weights
 };
 
-// Returns at once; joining goes on by itself.
+// Returns at once; joining goes on by itself. STATUS_NOINPUT for a folder without a
+// controller.
 int follow_open(struct follow **out, const struct follow_options *options, struct error *err);
 // Waits until the next copy is due, or the run is over, and takes it; only shards that have
 // changed are sent. STATUS_STOPPED when stop() said so, or the session is over;

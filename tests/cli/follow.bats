@@ -57,7 +57,35 @@ start_run() {
     wait "$controller" || [ $? = 75 ]
 }
 
+@test "a run is followed by its folder; over before the first look, its end is told" {
+    adam-ctl controller run.conf --out run --port-file ctl.port >ctl.log 2>&1 &
+    controller=$!
+    wait_for [ -e ctl.port ]
+    env --default-signal=INT adam-eval --follow run/ --data test.arec --every 1h >lines 2>eval.log &
+    local eval=$!
+    wait_for grep -q 'evaluator.*joined' ctl.log
+    kill -STOP $eval
+    adam-serve train.arec --controller @ctl.port >serve.log 2>&1 &
+    adam-ps --controller @ctl.port >ps.log 2>&1 &
+    adam-worker --controller @ctl.port --threads 1 >worker.log 2>&1 &
+    # Nobody is left who could say how far the data were read.
+    wait_for grep -q 'data server.*left' ctl.log
+    kill -CONT $eval
+    wait $eval
+    wait "$controller"
+    jq -se 'length > 0 and all(.[]; .epoch == 3 and .samples == 6000 and .step > 1)' lines
+    grep -q 'epoch 3: top-1' eval.log
+}
+
 @test "what cannot be followed is refused" {
+    run_status 66 adam-eval --follow run/ --data test.arec
+    [[ "$stderr" = *"run/: neither a run's folder nor an address"* ]]
+    mkdir run
+    run_status 66 adam-eval --follow run/ --data test.arec
+    [[ "$stderr" = *"run/: no controller runs there: it has no controller.port"* ]]
+    touch run/DONE
+    run_status 66 adam-eval --follow run/ --data test.arec
+    [[ "$stderr" = *"run/: no controller runs there: the run is done"* ]]
     run_status 2 adam-eval --follow @ctl.port --data test.arec --model run
     [[ "$stderr" = *"has its own model"* ]]
     run_status 2 adam-eval --follow @ctl.port --data -
