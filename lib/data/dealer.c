@@ -519,6 +519,17 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
     return open;
 }
 
+// Its seat in the round is not open again: the step went on without these places, which go
+// to a later one.
+uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number) {
+    pthread_mutex_lock(&dealer->lock);
+    uint32_t places = leases_return(dealer->leases, session, number);
+    if (places > 0)
+        pthread_cond_broadcast(&dealer->room);
+    pthread_mutex_unlock(&dealer->lock);
+    return places;
+}
+
 void dealer_gone(struct dealer *dealer, uint64_t session) {
     pthread_mutex_lock(&dealer->lock);
     leases_gone(dealer->leases, session);

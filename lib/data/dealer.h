@@ -87,6 +87,7 @@ void dealer_release(struct dealer *dealer, struct buffer *buffer);
 // As the functions of data/lease.h whose names they have.
 bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, double now,
                    uint32_t *epoch, struct range *places);
+uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number);
 void dealer_gone(struct dealer *dealer, uint64_t session);
 uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
 uint64_t dealer_session(struct dealer *dealer, size_t index);

@@ -249,10 +249,13 @@ bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, dou
     return true;
 }
 
-void leases_return(struct leases *leases, uint64_t session, uint64_t number) {
+uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number) {
     struct open_lease *lease = find(leases, number);
-    if (lease && lease->session == session)
-        take_back(leases, lease);
+    if (!lease || lease->session != session)
+        return 0;
+    uint32_t places = lease->places.count;
+    take_back(leases, lease);
+    return places;
 }
 
 void leases_gone(struct leases *leases, uint64_t session) {

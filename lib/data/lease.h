@@ -67,8 +67,10 @@ int leases_issue(struct leases *leases, uint64_t session, const struct stretch *
 // nothing changes. *epoch and *places are what was finished.
 bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, double now,
                    uint32_t *epoch, struct range *places);
-// The session does not have what it was given: an open lease of it is handed out again.
-void leases_return(struct leases *leases, uint64_t session, uint64_t number);
+// The session does not have what it was given, or did not train on it for good: how many
+// places are handed out again. 0: the lease is over, or was never that session's; then
+// nothing changes.
+uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number);
 // What the session holds is handed out again, and nobody waits for it.
 void leases_gone(struct leases *leases, uint64_t session);
 // Takes back the leases whose deadlines have passed; how many places. Seconds until the

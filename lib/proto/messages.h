@@ -30,7 +30,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 3
+#define PROTO_VERSION 4
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -360,7 +360,8 @@
 
 #define PROTO_FINISH(F, L)                                                                         \
     F(U64, session, 0, "of the sender")                                                            \
-    L(lease_id, leases, 4096, "what was trained on")
+    L(lease_id, leases, 4096, "what was trained on")                                               \
+    L(lease_id, returned, 4096, "what was not trained on for good: it is handed out again at once")
 
 #define PROTO_PROGRESS(F, L)                                                                       \
     F(U32, epoch, 0, "that is being served")                                                       \
@@ -438,7 +439,7 @@
     M(0x8402, BATCH, batch, NONE, 1,                                                               \
       "samples: hashes of their keys (64 bits each); labels (32 bits each); values of each, "      \
       "height x width x channels")                                                                 \
-    M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on")                                \
+    M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on, or given back")                 \
     M(0x8403, PROGRESS, progress, NONE, 0, "how far the epoch is")                                 \
     M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \
     M(0x8404, CURSOR, cursor, NONE, 0, "how far the data server is")                               \

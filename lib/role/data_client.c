@@ -63,10 +63,8 @@ static void list_source(struct source *source, const struct proto_text *address)
 // was not told of, others hand out again.
 static void forget_finished(struct data_client *client) {
     for (struct source *source = client->sources; source; source = source->next)
-        if (!source->listed && source->telling == 0) {
-            client->figures.over += source->done_count;
-            source->done_count = 0;
-        }
+        if (!source->listed)
+            client->figures.over += client_cut_tidings(source);
 }
 
 void data_client_route(struct data_client *client, struct kept *routes) {
@@ -99,7 +97,7 @@ void data_client_session(struct data_client *client, uint64_t session) {
     if (session != client->options.hello.session) {
         client->options.hello.session = session;
         for (struct source *source = client->sources; source; source = source->next) {
-            source->done_count = source->telling;
+            client_cut_tidings(source);
             source->broken = source->link != NULL; // the new one says hello with the new session
         }
         client_wake(client);
@@ -234,7 +232,8 @@ void data_client_close(struct data_client *client) {
     stop_threads(client);
     for (struct source *source = client->sources, *next; source; source = next) {
         next = source->next;
-        free(source->done);
+        free(source->finished.leases);
+        free(source->returned.leases);
         free(source);
     }
     free_slots(client);

@@ -12,7 +12,8 @@
 //   training threads                     the worker's home
 //   supply_take -> train -> give_back    mark = data_client_trained(client)
 //                                        push what was trained, until it is acknowledged
-//                                        data_client_finish(client, mark)
+//                                        data_client_finish(client, mark), or, when it was
+//                                        refused for good, data_client_lose
 //
 // At the end of an epoch data servers hand out nothing until enough is finished (--epoch-end):
 // a home must push what it holds when the training threads have nothing to do. The hook
@@ -83,10 +84,11 @@ struct supply *data_client_supply(struct data_client *client);
 // Batches that were given back so far, empty ones included: those that are trained on.
 uint64_t data_client_trained(const struct data_client *client);
 // The first `mark` batches that were, or are going to be, given back are with the
-// parameter servers. (A home that pushes before its loop gives back may be ahead.)
+// parameter servers, but those that were lost. (A home that pushes before its loop gives
+// back may be ahead.)
 void data_client_finish(struct data_client *client, uint64_t mark);
-// Of the batches that were given back, those from `from` on, before `mark`, are not and
-// will not be: their leases run out, and others train on them.
+// The same, but of the batches that were given back those from `from` on are not with them,
+// and will not be: their leases are given back, for somebody to train on them.
 void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark);
 // Waits until the data servers have heard of it, at most so long; before leaving. False:
 // they have not.

@@ -1,5 +1,5 @@
 // The thread that fetches: it turns what has arrived into what the model reads, asks for
-// more, and says what is finished and whom it waits for.
+// more, tells which leases are finished, and whom it waits for.
 #include <math.h>
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static void judge_end(struct data_client *client) {
 // One thing that can be done now. False: there is nothing until `soon`.
 static bool do_one(struct data_client *client, double *soon) {
     double now = clock_seconds();
-    if (client_tell_finished(client) || client_convert(client) || client_ask(client, now, soon))
+    if (client_tell(client) || client_convert(client) || client_ask(client, now, soon))
         return true;
     judge_end(client);
     if (hurry_due(client, now, soon)) {

@@ -9,6 +9,12 @@
 #include "net/link.h"
 #include "role/data_client.h"
 
+// Leases that their data server is to be told of; the first `telling` are on their way.
+struct tidings {
+    struct proto_lease_id *leases;
+    size_t count, room, telling;
+};
+
 // A data server. It stays as long as the client, listed in the routes or not.
 struct source {
     struct source *next;
@@ -34,10 +40,8 @@ struct source {
     double not_before;   // when it may be asked
     uint64_t idle_at;    // the last step in which it had nothing for us; 0: none
 
-    // Leases that are finished, until it has heard of them: the first `telling` are on
-    // their way.
-    struct proto_lease_id *done;
-    size_t done_count, done_room, telling;
+    struct tidings finished, returned; // until it has heard of them
+    bool telling;                      // `finish` is on its way
     struct proto_finish finish;
     struct link_request finish_request;
     uint64_t received, sent; // of earlier links
@@ -49,7 +53,7 @@ struct grant {
     struct source *source;
     uint64_t session, number;
     uint32_t left; // batches
-    bool lost;     // what was learned of a batch of it is in no weights: it is not finished
+    bool lost;     // what was learned of a batch of it is in no weights: it is given back
 };
 
 // Room for what one request brings, until the last batch of it is a slot's.
@@ -111,8 +115,8 @@ struct data_client {
     uint64_t step;  // with `rounds`: of the next batch that is taken; 0: not known yet
     uint64_t clock; // of the weights that this worker has
     struct error err;
-    uint64_t given_back, finished; // batches; the second is the highest mark
-    struct trained *trained;       // given back, and not finished
+    uint64_t given_back, settled; // batches; the second is the highest mark
+    struct trained *trained;      // given back, and neither finished nor lost
     size_t trained_first, trained_count, trained_room;
     double hurried; // when `idle` was called last
     struct patience patience;
@@ -131,8 +135,12 @@ void client_wait_changed(struct data_client *client, double until);
 struct grant *client_add_grant(struct data_client *client, const struct parcel *parcel);
 // False: no memory, and the batch's lease will run out.
 bool client_add_trained(struct data_client *client, struct trained trained);
-// Lets go of the lock while it tells. False: there is nothing to tell.
-bool client_tell_finished(struct data_client *client);
+// Of leases that are finished or given back. Lets go of the lock while it tells. False:
+// there is nothing to tell.
+bool client_tell(struct data_client *client);
+// The data server is to hear of nothing more than what is on its way; how many leases that
+// are finished it does not hear of.
+uint64_t client_cut_tidings(struct source *source);
 void client_free_leases(struct data_client *client);
 
 // data_client_choose.c

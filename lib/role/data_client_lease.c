@@ -1,5 +1,5 @@
-// Leases while batches of them are with the takers or their home; and what of them is
-// finished, of which data servers are told.
+// Leases while batches of them are with the takers or their home; and those that are
+// finished, or given back, of which data servers are told.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "role/data_client_internal.h"
 
-enum { FINISH_MOST = 4096 }; // leases in one message
+enum { TELL_MOST = 4096 }; // leases of either kind in one message
 
 struct grant *client_add_grant(struct data_client *client, const struct parcel *parcel) {
     struct grant *grant = mem_zeroed(1, sizeof *grant);
@@ -62,6 +62,12 @@ uint64_t data_client_trained(const struct data_client *client) {
     return trained;
 }
 
+static void settle(struct data_client *client, uint64_t mark) {
+    if (mark > client->settled)
+        client->settled = mark;
+    pthread_cond_signal(&client->to_fetch);
+}
+
 void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark) {
     pthread_mutex_lock(&client->lock);
     for (size_t i = 0; i < client->trained_count; i++) {
@@ -70,53 +76,78 @@ void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark) 
         if (trained->ordinal >= from && trained->ordinal < mark)
             trained->grant->lost = true;
     }
+    settle(client, mark);
     pthread_mutex_unlock(&client->lock);
 }
 
 void data_client_finish(struct data_client *client, uint64_t mark) {
     pthread_mutex_lock(&client->lock);
-    if (mark > client->finished)
-        client->finished = mark;
-    pthread_cond_signal(&client->to_fetch);
+    settle(client, mark);
     pthread_mutex_unlock(&client->lock);
 }
 
-// --- telling what is finished ---------------------------------------------------------
+// --- telling data servers -------------------------------------------------------------
 
-static bool add_done(struct source *source, uint64_t lease) {
-    if (source->done_count == source->done_room) {
-        size_t room = source->done_room ? 2 * source->done_room : 64;
-        struct proto_lease_id *done = mem_resize(source->done, room, sizeof *done);
-        if (!done)
-            return false;
-        source->done = done;
-        source->done_room = room;
+static void add(struct tidings *tidings, uint64_t lease) {
+    if (tidings->count == tidings->room) {
+        size_t room = tidings->room ? 2 * tidings->room : 64;
+        struct proto_lease_id *leases = mem_resize(tidings->leases, room, sizeof *leases);
+        if (!leases)
+            return;
+        tidings->leases = leases;
+        tidings->room = room;
     }
-    source->done[source->done_count++].lease = lease;
-    return true;
+    tidings->leases[tidings->count++].lease = lease;
 }
 
-// What the mark has reached goes to its data server. (What finds no memory is not
-// finished: it is trained on again.)
-static void sort_finished(struct data_client *client) {
+// What finds no memory runs out, and is trained on again.
+static void close_grant(struct data_client *client, struct grant *grant) {
+    struct source *source = grant->source;
+    if (source->listed && grant->session == client->options.hello.session)
+        add(grant->lost ? &source->returned : &source->finished, grant->number);
+    else
+        client->figures.over += !grant->lost;
+    free_grant(grant);
+}
+
+// What the mark has reached is to be told.
+static void sort_settled(struct data_client *client) {
     while (client->trained_count > 0) {
         struct trained *trained = &client->trained[client->trained_first];
-        if (trained->ordinal >= client->finished)
+        if (trained->ordinal >= client->settled)
             return;
-        struct grant *grant = trained->grant;
-        if (--grant->left == 0) {
-            if (!grant->lost && grant->source->listed &&
-                grant->session == client->options.hello.session)
-                add_done(grant->source, grant->number);
-            else
-                client->figures.over += !grant->lost;
-            free_grant(grant);
-        }
+        if (--trained->grant->left == 0)
+            close_grant(client, trained->grant);
         client->trained_first = (client->trained_first + 1) % client->trained_room;
         client->trained_count--;
         if (client->flushing) // which no answer tells, unless the lease was over
             pthread_cond_broadcast(&client->changed);
     }
+}
+
+static struct proto_list tell(struct tidings *tidings) {
+    tidings->telling = tidings->count < TELL_MOST ? tidings->count : TELL_MOST;
+    return proto_list(tidings->leases, (uint32_t)tidings->telling);
+}
+
+static void told(struct tidings *tidings) {
+    tidings->count -= tidings->telling;
+    if (tidings->count > 0)
+        memmove(tidings->leases, tidings->leases + tidings->telling,
+                tidings->count * sizeof *tidings->leases);
+}
+
+static void end_telling(struct source *source) {
+    source->telling = false;
+    source->finished.telling = source->returned.telling = 0;
+    client_wake(source->client);
+}
+
+uint64_t client_cut_tidings(struct source *source) {
+    uint64_t cut = source->finished.count - source->finished.telling;
+    source->finished.count = source->finished.telling;
+    source->returned.count = source->returned.telling;
+    return cut;
 }
 
 // Refused or not, the data server has heard of them.
@@ -126,27 +157,28 @@ static void finish_done(struct link_request *request) {
     pthread_mutex_lock(&client->lock);
     if (request->status == STATUS_OK) {
         if (request->answer_type == PROTO_TYPE_REFUSED)
-            client->figures.over += source->telling;
-        source->done_count -= source->telling;
-        memmove(source->done, source->done + source->telling,
-                source->done_count * sizeof *source->done);
+            client->figures.over += source->finished.telling;
+        told(&source->finished);
+        told(&source->returned);
     }
-    source->telling = 0;
-    client_wake(client);
+    end_telling(source);
     pthread_mutex_unlock(&client->lock);
 }
 
-bool client_tell_finished(struct data_client *client) {
-    sort_finished(client);
+static bool has_tidings(const struct source *source) {
+    return source->finished.count > 0 || source->returned.count > 0;
+}
+
+bool client_tell(struct data_client *client) {
+    sort_settled(client);
     struct source *source = client->sources;
-    while (source &&
-           (source->done_count == 0 || source->telling > 0 || !source->link || source->broken))
+    while (source && (!has_tidings(source) || source->telling || !source->link || source->broken))
         source = source->next;
     if (!source)
         return false;
-    source->telling = source->done_count < FINISH_MOST ? source->done_count : FINISH_MOST;
-    source->finish = (struct proto_finish){client->options.hello.session,
-                                           proto_list(source->done, (uint32_t)source->telling)};
+    source->telling = true;
+    source->finish = (struct proto_finish){client->options.hello.session, tell(&source->finished),
+                                           tell(&source->returned)};
     source->finish_request = (struct link_request){
         .type = PROTO_TYPE_FINISH,
         .message = &source->finish,
@@ -157,14 +189,13 @@ bool client_tell_finished(struct data_client *client) {
     struct link *link = source->link;
     link_hold(link);
     pthread_mutex_unlock(&client->lock);
-    // The list is this thread's until it is done: others only cut off what was told.
+    // The lists are this thread's until it is done: others only cut off what was told.
     int status = link_ask(link, &source->finish_request, &err);
     link_drop(link);
     pthread_mutex_lock(&client->lock);
     if (status) {
-        source->telling = 0;
         source->broken = true;
-        client_wake(client);
+        end_telling(source);
     }
     return true;
 }
@@ -172,10 +203,10 @@ bool client_tell_finished(struct data_client *client) {
 // What the mark has reached and no data server has heard of.
 static bool untold(const struct data_client *client) {
     if (client->trained_count > 0 &&
-        client->trained[client->trained_first].ordinal < client->finished)
+        client->trained[client->trained_first].ordinal < client->settled)
         return true;
     for (const struct source *source = client->sources; source; source = source->next)
-        if (source->listed && source->done_count > 0)
+        if (source->listed && has_tidings(source))
             return true;
     return false;
 }

@@ -242,7 +242,7 @@ static void answer_lease(const struct request *request, const struct proto_lease
     }
 }
 
-// --- what is finished ------------------------------------------------------------
+// --- what is finished, or comes back ------------------------------------------------------------
 
 static void say(const struct data_service *service, const char *text) {
     if (service->options.say)
@@ -276,13 +276,33 @@ static bool finish_one(const struct request *request, uint64_t session, uint64_t
     return true;
 }
 
+static bool return_one(const struct request *request, uint64_t session, uint64_t lease) {
+    struct data_service *service = request->service;
+    uint32_t samples = dealer_return(service->dealer, session, lease);
+    atomic_fetch_add(&service->again, samples);
+    return samples > 0;
+}
+
+// The lease that a message names first; false: it names none.
+static bool first_lease(const struct proto_finish *finish, uint64_t *lease) {
+    const struct proto_list *list = finish->leases.count > 0 ? &finish->leases : &finish->returned;
+    if (list->count == 0)
+        return false;
+    *lease = ((const struct proto_lease_id *)list->at)->lease;
+    return true;
+}
+
+// What comes back is there before an epoch is found to be over.
 static void answer_finish(const struct request *request, const struct proto_finish *finish) {
-    const struct proto_lease_id *ids = finish->leases.at;
-    uint32_t finished = 0;
+    const struct proto_lease_id *finished = finish->leases.at, *returned = finish->returned.at;
+    uint32_t open = 0;
+    uint64_t first;
+    for (uint32_t i = 0; i < finish->returned.count; i++)
+        open += return_one(request, finish->session, returned[i].lease);
     for (uint32_t i = 0; i < finish->leases.count; i++)
-        finished += finish_one(request, finish->session, ids[i].lease);
-    if (finished == 0 && finish->leases.count > 0) {
-        refuse(request, PROTO_REFUSAL_LEASE_OVER, ids[0].lease, NULL);
+        open += finish_one(request, finish->session, finished[i].lease);
+    if (open == 0 && first_lease(finish, &first)) {
+        refuse(request, PROTO_REFUSAL_LEASE_OVER, first, NULL);
         return;
     }
     const struct dealer_figures figures = dealer_figures(request->service->dealer);

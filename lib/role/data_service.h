@@ -72,7 +72,7 @@ struct data_service_figures {
     uint64_t leases;         // handed out
     uint64_t busy;           // requests that were told to come again
     uint64_t over;           // leases that were over when they were finished
-    uint64_t again;          // samples that are handed out again, their leases being over
+    uint64_t again;          // samples handed out again: leases that were over, or given back
     uint64_t refused;        // requests refused for other reasons
     uint64_t received, sent; // bytes on the wire, of links that have ended, too
 };

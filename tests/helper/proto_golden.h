@@ -262,9 +262,14 @@ static const struct proto_lease_id golden_finish_leases[] = {
     {.lease = 901},
 };
 
+static const struct proto_lease_id golden_finish_returned[] = {
+    {.lease = 899},
+};
+
 static const struct proto_finish golden_finish = {
     .session = 5,
     .leases = {golden_finish_leases, 2},
+    .returned = {golden_finish_returned, 1},
 };
 
 static const struct proto_progress golden_progress = {
@@ -442,7 +447,9 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_LEASE, &golden_lease,
      "050000000000000006000000400000004d000000000000004c00000000000000"},
     {PROTO_TYPE_BATCH, &golden_batch, "8503000000000000307500000600000000e100000000000040000000"},
-    {PROTO_TYPE_FINISH, &golden_finish, "05000000000000000200000084030000000000008503000000000000"},
+    {PROTO_TYPE_FINISH, &golden_finish,
+     "050000000000000002000000840300000000000085030000000000000100000083030000"
+     "00000000"},
     {PROTO_TYPE_PROGRESS, &golden_progress, "0600000040e100000000000060ea000000000000"},
     {PROTO_TYPE_GET_CURSOR, NULL, ""},
     {PROTO_TYPE_CURSOR, &golden_cursor,

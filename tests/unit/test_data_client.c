@@ -346,6 +346,77 @@ static void test_leaving(struct tap *tap, struct fixture *f) {
     });
 }
 
+// So many batches come, of the first epoch; they are trained on and not pushed.
+static void take_some(struct tap *tap, struct data_client *client, struct seen *seen, uint64_t n) {
+    struct supply *supply = data_client_supply(client);
+    for (uint64_t i = 0; i < n; i++) {
+        struct batch *batch = supply_take(supply, 30, NULL);
+        if (!batch || batch->n == 0 || batch->epoch > 0) {
+            FAIL(tap, "%llu of %llu batches came", (unsigned long long)i, (unsigned long long)n);
+            supply_cancel(supply); // so that nobody waits for them
+            return;
+        }
+        see(seen, batch);
+        supply_give_back(supply, batch);
+    }
+}
+
+// Nobody tends the server: no lease of it runs out.
+static void test_losing(struct tap *tap, struct fixture *f) {
+    const uint64_t batches = (SAMPLES + BATCH - 1) / BATCH, lost = 3;
+    TEST(tap, "what a refused push held comes again at once, and nothing else does", {
+        static struct seen before, after; // the second: what was lost
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 1);
+        take_some(tap, client, &before, batches);
+        data_client_finish(client, 10);
+        data_client_lose(client, 10, 10 + lost);
+        data_client_finish(client, batches);
+        take_some(tap, client, &after, lost);
+        data_client_finish(client, data_client_trained(client));
+        train_all(client, &before, 1, 1000000);
+        int again = 0;
+        for (int i = 0; i < SAMPLES; i++) {
+            CHECK_INT(tap, before.times[0][i], 1);
+            again += after.times[0][i];
+        }
+        CHECK_INT(tap, again, lost * BATCH);
+        CHECK_INT(tap, before.wrong + after.wrong, 0);
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, lost * BATCH);
+        CHECK_INT(tap, data_service_figures(f->service[0]).over, 0);
+        CHECK_INT(tap, data_client_figures(client).over, 0);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "also when that push was the last, and a flush waits until it is told", {
+        static struct seen before, after;
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 1);
+        take_some(tap, client, &before, batches);
+        data_client_finish(client, batches - lost);
+        data_client_lose(client, batches - lost, data_client_trained(client));
+        CHECK(tap, data_client_flush(client, 10));
+        CHECK(tap, data_service_figures(f->service[0]).again > 0);
+        take_some(tap, client, &after, lost);
+        data_client_close(client);
+        stop(f, 0);
+    });
+    TEST(tap, "a lease of several batches comes again as soon as none of them is open", {
+        static struct seen before, after;
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, 1, 4);
+        take_some(tap, client, &before, batches);
+        data_client_lose(client, 0, 1);
+        CHECK(tap, data_client_flush(client, 10));
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, 0);
+        data_client_finish(client, batches);
+        take_some(tap, client, &after, 3);
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, 3 * BATCH);
+        data_client_close(client);
+        stop(f, 0);
+    });
+}
+
 // The server dies after some batches and comes back at the same place, with its journal.
 static void test_restart(struct tap *tap, struct fixture *f) {
     TEST(tap, "a data server that comes back hands out nothing that is finished, loses nothing", {
@@ -381,6 +452,72 @@ static void test_restart(struct tap *tap, struct fixture *f) {
         CHECK_INT(tap, journal_open(&journal, f->cursor, &of, &place, &found, &err), STATUS_OK);
         CHECK(tap, !found);
         journal_close(journal);
+    });
+}
+
+// A worker that speaks for itself.
+static struct link *call_server(struct tap *tap, struct fixture *f, uint64_t session) {
+    const struct proto_hello hello = {
+        .role = PROTO_ROLE_WORKER, .run = the_run, .session = session};
+    const struct link_options options = {0};
+    struct link *link = NULL;
+    struct error err = {0};
+    CHECK_INT(tap, link_dial(&link, f->address[0], &options, &hello, 2000, NULL, &err), STATUS_OK);
+    return link;
+}
+
+// The first batch of the epoch is made by now, or soon.
+static uint64_t lease_batch(struct tap *tap, struct link *link, uint64_t session) {
+    const struct proto_lease lease = {.session = session, .samples = BATCH};
+    char raw[BATCH * (sizeof(uint64_t) + sizeof(int32_t) + SIDE * SIDE)];
+    struct link_request request = {
+        .type = PROTO_TYPE_LEASE, .message = &lease, .into = raw, .room = sizeof raw};
+    union proto_message answer = {0};
+    struct error err = {0};
+    for (int i = 0; i < 30000 && link_call(link, &request, &answer, &err); i++)
+        usleep(1000);
+    CHECK_INT(tap, answer.batch.samples, BATCH);
+    CHECK_INT(tap, answer.batch.first % BATCH, 0);
+    return answer.batch.lease;
+}
+
+static int give_up(struct link *link, uint64_t session, uint64_t finished, uint64_t returned,
+                   struct error *err) {
+    const struct proto_lease_id done = {finished}, undone = {returned};
+    const struct proto_finish finish = {session, proto_list(&done, finished > 0),
+                                        proto_list(&undone, returned > 0)};
+    struct link_request request = {.type = PROTO_TYPE_FINISH, .message = &finish};
+    union proto_message answer;
+    *err = (struct error){0};
+    return link_call(link, &request, &answer, err);
+}
+
+static void test_giving_up(struct tap *tap, struct fixture *f) {
+    TEST(tap, "only its own open leases may a worker finish or give back", {
+        struct error err;
+        start(tap, f, 0, 1, 1, NULL);
+        struct link *first = call_server(tap, f, 5), *other = call_server(tap, f, 6);
+        uint64_t lease = lease_batch(tap, first, 5), second = lease_batch(tap, first, 5);
+        CHECK_INT(tap, give_up(other, 6, 0, lease, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "lease over"));
+        CHECK_INT(tap, give_up(other, 5, 0, lease, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "wrong session"));
+        CHECK_INT(tap, give_up(first, 5, 0, second + 1, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "lease over"));
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, 0);
+        // What is not its own is passed over where something else is.
+        CHECK_INT(tap, give_up(first, 5, second + 1, lease, &err), STATUS_OK);
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, BATCH);
+        CHECK_INT(tap, give_up(first, 5, lease, 0, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "lease over"));
+        CHECK_INT(tap, give_up(first, 5, second, lease, &err), STATUS_OK);
+        CHECK_INT(tap, give_up(first, 5, 0, second, &err), STATUS_UNAVAILABLE);
+        CHECK_INT(tap, give_up(first, 5, 0, 0, &err), STATUS_OK);
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, BATCH);
+        CHECK_INT(tap, data_service_figures(f->service[0]).dealer.finished, BATCH);
+        link_close(first);
+        link_close(other);
+        stop(f, 0);
     });
 }
 
@@ -440,7 +577,9 @@ int main(void) {
     test_numbers(&tap, &fixture);
     test_patience(&tap, &fixture);
     test_leaving(&tap, &fixture);
+    test_losing(&tap, &fixture);
     test_restart(&tap, &fixture);
+    test_giving_up(&tap, &fixture);
     test_refusals(&tap, &fixture);
     unmake(&fixture);
     return tap_done(&tap);

@@ -132,6 +132,22 @@ static void finish_stale(struct model *m) {
             CHECK(m->tap, !leases_finish(m->leases, session, m->stale[i], m->now, &epoch, &places));
 }
 
+// A lease is given back by its session, once; or it is another's, or over.
+static void give_back(struct model *m) {
+    if (m->held_count == 0)
+        return;
+    size_t i = random_below(&m->random, (uint32_t)m->held_count);
+    struct held held = m->held[i];
+    uint32_t epoch = leases_epoch(m->leases);
+    CHECK_INT(m->tap, leases_return(m->leases, held.session + 1, held.number), 0);
+    CHECK_INT(m->tap, leases_return(m->leases, held.session, held.number),
+              held.stretch.places.count);
+    CHECK_INT(m->tap, leases_return(m->leases, held.session, held.number), 0);
+    CHECK_INT(m->tap, leases_epoch(m->leases), epoch); // there is something left to hand out
+    mark(m, held.stretch.places, LEASED, FREE, false);
+    forget(m, i);
+}
+
 static void take_back(struct model *m, bool (*over)(const struct held *, double), double value) {
     for (size_t i = m->held_count; i-- > 0;) {
         if (!over(&m->held[i], value))
@@ -203,8 +219,10 @@ static void step(struct model *m, const struct lease_rules *rules) {
         draw(m);
     else if (choice < 600)
         issue(m);
-    else if (choice < 950)
+    else if (choice < 940)
         finish(m);
+    else if (choice < 950)
+        give_back(m);
     else if (choice < 970)
         pass_time(m);
     else if (choice < 985)
