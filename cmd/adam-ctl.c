@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     network_default(&options.admin.network);
     move_dry_run(argc, argv);
     int status = run(argc, argv, &options, &err);
-    if (status == STATUS_STOPPED && !options.controller.quiet && !options.launch.quiet)
+    if (status == STATUS_STOPPED && err.status && !options.controller.quiet)
         talk_note(PROGRAM, "%s", err.text);
     else if (status != STATUS_OK && status != STATUS_STOPPED)
         talk_error(PROGRAM, &err);

@@ -244,7 +244,7 @@ static int stop(struct controller *c, bool save, struct error *err) {
                  save ? " before training began" : " at once, without saving", c->config->folder);
         return controller_end(c, STATUS_STOPPED, CLUSTER_STOPPING, why, err);
     }
-    snprintf(why, sizeof why, "stopped at epoch %.4g; start the run again, and it goes on from %s",
+    snprintf(why, sizeof why, "stopped at epoch %.4g; --resume goes on with %s",
              controller_epoch(c), c->config->folder);
     return controller_end(c, STATUS_STOPPED, CLUSTER_DRAINING, why, err);
 }

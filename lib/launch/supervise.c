@@ -175,9 +175,7 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     int status = WEXITSTATUS(wait_status);
     bool orderly = status == STATUS_OK || status == STATUS_SKIPPED || status == STATUS_DIVERGED ||
                    status == STATUS_STOPPED;
-    if (status == STATUS_STOPPED)
-        error_set(s->err, status, "stopped; --resume goes on with %s", s->config->folder);
-    else if (status != STATUS_OK)
+    if (status != STATUS_OK && status != STATUS_STOPPED) // of which it has told
         error_set(s->err, status, "the controller %s; see %s", why, slot->log);
     // Who is still there has heard the order, or never found a controller.
     finish(s, status, orderly ? grace_left : 0);
@@ -337,7 +335,7 @@ static void take_stop(struct supervisor *s, int number) {
         return;
     }
     s->stopping = true;
-    say(s, "stopping: the run saves itself; once more ends it at once");
+    say(s, "once more ends the run at once, without saving it"); // the rest the controller tells
     tell_controller(s);
 }
 

@@ -32,9 +32,9 @@ struct supervise_config {
     struct supervise_hooks hooks;
 };
 
-// The status of the run: STATUS_OK, STATUS_STOPPED, STATUS_DIVERGED and so on, with the
-// reason; STATUS_UNAVAILABLE when a process is lost that nothing can replace. *signal is
-// the one that ended all at once, or 0.
+// The status of the run: STATUS_OK; STATUS_STOPPED, of which the controller tells;
+// STATUS_DIVERGED and so on, with the reason; STATUS_UNAVAILABLE when a process is lost that
+// nothing can replace. *signal is the one that ended all at once, or 0.
 int supervise_run(const struct supervise_config *config, int *signal, struct error *err);
 
 #endif

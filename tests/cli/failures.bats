@@ -127,7 +127,7 @@ on_lease() {
     moment 2 10
     kill -STOP "$(left controller)" # it will not save
     kill -INT "$run"
-    wait_for grep -q stopping err
+    wait_for grep -q 'once more ends' err
     kill -INT "$run"
     wait_end
     [ "$status" -eq 130 ]

@@ -93,7 +93,10 @@ END
         none_left
         # Nobody but the controller was told by a signal, and it only once.
         [ "$(cat terms)" = controller ]
-        grep -q 'resume goes on with run' err
+        # It is told once, by the controller.
+        [ "$(grep -c stopping err)" = 1 ]
+        [ "$(grep -c stopped err)" = 1 ]
+        [ "$(tail -n 1 err)" = "adam-ctl: stopped; --resume goes on with run" ]
     done
 }
 
@@ -101,7 +104,7 @@ END
     begin
     kill -STOP "$(cat pids/controller)" # it will not save
     kill -INT "$pid"
-    wait_for grep -q stopping err
+    wait_for grep -q 'once more ends' err
     kill -INT "$pid"
     wait_end
     [ "$status" -eq 130 ]
@@ -174,7 +177,7 @@ kill_again() {
     old=$(cat pids/controller)
     kill -STOP "$old" # it is told, and does nothing
     kill -TERM "$pid"
-    wait_for grep -q stopping err
+    wait_for grep -q 'once more ends' err
     kill -KILL "$old"
     wait_end
     [ "$status" -eq 75 ]

@@ -27,9 +27,11 @@ done
 end() {
     echo "$name" >>terms
     if [ "$name" = controller ]; then
+        echo "adam-ctl: stopping" >&2
         sleep 0.3
         echo saved >saved
         touch run/latest
+        echo "adam-ctl: stopped; --resume goes on with run" >&2
         echo 0 >ends/all
         exit 75
     fi
