@@ -118,13 +118,13 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/cmd/%.o: CPPFLAGS += -Icmd
+$(BUILD)/cmd/%.o: private CPPFLAGS += -Icmd
 # A program's main() is cmd/NAME.c; what it is split into lies in the folder cmd/NAME/.
 $(BUILD)/adam-%: $(BUILD)/cmd/adam-%.o $(BUILD)/libadam.a
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(LDLIBS)
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p)/*.c))))
 
-$(BUILD)/tests/fuzz/%: LDFLAGS += -fsanitize=fuzzer
+$(BUILD)/tests/fuzz/%: private LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
