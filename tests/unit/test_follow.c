@@ -93,10 +93,11 @@ static void fill_run(struct controller *c) {
     c->buckets[0] = (struct proto_bucket){
         .epoch = 4, .primary = 1, .second = PROTO_NOBODY, .third = PROTO_NOBODY};
     c->bucket_count = 1;
+    // The controller knows how far the run is; what others say is their own part of it.
     c->members[0] =
-        (struct proto_member){.role = PROTO_ROLE_DATA_SERVER, .samples = 500, .epoch = 1.5};
+        (struct proto_member){.role = PROTO_ROLE_CONTROLLER, .samples = 800, .epoch = 1.375};
     c->members[1] =
-        (struct proto_member){.role = PROTO_ROLE_DATA_SERVER, .samples = 300, .epoch = 1.25};
+        (struct proto_member){.role = PROTO_ROLE_DATA_SERVER, .samples = 900, .epoch = 1.5};
     c->members[2] = (struct proto_member){.role = PROTO_ROLE_WORKER, .samples = 99, .epoch = 9};
     c->member_count = 3;
 }
