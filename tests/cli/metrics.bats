@@ -145,7 +145,7 @@ on_terminal() {
     on_terminal adam-ctl top -n 0.1 run
     top=$pid
     wait_for grep -q 'ps-[12] waits for nothing: it holds no shard' terminal
-    grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s  wait [0-9]*%' terminal
+    wait_for grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s  wait [0-9]*%' terminal
     run_ok adam-ctl down run
     pid=$controller
     wait_end
