@@ -70,8 +70,6 @@ static int read_file(struct request *r, const struct launch_options *options, co
     return status;
 }
 
-// With machines to use, all servers are reached by TCP, or TLS where there are keys; and
-// the controller by the address that the user told.
 // Paths of Unix sockets have 107 bytes, of which ssh(1) wants 17 for itself.
 enum { SSH_PATH_MAX = 90 };
 
@@ -92,6 +90,8 @@ static int find_sockets(struct hosts *hosts, struct error *err) {
     return STATUS_OK;
 }
 
+// With machines to use, all servers are reached by TCP, or TLS where there are keys; and
+// the controller by the address that the user told.
 static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
     struct grow member = {0};
     enum address_kind kind;

@@ -242,7 +242,7 @@ static void answer_lease(const struct request *request, const struct proto_lease
     }
 }
 
-// --- what is finished, or comes back ------------------------------------------------------------
+// --- what is finished, or comes back ---------------------------------------------
 
 static void say(const struct data_service *service, const char *text) {
     if (service->options.say)

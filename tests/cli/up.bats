@@ -351,12 +351,16 @@ END
     [[ "$stderr" = *"hosts:3: error: keys are slots"*"'slot'"* ]]
 }
 
-@test "with hosts all but the controller runs there, and ends with the run" {
+begin_on_hosts() {
     need script
     pretend_ssh
     hosts_file
     start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
     wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+}
+
+@test "with hosts all but the controller runs there, and ends with the run" {
+    begin_on_hosts
     [ "$(sort ssh-hosts | cut -d' ' -f1,2 | tr '\n' ' ')" = "me@n02 connection me@n02 ps-2 me@n02 worker-1 me@n02 worker-2 n01 connection n01 ps-1 n01 serve-1 " ]
     grep -q 'adam-worker --controller tcp://127.0.0.1:7000 --name worker-2 --threads 2' calls
     grep -q 'adam-ps --controller tcp://127.0.0.1:7000 --name ps-2 --listen tcp://localhost:0' calls
@@ -370,11 +374,7 @@ END
 }
 
 @test "what dies on a host is named with it, and is treated as what dies here" {
-    need script
-    pretend_ssh
-    hosts_file
-    start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
-    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    begin_on_hosts
     echo 70 >ends/worker-1
     wait_for grep -q 'worker-1 on n02 ended with status 70; the run goes on without it' err
     [ "$(grep -c 'worker-1 on n02 ended with status 70; starts again' err)" = 5 ]
@@ -388,11 +388,7 @@ END
 }
 
 @test "kill -9 of adam-ctl up leaves no process on the hosts either" {
-    need script
-    pretend_ssh
-    hosts_file
-    start "$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2 2>err
-    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    begin_on_hosts
     kill -KILL "$pid"
     wait_for none_left
 }
