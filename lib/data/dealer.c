@@ -73,10 +73,9 @@ struct dealer {
 
 // --- one sample ------------------------------------------------------------------
 
-static int make_picture(struct dealer *dealer, uint32_t index, uint64_t seed, uint32_t epoch,
+static int make_picture(struct dealer *dealer, uint32_t index, struct ops_draw draw,
                         struct maker *maker, struct error *err) {
     const struct dealer_options *options = &dealer->options;
-    struct ops_draw draw = {seed, epoch, stock_key_hash(options->stock, index)};
     int status = stock_image(options->stock, index, &maker->image, err);
     if (!status && options->ops)
         status = ops_apply(options->ops, maker->scratch, &maker->image, draw, err);
@@ -126,6 +125,9 @@ static char *values_of(const struct made *made) {
     return (char *)(labels_of(made) + made->stretch.places.count);
 }
 
+// Pictures between asking for one's lines and reading them: a miss or two.
+enum { AHEAD = 4 };
+
 static int fill(struct maker *maker, const struct made *made, struct error *err) {
     struct dealer *dealer = maker->dealer;
     const struct stretch *stretch = &made->stretch;
@@ -133,12 +135,15 @@ static int fill(struct maker *maker, const struct made *made, struct error *err)
     struct order order = order_of(made->seed, stretch->epoch, stock_count(stock));
     for (uint32_t i = 0; i < stretch->places.count; i++) {
         uint32_t index = order_at(&order, stretch->places.first + i);
-        int status = make_picture(dealer, index, made->seed, stretch->epoch, maker, err);
+        if (i + AHEAD < stretch->places.count)
+            stock_expect(stock, order_at(&order, stretch->places.first + i + AHEAD));
+        keys_of(made)[i] = stock_key_hash(stock, index);
+        struct ops_draw draw = {made->seed, stretch->epoch, keys_of(made)[i]};
+        int status = make_picture(dealer, index, draw, maker, err);
         if (!status)
             status = check_shape(dealer, index, &maker->image, err);
         if (status)
             return status;
-        keys_of(made)[i] = stock_key_hash(stock, index);
         labels_of(made)[i] = stock_label(stock, index);
         put_values(dealer, values_of(made) + i * dealer->sample_bytes, &maker->image);
     }
@@ -619,8 +624,8 @@ struct dealer_figures dealer_figures(struct dealer *dealer) {
 // The shape of all pictures is that of the first.
 static int look_at_first(struct dealer *dealer, struct error *err) {
     struct maker maker = {.dealer = dealer, .scratch = ops_scratch_new()};
-    int status =
-        maker.scratch ? make_picture(dealer, 0, dealer->seed, 0, &maker, err) : error_nomem(err);
+    struct ops_draw draw = {dealer->seed, 0, stock_key_hash(dealer->options.stock, 0)};
+    int status = maker.scratch ? make_picture(dealer, 0, draw, &maker, err) : error_nomem(err);
     const struct image *image = &maker.image;
     dealer->shape =
         (struct dealer_shape){image->channels, image->height, image->width, image->type};

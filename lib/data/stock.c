@@ -7,11 +7,15 @@
 #include "core/mem.h"
 #include "core/random.h"
 
-struct cached { // a picture, never changed
+struct cached {   // a picture, never changed
+    uint64_t key; // its hash: keys lie elsewhere, each a miss of the processor's caches
     int width, height, channels;
     enum pixel type;
     uint8_t data[];
 };
+
+// Bytes of one that are asked for ahead: the processor itself follows a row of lines.
+enum { LINE = 64, EXPECTED = 8 * LINE };
 
 struct set {
     struct dataset *dataset;
@@ -30,6 +34,16 @@ struct stock {
     _Atomic uint64_t bytes, hits, misses;
     _Atomic uint32_t next_warm;
 };
+
+// The data set of a sample of the part; *index becomes that within the data set.
+static const struct dataset *find(const struct stock *stock, uint32_t *index) {
+    uint64_t place = (uint64_t)stock->first + *index;
+    size_t i = stock->set_count - 1;
+    while (i > 0 && stock->sets[i].first > place)
+        i--;
+    *index = (uint32_t)(place - stock->sets[i].first);
+    return stock->sets[i].dataset;
+}
 
 // --- the cache -------------------------------------------------------------------
 
@@ -54,6 +68,14 @@ static bool take_room(struct stock *stock, uint64_t bytes) {
     return true;
 }
 
+uint64_t stock_key_hash(const struct stock *stock, uint32_t index) {
+    const struct cached *cached = atomic_load(&stock->cache[index]);
+    if (cached)
+        return cached->key;
+    const struct dataset *dataset = find(stock, &index);
+    return dataset_key_hash(dataset, index);
+}
+
 // False: the cache is full. Of two threads with the same picture the first keeps its.
 static bool keep(struct stock *stock, uint32_t index, const struct image *image) {
     size_t bytes = sizeof(struct cached) + image_bytes(image);
@@ -61,6 +83,7 @@ static bool keep(struct stock *stock, uint32_t index, const struct image *image)
         return false;
     struct cached *cached = malloc(bytes), *none = NULL;
     if (cached) {
+        cached->key = stock_key_hash(stock, index);
         cached->width = image->width, cached->height = image->height;
         cached->channels = image->channels, cached->type = image->type;
         memcpy(cached->data, image->data, image_bytes(image));
@@ -74,16 +97,6 @@ static bool keep(struct stock *stock, uint32_t index, const struct image *image)
 
 // --- samples ---------------------------------------------------------------------
 
-// The data set of a sample of the part; *index becomes that within the data set.
-static const struct dataset *find(const struct stock *stock, uint32_t *index) {
-    uint64_t place = (uint64_t)stock->first + *index;
-    size_t i = stock->set_count - 1;
-    while (i > 0 && stock->sets[i].first > place)
-        i--;
-    *index = (uint32_t)(place - stock->sets[i].first);
-    return stock->sets[i].dataset;
-}
-
 int32_t stock_label(const struct stock *stock, uint32_t index) {
     const struct dataset *dataset = find(stock, &index);
     return dataset_label(dataset, index);
@@ -94,14 +107,15 @@ const char *stock_key(const struct stock *stock, uint32_t index) {
     return dataset_key(dataset, index);
 }
 
-uint64_t stock_key_hash(const struct stock *stock, uint32_t index) {
-    const struct dataset *dataset = find(stock, &index);
-    return dataset_key_hash(dataset, index);
-}
-
 static int decode(struct stock *stock, uint32_t index, struct image *image, struct error *err) {
     const struct dataset *dataset = find(stock, &index);
     return dataset_image(dataset, index, &stock->decode, image, err);
+}
+
+void stock_expect(const struct stock *stock, uint32_t index) {
+    const char *cached = (const char *)atomic_load(&stock->cache[index]);
+    for (size_t i = 0; cached && i < EXPECTED; i += LINE)
+        __builtin_prefetch(cached + i);
 }
 
 int stock_image(struct stock *stock, uint32_t index, struct image *image, struct error *err) {

@@ -39,6 +39,8 @@ int32_t stock_label(const struct stock *stock, uint32_t index);
 const char *stock_key(const struct stock *stock, uint32_t index);
 uint64_t stock_key_hash(const struct stock *stock, uint32_t index);
 
+// It will be asked for soon: what the cache has of it comes nearer to the processor.
+void stock_expect(const struct stock *stock, uint32_t index);
 // The picture, copied from the cache, or decoded and put there.
 int stock_image(struct stock *stock, uint32_t index, struct image *image, struct error *err);
 // Decodes the next picture that is not in the cache yet, with `image` for room. False: all

@@ -7,6 +7,14 @@ static bool shares(const struct proto_member *member) {
            member->state != PROTO_STATE_WAITING;
 }
 
+size_t sharers_count(const struct proto_status *status) {
+    const struct proto_member *members = status->members.at;
+    size_t count = 0;
+    for (uint32_t i = 0; i < status->members.count; i++)
+        count += shares(&members[i]);
+    return count;
+}
+
 int sharers_of(uint64_t **sessions, size_t *count, const struct proto_status *status,
                struct error *err) {
     const struct proto_member *members = status->members.at;

@@ -11,6 +11,8 @@
 #include "core/error.h"
 #include "proto/proto.h"
 
+// How many they are.
+size_t sharers_count(const struct proto_status *status);
 // Their sessions, for free(); never NULL on success. STATUS_IO: out of memory.
 int sharers_of(uint64_t **sessions, size_t *count, const struct proto_status *status,
                struct error *err);

@@ -366,8 +366,11 @@ enum { TRAINING = 24 }; // times as much work as exchanging
 // "periodically sent to the parameter server machines when k (which is typically in the
 // hundreds to thousands) images have been processed" (Adam 3.2.6)
 enum { SAMPLES_MOST = 512 };
+// What all workers have not yet told each other is what may harm: up to so many share what
+// four with SAMPLES_MOST each may hold back.
+enum { SHARERS = 4 };
 
-uint64_t home_delta_every(const struct model *model, int batch) {
+static uint64_t every_of_many(const struct model *model, int batch) {
     uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
     uint64_t training = model->connections * PASSES * (uint64_t)batch;
     uint64_t wanted = (exchange + MULTIPLIES_AN_EXCHANGE) * TRAINING;
@@ -375,4 +378,9 @@ uint64_t home_delta_every(const struct model *model, int batch) {
     uint64_t most = SAMPLES_MOST / (uint64_t)batch;
     every = every < most ? every : most;
     return every > 0 ? every : 1;
+}
+
+uint64_t home_delta_every(const struct model *model, int batch, size_t sharers) {
+    uint64_t every = every_of_many(model, batch);
+    return sharers > 0 && sharers < SHARERS ? every * SHARERS / sharers : every;
 }

@@ -2,10 +2,26 @@
 
 #include "role/home_servers_internal.h"
 
+// Deltas by cost; a gradient is pushed as soon as it is there.
+static uint64_t least_every(const struct home_servers *home, size_t sharers) {
+    const struct home_servers_config *config = &home->config;
+    return home->sync ? 1 : home_delta_every(config->model, config->batch, sharers);
+}
+
+static void set_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every,
+                     size_t sharers) {
+    uint64_t push = push_every > 0 ? push_every : least_every(home, sharers);
+    home->config.push_every = push_every;
+    home->config.pull_every = pull_every;
+    home->sharers = sharers;
+    atomic_store(&home->push_every, push);
+    atomic_store(&home->pull_every, pull_every > 0 ? pull_every : push);
+}
+
 void home_servers_init(struct home_servers *home, const struct home_servers_config *config) {
     home->config = *config;
     pthread_mutex_init(&home->lock, NULL);
-    home_servers_pace(home, config->push_every, config->pull_every);
+    set_pace(home, config->push_every, config->pull_every, 1);
 }
 
 void home_servers_free(struct home_servers *home) {
@@ -73,16 +89,20 @@ void home_servers_hurry(struct home_servers *home) {
         home->hurry(home);
 }
 
-// Deltas by cost; a gradient is pushed as soon as it is there.
-static uint64_t least_every(const struct home_servers *home) {
-    const struct home_servers_config *config = &home->config;
-    return home->sync ? 1 : home_delta_every(config->model, config->batch);
+void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every) {
+    pthread_mutex_lock(&home->lock);
+    set_pace(home, push_every, pull_every, home->sharers);
+    pthread_mutex_unlock(&home->lock);
 }
 
-void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every) {
-    uint64_t push = push_every > 0 ? push_every : least_every(home);
-    atomic_store(&home->push_every, push);
-    atomic_store(&home->pull_every, pull_every > 0 ? pull_every : push);
+void home_servers_sharers(struct home_servers *home, size_t sharers) {
+    const struct home_servers_config *config = &home->config;
+    pthread_mutex_lock(&home->lock);
+    bool more = sharers > home->sharers;
+    set_pace(home, config->push_every, config->pull_every, sharers);
+    pthread_mutex_unlock(&home->lock);
+    if (more)
+        home_servers_hurry(home);
 }
 
 int home_servers_status(struct home_servers *home, struct error *err) {

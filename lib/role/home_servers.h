@@ -73,6 +73,9 @@ int home_servers_flush(struct home_servers *home, struct error *err);
 void home_servers_hurry(struct home_servers *home);
 // Other distances between pushes and pulls, from now on; any thread.
 void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every);
+// So many workers share the model from now on, this one included: distances by cost are
+// other ones, and those who came are told what was learned here. Any thread.
+void home_servers_sharers(struct home_servers *home, size_t sharers);
 
 // STATUS_OK as long as exchanges go well; else what exchange_wait said, and nothing is
 // exchanged any more.
@@ -88,9 +91,10 @@ struct home_servers_figures home_servers_figures(struct home_servers *home);
 // After the loop is closed.
 void home_servers_close(struct home_servers *home);
 
-// Mini-batches between two exchanges of deltas such that their work is about a twelfth of
-// the training's, what is moved against what is multiplied; yet at most some 1000 samples,
-// for a copy that drifts further from the others' harms more than exchanges cost.
-uint64_t home_delta_every(const struct model *model, int batch);
+// Mini-batches between two exchanges of deltas such that their work is a small share of the
+// training's, what is moved against what is multiplied; yet at most some hundred samples, for
+// a copy that drifts further from the others' harms more than exchanges cost. The fewer
+// share the model the further may each drift.
+uint64_t home_delta_every(const struct model *model, int batch, size_t sharers);
 
 #endif

@@ -14,12 +14,13 @@ struct home_servers { // each home's own struct begins with this
     int (*begin)(struct home_servers *home, struct error *err);
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
-    _Atomic uint64_t push_every, pull_every;
+    _Atomic uint64_t push_every, pull_every; // in use
+    size_t sharers;                          // under the lock, as are config's distances
     uint64_t marked; // of the last push whose end is known
     _Atomic double waited;
     _Atomic uint64_t too_stale;
     atomic_int status;    // of exchanges; once it is not STATUS_OK it stays
-    pthread_mutex_t lock; // of err
+    pthread_mutex_t lock; // of err, and of the pace
     struct error err;
 };
 

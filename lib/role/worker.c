@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "core/mem.h"
 #include "member/run_text.h"
+#include "member/sharers.h"
 #include "role/worker_internal.h"
 #include "train/model_ops.h"
 
@@ -57,6 +58,17 @@ static void forward_routes(struct worker *worker) {
     kept_drop(routes);
 }
 
+// Who shares the model, this worker included, for the home.
+static void count_sharers(struct worker *worker, size_t *sharers) {
+    struct kept *members = member_members(worker->member);
+    size_t count = members ? sharers_count(&members->message.status) : 1;
+    kept_drop(members);
+    if (count == *sharers || count == 0)
+        return;
+    *sharers = count;
+    home_servers_sharers(worker->home, count);
+}
+
 static void hear(struct worker *worker) {
     const struct run_hooks *hooks = &worker->options.hooks;
     struct member_order order;
@@ -89,9 +101,11 @@ static void enforce(struct worker *worker, double *since) {
 static void *watch(void *self) {
     struct worker *worker = self;
     double since = 0;
+    size_t sharers = 1;
     while (!atomic_load(&worker->closing)) {
         uint32_t seen = member_news(worker->member);
         forward_routes(worker);
+        count_sharers(worker, &sharers);
         hear(worker);
         enforce(worker, &since);
         member_wait(worker->member, seen, POLL);
@@ -483,6 +497,7 @@ static int join(struct worker *worker, struct error *err) {
         .threads = (uint32_t)(o->threads > 0 ? o->threads : cpu_count()),
         .keys = o->keys,
         .insecure = o->insecure,
+        .members = true,
         .hooks = {.self = worker, .say = say, .figures = worker_figures},
     };
     return member_open(&worker->member, &options, err);

@@ -15,17 +15,15 @@ static void report(struct worker *worker, const char *event, json_t *fields) {
 
 void worker_report_start(struct worker *worker) {
     char protocol[PROTOCOL_TEXT];
-    const struct home_servers_figures home = home_servers_figures(worker->home);
     protocol_name(&worker->protocol, protocol);
     report(worker, "start",
-           json_pack("{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:I, s:s, s:s, s:I, s:I}", "command",
+           json_pack("{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:I, s:I}", "command",
                      worker->options.command, "version", ADAM_VERSION, "seed",
                      (json_int_t)worker->settings.seed, "threads", worker->threads, "batch",
                      (json_int_t)worker->settings.batch, "protocol", protocol, "push",
-                     protocol_push_names[worker->push], "push_every", (json_int_t)home.push_every,
-                     "cpu", worker->kernels->name, "model", worker->model->name, "parameters",
-                     (json_int_t)worker->model->parameter_count, "connections",
-                     (json_int_t)worker->model->connections));
+                     protocol_push_names[worker->push], "cpu", worker->kernels->name, "model",
+                     worker->model->name, "parameters", (json_int_t)worker->model->parameter_count,
+                     "connections", (json_int_t)worker->model->connections));
 }
 
 static struct worker_report look(const struct worker *worker) {
@@ -84,12 +82,12 @@ static void report_train(struct worker *worker, const struct worker_report *now,
                   "rate", schedule_rate(&worker->schedule, epoch_of(worker)), "images_per_s", rate,
                   "connections_per_s", rate * (double)worker->model->connections, "wait",
                   lately->waiting, "overlap", lately->overlap, "seconds", lately->seconds);
-    json_t *more =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pushes", (json_int_t)servers.pushes,
-                  "pulls", (json_int_t)servers.pulls, "unchanged", (json_int_t)servers.unchanged,
-                  "refused", (json_int_t)servers.refused, "too_stale", (json_int_t)home.too_stale,
-                  "redials", (json_int_t)servers.redials, "received", (json_int_t)servers.received,
-                  "sent", (json_int_t)servers.sent);
+    json_t *more = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "push_every", (json_int_t)home.push_every,
+        "pushes", (json_int_t)servers.pushes, "pulls", (json_int_t)servers.pulls, "unchanged",
+        (json_int_t)servers.unchanged, "refused", (json_int_t)servers.refused, "too_stale",
+        (json_int_t)home.too_stale, "redials", (json_int_t)servers.redials, "received",
+        (json_int_t)servers.received, "sent", (json_int_t)servers.sent);
     json_object_update(fields, more);
     json_decref(more);
     report_place(worker, now->sums.samples, "train", fields);

@@ -123,6 +123,24 @@ is_served() {
     fi
 }
 
+pushes_every() { # WORKERS, MINI-BATCHES: so many workers' last lines say so
+    jq -se --argjson workers "$1" --argjson every "$2" '
+        [.[] | select(.role == "worker" and .event == "train")] | group_by(.rank) | map(last)
+        | map(select(.push_every == $every)) | length == $workers' run/metrics.jsonl
+}
+
+# 2048 samples of all workers, in mini-batches of 8.
+@test "one worker pushes half as often as each of two do, from when the other comes or goes" {
+    run_on
+    run_ok adam-ctl set run metrics-every=0.1
+    wait_for pushes_every 1 256
+    start adam-worker --controller @port --threads 1 --name another
+    another=$pid
+    wait_for pushes_every 2 128
+    kill "$another"
+    wait_for pushes_every 1 256
+}
+
 one_is_idle() {
     [ "$(adam-ctl status run | grep -c 'waiting .* nothing: it holds no shard$')" = 1 ]
 }

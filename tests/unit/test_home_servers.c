@@ -1,6 +1,7 @@
 // Homes on parameter servers: what training loops do through them is what they would do
 // alone.
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -306,6 +307,41 @@ static void test_drift(struct tap *tap) {
     close_scene(&s);
 }
 
+static uint64_t distance(struct home_servers *home, size_t sharers) {
+    home_servers_sharers(home, sharers);
+    return home_servers_figures(home).push_every;
+}
+
+// One worker alone, then in company.
+static void test_company(struct tap *tap) {
+    struct scene s;
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &s);
+    s.fake.weights[0] = 0;
+    *learner = (struct learner){.s = &s, .delta = true};
+    fill(&learner->feed, 0, 1, 1);
+    struct kept *routes = open_servers(learner);
+    struct home_servers *home = open_home(learner);
+    CHECK_INT(tap, home_servers_begin(home, NULL), STATUS_OK);
+    CHECK_INT(tap, home_servers_figures(home).push_every, 2048);
+    step(home_servers_home(home), &s.model->layers[1]);
+    CHECK_INT(tap, distance(home, 2), 1024);
+    while (first_weight(&s.fake) != 1)
+        sched_yield();
+    CHECK_INT(tap, distance(home, 3), 682);
+    CHECK_INT(tap, distance(home, 4), 512);
+    CHECK_INT(tap, distance(home, 100), 512);
+    CHECK_INT(tap, distance(home, 1), 2048);
+    home_servers_pace(home, 7, 0);
+    CHECK_INT(tap, distance(home, 2), 7);
+    CHECK_INT(tap, learner->tap.failed_here, 0);
+    home_servers_close(home);
+    servers_close(learner->servers);
+    kept_drop(routes);
+    free(learner);
+    close_scene(&s);
+}
+
 int main(void) {
     struct tap tap = {0};
     // "the configurations (sigma, mu, lambda) = (0, mu0 lambda0, 1) and (0, mu0, lambda0) are
@@ -319,6 +355,9 @@ int main(void) {
          { test_one(&tap, true, 7); });
     TEST(&tap, "who pushes deltas is at most eight exchanges ahead of servers that do not answer",
          { test_drift(&tap); });
+    TEST(&tap,
+         "fewer than four share 2048 samples between pushes; who comes hears what is held back",
+         { test_company(&tap); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
     return tap_done(&tap);
 }
