@@ -113,7 +113,6 @@ struct dealer_figures {
     uint64_t finished; // samples of the present epoch
     uint64_t dealt;    // samples in all
     uint64_t made;     // samples in all
-    uint64_t busy;     // askers that got nothing
     uint64_t ready;    // samples that can be dealt now, or in the next epoch
 };
 struct dealer_figures dealer_figures(struct dealer *dealer);
