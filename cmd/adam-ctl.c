@@ -79,13 +79,9 @@ int main(int argc, char **argv) {
     network_default(&options.admin.network);
     move_dry_run(argc, argv);
     int status = run(argc, argv, &options, &err);
-    if (status == STATUS_STOPPED && err.status && !options.controller.quiet)
-        talk_note(PROGRAM, "%s", err.text);
-    else if (status != STATUS_OK && status != STATUS_STOPPED)
-        talk_error(PROGRAM, &err);
     free(options.model.set.items);
     free(options.picture.set.items);
     free(options.controller.set.items);
     free(options.launch.set.items);
-    return talk_finish(PROGRAM, status);
+    return talk_end(PROGRAM, status, &err, options.controller.quiet);
 }

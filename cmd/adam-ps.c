@@ -87,14 +87,10 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         .row_count = sizeof rows / sizeof *rows,
     };
     int operands;
-    enum cli_next next = cli_parse(&command, argc, argv, &operands, err);
-    *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
-    if (next != CLI_RUN)
+    if (!network_parse(&o->network, &command, argc, argv, &operands, status, err))
         return false;
     if (operands < argc)
         *status = error_set(err, STATUS_USAGE, "unexpected '%s'", argv[operands]);
-    else if (!o->network.controller)
-        *status = error_set(err, STATUS_USAGE, "--controller is missing");
     return *status == STATUS_OK;
 }
 
@@ -105,7 +101,5 @@ int main(int argc, char **argv) {
     network_default(&o.network);
     if (parse(&o, argc, argv, &status, &err))
         status = run(&o, &err);
-    if (err.status != STATUS_OK)
-        talk_error(name, &err);
-    return talk_finish(name, status);
+    return talk_end(name, status, &err, o.talk.quiet);
 }

@@ -76,8 +76,6 @@ static int check_range(struct options *o, struct error *err) {
 static int check(struct options *o, int count, struct error *err) {
     if (count == 0)
         return error_set(err, STATUS_USAGE, "needs a data set; try '%s --help'", name);
-    if (!o->network.controller)
-        return error_set(err, STATUS_USAGE, "--controller is missing");
     return check_range(o, err);
 }
 
@@ -112,9 +110,7 @@ static bool parse(struct options *o, int argc, char **argv, int *operand, int *s
         .row_count = sizeof rows / sizeof *rows,
         .operand = "FILE",
     };
-    enum cli_next next = cli_parse(&command, argc, argv, operand, err);
-    *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
-    if (next != CLI_RUN)
+    if (!network_parse(&o->network, &command, argc, argv, operand, status, err))
         return false;
     *status = check(o, argc - *operand, err);
     return *status == STATUS_OK;
@@ -130,9 +126,5 @@ int main(int argc, char **argv) {
     network_default(&o.network);
     if (parse(&o, argc, argv, &operand, &status, &err))
         status = run(&o, argv + operand, argc - operand, &err);
-    if (status == STATUS_STOPPED && !o.talk.quiet)
-        talk_note(name, "%s", err.text);
-    else if (err.status != STATUS_OK && status != STATUS_STOPPED)
-        talk_error(name, &err);
-    return talk_finish(name, status);
+    return talk_end(name, status, &err, o.talk.quiet);
 }

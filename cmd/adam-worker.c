@@ -176,23 +176,18 @@ static void show_place(char text[64], const struct run_progress *now) {
 
 static void show(void *self, const struct run_progress *now) {
     struct talker *talker = self;
-    char left[16] = "?", place[64];
+    char left[32], place[64];
     if (!progress_due(&talker->progress))
         return;
     show_place(place, now);
-    if (now->seconds_left >= 0)
-        progress_duration(left, now->seconds_left);
-    progress_line(&talker->progress, "%s  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s %s",
-                  place, now->loss, now->rate, now->samples_per_s, 100 * now->waiting,
-                  now->doing ? now->doing : "left", now->doing ? "" : left);
+    progress_left(left, now->doing, now->seconds_left);
+    progress_line(&talker->progress, "%s  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s",
+                  place, now->loss, now->rate, now->samples_per_s, 100 * now->waiting, left);
 }
 
 static void say(void *self, const char *text) {
     struct talker *talker = self;
-    if (talker->progress.quiet)
-        return;
-    progress_clear(&talker->progress);
-    talk_note(PROGRAM, "%s", text);
+    progress_say(&talker->progress, PROGRAM, text);
 }
 
 // --- the run ----------------------------------------------------------------------------
@@ -298,10 +293,6 @@ int main(int argc, char **argv) {
     settings_default(&options.settings);
     network_default(&options.network);
     int status = run(&options, argc, argv, &err);
-    if (status == STATUS_STOPPED && !options.quiet)
-        talk_note(PROGRAM, "%s", err.text);
-    if (status != STATUS_OK && status != STATUS_STOPPED)
-        talk_error(PROGRAM, &err);
     free(options.set.items);
-    return talk_finish(PROGRAM, status);
+    return talk_end(PROGRAM, status, &err, options.quiet);
 }

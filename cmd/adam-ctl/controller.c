@@ -22,25 +22,20 @@ static enum run_wish wish(void *self) {
 
 static void show(void *self, const struct run_progress *now) {
     struct talker *talker = self;
-    char left[16] = "?", loss[32] = "";
+    char left[32], loss[32] = "";
     if (!progress_due(&talker->progress))
         return;
     if (isfinite(now->loss)) // nothing is known before the first workers tell
         snprintf(loss, sizeof loss, "loss %.4f  ", now->loss);
-    if (now->seconds_left >= 0)
-        progress_duration(left, now->seconds_left);
+    progress_left(left, now->doing, now->seconds_left);
     progress_line(&talker->progress,
-                  "epoch %.2f of %g  %srate %.3g  %.0f images/s  wait %.0f%%  %s %s", now->epoch,
-                  now->epochs, loss, now->rate, now->samples_per_s, 100 * now->waiting,
-                  now->doing ? now->doing : "left", now->doing ? "" : left);
+                  "epoch %.2f of %g  %srate %.3g  %.0f images/s  wait %.0f%%  %s", now->epoch,
+                  now->epochs, loss, now->rate, now->samples_per_s, 100 * now->waiting, left);
 }
 
 static void say(void *self, const char *text) {
     struct talker *talker = self;
-    if (talker->progress.quiet)
-        return;
-    progress_clear(&talker->progress);
-    talk_note(PROGRAM, "%s", text);
+    progress_say(&talker->progress, PROGRAM, text);
 }
 
 static int read_file(struct run_file *file, const char *path, const struct option_list *sets,

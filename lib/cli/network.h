@@ -51,6 +51,11 @@ struct network {
 // {0} with what is not zero.
 void network_default(struct network *network);
 
+// Parses the command line of a program that is nothing without a controller: whether to go
+// on. Else *status is how to end.
+bool network_parse(const struct network *network, const struct command *command, int argc,
+                   char **argv, int *operands, int *status, struct error *err);
+
 // The name, or "HOST-PID" in `room` when none was given.
 #define NETWORK_NAME_MAX 64
 const char *network_name(const struct network *network, char room[NETWORK_NAME_MAX]);

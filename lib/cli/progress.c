@@ -50,6 +50,13 @@ void progress_clear(struct progress *progress) {
     progress->drawn = false;
 }
 
+void progress_say(struct progress *progress, const char *program, const char *text) {
+    if (progress->quiet)
+        return;
+    progress_clear(progress);
+    talk_note(program, "%s", text);
+}
+
 void progress_duration(char text[16], double seconds) {
     // The first comparison also catches what is not a number.
     if (!(seconds < 1e9))
@@ -60,4 +67,14 @@ void progress_duration(char text[16], double seconds) {
         snprintf(text, 16, "%dm%02ds", (int)seconds / 60, (int)seconds % 60);
     else
         snprintf(text, 16, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60) % 60);
+}
+
+void progress_left(char text[32], const char *doing, double seconds) {
+    char left[16] = "?";
+    if (seconds >= 0)
+        progress_duration(left, seconds);
+    if (doing)
+        snprintf(text, 32, "%s", doing);
+    else
+        snprintf(text, 32, "left %s", left);
 }

@@ -20,7 +20,12 @@ void progress_line(struct progress *progress, const char *format, ...)
 // Clears the line from a terminal, so that other talk starts at the left.
 void progress_clear(struct progress *progress);
 
+// A line of other talk, as talk_note writes it; nothing when quiet.
+void progress_say(struct progress *progress, const char *program, const char *text);
+
 // "3m20s", "1h05m", "12s" into text (16 bytes).
 void progress_duration(char text[16], double seconds);
+// What it is doing, or when that is NULL "left 3m20s"; "left ?" for seconds below 0.
+void progress_left(char text[32], const char *doing, double seconds);
 
 #endif

@@ -61,6 +61,14 @@ int talk_finish(const char *program, int status) {
     return status > STATUS_SKIPPED ? status : STATUS_IO;
 }
 
+int talk_end(const char *program, int status, const struct error *err, bool quiet) {
+    if (status == STATUS_STOPPED && err->status && !quiet)
+        talk_note(program, "%s", err->text);
+    else if (status != STATUS_OK && status != STATUS_STOPPED)
+        talk_error(program, err);
+    return talk_finish(program, status);
+}
+
 int talk_refuse_terminal(const char *path, struct error *err) {
     if (strcmp(path, "-") != 0 || !isatty(STDOUT_FILENO))
         return STATUS_OK;

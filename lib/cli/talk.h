@@ -11,8 +11,12 @@
 int talk_error(const char *program, const struct error *err);
 void talk_note(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// The end of a program that may be told to stop: that it was is a note, which `quiet` leaves
+// out, all other failures are errors; then talk_finish.
+int talk_end(const char *program, int status, const struct error *err, bool quiet);
+
 // Flushes and closes stdout; a failure (full disk) becomes STATUS_IO with a
-// message, else returns `status`. Called last by every main.
+// message, else returns `status`. Called last by every main, or by talk_end for it.
 int talk_finish(const char *program, int status);
 
 // "refusing to write binary data to a terminal" when path is "-" and stdout is one.

@@ -60,7 +60,7 @@ int controller_settle(struct controller *c, const char *text, struct error *err)
 int controller_enter(struct controller *c, enum cluster_stage stage, struct error *err) {
     cluster_enter(&c->cluster, stage);
     if (stage > CLUSTER_TRAINING) // the data servers, who know, will leave
-        c->ended = fmax(c->ended, controller_epoch(c));
+        c->ended = controller_epoch(c);
     c->stage_began = clock_seconds();
     return controller_agree(c, err);
 }

@@ -222,7 +222,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
         [CLUSTER_DRAINING] = PROTO_STATE_WAITING,  [CLUSTER_SAVING] = PROTO_STATE_SAVING,
         [CLUSTER_STOPPING] = PROTO_STATE_LEAVING,  [CLUSTER_OVER] = PROTO_STATE_LEAVING,
     };
-    double epoch = fmax(c->ended, controller_epoch(c));
+    double epoch = controller_epoch(c);
     *out = (struct proto_member){
         .role = PROTO_ROLE_CONTROLLER,
         .name = proto_text(cluster_stage_name(c->cluster.stage)),

@@ -76,7 +76,8 @@ void controller_answer_saves(struct letter **waiting, const struct statistics_re
                              const char *why);
 // That are wanted.
 double controller_epochs(const struct controller *c);
-// Epochs that are done, with the part of the present one, as the data servers told.
+// Epochs that are done, with the part of the present one, as the data servers told; once the
+// end was decided on not fewer than then, though they leave.
 double controller_epoch(const struct controller *c);
 // The settings of this text, which it copies.
 int controller_settle(struct controller *c, const char *text, struct error *err);

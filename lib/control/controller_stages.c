@@ -24,7 +24,7 @@ double controller_epoch(const struct controller *c) {
             n++;
         }
     }
-    return n ? sum / (double)n : 0;
+    return fmax(c->ended, n ? sum / (double)n : 0);
 }
 
 double controller_epochs(const struct controller *c) {

@@ -1,9 +1,6 @@
 #include "role/data_server.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +12,6 @@
 #include "role/data_service.h"
 #include "train/settings.h"
 
-static const double turn = 0.1;         // seconds between two looks at hooks.stop
 static const double lately = 1.0;       // seconds over which rates are taken
 static const double lease_least = 10.0; // seconds that a lease has at least
 
@@ -41,18 +37,9 @@ struct data_server {
     _Atomic double rate, busy; // of late: samples a second, share of askers that came too early
 };
 
-__attribute__((format(printf, 2, 3))) static void say(const struct data_server *server,
-                                                      const char *format, ...) {
-    char text[ERROR_TEXT];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    server->o->hooks.say(server->o->hooks.self, text);
-}
-
 static void say_text(void *self, const char *text) {
-    say(self, "%s", text);
+    const struct data_server *server = self;
+    server->o->hooks.say(server->o->hooks.self, text);
 }
 
 // --- how it is doing ---------------------------------------------------------
@@ -115,7 +102,7 @@ static void report(struct data_server *server) {
                   "sent", (json_int_t)f->sent,                                                   //
                   "seconds", seconds);
     if (event_report(server->member, PROTO_ROLE_DATA_SERVER, "serve", fields, &err))
-        say(server, "a line of metrics is lost: %s", err.text);
+        serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
     server->reported = now;
 }
 
@@ -181,10 +168,11 @@ static int begin(struct data_server *server, struct error *err) {
         return status;
     server->serving = true;
     server->reported = server->looked = moment_now(server);
-    say(server, "member %" PRIu32 ": serves samples %" PRIu32 "..%" PRIu64 " of %" PRIu64,
-        identity.member, stock_first(server->stock),
-        (uint64_t)stock_first(server->stock) + stock_count(server->stock),
-        stock_whole(server->stock));
+    serving_say(&server->o->hooks,
+                "member %" PRIu32 ": serves samples %" PRIu32 "..%" PRIu64 " of %" PRIu64,
+                identity.member, stock_first(server->stock),
+                (uint64_t)stock_first(server->stock) + stock_count(server->stock),
+                stock_whole(server->stock));
     return STATUS_OK;
 }
 
@@ -209,24 +197,10 @@ static int obey(struct data_server *server, struct error *err) {
 
 // --- its life ----------------------------------------------------------------
 
-// STATUS_SKIPPED: go on.
-static int whether_to_end(struct data_server *server, struct error *err) {
-    const struct serving_hooks *hooks = &server->o->hooks;
-    struct member_order order;
-    int status = member_status(server->member, err);
-    if (status)
-        return status;
-    if (member_take_order(server->member, &order) && order.order == PROTO_ORDER_STOP)
-        return STATUS_OK;
-    if (data_service_stop_wanted(server->service) || hooks->stop(hooks->self))
-        return error_set(err, STATUS_STOPPED, "stopped on request");
-    return STATUS_SKIPPED;
-}
-
 static void say_done(struct data_server *server) {
     const struct dealer_figures figures = data_service_figures(server->service).dealer;
     if (figures.done && !server->done)
-        say(server, "all epochs are served: %" PRIu64 " samples", figures.dealt);
+        serving_say(&server->o->hooks, "all epochs are served: %" PRIu64 " samples", figures.dealt);
     // The controller hears of it now, not with the next heartbeat.
     if (figures.done && !server->done)
         member_look(server->member);
@@ -250,19 +224,15 @@ static int tend(struct data_server *server, struct error *err) {
     return status;
 }
 
-static int live(struct data_server *server, struct error *err) {
-    for (;;) {
-        uint32_t seen = member_news(server->member);
-        int status = whether_to_end(server, err);
-        if (status != STATUS_SKIPPED)
-            return status;
-        status = obey(server, err);
-        if (!status)
-            status = tend(server, err);
-        if (status)
-            return status;
-        member_wait(server->member, seen, turn);
-    }
+static int take_turn(void *self, struct error *err) {
+    struct data_server *server = self;
+    int status = obey(server, err);
+    return status ? status : tend(server, err);
+}
+
+static bool stop_wanted(void *self) {
+    const struct data_server *server = self;
+    return data_service_stop_wanted(server->service);
 }
 
 // --- beginning and end -------------------------------------------------------
@@ -282,9 +252,9 @@ static int open_data(struct data_server *server, struct error *err) {
         status = stock_open(&server->stock, &options, err);
     if (status)
         return status;
-    say(server, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
-        o->path_count > 1 ? " and others" : "", stock_whole(server->stock),
-        stock_classes(server->stock)->count);
+    serving_say(&server->o->hooks, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
+                o->path_count > 1 ? " and others" : "", stock_whole(server->stock),
+                stock_classes(server->stock)->count);
     const struct data_service_options service = {o->paths[0], server->stock, say_text, server};
     return data_service_open(&server->service, &service, err);
 }
@@ -318,14 +288,27 @@ static int open_member(struct data_server *server, struct error *err) {
     return member_open(&server->member, &options, err);
 }
 
-static int tell_ready(struct data_server *server, struct ready *ready, struct error *err) {
+static int open_all(void *self, struct member **member, struct error *err) {
+    struct data_server *server = self;
+    int status = open_data(server, err);
+    if (!status)
+        status = open_listener(server, err);
+    if (!status)
+        status = open_member(server, err);
+    *member = server->member;
+    return status;
+}
+
+static int tell_ready(void *self, struct ready *ready, struct error *err) {
+    struct data_server *server = self;
     const char *address = listener_address(server->listener);
-    say(server, "listens at %s", address);
+    serving_say(&server->o->hooks, "listens at %s", address);
     return ready_tell(ready, &address, 1, err);
 }
 
 // Nobody asks any more, then the run is left.
-static void end(struct data_server *server, int status, const struct error *err) {
+static void end(void *self, int status, const struct error *err) {
+    struct data_server *server = self;
     if (server->serving)
         report(server);
     listener_close(server->listener);
@@ -339,25 +322,7 @@ static void end(struct data_server *server, int status, const struct error *err)
 }
 
 int data_server_run(const struct data_server_options *options, struct error *err) {
+    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn, end};
     struct data_server server = {.o = options};
-    struct ready ready = options->ready;
-    struct error own = {0};
-    bool told = false;
-    int status = open_data(&server, &own);
-    if (!status)
-        status = open_listener(&server, &own);
-    if (!status)
-        status = open_member(&server, &own);
-    if (!status) {
-        told = true;
-        status = tell_ready(&server, &ready, &own);
-    }
-    if (!status)
-        status = live(&server, &own);
-    end(&server, status, &own);
-    if (told)
-        ready_forget(&ready);
-    if (err && own.status)
-        *err = own;
-    return status;
+    return serving_run(&role, &server, &options->hooks, &options->ready, err);
 }

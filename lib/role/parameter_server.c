@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,6 @@
 #include "role/parameter_paths.h"
 #include "train/settings.h"
 
-static const double turn = 0.1;   // seconds between two looks at hooks.stop
 static const double lately = 1.0; // seconds over which rates are taken
 enum { PAYLOADS = 1 << 30, MEBI = 1 << 20 };
 
@@ -46,16 +44,6 @@ struct parameter_server {
     double rate, staleness; // of late
     bool idle;              // the routes give it no shard of the model
 };
-
-__attribute__((format(printf, 2, 3))) static void say(const struct parameter_server *server,
-                                                      const char *format, ...) {
-    char text[ERROR_TEXT];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    server->o->hooks.say(server->o->hooks.self, text);
-}
 
 // --- how it is doing ---------------------------------------------------------
 
@@ -170,7 +158,7 @@ static void report(struct parameter_server *server, double time) {
     json_object_set_new(fields, "staleness_counts", staleness_histogram(now, then));
     json_object_set_new(fields, "seconds", json_real(time - before->time));
     if (event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "ps", fields, &err))
-        say(server, "a line of metrics is lost: %s", err.text);
+        serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
     server->reported = moment;
 }
 
@@ -202,8 +190,8 @@ static int begin(struct parameter_server *server, const struct proto_run *run, s
     server->reported.time = server->looked.time = clock_seconds();
     pthread_mutex_unlock(&server->lock);
     paths_serve(server->paths, ps, identity.run, identity.model);
-    say(server, "member %" PRIu32 ": serves a model of %zu parameters", identity.member,
-        server->model->parameter_count);
+    serving_say(&server->o->hooks, "member %" PRIu32 ": serves a model of %zu parameters",
+                identity.member, server->model->parameter_count);
     return STATUS_OK;
 }
 
@@ -269,8 +257,8 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
                          "more than the %.1f MiB of --memory",
                          (double)bytes / MEBI, (double)payloads / MEBI, (double)memory / MEBI);
     if (floats != server->held)
-        say(server, "holds %zu parameters: %.1f MiB of weights%s", floats, (double)bytes / MEBI,
-            state ? " and state" : "");
+        serving_say(&server->o->hooks, "holds %zu parameters: %.1f MiB of weights%s", floats,
+                    (double)bytes / MEBI, state ? " and state" : "");
     server->held = floats;
     return STATUS_OK;
 }
@@ -278,7 +266,7 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
 // A model of fewer shards than there are buckets may leave a server without any.
 static void take_idleness(struct parameter_server *server, bool idle) {
     if (idle && !server->idle)
-        say(server, "idle: holds no shard of the model");
+        serving_say(&server->o->hooks, "idle: holds no shard of the model");
     pthread_mutex_lock(&server->lock);
     server->idle = idle;
     pthread_mutex_unlock(&server->lock);
@@ -326,39 +314,27 @@ static void ask_to_stop(void *self) {
     atomic_store(&server->stop, true);
 }
 
-// STATUS_SKIPPED: go on.
-static int whether_to_end(struct parameter_server *server, struct error *err) {
-    const struct serving_hooks *hooks = &server->o->hooks;
-    struct member_order order;
-    int status = member_status(server->member, err);
-    if (status)
-        return status;
-    if (member_take_order(server->member, &order) && order.order == PROTO_ORDER_STOP)
-        return STATUS_OK;
-    if (atomic_load(&server->stop) || hooks->stop(hooks->self))
-        return STATUS_STOPPED;
-    return STATUS_SKIPPED;
+static bool stop_wanted(void *self) {
+    const struct parameter_server *server = self;
+    return atomic_load(&server->stop);
 }
 
-static int live(struct parameter_server *server, struct error *err) {
+static int take_turn(void *self, struct error *err) {
+    struct parameter_server *server = self;
     char complaint[ERROR_TEXT];
-    for (;;) {
-        uint32_t seen = member_news(server->member);
-        int status = whether_to_end(server, err);
-        if (status != STATUS_SKIPPED)
-            return status;
-        status = obey(server, err);
-        if (status)
-            return status;
-        double now = clock_seconds();
-        look_at_rates(server, now);
-        if (server->ps && now >= server->reported.time + server->settings.metrics_every)
-            report(server, now);
-        while (paths_complaint(server->paths, complaint))
-            say(server, "%s", complaint);
-        member_wait(server->member, seen, turn);
-    }
+    int status = obey(server, err);
+    if (status)
+        return status;
+    double now = clock_seconds();
+    look_at_rates(server, now);
+    if (server->ps && now >= server->reported.time + server->settings.metrics_every)
+        report(server, now);
+    while (paths_complaint(server->paths, complaint))
+        serving_say(&server->o->hooks, "%s", complaint);
+    return STATUS_OK;
 }
+
+// --- beginning and end -------------------------------------------------------
 
 static int open_paths(struct parameter_server *server, struct error *err) {
     const struct parameter_server_options *o = server->o;
@@ -376,8 +352,9 @@ static int open_paths(struct parameter_server *server, struct error *err) {
     return status;
 }
 
-static void tell_user(void *self, const char *text) {
-    say(self, "%s", text);
+static void say_text(void *self, const char *text) {
+    const struct parameter_server *server = self;
+    server->o->hooks.say(server->o->hooks.self, text);
 }
 
 static int open_member(struct parameter_server *server, struct error *err) {
@@ -394,22 +371,34 @@ static int open_member(struct parameter_server *server, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
         .members = true,
-        .hooks = {server, tell_user, fill_figures},
+        .hooks = {server, say_text, fill_figures},
     };
     return member_open(&server->member, &options, err);
 }
 
-static int tell_ready(struct parameter_server *server, struct ready *ready, struct error *err) {
+static int open_all(void *self, struct member **member, struct error *err) {
+    struct parameter_server *server = self;
+    int status = open_paths(server, err);
+    if (!status)
+        status = open_member(server, err);
+    *member = server->member;
+    return status;
+}
+
+static int tell_ready(void *self, struct ready *ready, struct error *err) {
+    struct parameter_server *server = self;
     const char *addresses[PATH_COUNT];
     for (int i = 0; i < PATH_COUNT; i++)
         addresses[i] = paths_address(server->paths, (enum path_kind)i);
-    say(server, "listens at %s (training), %s (replication), %s (administration)",
-        addresses[PATH_TRAINING], addresses[PATH_REPLICATION], addresses[PATH_ADMIN]);
+    serving_say(&server->o->hooks,
+                "listens at %s (training), %s (replication), %s (administration)",
+                addresses[PATH_TRAINING], addresses[PATH_REPLICATION], addresses[PATH_ADMIN]);
     return ready_tell(ready, addresses, PATH_COUNT, err);
 }
 
 // Nobody asks any more, then nothing is applied any more, then the run is left.
-static void end(struct parameter_server *server, int status, const struct error *err) {
+static void end(void *self, int status, const struct error *err) {
+    struct parameter_server *server = self;
     struct ps *ps = server->ps;
     if (server->member && ps)
         report(server, clock_seconds());
@@ -429,24 +418,8 @@ static void end(struct parameter_server *server, int status, const struct error 
 }
 
 int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
+    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn, end};
     struct parameter_server server = {.o = options};
-    struct ready ready = options->ready;
-    struct error own = {0};
     pthread_mutex_init(&server.lock, NULL);
-    bool told = false;
-    int status = open_paths(&server, &own);
-    if (!status)
-        status = open_member(&server, &own);
-    if (!status) {
-        told = true;
-        status = tell_ready(&server, &ready, &own);
-    }
-    if (!status)
-        status = live(&server, &own);
-    end(&server, status, &own);
-    if (told)
-        ready_forget(&ready);
-    if (err && own.status)
-        *err = own;
-    return status;
+    return serving_run(&role, &server, &options->hooks, &options->ready, err);
 }
