@@ -12,13 +12,6 @@ enum { FORMAT = 1 };
 
 // --- writing ------------------------------------------------------------------------------
 
-static json_t *run_text(const struct proto_id *run) {
-    char text[2 * sizeof run->bytes + 1];
-    for (size_t i = 0; i < sizeof run->bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", run->bytes[i]);
-    return json_string(text);
-}
-
 static json_t *member_json(const struct cluster_member *m) {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",               //
                      "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
@@ -35,16 +28,18 @@ static json_t *route_json(const struct cluster_route *r) {
 }
 
 char *cluster_write(const struct cluster *c) {
+    char run[PROTO_ID_TEXT];
     json_t *members = json_array(), *routes = json_array();
     for (size_t i = 0; i < c->member_count; i++)
         json_array_append_new(members, member_json(&c->members[i]));
     for (size_t i = 0; i < c->route_count; i++)
         json_array_append_new(routes, route_json(&c->routes[i]));
+    proto_id_text(run, &c->run);
     json_t *all = json_pack(
-        "{s:i, s:o, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
+        "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
         "s:o, "
         "s:o}",
-        "format", FORMAT, "run", run_text(&c->run), "stage", cluster_stage_name(c->stage), //
+        "format", FORMAT, "run", run, "stage", cluster_stage_name(c->stage), //
         "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
         c->resume,                                                                //
         "next_session", (json_int_t)c->next_session,                              //

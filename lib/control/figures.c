@@ -153,10 +153,9 @@ static json_t *member_json(const struct proto_member *m) {
 }
 
 json_t *figures_json(const struct proto_status *status) {
-    char run[2 * sizeof status->run.bytes + 1];
+    char run[PROTO_ID_TEXT];
     json_t *members = json_array();
-    for (size_t i = 0; i < sizeof status->run.bytes; i++)
-        snprintf(run + 2 * i, 3, "%02x", status->run.bytes[i]);
+    proto_id_text(run, &status->run);
     for (uint32_t i = 0; i < status->members.count; i++)
         json_array_append_new(members, member_json(&members_of(status)[i]));
     const struct proto_member *first = status->members.count ? members_of(status) : NULL;

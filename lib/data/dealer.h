@@ -22,6 +22,9 @@
 
 struct dealer;
 
+// Bytes of a sample beside its values, in a batch's buffer and so on the wire: key and label.
+enum { DEALER_HEAD = sizeof(uint64_t) + sizeof(int32_t) };
+
 struct dealer_options { // what it points to outlives the dealer
     struct stock *stock;
     const struct ops *ops; // of each picture; may be NULL

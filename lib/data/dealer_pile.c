@@ -10,8 +10,7 @@
 #include "data/dealer_internal.h"
 
 enum {
-    SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t), // of a buffer: key and label
-    PILE_LEAST = 4,                                   // batches
+    PILE_LEAST = 4, // batches
     PILE_MOST = 1024,
     TOGETHER_BYTES = 256 << 10, // of one lease
     TOGETHER_MOST = 16,         // mini-batches
@@ -33,7 +32,7 @@ char *made_values(const struct made *made) {
 }
 
 static size_t buffer_size(const struct dealer *dealer, uint32_t samples) {
-    return samples * (SAMPLE_HEAD + dealer->sample_bytes);
+    return samples * (DEALER_HEAD + dealer->sample_bytes);
 }
 
 static struct made *new_made(struct dealer *dealer) {
@@ -55,7 +54,7 @@ static void free_made(struct made *made) {
 // --- beginning and end -----------------------------------------------------------
 
 uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes) {
-    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / (batch * (SAMPLE_HEAD + sample_bytes));
+    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / (batch * (DEALER_HEAD + sample_bytes));
     uint64_t share = samples / TOGETHER_SHARE / batch;
     n = fit < n ? fit : n;
     n = share < n ? share : n;

@@ -1,4 +1,5 @@
 // The tables of messages.h as data.
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/proto.h"
@@ -91,6 +92,11 @@ const char *proto_refusal_text(uint32_t code) {
 const char *proto_message_name(uint16_t type) {
     const struct proto_layout *layout = proto_layout(type);
     return layout ? layout->name : "unknown message";
+}
+
+void proto_id_text(char text[PROTO_ID_TEXT], const struct proto_id *id) {
+    for (size_t i = 0; i < sizeof id->bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", id->bytes[i]);
 }
 
 struct proto_text proto_text(const char *text) {

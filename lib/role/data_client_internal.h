@@ -84,8 +84,6 @@ struct trained { // a batch that was given back
     struct grant *grant;
 };
 
-enum { SAMPLE_HEAD = sizeof(uint64_t) + sizeof(int32_t) }; // of a payload: key and label
-
 struct data_client {
     struct supply supply; // first: a client is one
     struct data_client_options options;

@@ -60,11 +60,6 @@ void service_tend_journal(struct data_service *service) {
         journal_trouble(service, &err);
 }
 
-static void run_text(char text[33], struct proto_id run) {
-    for (int i = 0; i < 16; i++)
-        snprintf(text + 2 * i, 3, "%02x", run.bytes[i]);
-}
-
 static int go_on(struct data_service *service, const struct journal_place *place,
                  struct error *err) {
     char text[128];
@@ -91,7 +86,7 @@ int service_open_journal(struct data_service *service, struct error *err) {
     bool found;
     if (!service->run.cursor)
         return STATUS_OK;
-    run_text(of.run, service->run.run);
+    proto_id_text(of.run, &service->run.run);
     int status = journal_open(&service->journal, service->run.cursor, &of, &place, &found, err);
     if (status)
         return status;
