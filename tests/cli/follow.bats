@@ -30,6 +30,10 @@ start_run() {
     adam-worker --controller @ctl.port --threads 1 >worker.log 2>&1 &
 }
 
+have_joined() { # COUNT
+    [ "$(grep -c ' joined' ctl.log)" = "$1" ]
+}
+
 @test "it prints a line of metrics for each test, ends with the run, and the last one is of the final weights" {
     start_run
     run_ok adam-eval --follow @ctl.port --data test.arec --every 0.2s
@@ -58,23 +62,24 @@ start_run() {
 }
 
 @test "a run is followed by its folder; over before the first look, its end is told" {
-    adam-ctl controller run.conf --out run --port-file ctl.port >ctl.log 2>&1 &
+    adam-ctl controller run.conf --set epochs=1 --out run --port-file ctl.port >ctl.log 2>&1 &
     controller=$!
     wait_for [ -e ctl.port ]
     env --default-signal=INT adam-eval --follow run/ --data test.arec --every 1h >lines 2>eval.log &
     local eval=$!
-    wait_for grep -q 'evaluator.*joined' ctl.log
-    kill -STOP $eval
     adam-serve train.arec --controller @ctl.port >serve.log 2>&1 &
-    adam-ps --controller @ctl.port >ps.log 2>&1 &
     adam-worker --controller @ctl.port --threads 1 >worker.log 2>&1 &
+    wait_for have_joined 3
+    # It must not be silent for long: without a parameter server nothing has begun yet.
+    kill -STOP $eval
+    adam-ps --controller @ctl.port >ps.log 2>&1 &
     # Nobody is left who could say how far the data were read.
     wait_for grep -q 'data server.*left' ctl.log
     kill -CONT $eval
     wait $eval
     wait "$controller"
-    jq -se 'length > 0 and all(.[]; .epoch == 3 and .samples == 6000 and .step > 1)' lines
-    grep -q 'epoch 3: top-1' eval.log
+    jq -se 'length > 0 and all(.[]; .epoch == 1 and .samples == 2000 and .step > 1)' lines
+    grep -q 'epoch 1: top-1' eval.log
 }
 
 @test "what cannot be followed is refused" {
