@@ -217,18 +217,19 @@ static int check_silence(struct controller *c, struct error *err) {
     return lost ? lose(c, lost, err) : status;
 }
 
-// Its part of the weights is nowhere else.
+// Its part of the weights is nowhere else. Before training began nothing is lost by that: the
+// servers that are there then get the first weights anew.
 static int check_servers(struct controller *c, struct error *err) {
     const struct cluster_member *lost = cluster_lost(&c->cluster);
     char name[128], why[2048], latest[512];
-    if (!lost || c->cluster.stage >= CLUSTER_STOPPING)
+    if (!lost || c->cluster.stage == CLUSTER_STARTING || c->cluster.stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     cluster_name(name, lost);
-    snprintf(why, sizeof why,
-             "%s at %s is gone, and with it its part of the weights; start the run again, and it "
-             "%s %s",
-             name, lost->training,
-             controller_latest(c, latest) ? "goes on from" : "begins anew: nothing is saved in",
+    snprintf(why, sizeof why, "%s at %s is gone, and with it its part of the weights; %s %s", name,
+             lost->training,
+             controller_latest(c, latest)
+                 ? "--resume goes on from"
+                 : "started again the run begins anew: nothing is saved in",
              latest);
     statistics_stop(c->statistics);
     return controller_end(c, STATUS_UNAVAILABLE, CLUSTER_STOPPING, why, err);

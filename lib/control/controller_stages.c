@@ -156,8 +156,9 @@ static int take_failure(struct controller *c, const struct statistics_result *re
     return STATUS_OK;
 }
 
+// The first weights went where they belong, unless a server was lost meanwhile.
 static void take_attached(struct controller *c, const struct statistics_result *result) {
-    c->attached = true;
+    c->attached = !result->job.initialise || result->job.buckets == c->cluster.routes->epoch;
     c->epoch_samples = result->samples;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
     c->saved_at = clock_seconds();
@@ -196,14 +197,21 @@ static bool workers_are_there(const struct controller *c) {
     return all;
 }
 
+// Also when one that had been given some is gone: the others change what they hold, too.
+static int assign(struct controller *c, struct error *err) {
+    c->attached = false;
+    int status = cluster_assign(&c->cluster, err);
+    return status ? status : controller_agree(c, err);
+}
+
 static int stay_starting(struct controller *c, struct error *err) {
     const struct cluster *cluster = &c->cluster;
     bool ready =
         cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
         cluster_count(cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
     int status = STATUS_OK;
-    if (ready && cluster->routes_epoch == 0)
-        status = cluster_assign(&c->cluster, err) ? err->status : controller_agree(c, err);
+    if (ready && (cluster->routes_epoch == 0 || cluster_lost(cluster)))
+        status = assign(c, err);
     if (!status)
         status = controller_tell_routes(c, err);
     if (status || !ready)
@@ -211,7 +219,8 @@ static int stay_starting(struct controller *c, struct error *err) {
     if (c->attached)
         return workers_are_there(c) ? controller_enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
     if (!statistics_busy(c->statistics))
-        begin(c, &(struct statistics_job){.attach = true, .initialise = true});
+        begin(c, &(struct statistics_job){
+                     .attach = true, .initialise = true, .buckets = cluster->routes->epoch});
     return STATUS_OK;
 }
 

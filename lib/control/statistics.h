@@ -35,10 +35,11 @@ struct statistics_config { // what it points to outlives it
 };
 
 struct statistics_job {
-    bool attach;     // the first job of all: ask the data servers, open the test set
-    bool initialise; // with it: the servers get their first weights
-    bool test, save; // on a copy of the weights as they are now
-    bool done;       // all epochs are over: write RUN/DONE
+    bool attach;      // the first job of all: ask the data servers, open the test set
+    bool initialise;  // with it: the servers get their first weights
+    bool test, save;  // on a copy of the weights as they are now
+    bool done;        // all epochs are over: write RUN/DONE
+    uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };
 
 struct statistics_result {

@@ -125,14 +125,7 @@ const char *launch_short(enum proto_role role) {
 }
 
 enum launch_policy launch_policy(enum proto_role role) {
-    switch (role) {
-    case PROTO_ROLE_PARAMETER_SERVER:
-        return LAUNCH_VITAL;
-    case PROTO_ROLE_WORKER:
-        return LAUNCH_RETRY;
-    default:
-        return LAUNCH_AGAIN;
-    }
+    return role == PROTO_ROLE_WORKER ? LAUNCH_RETRY : LAUNCH_AGAIN;
 }
 
 static int remove_file(const char *folder, const char *name, struct error *err) {

@@ -73,11 +73,11 @@ void launch_log(const struct launch *launch, enum proto_role role, int number, s
 // A text with its holes filled.
 void launch_fill(struct grow *out, const char *text, const char *number, const char *host);
 
-// What to do when a process ends that was not to.
+// What to do when a process ends that was not to. (Whether a parameter server can be replaced
+// is for the controller to say, who knows whether training has begun.)
 enum launch_policy {
     LAUNCH_AGAIN, // start it again, each time a little later
     LAUNCH_RETRY, // so many times, then do without
-    LAUNCH_VITAL, // nothing can replace it: the run ends
 };
 #define LAUNCH_RETRIES 5
 enum launch_policy launch_policy(enum proto_role role);

@@ -108,8 +108,7 @@ void shell_line(struct grow *out, const struct words *command) {
 }
 
 void shell_keep(struct grow *out, enum launch_policy policy, const struct words *command) {
-    static const int times[] = {
-        [LAUNCH_AGAIN] = 1000, [LAUNCH_RETRY] = LAUNCH_RETRIES, [LAUNCH_VITAL] = 0};
+    static const int times[] = {[LAUNCH_AGAIN] = 1000, [LAUNCH_RETRY] = LAUNCH_RETRIES};
     grow_format(out, "keep %d ", times[policy]);
     shell_line(out, command);
 }

@@ -181,7 +181,7 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     finish(s, status, orderly ? grace_left : 0);
 }
 
-// A worker or a data server goes for good.
+// A worker or a server goes for good.
 static void give_up(struct supervisor *s, struct slot *slot, const char *why, int status) {
     enum proto_role role = slot->process->role;
     size_t left = 0;
@@ -215,19 +215,12 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     bool exited = WIFEXITED(wait_status);
     int status = exited ? WEXITSTATUS(wait_status) : STATUS_UNAVAILABLE;
     enum launch_policy policy = launch_policy(slot->process->role);
-    bool order =
-        exited && (status == STATUS_OK || (status == STATUS_STOPPED && policy == LAUNCH_VITAL));
-    if (order || s->stopping) {
+    if ((exited && status == STATUS_OK) || s->stopping) {
         slot->over = true; // as the controller told it to
         return;
     }
     show_last_words(s, slot);
-    if (policy == LAUNCH_VITAL) {
-        slot->over = true;
-        lose(s, STATUS_UNAVAILABLE, 0,
-             "%s %s, and what it held is lost; --resume goes on from the last checkpoint in %s",
-             slot->process->who, why, s->config->folder);
-    } else if (!may_work(wait_status)) {
+    if (!may_work(wait_status)) {
         give_up(s, slot, why, status);
     } else if (crash_again(slot) || (policy == LAUNCH_RETRY && slot->retries > LAUNCH_RETRIES)) {
         give_up(s, slot, why, STATUS_UNAVAILABLE);

@@ -196,6 +196,17 @@ nobody_answers() {
     end_controller 75
 }
 
+@test "a parameter server that dies while another is waited for is replaced" {
+    start_controller
+    start adam-ps --controller @run/controller.port --name early 2>early.log
+    wait_for grep -q 'parameter server [0-9]* (early) joined' controller.log
+    kill -KILL "$pid"
+    start_members 1
+    end_controller 0
+    grep -q 'parameter server [0-9]* (early) vanished' controller.log
+    run ! grep 'part of the weights' controller.log
+}
+
 @test "when all processes died at once, the next start goes on from the checkpoint" {
     start_controller --set epochs=100000
     start_members 1

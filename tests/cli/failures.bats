@@ -102,7 +102,7 @@ on_lease() {
     [ "$status" -eq 69 ]
     [ $((SECONDS - since)) -lt $((30 * ${SLOWER:-1})) ]
     none_left
-    grep -q "$server was killed by signal 9 (Killed), and what it held is lost; --resume goes on" err
+    grep -q "parameter server [0-9]* ($server) at .* is gone, and with it its part of the weights; --resume goes on from run/ckpt-" err
     [ ! -e run/DONE ]
     begin --resume
     ends_well

@@ -51,6 +51,25 @@ members() {
     [ -e run/latest/manifest.json ]
 }
 
+@test "a parameter server that dies before training began is started again, and the run goes on" {
+    echo 'workers = 2' >>run.conf
+    start adam-ctl up run.conf --ps 2 --workers 1 2>err
+    # Both are there, and the weights are where they belong: with one of them.
+    wait_for grep -q '"event":"start"' run/metrics.jsonl
+    local server
+    server=$(basename "$(grep -l 'adam-ps: holds' run/log/ps-*.log)" .log)
+    kill -KILL "$(working_here "^adam-ps .*--name $server ")"
+    wait_for grep -q "parameter server [0-9]* ($server) vanished" err
+    grep -q "$server was killed by signal 9 (Killed); starts again" err
+    start adam-worker --controller @run/controller.port --threads 1 2>by-hand.log
+    pid=${started[0]}
+    wait_end
+    cat err
+    [ "$status" -eq 0 ]
+    [ -e run/DONE ]
+    all_members 0
+}
+
 @test "kill -9 of adam-ctl up leaves no process" {
     start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
     wait_for grep -q '"event":"eval"' run/metrics.jsonl

@@ -135,9 +135,10 @@ begin() {
 }
 
 @test "a server that cannot listen on its machine is named with its error, and ends the run" {
-    # No interface has a number that is for documentation (RFC 5737).
-    printf '%s\n' 'one roles=serve,worker address=198.51.100.7' 'two roles=ps address=198.51.100.7' >hosts
-    run_status 69 up --ps 1 --listen "tcp://0.0.0.0:$(free_port)" --insecure
+    # No interface has a number that is for documentation (RFC 5737). 127.1 is 127.0.0.1, but
+    # does not say that others cannot reach it.
+    printf '%s\n' 'one roles=serve,worker address=127.1' 'two roles=ps address=198.51.100.7' >hosts
+    run_status 69 up --ps 1 --listen "tcp://127.1:$(free_port)" --insecure
     [[ "$stderr" = *"ps-1| adam-ps: error: cannot listen on tcp://198.51.100.7:0: this machine has no such address"* ]]
     [[ "$stderr" = *"adam-ctl: error: ps-1 on two ended with status 69"* ]]
     all_members 0
