@@ -90,6 +90,16 @@ static int find_sockets(struct hosts *hosts, struct error *err) {
     return STATUS_OK;
 }
 
+// By those who are told the address as it is.
+static bool can_be_found(const char *address, enum address_kind kind) {
+    const char *port = strrchr(address, ':'), *host = strstr(address, "://") + strlen("://");
+    char name[PROTO_ADDRESS_MAX];
+    if (address_is_socket(kind) || !strcmp(port, ":0"))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(port - host), host);
+    return !address_is_any(name);
+}
+
 // With machines to use, all servers are reached by TCP, or TLS where there are keys; and
 // the controller by the address that the user told.
 static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
@@ -105,9 +115,10 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
     status = address_kind(options->listen, &kind, err);
     if (status != STATUS_OK)
         return status;
-    const char *port = strrchr(options->listen, ':');
-    if (kind == ADDRESS_IPC || !port || !strcmp(port, ":0"))
-        return error_set(err, STATUS_USAGE, "--listen %s cannot be found by other hosts",
+    if (!can_be_found(options->listen, kind))
+        return error_set(err, STATUS_USAGE,
+                         "--listen %s cannot be found by other hosts; say the name that they know "
+                         "this one by, and a port",
                          options->listen);
     grow_format(&member, "%s://%c:0", kind == ADDRESS_TLS ? "tls+tcp" : "tcp", LAUNCH_HOST);
     r->member = grow_take(&member);

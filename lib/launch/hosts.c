@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "core/text.h"
+#include "net/address.h"
 
 // Where a file is read, for messages.
 struct place {
@@ -53,6 +54,8 @@ static int set_number(int *number, const char *text, const struct place *at) {
 static int set_address(struct host *host, const char *text, const struct place *at) {
     if (!*text || strpbrk(text, "/@"))
         return wrong(at, "needs the name or number of a host, not", text);
+    if (address_is_any(text))
+        return wrong(at, "needs the name or number that others reach this host by, not", text);
     free(host->address);
     host->address = mem_string(text);
     return host->address ? STATUS_OK : error_nomem(at->err);

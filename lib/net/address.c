@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -88,6 +89,21 @@ bool address_is_local(const char *address) {
     if (inet_pton(AF_INET6, host, &v6) == 1)
         return IN6_IS_ADDR_LOOPBACK(&v6);
     return strcmp(host, "localhost") == 0;
+}
+
+bool address_is_any(const char *host) {
+    struct in_addr v4;
+    struct in6_addr v6;
+    char bare[INET6_ADDRSTRLEN];
+    size_t brackets = *host == '[', length = strlen(host);
+    if (length < 2 * brackets || length >= sizeof bare)
+        return false;
+    snprintf(bare, sizeof bare, "%.*s", (int)(length - 2 * brackets), host + brackets);
+    if (inet_pton(AF_INET, bare, &v4) == 1)
+        return v4.s_addr == htonl(INADDR_ANY);
+    if (inet_pton(AF_INET6, bare, &v6) == 1)
+        return IN6_IS_ADDR_UNSPECIFIED(&v6);
+    return strcmp(bare, "*") == 0;
 }
 
 int address_check(const char *address, bool keys, bool insecure, struct error *err) {

@@ -25,6 +25,10 @@ bool address_is_socket(enum address_kind kind);
 // host that is 127.0.0.0/8, ::1 or "localhost" in so many letters.
 bool address_is_local(const char *address);
 
+// True of a host, with or without brackets, that stands for all addresses of its machine:
+// 0.0.0.0, :: or *. One can listen there, but others cannot dial it.
+bool address_is_any(const char *host);
+
 // "Networks: a Unix socket (same user) or loopback unless told; beyond loopback, TLS with
 //  certificates on both sides, or an explicit --insecure."
 // STATUS_USAGE when the address is none, is TLS without keys, or is TCP beyond this

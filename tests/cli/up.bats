@@ -343,6 +343,17 @@ END
     [[ "$stderr" = *"other machines cannot reach the controller by --listen tcp://127.0.0.1:7000; say the name"* ]]
     run_status 2 "$CTL" up -n run.conf --hosts hosts --insecure --listen tcp://head:7000 --workers 3
     [[ "$stderr" = *"other machines cannot reach the servers on n01 by the address '127.0.0.1'; say address=NAME"* ]]
+    # Addresses that are nobody's.
+    local any
+    for any in 0.0.0.0 '*' '[::]'; do
+        run_status 2 "$CTL" up -n run.conf --hosts hosts --insecure --listen "tcp://$any:7000"
+        [[ "$stderr" = *"--listen tcp://$any:7000 cannot be found by other hosts; say the name"* ]]
+    done
+    for any in 0.0.0.0 '*' :: '[::]'; do
+        echo "n01 address=$any" >any
+        run_status 65 "$CTL" up -n run.conf --hosts any --insecure --listen tcp://head:7000
+        [[ "$stderr" = *"any:1: error: needs the name or number that others reach this host by, not '$any'"* ]]
+    done
     printf '%s\n' 'n01 roles=serve,ps' 'localhost roles=worker' >hosts
     run_ok "$CTL" up -n run.conf --hosts hosts --insecure --listen tcp://head:7000
     echo 'n03 slot=2' >>hosts

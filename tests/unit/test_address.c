@@ -67,6 +67,14 @@ int main(void) {
         check_allowed(&tap, "tls+tcp://n07:7001", true, false);
         check_refused(&tap, "tls+tcp://n07:7001", false, false, "needs keys");
     });
+    TEST(&tap, "all addresses of a machine are known as such, however they are written", {
+        static const char *const any[] = {"0.0.0.0", "*", "::", "[::]", "0:0::0", "[0::]"};
+        static const char *const one[] = {"", "[", "[]", "0.0.0.1", "::1", "[::1]", "n07", "**"};
+        for (size_t i = 0; i < sizeof any / sizeof *any; i++)
+            CHECK(&tap, address_is_any(any[i]));
+        for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+            CHECK(&tap, !address_is_any(one[i]));
+    });
     TEST(&tap, "what is no address is refused, whatever else is said", {
         for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
             CHECK(&tap, !address_is_local(none[i]) || strstr(none[i], "://")[3] == 0);
