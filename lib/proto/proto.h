@@ -144,11 +144,11 @@ const struct proto_layout *proto_layout(uint16_t type);
 // Message `index` of the page, from 0; NULL behind the last.
 const struct proto_layout *proto_message(size_t index);
 
-const char *proto_role_name(uint32_t role);     // "worker", or "unknown role"
-const char *proto_state_name(uint32_t state);   // "waiting", or "unknown state"
-const char *proto_refusal_name(uint32_t code);  // "stale route", or "unknown refusal"
-const char *proto_refusal_text(uint32_t code);  // what the asker should know, or ""
-const char *proto_message_name(uint16_t type);  // "pull", or "unknown message"
+const char *proto_role_name(uint32_t role);    // "worker", or "unknown role"
+const char *proto_state_name(uint32_t state);  // "waiting", or "unknown state"
+const char *proto_refusal_name(uint32_t code); // "stale route", or "unknown refusal"
+const char *proto_refusal_text(uint32_t code); // what the asker should know, or ""
+const char *proto_message_name(uint16_t type); // "pull", or "unknown message"
 // In hexadecimal digits.
 enum { PROTO_ID_TEXT = 2 * sizeof(struct proto_id) + 1 };
 void proto_id_text(char text[PROTO_ID_TEXT], const struct proto_id *id);

@@ -260,10 +260,41 @@ static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
     close_scene(&s);
 }
 
+// One worker's deltas, with the test as its loop.
+struct lone {
+    struct scene s;
+    struct learner *learner;
+    struct kept *routes;
+    struct home_servers *home;
+};
+
+static void open_lone(struct tap *tap, struct lone *lone, uint64_t push_every) {
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &lone->s);
+    lone->s.fake.weights[0] = 0;
+    *learner = (struct learner){.s = &lone->s, .delta = true, .push_every = push_every};
+    fill(&learner->feed, 0, 1, 1);
+    lone->learner = learner;
+    lone->routes = open_servers(learner);
+    lone->home = open_home(learner);
+    CHECK_INT(tap, home_servers_begin(lone->home, NULL), STATUS_OK);
+    CHECK_INT(tap, lone->s.model->layers[1].weights.offset, 0);
+}
+
+static void close_lone(struct tap *tap, struct lone *lone) {
+    CHECK_INT(tap, lone->learner->tap.failed_here, 0);
+    home_servers_close(lone->home);
+    servers_close(lone->learner->servers);
+    kept_drop(lone->routes);
+    free(lone->learner);
+    close_scene(&lone->s);
+}
+
 // Adds one to the first weight, as a mini-batch does.
-static void step(struct home *home, const struct layer *layer) {
+static void step(const struct lone *lone) {
+    struct home *home = home_servers_home(lone->home);
     const float gradient = -1;
-    home->ops->add(home, 0, layer, (struct span){0, 1}, &gradient, 1);
+    home->ops->add(home, 0, &lone->s.model->layers[1], (struct span){0, 1}, &gradient, 1);
     home->ops->add_clock(home, 0);
 }
 
@@ -277,34 +308,21 @@ static float first_weight(struct fake *fake) {
 // The servers answer nothing for a while: a worker without a limit takes all its steps then.
 static void test_drift(struct tap *tap) {
     enum { BEHIND_MOST = 8, REFUSALS = 20 };
-    struct scene s;
-    struct learner *learner = calloc(1, sizeof *learner);
-    open_scene(tap, &s);
-    s.fake.weights[0] = 0;
-    *learner = (struct learner){.s = &s, .delta = true, .push_every = 1};
-    fill(&learner->feed, 0, 1, 1);
-    struct kept *routes = open_servers(learner);
-    struct home_servers *home = open_home(learner);
-    CHECK_INT(tap, home_servers_begin(home, NULL), STATUS_OK);
-    const struct layer *layer = &s.model->layers[1];
-    CHECK_INT(tap, layer->weights.offset, 0);
-    pthread_mutex_lock(&s.fake.lock);
-    s.fake.busy = REFUSALS;
-    pthread_mutex_unlock(&s.fake.lock);
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone(tap, &lone, 1);
+    pthread_mutex_lock(&fake->lock);
+    fake->busy = REFUSALS;
+    pthread_mutex_unlock(&fake->lock);
     for (int made = 1; made <= 3 * BEHIND_MOST; made++) {
-        step(home_servers_home(home), layer);
-        float applied = first_weight(&s.fake);
+        step(&lone);
+        float applied = first_weight(fake);
         if (applied < (float)(made - BEHIND_MOST))
             FAIL(tap, "after %d steps the servers have %g", made, (double)applied);
     }
-    CHECK_INT(tap, home_servers_flush(home, NULL), STATUS_OK);
-    CHECK_NEAR(tap, first_weight(&s.fake), 3 * BEHIND_MOST, 0);
-    CHECK_INT(tap, learner->tap.failed_here, 0);
-    home_servers_close(home);
-    servers_close(learner->servers);
-    kept_drop(routes);
-    free(learner);
-    close_scene(&s);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    CHECK_NEAR(tap, first_weight(fake), 3 * BEHIND_MOST, 0);
+    close_lone(tap, &lone);
 }
 
 static uint64_t distance(struct home_servers *home, size_t sharers) {
@@ -314,32 +332,20 @@ static uint64_t distance(struct home_servers *home, size_t sharers) {
 
 // One worker alone, then in company.
 static void test_company(struct tap *tap) {
-    struct scene s;
-    struct learner *learner = calloc(1, sizeof *learner);
-    open_scene(tap, &s);
-    s.fake.weights[0] = 0;
-    *learner = (struct learner){.s = &s, .delta = true};
-    fill(&learner->feed, 0, 1, 1);
-    struct kept *routes = open_servers(learner);
-    struct home_servers *home = open_home(learner);
-    CHECK_INT(tap, home_servers_begin(home, NULL), STATUS_OK);
-    CHECK_INT(tap, home_servers_figures(home).push_every, 2048);
-    step(home_servers_home(home), &s.model->layers[1]);
-    CHECK_INT(tap, distance(home, 2), 1024);
-    while (first_weight(&s.fake) != 1)
+    struct lone lone;
+    open_lone(tap, &lone, 0);
+    CHECK_INT(tap, home_servers_figures(lone.home).push_every, 2048);
+    step(&lone);
+    CHECK_INT(tap, distance(lone.home, 2), 1024);
+    while (first_weight(&lone.s.fake) != 1)
         sched_yield();
-    CHECK_INT(tap, distance(home, 3), 682);
-    CHECK_INT(tap, distance(home, 4), 512);
-    CHECK_INT(tap, distance(home, 100), 512);
-    CHECK_INT(tap, distance(home, 1), 2048);
-    home_servers_pace(home, 7, 0);
-    CHECK_INT(tap, distance(home, 2), 7);
-    CHECK_INT(tap, learner->tap.failed_here, 0);
-    home_servers_close(home);
-    servers_close(learner->servers);
-    kept_drop(routes);
-    free(learner);
-    close_scene(&s);
+    CHECK_INT(tap, distance(lone.home, 3), 682);
+    CHECK_INT(tap, distance(lone.home, 4), 512);
+    CHECK_INT(tap, distance(lone.home, 100), 512);
+    CHECK_INT(tap, distance(lone.home, 1), 2048);
+    home_servers_pace(lone.home, 7, 0);
+    CHECK_INT(tap, distance(lone.home, 2), 7);
+    close_lone(tap, &lone);
 }
 
 int main(void) {
