@@ -16,7 +16,7 @@ struct home_servers { // each home's own struct begins with this
     void (*hurry)(struct home_servers *home);
     _Atomic uint64_t push_every, pull_every; // in use
     size_t sharers;                          // under the lock, as are config's distances
-    uint64_t marked; // of the last push whose end is known
+    uint64_t marked;                         // of the last push whose end is known
     _Atomic double waited;
     _Atomic uint64_t too_stale;
     atomic_int status;    // of exchanges; once it is not STATUS_OK it stays
