@@ -59,14 +59,12 @@ static void forward_routes(struct worker *worker) {
 }
 
 // Who shares the model, this worker included, for the home.
-static void count_sharers(struct worker *worker, size_t *sharers) {
+static void count_sharers(struct worker *worker) {
     struct kept *members = member_members(worker->member);
-    size_t count = members ? sharers_count(&members->message.status) : 1;
+    size_t count = members ? sharers_count(&members->message.status) : 0;
     kept_drop(members);
-    if (count == *sharers || count == 0)
-        return;
-    *sharers = count;
-    home_servers_sharers(worker->home, count);
+    if (count > 0)
+        home_servers_sharers(worker->home, count);
 }
 
 static void hear(struct worker *worker) {
@@ -101,11 +99,10 @@ static void enforce(struct worker *worker, double *since) {
 static void *watch(void *self) {
     struct worker *worker = self;
     double since = 0;
-    size_t sharers = 1;
     while (!atomic_load(&worker->closing)) {
         uint32_t seen = member_news(worker->member);
         forward_routes(worker);
-        count_sharers(worker, &sharers);
+        count_sharers(worker);
         hear(worker);
         enforce(worker, &since);
         member_wait(worker->member, seen, POLL);
