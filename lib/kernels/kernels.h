@@ -129,7 +129,10 @@ struct kernels {
     // within its map; the adjoints write all of dx. What is no number loses to any number
     // that comes before it in the window, and then has no part in the step, nor errors.
     // That hides no divergence: weights that are not finite make whole maps of it.
-    void (*maxpool)(float *y, int32_t *winner, const float *x, int n, const struct window *window);
+    // With `relu`, y is relu of the maximum; where that is not above 0 nobody wins (-1),
+    // so that the adjoint is that of both.
+    void (*maxpool)(float *y, int32_t *winner, const float *x, int n, const struct window *window,
+                    bool relu);
     void (*maxpool_back)(float *dx, const float *dy, const int32_t *winner, int n,
                          const struct window *window);
     // The mean over the pixels of the window that exist.
@@ -222,7 +225,7 @@ struct kernels {
     // have the layout of x; lcn's s is blocks x h*w x lanes, its plane 2 * h*w * lanes
     // floats.
     void (*maxpool_block)(float *y, int32_t *winner, const float *x, int blocks, int lanes,
-                          const struct window *window);
+                          const struct window *window, bool relu);
     void (*maxpool_block_back)(float *dx, const float *dy, const int32_t *winner, int blocks,
                                int lanes, const struct window *window);
     void (*avgpool_block)(float *y, const float *x, int blocks, int lanes,

@@ -33,9 +33,9 @@ static void forward_max(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
     if (pass->lanes)
         pass->kernels->maxpool_block(pass->y, winners(pass), pass->x[0], pass->blocks, pass->lanes,
-                                     &window);
+                                     &window, false);
     else
-        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window);
+        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window, false);
 }
 
 static void backward_max(const struct pass *pass) {

@@ -52,14 +52,14 @@ struct pool_case {
     float *bx, *bdy;               // the same in blocks
 };
 
-static void check_max(struct family *f, struct pool_case *p) {
+static void check_max(struct family *f, struct pool_case *p, bool relu) {
     const struct window *v = p->v;
     float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
     int32_t *wanted = mem_array((size_t)(p->n * v->c * p->out), sizeof *wanted);
     int32_t *winner = mem_array(block_size(p->n, v->c, p->out, p->lanes), sizeof *winner);
-    f->ref->maxpool(p->y, wanted, p->x, p->n, v);
-    f->k->maxpool_block(y, winner, p->bx, p->blocks, p->lanes, v);
+    f->ref->maxpool(p->y, wanted, p->x, p->n, v, relu);
+    f->k->maxpool_block(y, winner, p->bx, p->blocks, p->lanes, v, relu);
     check_winners(f, winner, wanted, p->n, v->c, p->out, p->lanes);
     check_blocks(f, "maxpool_block", y, p->y, p->n, v->c, p->out, p->lanes, 0);
     f->ref->maxpool_back(p->dx, p->dy, wanted, p->n, v);
@@ -100,7 +100,8 @@ static void check_pools(struct family *f, const struct window *v, int n, int lan
     p.y = mem_floats(out), p.dx = mem_floats(in);
     p.bx = blocks_of(f, p.x, n, v->c, p.in, lanes);
     p.bdy = blocks_of(f, p.dy, n, v->c, p.out, lanes);
-    check_max(f, &p);
+    check_max(f, &p, false);
+    check_max(f, &p, true);
     check_mean(f, &p);
     check_l2(f, &p);
     free(p.x), free(p.dy), free(p.y), free(p.dx), free(p.bx), free(p.bdy);

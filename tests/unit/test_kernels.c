@@ -248,6 +248,33 @@ static struct pooled pool_window(const float *x, const struct window *v, int oy,
     return r;
 }
 
+// The maximum with relu is one after the other, and so is its adjoint: exactly. Values
+// lie about a `shift`, so that in many windows, in some or in none all are below 0.
+static void check_shifted(struct family *f, const float *noise, const float *dy, float shift,
+                          const struct window *v, size_t in, size_t out) {
+    float *x = mem_floats(in), *y = mem_floats(out), *dx = mem_floats(in);
+    float *two = mem_floats(out), *errors = mem_floats(out), *wanted = mem_floats(in);
+    int32_t *winner = mem_array(out, sizeof *winner);
+    for (size_t i = 0; i < in; i++)
+        x[i] = i % 31 == 30 ? NAN : roundf(2 * noise[i]) / 2 + shift;
+    f->k->maxpool(two, winner, x, 1, v, false);
+    f->k->relu(two, out);
+    memcpy(errors, dy, out * sizeof *dy);
+    f->k->relu_back(errors, two, out);
+    f->k->maxpool_back(wanted, errors, winner, 1, v);
+    f->k->maxpool(y, winner, x, 1, v, true);
+    f->k->maxpool_back(dx, dy, winner, 1, v);
+    CHECK(f->tap, !memcmp(y, two, out * sizeof *y) && !memcmp(dx, wanted, in * sizeof *dx));
+    free(x), free(y), free(dx), free(two), free(errors), free(wanted), free(winner);
+}
+
+static void check_maxpool_relu(struct family *f, const float *x, const float *dy,
+                               const struct window *v, size_t in, size_t out) {
+    check_shifted(f, x, dy, 0, v, in, out);
+    check_shifted(f, x, dy, -1, v, in, out);
+    check_shifted(f, x, dy, 3, v, in, out);
+}
+
 static void check_pools(struct family *f, const struct window *v) {
     size_t in = (size_t)(v->c * v->h * v->w), plane = (size_t)(v->out_h * v->out_w);
     size_t out = (size_t)v->c * plane;
@@ -271,10 +298,11 @@ static void check_pools(struct family *f, const struct window *v) {
             errors[2][base + (size_t)p] += d * (double)x[base + (size_t)p] / sqrt(r.squares);
         }
     }
-    f->k->maxpool(y, winner, x, 1, v);
+    f->k->maxpool(y, winner, x, 1, v, false);
     near_all(f, "maxpool", y, wanted[0], out);
     f->k->maxpool_back(dx, dy, winner, 1, v);
     near_all(f, "maxpool_back", dx, errors[0], in);
+    check_maxpool_relu(f, x, dy, v, in, out);
     f->k->avgpool(y, x, 1, v);
     near_all(f, "avgpool", y, wanted[1], out);
     f->k->avgpool_back(dx, dy, 1, v);

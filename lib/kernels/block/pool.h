@@ -25,6 +25,7 @@ struct pool_view {
     size_t run, row; // floats from pixel to pixel, and from row to row
     int place, width;
     float factor; // of the sum
+    bool relu;    // of the maximum
 };
 
 // The largest values so far, and where they are.
@@ -48,6 +49,13 @@ __attribute__((always_inline)) static inline struct maxima maxima_of(struct maxi
                            choose_int(wins, second.place, first.place)};
 }
 
+// Where none is above 0 nobody wins; what is no number stays none (portable/relu.h).
+__attribute__((always_inline)) static inline struct maxima maxima_relu(struct maxima best) {
+    vector_int nobody = (vector_int){0} - 1;
+    return (struct maxima){choose(best.most < 0, (vector){0}, best.most),
+                           choose_int(best.most > 0, best.place, nobody)};
+}
+
 // Row by row, so that few comparisons wait for others.
 __attribute__((always_inline)) static inline void maxpool_vector(int rows, int columns, float *y,
                                                                  int32_t *winner,
@@ -64,6 +72,8 @@ __attribute__((always_inline)) static inline void maxpool_vector(int rows, int c
             row = maxima_of(best, row);
         best = row;
     }
+    if (view.relu)
+        best = maxima_relu(best);
     store_part(y + i, best.most, count);
     store_part_int(winner + i, best.place, count);
 }
@@ -128,7 +138,7 @@ static inline float mean_factor(struct means means, int oy, int ox) {
 __attribute__((always_inline)) static inline void pool_pixel(enum pool kind, float *y,
                                                              int32_t *winner, const float *x,
                                                              struct means means, size_t run, int oy,
-                                                             int ox) {
+                                                             int ox, bool relu) {
     struct span s = window_span(means.v, oy, ox);
     int rows = s.y1 - s.y0, columns = s.x1 - s.x0, width = means.v->w, place = s.y0 * width + s.x0;
     struct pool_view view = {.x = x + (size_t)place * run,
@@ -136,7 +146,8 @@ __attribute__((always_inline)) static inline void pool_pixel(enum pool kind, flo
                              .row = (size_t)width * run,
                              .place = place,
                              .width = width,
-                             .factor = kind == POOL_MEAN ? mean_factor(means, oy, ox) : 1};
+                             .factor = kind == POOL_MEAN ? mean_factor(means, oy, ox) : 1,
+                             .relu = relu};
     if (rows == 2 && columns == 2)
         pool_run(kind, 2, 2, y, winner, view);
     else if (rows == 3 && columns == 3)
@@ -148,29 +159,29 @@ __attribute__((always_inline)) static inline void pool_pixel(enum pool kind, flo
 __attribute__((always_inline)) static inline void pool_block(enum pool kind, float *y,
                                                              int32_t *winner, const float *x,
                                                              int blocks, int lanes,
-                                                             const struct window *v) {
+                                                             const struct window *v, bool relu) {
     size_t run = (size_t)v->c * (size_t)lanes, in = (size_t)(v->h * v->w) * run;
     struct means means = means_of(v);
     for (int b = 0; b < blocks; b++, x += in)
         for (int oy = 0; oy < v->out_h; oy++)
             for (int ox = 0; ox < v->out_w; ox++, y += run) {
-                pool_pixel(kind, y, winner, x, means, run, oy, ox);
+                pool_pixel(kind, y, winner, x, means, run, oy, ox, relu);
                 if (kind == POOL_MAX)
                     winner += run;
             }
 }
 
 static void maxpool_block(float *y, int32_t *winner, const float *x, int blocks, int lanes,
-                          const struct window *v) {
-    pool_block(POOL_MAX, y, winner, x, blocks, lanes, v);
+                          const struct window *v, bool relu) {
+    pool_block(POOL_MAX, y, winner, x, blocks, lanes, v, relu);
 }
 
 static void avgpool_block(float *y, const float *x, int blocks, int lanes, const struct window *v) {
-    pool_block(POOL_MEAN, y, NULL, x, blocks, lanes, v);
+    pool_block(POOL_MEAN, y, NULL, x, blocks, lanes, v, false);
 }
 
 static void l2pool_block(float *y, const float *x, int blocks, int lanes, const struct window *v) {
-    pool_block(POOL_L2, y, NULL, x, blocks, lanes, v);
+    pool_block(POOL_L2, y, NULL, x, blocks, lanes, v, false);
 }
 
 // ---- The adjoints.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "kernels/portable/relu.h"
 #include "kernels/portable/window.h"
 
 // The maximum of one window, clipped to the picture.
@@ -80,10 +81,20 @@ static void maxpool_row(float *y, int32_t *winner, const float *x, const struct 
         maxpool_one(y + ox, winner + ox, x, v, oy, ox);
 }
 
-static void maxpool(float *y, int32_t *winner, const float *x, int n, const struct window *v) {
+static void maxpool_relu(float *y, int32_t *winner, int n) {
+    for (int i = 0; i < n; i++)
+        winner[i] = y[i] > 0 ? winner[i] : -1;
+    relu(y, (size_t)n);
+}
+
+static void maxpool(float *y, int32_t *winner, const float *x, int n, const struct window *v,
+                    bool then_relu) {
     for (int i = 0; i < n * v->c; i++, x += v->h * v->w)
-        for (int oy = 0; oy < v->out_h; oy++, y += v->out_w, winner += v->out_w)
+        for (int oy = 0; oy < v->out_h; oy++, y += v->out_w, winner += v->out_w) {
             maxpool_row(y, winner, x, v, oy);
+            if (then_relu)
+                maxpool_relu(y, winner, v->out_w);
+        }
 }
 
 static void maxpool_back(float *dx, const float *dy, const int32_t *winner, int n,
@@ -92,7 +103,8 @@ static void maxpool_back(float *dx, const float *dy, const int32_t *winner, int 
     for (int i = 0; i < n * v->c; i++, dx += in, dy += out, winner += out) {
         memset(dx, 0, (size_t)in * sizeof *dx);
         for (int p = 0; p < out; p++)
-            dx[winner[p]] += dy[p];
+            if (winner[p] >= 0)
+                dx[winner[p]] += dy[p];
     }
 }
 
