@@ -56,6 +56,12 @@ struct layer_type {
     bool output; // ends a model: softmax, logistic
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
+    // For model/fuse.h: an activation and nothing else; a maximum of inputs; a bit
+    // (1u << ACT_...) for each activation that it can apply to its outputs itself; and
+    // what its backward pass reads, besides the outputs that an activation asks for.
+    bool activation, maximum;
+    unsigned acts;
+    bool back_reads_x, back_reads_y;
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.
@@ -71,6 +77,9 @@ struct layer_type {
     // The way that it takes in the layout of the pass, where there are several.
     const char *(*way)(const struct pass *pass, enum conv_pass part);
 };
+
+// Every activation.
+enum { ACTS_ALL = 1u << ACT_LINEAR | 1u << ACT_RELU | 1u << ACT_TANH | 1u << ACT_SIGMOID };
 
 extern const struct layer_type layer_logistic; // its loss is one-vs-all
 

@@ -47,8 +47,10 @@ static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
 #define ACTIVATION(variable, type_name, text, shape_rule)                                          \
     const struct layer_type variable = {.name = type_name,                                         \
                                         .what = text,                                              \
+                                        .activation = true,                                        \
                                         .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
+                                        .back_reads_y = true,                                      \
                                         .shape = shape_rule,                                       \
                                         .scratch = scratch,                                        \
                                         .forward = forward,                                        \
@@ -66,6 +68,7 @@ const struct layer_type layer_dropout = {
     .key_count = KEY_COUNT_OF(dropout_keys),
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
+    .back_reads_y = true,
     .shape = shape,
     .scratch = scratch,
     .forward = forward,

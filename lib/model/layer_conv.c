@@ -58,7 +58,7 @@ static bool winograd(const struct pass *pass, enum conv_pass part, const struct 
 
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
-    bool relu = pass->layer->act == ACT_RELU;
+    bool relu = pass->act == ACT_RELU;
     (winograd(pass, CONV_FORWARD, conv) ? k->winograd_block : k->conv_block)(
         pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
         pass->brief);
@@ -121,6 +121,8 @@ const struct layer_type layer_conv = {
     .trains = true,
     .layout = LAYOUT_BLOCKS,
     .inputs_most = 1,
+    .acts = ACTS_ALL,
+    .back_reads_x = true,
     .shape = shape,
     .scratch = scratch,
     .forward = forward,

@@ -33,9 +33,10 @@ static void forward_max(const struct pass *pass) {
     struct window window = layer_window(pass->layer);
     if (pass->lanes)
         pass->kernels->maxpool_block(pass->y, winners(pass), pass->x[0], pass->blocks, pass->lanes,
-                                     &window, false);
+                                     &window, pass->act == ACT_RELU);
     else
-        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window, false);
+        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window,
+                               pass->act == ACT_RELU);
 }
 
 static void backward_max(const struct pass *pass) {
@@ -98,8 +99,9 @@ static void backward_l2(const struct pass *pass) {
                                         __VA_ARGS__}
 
 POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_winners,
-     .forward = forward_max, .backward = backward_max);
+     .maximum = true, .acts = 1u << ACT_LINEAR | 1u << ACT_RELU, .forward = forward_max,
+     .backward = backward_max);
 POOL(layer_avgpool, "avgpool", "the mean of each window, over the pixels that exist",
      .forward = forward_avg, .backward = backward_avg);
 POOL(layer_l2pool, "l2pool", "the root of the sum of squares of each window", .forward = forward_l2,
-     .backward = backward_l2);
+     .back_reads_x = true, .back_reads_y = true, .backward = backward_l2);

@@ -32,7 +32,8 @@ enum net_pass { NET_FORWARD, NET_BACKWARD };
 // Told, for measuring, each time that a layer has done its part of a pass, the
 // conversions that it needed included: first the input layer, when net_forward
 // has begun; of the backward pass only layers whose errors somebody wants, before
-// `ready`. What passes between two calls is the work of the layer of the second.
+// `ready`. What passes between two calls is the work of the layer of the second. Layers
+// that are passed block by block are told of for each block.
 typedef void net_watch(void *self, const struct layer *layer, enum net_pass pass);
 // From the next pass on; NULL: nobody is told.
 void net_watched(struct net *net, net_watch *watch, void *self);

@@ -54,7 +54,7 @@ static bool drops(const struct pass *pass) {
 
 void pass_activate(const struct pass *pass, float *mask) {
     size_t n = pass_outputs(pass);
-    switch (pass->layer->act) {
+    switch (pass->act) {
     case ACT_RELU:
         pass->kernels->relu(pass->y, n);
         break;
@@ -91,7 +91,7 @@ void pass_activate_back(const struct pass *pass, const float *mask) {
         pass->kernels->multiply(pass->dy, mask, n);
         undo_scale(pass, n);
     }
-    switch (pass->layer->act) {
+    switch (pass->act) {
     case ACT_RELU:
         pass->kernels->relu_back(pass->dy, pass->y, n);
         break;

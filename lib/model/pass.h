@@ -10,6 +10,7 @@
 struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
+    enum act act;                     // to apply to the outputs (model/fuse.h)
     int n;                            // samples
     int lanes, blocks;                // samples in a block; 0: plain samples
     int seat, seats;                  // see net_seated
@@ -32,7 +33,7 @@ struct pass {
 // Offers the gradient as a product; true: somebody took it, and dx is written.
 bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 
-// The activation of layer->act over a layer's outputs, with dropout behind it,
+// The activation pass->act over a layer's outputs, with dropout behind it,
 // and their adjoints; `mask` is a kept float for each output, used when the
 // layer drops. A layer laid out in blocks that drops has as much brief scratch.
 void pass_activate(const struct pass *pass, float *mask);

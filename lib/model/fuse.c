@@ -1,0 +1,62 @@
+#include "model/fuse.h"
+
+static bool can_apply(const struct layer *layer, enum act act) {
+    return layer->dropout == 0 && (layer->type->acts >> act & 1);
+}
+
+// The layer whose outputs these are.
+static int source(const struct model *model, const struct fused *fused, int i) {
+    while (fused[i].within)
+        i = model->layers[i].from[0];
+    return i;
+}
+
+static void leave_to_source(const struct model *model, const int *readers, struct fused *fused,
+                            const struct layer *layer) {
+    int from = source(model, fused, layer->from[0]);
+    if (!layer->type->activation || layer->dropout > 0 || readers[layer->from[0]] > 1 ||
+        fused[from].act != ACT_LINEAR || !can_apply(&model->layers[from], layer->act))
+        return;
+    fused[from].act = layer->act;
+    fused[layer->index] = (struct fused){.within = true};
+}
+
+static void take_relu(const struct model *model, const int *readers, struct fused *fused,
+                      const struct layer *layer) {
+    int from = source(model, fused, layer->from[0]);
+    if (!layer->type->maximum || readers[layer->from[0]] > 1 || fused[from].act != ACT_RELU ||
+        model->layers[from].dropout > 0)
+        return;
+    fused[from].act = ACT_LINEAR;
+    fused[layer->index].act = ACT_RELU;
+}
+
+// Whether the backward pass of a layer looks at its own outputs.
+static bool reads_outputs(const struct layer *layer, const struct fused *fused) {
+    bool masked = layer->type->maximum; // it knows its winners
+    return layer->type->back_reads_y || layer->dropout > 0 || (fused->act != ACT_LINEAR && !masked);
+}
+
+static bool is_spent(const struct model *model, const struct fused *fused, int i) {
+    if (i == 0 || model->layers[i].type->output || reads_outputs(&model->layers[i], &fused[i]))
+        return false;
+    for (int r = i + 1; r < model->layer_count; r++)
+        for (int j = 0; j < model->layers[r].from_count; j++)
+            if (source(model, fused, model->layers[r].from[j]) == i && !fused[r].within &&
+                model->layers[r].type->back_reads_x)
+                return false;
+    return true;
+}
+
+void fuse(const struct model *model, const int *readers, struct fused *fused) {
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        fused[i] = (struct fused){.act = layer->act};
+        if (layer->from_count == 1) {
+            leave_to_source(model, readers, fused, layer);
+            take_relu(model, readers, fused, layer);
+        }
+    }
+    for (int i = 0; i < model->layer_count; i++)
+        fused[i].spent = !fused[i].within && is_spent(model, fused, i);
+}

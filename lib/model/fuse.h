@@ -1,0 +1,23 @@
+// What layers of a net do for their neighbours, so that activations pass through the
+// caches less often. Nothing here changes a result.
+//   - A relu, tanh or sigmoid that alone reads a layer which can activate its outputs
+//     itself is left to that layer: both have the same outputs and errors.
+//   - relu(x) followed by a maximum is the maximum followed by relu, on fewer values: it
+//     moves from a layer to the maxpool that alone reads it.
+//   - Outputs that the backward pass does not look at give their place to their errors.
+// Inside lib/model only.
+#ifndef ADAM_MODEL_FUSE_H
+#define ADAM_MODEL_FUSE_H
+
+#include "model/layer.h"
+
+struct fused {
+    enum act act; // that the layer applies to its outputs, in this net
+    bool within;  // the layer that it reads has done its work
+    bool spent;   // once its readers have run forward, nobody reads its outputs again
+};
+
+// `fused` has layer_count elements, `readers` how many layers read each.
+void fuse(const struct model *model, const int *readers, struct fused *fused);
+
+#endif

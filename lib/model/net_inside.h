@@ -1,0 +1,82 @@
+// What a net is made of. Inside lib/model/net*.c only.
+//
+//   net_open.c    which buffers there are, and whom they serve
+//   net_layout.c  where in them one part of a pass reads and writes
+//   net.c         the passes
+//
+// Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
+// stack, which is passed block by block: the first block through all of its layers, then
+// the next. "the working sets for the operations fit in the L3 cache" is what Adam 3.2.4
+// asks for; so what one layer writes the next finds in the L2 cache, and what nobody
+// reads later takes the room of one block, however large the mini-batch is.
+#ifndef ADAM_MODEL_NET_INSIDE_H
+#define ADAM_MODEL_NET_INSIDE_H
+
+#include "core/mem.h"
+#include "model/fuse.h"
+#include "model/net.h"
+#include "model/pass.h"
+
+// What a layer has in this context: its part of the pass, and whether its errors
+// are wanted (some layer at or below it has parameters). Where its layout differs
+// from that of an input (model/layout.h), it reads a turned copy of that input and
+// writes errors that are turned back.
+struct node {
+    struct pass pass; // of the part in hand
+    struct fused fused;
+    bool wanted, blocked;
+    int readers;                     // layers that read its output
+    float *y, *dy, *kept;            // of all samples
+    float *turned[LAYER_INPUTS_MAX]; // copies of inputs
+    float *errors[LAYER_INPUTS_MAX]; // where the errors of inputs go; NULL: nowhere
+    // Of passes of net->n samples:
+    int first, last;    // the layers [first, last) of its stack, or itself alone
+    bool y_brief;       // y is read within its stack only, and before the next block:
+    bool dy_brief;      // all blocks lie in one place. The same of dy
+    size_t kept_sample; // floats of `kept` for each sample
+};
+
+struct net {
+    const struct model *model;
+    struct node *nodes;
+    const struct kernels *kernels;
+    struct arena arena;
+    float *turned_errors;  // of the inputs of one layer
+    float *block_gradient; // of one layer, from any block but the first
+    enum net_mode mode;
+    int most;
+    int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
+    const float *input;
+    const uint64_t *draw;
+    net_watch *watch;
+    void *watcher;
+    net_offer *offer;
+    void *taker;
+};
+
+// Blocks of a pass, for layers that have blocks; others know only whole passes.
+struct part {
+    int first, count;
+};
+
+static inline struct node *net_from(const struct net *net, const struct layer *layer, int j) {
+    return &net->nodes[layer->from[j]];
+}
+
+// Whether the layer may be passed block by block where there are several: its weights
+// are prepared, and their gradient is added up, for each block anew.
+bool net_by_block(const struct layer *layer, int lanes);
+
+// Floats that input j of a layer takes in the layout of `reader`, at most.
+size_t net_input_size(const struct net *net, const struct node *reader, const struct layer *layer,
+                      int j);
+
+// Decides how n samples are laid out.
+void net_lay_out(struct net *net, int n);
+// Brings the pass of a layer to a part of the samples.
+void net_view(struct net *net, struct node *node, struct part part);
+// Copies the inputs that it wants in another layout; and errors back.
+void net_turn_inputs(const struct net *net, const struct node *node, struct part part);
+void net_turn_errors(const struct net *net, const struct node *node, struct part part);
+
+#endif

@@ -1,0 +1,141 @@
+#include "model/layout.h"
+#include "model/net_inside.h"
+
+size_t net_input_size(const struct net *net, const struct node *reader, const struct layer *layer,
+                      int j) {
+    int places = reader->blocked ? layout_places_most(net->most) : net->most;
+    return (size_t)places * shape_size(net->model->layers[layer->from[j]].out);
+}
+
+// --- stacks -------------------------------------------------------------------------
+
+bool net_by_block(const struct layer *layer, int lanes) {
+    return layer->weights.count / (size_t)lanes <= shape_size(layer->out);
+}
+
+// The end of the stack that begins at layer i; i + 1 when it is passed whole.
+static int stack_end(const struct net *net, int i) {
+    int end = i;
+    while (net->blocks > 1 && end < net->model->layer_count && net->nodes[end].blocked &&
+           net_by_block(&net->model->layers[end], net->lanes))
+        end++;
+    return end > i + 1 ? end : i + 1;
+}
+
+// Whether all who read layer i are within its stack; what is true of y and dy of a layer
+// that its source works for is true of the source's, which are the same.
+static void mark_brief(struct net *net, int i) {
+    struct node *node = &net->nodes[i];
+    bool within = node->last > node->first + 1;
+    node->y_brief = within && (net->mode == NET_PREDICT || node->fused.spent);
+    node->dy_brief = within;
+    for (int r = i + 1; r < net->model->layer_count; r++)
+        for (int j = 0; j < net->model->layers[r].from_count; j++) {
+            const struct node *reader = &net->nodes[r];
+            if (net->model->layers[r].from[j] != i)
+                continue;
+            node->y_brief &= r < node->last && (!reader->fused.within || reader->y_brief);
+            node->dy_brief &= r < node->last && (!reader->fused.within || reader->dy_brief);
+        }
+}
+
+static void stack_layers(struct net *net) {
+    for (int i = 0, end; i < net->model->layer_count; i = end) {
+        end = stack_end(net, i);
+        for (int l = i; l < end; l++)
+            net->nodes[l].first = i, net->nodes[l].last = end;
+    }
+    for (int i = net->model->layer_count - 1; i >= 0; i--)
+        mark_brief(net, i);
+}
+
+static void size_kept(const struct net *net, struct node *node) {
+    const struct layer *layer = node->pass.layer;
+    size_t kept = 0, brief = 0;
+    if (layer->type->scratch)
+        layer->type->scratch(layer, 1, net->mode == NET_TRAIN, &kept, &brief);
+    node->kept_sample = kept;
+}
+
+void net_lay_out(struct net *net, int n) {
+    if (n == net->n)
+        return;
+    net->n = n;
+    net->lanes = layout_lanes(net->model, net->kernels, n);
+    net->blocks = net->lanes ? (n + net->lanes - 1) / net->lanes : 0;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        struct node *node = &net->nodes[i];
+        node->pass.lanes = node->blocked ? net->lanes : 0;
+        size_kept(net, node);
+    }
+    stack_layers(net);
+}
+
+// --- parts --------------------------------------------------------------------------
+
+static bool turns(const struct net *net, const struct node *node, int j) {
+    return net->lanes && net_from(net, node->pass.layer, j)->blocked != node->blocked;
+}
+
+static size_t first_sample(const struct node *node, struct part part) {
+    return (size_t)(part.first * node->pass.lanes);
+}
+
+// Where a layer reads its inputs and writes their errors.
+static void view_inputs(struct net *net, struct node *node, struct part part) {
+    struct pass *pass = &node->pass;
+    float *errors = net->turned_errors;
+    for (int j = 0; j < pass->layer->from_count; j++) {
+        const struct node *from = net_from(net, pass->layer, j);
+        bool turned = turns(net, node, j);
+        size_t at = first_sample(node, part) * shape_size(pass->in[j]);
+        pass->x[j] = turned                      ? node->turned[j] + at
+                     : pass->layer->from[j] == 0 ? net->input
+                                                 : from->y + (from->y_brief ? 0 : at);
+        pass->dx[j] = !node->errors[j] ? NULL
+                      : turned         ? errors
+                                       : node->errors[j] + (from->dy_brief ? 0 : at);
+        if (turned && node->errors[j])
+            errors += net_input_size(net, node, pass->layer, j);
+    }
+}
+
+void net_view(struct net *net, struct node *node, struct part part) {
+    struct pass *pass = &node->pass;
+    int at = (int)first_sample(node, part), left = net->n - at;
+    size_t outputs = (size_t)at * shape_size(pass->layer->out);
+    pass->blocks = pass->lanes ? part.count : 0;
+    pass->places = pass->lanes ? pass->lanes * part.count : net->n;
+    pass->n = left < pass->places ? left : pass->places;
+    pass->draw = net->draw ? net->draw + at : NULL;
+    pass->y = node->y ? node->y + (node->y_brief ? 0 : outputs) : NULL;
+    pass->dy = node->dy ? node->dy + (node->dy_brief ? 0 : outputs) : NULL;
+    pass->kept = node->kept + (size_t)at * node->kept_sample;
+    view_inputs(net, node, part);
+}
+
+static void turn(const struct net *net, const struct node *node, bool to_blocks, float *to,
+                 const float *from, const struct shape *shape) {
+    const struct kernels *k = net->kernels;
+    (to_blocks ? k->block : k->unblock)(to, from, node->pass.n, shape->c, shape->h * shape->w,
+                                        net->lanes);
+}
+
+void net_turn_inputs(const struct net *net, const struct node *node, struct part part) {
+    const struct layer *layer = node->pass.layer;
+    for (int j = 0; j < layer->from_count; j++) {
+        size_t at = first_sample(node, part) * shape_size(node->pass.in[j]);
+        const float *input = layer->from[j] == 0 ? net->input : net_from(net, layer, j)->y;
+        if (turns(net, node, j))
+            turn(net, node, node->blocked, node->turned[j] + at, input + at, &node->pass.in[j]);
+    }
+}
+
+void net_turn_errors(const struct net *net, const struct node *node, struct part part) {
+    for (int j = 0; j < node->pass.layer->from_count; j++) {
+        size_t at = first_sample(node, part) * shape_size(node->pass.in[j]);
+        if (turns(net, node, j) && node->errors[j])
+            turn(net, node, !node->blocked, node->errors[j] + at, node->pass.dx[j],
+                 &node->pass.in[j]);
+    }
+}

@@ -1,0 +1,167 @@
+#include <stdlib.h>
+
+#include "model/layout.h"
+#include "model/net_inside.h"
+
+// Whether anything at or below each layer trains, who reads it, whether it may be laid
+// out in blocks, and what it does for its neighbours.
+static bool mark(const struct model *model, struct node *nodes) {
+    size_t count = (size_t)model->layer_count;
+    bool *blocked = mem_zeroed(count, sizeof *blocked);
+    int *readers = mem_zeroed(count, sizeof *readers);
+    struct fused *fused = mem_zeroed(count, sizeof *fused);
+    bool whole = blocked && readers && fused;
+    for (int i = 0; whole && i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        nodes[i].blocked = blocked[i] = layout_blocked(layer, blocked);
+        nodes[i].wanted = layer->type->trains;
+        for (int j = 0; j < layer->from_count; j++) {
+            nodes[i].wanted |= nodes[layer->from[j]].wanted;
+            readers[layer->from[j]]++;
+        }
+    }
+    if (whole)
+        fuse(model, readers, fused);
+    for (int i = 0; whole && i < model->layer_count; i++) {
+        nodes[i].readers = readers[i];
+        nodes[i].fused = fused[i];
+    }
+    free(blocked), free(readers), free(fused);
+    return whole;
+}
+
+// The errors that a layer writes for its inputs go straight to where the input
+// layer reads them, unless several layers write there: then each has a buffer of
+// its own, and the input layer adds them up.
+static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
+    for (int j = 0; j < layer->from_count; j++) {
+        const struct node *from = net_from(net, layer, j);
+        if (from->wanted && from->readers > 1)
+            node->errors[j] =
+                arena_take(&net->arena, net_input_size(net, from, layer, j), sizeof(float));
+    }
+}
+
+// Takes the copies of inputs in another layout; returns the floats that their
+// errors take.
+static size_t take_turned(struct net *net, struct node *node, const struct layer *layer) {
+    size_t sum = 0;
+    for (int j = 0; j < layer->from_count; j++) {
+        if (net_from(net, layer, j)->blocked == node->blocked)
+            continue;
+        size_t size = net_input_size(net, node, layer, j);
+        node->turned[j] = arena_take(&net->arena, size, sizeof(float));
+        sum += net_from(net, layer, j)->wanted ? size : 0;
+    }
+    return sum;
+}
+
+// Outputs and their errors.
+static void take_outputs(struct net *net, struct node *node, const struct layer *layer,
+                         int places) {
+    size_t size = (size_t)places * shape_size(layer->out);
+    bool errors = net->mode == NET_TRAIN && node->wanted;
+    if (node->fused.within) {
+        node->y = net_from(net, layer, 0)->y;
+        node->dy = net_from(net, layer, 0)->dy;
+        return;
+    }
+    if (layer->type->forward)
+        node->y = arena_take(&net->arena, size, sizeof(float));
+    if (errors)
+        node->dy = node->fused.spent ? node->y : arena_take(&net->arena, size, sizeof(float));
+}
+
+static size_t most_of(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+// Takes every buffer from the arena: once measuring, once for real.
+static void take(struct net *net) {
+    bool train = net->mode == NET_TRAIN;
+    size_t brief_most = 0, turned_most = 0, gradient_most = 0;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        const struct layer *layer = &net->model->layers[i];
+        struct node *node = &net->nodes[i];
+        int places = node->blocked ? layout_places_most(net->most) : net->most;
+        size_t kept = 0, brief = 0;
+        turned_most = most_of(turned_most, take_turned(net, node, layer));
+        if (layer->type->scratch && !node->fused.within)
+            layer->type->scratch(layer, places, train, &kept, &brief);
+        brief_most = most_of(brief_most, brief);
+        take_outputs(net, node, layer, places);
+        node->kept = arena_take(&net->arena, kept, sizeof(float));
+        if (train && node->wanted)
+            take_branch_errors(net, node, layer);
+        if (node->blocked && net_by_block(layer, KERNELS_LANES_MOST))
+            gradient_most = most_of(gradient_most, layer->weights.count + layer->biases.count);
+    }
+    net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
+    net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));
+    float *brief = arena_take(&net->arena, brief_most, sizeof(float));
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].pass.brief = brief;
+}
+
+// What stays the same from pass to pass.
+static void connect(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        struct node *node = &net->nodes[i];
+        struct pass *pass = &node->pass;
+        pass->layer = &net->model->layers[i];
+        pass->kernels = net->kernels;
+        pass->act = node->fused.act;
+        pass->seats = 1;
+        for (int j = 0; j < pass->layer->from_count; j++) {
+            const struct node *from = net_from(net, pass->layer, j);
+            pass->in[j] = net->model->layers[pass->layer->from[j]].out;
+            if (from->readers == 1)
+                node->errors[j] = from->wanted ? from->dy : NULL;
+        }
+    }
+}
+
+static bool measure(struct net *net, const struct model *model, int most, enum net_mode mode) {
+    *net = (struct net){.model = model, .most = most, .mode = mode};
+    net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
+    if (!net->nodes || !mark(model, net->nodes))
+        return false;
+    take(net);
+    return true;
+}
+
+size_t net_bytes(const struct model *model, int most, enum net_mode mode) {
+    struct net net;
+    bool measured = measure(&net, model, most, mode);
+    free(net.nodes);
+    if (!measured)
+        return SIZE_MAX;
+    return net.arena.overflow ? SIZE_MAX : net.arena.used;
+}
+
+int net_open(struct net **out, const struct model *model, const struct kernels *kernels, int most,
+             enum net_mode mode, struct error *err) {
+    struct net *net = mem_zeroed(1, sizeof *net);
+    if (!net)
+        return error_nomem(err);
+    if (!measure(net, model, most, mode) || !arena_open(&net->arena)) {
+        size_t bytes = net->arena.overflow ? SIZE_MAX : net->arena.used;
+        net_close(net);
+        return error_set(err, STATUS_IO,
+                         "out of memory: a context for %d samples of %s needs %zu bytes", most,
+                         model->name, bytes);
+    }
+    take(net);
+    net->kernels = kernels;
+    connect(net);
+    *out = net;
+    return STATUS_OK;
+}
+
+void net_close(struct net *net) {
+    if (!net)
+        return;
+    arena_close(&net->arena);
+    free(net->nodes);
+    free(net);
+}

@@ -1,0 +1,162 @@
+// What a net does with many samples, and with layers that work for their neighbours, is
+// what it does with one sample and with layers that keep to themselves.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "model/layer.h"
+#include "model/net.h"
+
+enum { MANY = 43 }; // three blocks of 16, the last not full
+#define SEED 5
+// Sums of MANY gradients in two orders, of magnitudes of about 1.
+#define TOLERANCE 2e-5
+
+struct run {
+    struct model *model;
+    const struct kernels *kernels;
+    float *parameters, *input, *scores, *gradient;
+    int32_t labels[MANY];
+    uint64_t draw[MANY];
+};
+
+static bool run_open(struct tap *tap, struct run *run, const char *text,
+                     const struct kernels *kernels) {
+    struct error err = {0};
+    *run = (struct run){.kernels = kernels};
+    if (model_parse(&run->model, "test.net", text, NULL, 0, &err)) {
+        FAIL(tap, "%s", err.text);
+        return false;
+    }
+    size_t in = MANY * shape_size(model_input(run->model)->out);
+    struct random random = random_stream(4, 2, 0);
+    run->parameters = mem_floats(run->model->parameter_count);
+    run->gradient = mem_floats(run->model->parameter_count);
+    run->scores = mem_floats(MANY * (size_t)model_classes(run->model));
+    run->input = mem_floats(in);
+    model_init(run->model, run->parameters, 3);
+    for (size_t i = 0; i < in; i++)
+        run->input[i] = random_normal(&random);
+    for (int i = 0; i < MANY; i++) {
+        run->labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(run->model));
+        run->draw[i] = 100 + (uint64_t)i;
+    }
+    return true;
+}
+
+static void run_close(struct run *run) {
+    model_free(run->model);
+    free(run->parameters), free(run->gradient), free(run->scores), free(run->input);
+}
+
+// Scores, and the sum of the gradients, `some` samples at a time.
+static void run_by(struct tap *tap, struct run *run, int some) {
+    struct net *net;
+    struct error err = {0};
+    size_t count = run->model->parameter_count, classes = (size_t)model_classes(run->model);
+    size_t in = shape_size(model_input(run->model)->out);
+    float *gradient = mem_floats(count);
+    if (net_open(&net, run->model, run->kernels, some, NET_TRAIN, &err)) {
+        FAIL(tap, "%s", err.text);
+        free(gradient);
+        return;
+    }
+    memset(run->gradient, 0, count * sizeof *run->gradient);
+    for (int at = 0, n; at < MANY; at += n) {
+        n = MANY - at < some ? MANY - at : some;
+        net_forward(net, run->parameters, run->input + (size_t)at * in, n, run->draw + at, SEED);
+        memcpy(run->scores + (size_t)at * classes, net_scores(net),
+               (size_t)n * classes * sizeof *run->scores);
+        for (size_t i = 0; i < count; i++)
+            gradient[i] = NAN; // every place must be written
+        net_backward(net, run->parameters, run->labels + at, 1.0f / MANY, gradient, NULL, NULL);
+        for (size_t i = 0; i < count; i++)
+            run->gradient[i] += gradient[i];
+    }
+    net_close(net);
+    free(gradient);
+}
+
+static void compare(struct tap *tap, const struct run *a, const struct run *b, double tolerance) {
+    size_t scores = MANY * (size_t)model_classes(a->model);
+    for (size_t i = 0; i < scores; i++)
+        if (!(fabs((double)(a->scores[i] - b->scores[i])) <= tolerance)) {
+            FAIL(tap, "score %zu is %g, not %g", i, a->scores[i], b->scores[i]);
+            return;
+        }
+    for (size_t i = 0; i < a->model->parameter_count; i++)
+        if (!(fabs((double)(a->gradient[i] - b->gradient[i])) <= tolerance)) {
+            FAIL(tap, "gradient %zu is %g, not %g", i, a->gradient[i], b->gradient[i]);
+            return;
+        }
+}
+
+static void check_many(struct tap *tap, const char *name, const char *text) {
+    struct run whole, single;
+    if (run_open(tap, &whole, text, kernels_best())) {
+        run_by(tap, &whole, MANY);
+        if (run_open(tap, &single, text, kernels_of(CPU_REF))) {
+            run_by(tap, &single, 1);
+            compare(tap, &whole, &single, TOLERANCE);
+        }
+        run_close(&single);
+    }
+    run_close(&whole);
+    tap_result(tap, name);
+}
+
+// Two ways to write the same net, whose parameters are in the same order: not a bit differs.
+static void check_same(struct tap *tap, const char *name, const char *text, const char *other) {
+    static const int batches[] = {1, 7, MANY};
+    struct run a, b;
+    if (run_open(tap, &a, text, kernels_best())) {
+        if (run_open(tap, &b, other, kernels_best())) {
+            memcpy(b.parameters, a.parameters, a.model->parameter_count * sizeof *a.parameters);
+            for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+                run_by(tap, &a, batches[i]);
+                run_by(tap, &b, batches[i]);
+                compare(tap, &a, &b, 0);
+            }
+        }
+        run_close(&b);
+    }
+    run_close(&a);
+    tap_result(tap, name);
+}
+
+#define IN "input 3x12x12\n"
+#define OUT "softmax units=4\n"
+
+int main(void) {
+    struct tap tap = {0};
+    check_many(&tap, "a stack of convolutions, pools and norms, in many blocks",
+               IN "conv maps=8 kernel=5 pad=2\nmaxpool size=3 stride=2\nrelu\nlrn size=3\n"
+                  "conv maps=6 kernel=3 pad=1 act=relu\navgpool size=2\nlcn size=3\n"
+                  "conv maps=5 kernel=3 pad=1 act=tanh\nl2pool size=2\n" OUT);
+    check_many(&tap, "branches that several layers read",
+               IN "conv a maps=4 kernel=3 pad=1 act=relu\nconv b from=a maps=3 kernel=1 act=relu\n"
+                  "maxpool c from=a size=3 stride=1 pad=1\nconcat d from=a,b,c\n"
+                  "relu e from=d\nconv f from=e maps=6 kernel=3\nlrn g from=e size=5\n"
+                  "conv h from=g maps=2 kernel=3\nconcat i from=f,h\n" OUT);
+    check_many(&tap, "dropout in blocks and behind them",
+               IN "conv maps=4 kernel=3 act=relu dropout=0.4\nmaxpool size=2\n"
+                  "conv maps=4 kernel=3 dropout=0.3\nmaxpool size=2\nrelu\ndropout dropout=0.2\n"
+                  "dense units=9 act=tanh dropout=0.5\n" OUT);
+    check_many(&tap, "a layer whose weights are too many to be used block by block",
+               IN "conv maps=6 kernel=3\nmaxpool size=3\nconv maps=300 kernel=3\nrelu\n" OUT);
+    check_same(&tap, "relu as a line of its own is act=relu",
+               IN "conv maps=5 kernel=3\nrelu\navgpool size=2\n" OUT,
+               IN "conv maps=5 kernel=3 act=relu\navgpool size=2\n" OUT);
+    check_same(&tap, "tanh of a dense layer as a line of its own",
+               "input 20\ndense units=7\ntanh\n" OUT, "input 20\ndense units=7 act=tanh\n" OUT);
+    check_same(&tap, "relu before and behind a maximum",
+               IN "conv maps=5 kernel=3 act=relu\nmaxpool size=3 stride=2\n" OUT,
+               IN "conv maps=5 kernel=3\nmaxpool size=3 stride=2\nrelu\n" OUT);
+    check_same(&tap, "relu that a second layer reads stays where it is",
+               IN "conv a maps=5 kernel=3 act=relu\nmaxpool b from=a size=3 stride=1 pad=1\n"
+                  "concat from=a,b\n" OUT,
+               IN "conv a maps=5 kernel=3\nrelu r from=a\nmaxpool b from=r size=3 stride=1 pad=1\n"
+                  "concat from=r,b\n" OUT);
+    return tap_done(&tap);
+}
