@@ -55,6 +55,10 @@ bool trial_pass(struct trial *trial) {
     return solo_train(&trial->solo, batch, 0, &loss);
 }
 
+void trial_rest(struct trial *trial) {
+    solo_leave(&trial->solo);
+}
+
 void trial_close(struct trial *trial) {
     net_close(trial->solo.net);
     free(trial->solo.gradient);

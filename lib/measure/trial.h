@@ -23,6 +23,8 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
                struct error *err);
 // One step, or one forward pass. False as solo_train.
 bool trial_pass(struct trial *trial);
+// Other threads go on without this one.
+void trial_rest(struct trial *trial);
 void trial_close(struct trial *trial);
 
 // Of one pass of `layer` over one sample, two for each multiply-add that has to be

@@ -30,6 +30,8 @@ static int first_unit(const struct pass *pass) {
 }
 
 void affine_forward(const struct pass *pass) {
+    if (pass->share && pass->share(pass->sharer, pass->layer, pass->y, pass->x[0], pass->n))
+        return;
     pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
                          pass->layer->units, pass->layer->weights.dims[1], first_unit(pass),
                          pass->brief);

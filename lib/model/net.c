@@ -12,6 +12,13 @@ void net_seated(struct net *net, int seat, int seats) {
     }
 }
 
+void net_shared(struct net *net, net_share *share, void *self) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        net->nodes[i].pass.share = share;
+        net->nodes[i].pass.sharer = self;
+    }
+}
+
 void net_watched(struct net *net, net_watch *watch, void *self) {
     net->watch = watch;
     net->watcher = self;

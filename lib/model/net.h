@@ -27,6 +27,12 @@ size_t net_bytes(const struct model *model, int most, enum net_mode mode);
 // cache lines. Sums of errors are added up in another order then. At first: 0 of 1.
 void net_seated(struct net *net, int seat, int seats);
 
+// Offered the forward pass of a dense layer over n samples: y (n x units) = W x + b for
+// x (n x inputs). Who takes it, true, has written y.
+typedef bool net_share(void *self, const struct layer *layer, float *y, const float *x, int n);
+// From the next pass on; NULL: nobody takes any.
+void net_shared(struct net *net, net_share *share, void *self);
+
 enum net_pass { NET_FORWARD, NET_BACKWARD };
 
 // Told, for measuring, each time that a layer has done its part of a pass, the

@@ -215,6 +215,24 @@ static void delta_add_product(struct home *home, int thread, const struct layer 
     local->ops->add_product(local, thread, layer, errors, dbiases, rate);
 }
 
+static void delta_enter(struct home *home, int thread, int samples, float rate) {
+    struct home *local = local_of(home);
+    if (local->ops->enter)
+        local->ops->enter(local, thread, samples, rate);
+}
+
+static bool delta_forward(struct home *home, int thread, const struct layer *layer, float *y,
+                          const float *x, int n) {
+    struct home *local = local_of(home);
+    return local->ops->forward && local->ops->forward(local, thread, layer, y, x, n);
+}
+
+static void delta_leave(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    if (local->ops->leave)
+        local->ops->leave(local, thread);
+}
+
 static uint64_t delta_clock(const struct home *home) {
     return atomic_load(&((const struct delta *)home)->clock);
 }
@@ -270,6 +288,9 @@ static const struct home_ops delta_ops = {
     .weights = delta_weights,
     .add = delta_add,
     .add_product = delta_add_product,
+    .enter = delta_enter,
+    .forward = delta_forward,
+    .leave = delta_leave,
     .clock = delta_clock,
     .add_clock = delta_add_clock,
     .settle = delta_settle,

@@ -193,5 +193,7 @@ int home_for_threads(struct home **out, const struct model *model,
         model->parameter_count <= CACHED_FLOATS / (size_t)threads)
         return home_copies(out, model, optimizer, kernels, parameters, state, clock, threads, batch,
                            err);
+    if (home_joins(model, optimizer, threads, batch))
+        return home_joined(out, model, optimizer, kernels, parameters, clock, threads, batch, err);
     return home_local(out, model, optimizer, kernels, parameters, state, clock, err);
 }

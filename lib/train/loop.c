@@ -18,10 +18,23 @@ static bool claim(struct loop *loop) {
     return true;
 }
 
+// Nobody waits for a thread that waits for data.
+static struct batch *take_or_leave(const struct seat *seat, double *waited) {
+    const struct loop_config *config = &seat->loop->config;
+    if (config->sync || !config->home->ops->leave)
+        return supply_take(config->supply, config->patience, waited);
+    struct batch *batch = supply_take(config->supply, 0, waited);
+    if (!batch || batch->n > 0)
+        return batch;
+    supply_give_back(config->supply, batch);
+    solo_leave(&seat->solo);
+    return supply_take(config->supply, config->patience, waited);
+}
+
 static struct batch *take(struct seat *seat) {
     const struct loop_config *config = &seat->loop->config;
     double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
-    struct batch *batch = supply_take(config->supply, config->patience, &waited);
+    struct batch *batch = take_or_leave(seat, &waited);
     // Synchronous threads all wait while one takes.
     sum += config->sync ? waited * config->threads : waited;
     atomic_store_explicit(&seat->waited, sum, memory_order_relaxed);

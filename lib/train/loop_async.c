@@ -26,6 +26,7 @@ static void train_all(struct seat *seat) {
 void loop_async(struct seat *seat) {
     struct home *home = seat->loop->config.home;
     train_all(seat);
+    solo_leave(&seat->solo);
     if (home->ops->settle)
         home->ops->settle(home, seat->index);
 }

@@ -7,6 +7,16 @@ static bool is_over(const struct solo *solo) {
            (solo->stopped && atomic_load_explicit(solo->stopped, memory_order_relaxed));
 }
 
+void solo_leave(const struct solo *solo) {
+    if (solo->home->ops->leave)
+        solo->home->ops->leave(solo->home, solo->thread);
+}
+
+static bool layer_shared(void *self, const struct layer *layer, float *y, const float *x, int n) {
+    struct solo *solo = self;
+    return solo->home->ops->forward(solo->home, solo->thread, layer, y, x, n);
+}
+
 static void layer_ready(void *self, const struct layer *layer, const float *ready) {
     struct solo *solo = self;
     float *gradient = solo->gradient + layer->weights.offset;
@@ -29,8 +39,10 @@ static bool layer_offered(void *self, const struct layer *layer, const struct de
                           const float *dbiases) {
     struct solo *solo = self;
     if (!solo->home->ops->add_product || solo->optimizer->clip > 0 || is_over(solo) ||
-        !optimizer_accepts_product(solo->kernels, errors))
+        !optimizer_accepts_product(solo->kernels, errors)) {
+        solo_leave(solo);
         return false;
+    }
     solo->home->ops->add_product(solo->home, solo->thread, layer, errors, dbiases, solo->rate);
     return true;
 }
@@ -40,10 +52,15 @@ bool solo_train(struct solo *solo, const struct batch *batch, float rate, double
     const float *weights = home->ops->weights(home, solo->thread);
     solo->rate = rate;
     solo->refused = false;
+    if (home->ops->enter)
+        home->ops->enter(home, solo->thread, batch->n, rate);
+    net_shared(solo->net, home->ops->forward ? layer_shared : NULL, solo);
     net_forward(solo->net, weights, batch->input, batch->n, batch->draw, solo->seed);
     *loss = net_loss(solo->net, batch->label);
-    if (!isfinite(*loss))
+    if (!isfinite(*loss)) {
+        solo_leave(solo);
         return false;
+    }
     net_offered(solo->net, layer_offered, solo);
     net_backward(solo->net, weights, batch->label, 1.0f / (float)batch->n, solo->gradient,
                  layer_ready, solo);

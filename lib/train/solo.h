@@ -33,5 +33,7 @@ struct solo {
 // the home did not get then (*loss is NAN), or when it was stopped. *loss is the sum over
 // the samples before the update.
 bool solo_train(struct solo *solo, const struct batch *batch, float rate, double *loss);
+// No thread of the home waits for this one until it trains again.
+void solo_leave(const struct solo *solo);
 
 #endif

@@ -40,6 +40,7 @@ static void *work(void *self) {
     struct worker *worker = self;
     pthread_barrier_wait(&worker->bench->start);
     worker->rate = rate_of(step, worker, worker->bench->batch, 2, worker->bench->seconds);
+    trial_rest(&worker->trial);
     return NULL;
 }
 

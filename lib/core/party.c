@@ -1,0 +1,137 @@
+#include "core/party.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/gate.h"
+#include "core/mem.h"
+
+// How often a member looks before it sleeps, as a gate does: who does an equal share of
+// work comes soon.
+enum { LOOKS = 5000 };
+
+enum place { OUT, COMING, IN };
+
+struct party {
+    pthread_mutex_t lock;
+    party_begun *begun;
+    void *self;
+    // Changed under the lock.
+    int in, coming, arrived;    // arrived: of those who are in, at what is due
+    bool left;                  // somebody has, in this round
+    bool beginning;             // that is what those wait for who have arrived
+    _Atomic bool whole;         // of the meeting that is over: what party_meet returns
+    _Atomic unsigned over;      // beginnings and meetings
+    struct gate gate;           // opened by each
+    _Atomic enum place place[]; // of each member
+};
+
+struct party *party_open(int members, party_begun *begun, void *self) {
+    struct party *party = mem_zeroed(1, sizeof *party + (size_t)members * sizeof party->place[0]);
+    if (!party)
+        return NULL;
+    pthread_mutex_init(&party->lock, NULL);
+    party->begun = begun;
+    party->self = self;
+    party->in = members;
+    for (int i = 0; i < members; i++)
+        atomic_store(&party->place[i], IN);
+    return party;
+}
+
+void party_close(struct party *party) {
+    if (!party)
+        return;
+    pthread_mutex_destroy(&party->lock);
+    free(party);
+}
+
+bool party_has(const struct party *party, int member) {
+    return atomic_load(&party->place[member]) == IN;
+}
+
+static void take_in(struct party *party) {
+    for (int i = 0; party->coming > 0; i++) {
+        if (atomic_load(&party->place[i]) != COMING)
+            continue;
+        atomic_store(&party->place[i], IN);
+        party->coming--;
+        party->in++;
+    }
+}
+
+// Ends what is due when nobody is missing.
+static void complete(struct party *party) {
+    if (party->arrived < party->in || party->in + party->coming == 0)
+        return;
+    if (party->beginning || party->in == 0) {
+        take_in(party);
+        party->left = false;
+        if (party->begun)
+            party->begun(party->self);
+    }
+    party->arrived = 0;
+    atomic_store(&party->whole, !party->left);
+    atomic_fetch_add(&party->over, 1);
+    gate_open(&party->gate);
+}
+
+static bool is_over(const struct party *party, unsigned before) {
+    return atomic_load(&party->over) != before;
+}
+
+static void await(struct party *party, unsigned before) {
+    for (int i = 0; i < LOOKS; i++)
+        if (is_over(party, before))
+            return;
+    for (uint32_t seen = gate_look(&party->gate); !is_over(party, before);
+         seen = gate_look(&party->gate))
+        gate_wait(&party->gate, seen, -1);
+}
+
+// Called with the lock by who is in; gives it up.
+static void arrive(struct party *party, bool beginning) {
+    unsigned before = atomic_load(&party->over);
+    party->arrived++;
+    party->beginning = beginning;
+    complete(party);
+    pthread_mutex_unlock(&party->lock);
+    await(party, before);
+}
+
+static void come(struct party *party, int member) {
+    atomic_store(&party->place[member], COMING);
+    party->coming++;
+    complete(party);
+    pthread_mutex_unlock(&party->lock);
+    // Not taken in where the others only meet.
+    for (unsigned before = atomic_load(&party->over); !party_has(party, member);
+         before = atomic_load(&party->over))
+        await(party, before);
+}
+
+void party_begin(struct party *party, int member) {
+    pthread_mutex_lock(&party->lock);
+    if (party_has(party, member))
+        arrive(party, true);
+    else
+        come(party, member);
+}
+
+bool party_meet(struct party *party) {
+    pthread_mutex_lock(&party->lock);
+    arrive(party, false);
+    return atomic_load(&party->whole);
+}
+
+void party_leave(struct party *party, int member) {
+    pthread_mutex_lock(&party->lock);
+    if (party_has(party, member)) {
+        atomic_store(&party->place[member], OUT);
+        party->in--;
+        party->left = true;
+        complete(party);
+    }
+    pthread_mutex_unlock(&party->lock);
+}
