@@ -10,11 +10,11 @@
 struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
-    enum act act;                     // to apply to the outputs (model/fuse.h)
-    int n;                            // samples
-    int lanes, blocks;                // samples in a block; 0: plain samples
-    int seat, seats;                  // see net_seated
-    net_share *share;                 // NULL, or who may compute y of a dense layer
+    enum act act;      // to apply to the outputs (model/fuse.h)
+    int n;             // samples
+    int lanes, blocks; // samples in a block; 0: plain samples
+    int seat, seats;   // see net_seated
+    net_share *share;  // NULL, or who may compute y of a dense layer
     void *sharer;
     int places;                       // for samples: n, or lanes * blocks
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
