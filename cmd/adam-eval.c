@@ -17,6 +17,7 @@
 #include "core/cpu.h"
 #include "core/mem.h"
 #include "member/place.h"
+#include "model/prepared.h"
 #include "prep/reject.h"
 #include "report/results.h"
 #include "role/follow.h"
@@ -27,6 +28,8 @@
 #include "train/predict.h"
 
 static const char name[] = "adam-eval";
+
+enum { BATCH = 32 }; // samples a pass, unless more are faster
 
 static const char *const print_choices[] = {"figures", "predictions", NULL};
 static const char *const error_choices[] = {"stop", "skip", NULL};
@@ -319,7 +322,7 @@ static int run_predict(struct run *run, struct error *err) {
         .before = run->before,
         .input = run->input,
         .decode = {.max_pixels = (uint64_t)o->max_pixels},
-        .batch = (int)o->batch,
+        .batch = o->batch ? (int)o->batch : prepared_batch(run->model, kernels_best(), BATCH),
         .threads = (int)o->threads,
         .tally = &run->tally,
         .labelled = wants_labels(run),
@@ -550,7 +553,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
                "at a damaged or unlabelled sample"),
         TEXT(0, "reject", "FILE", &o->reject, NULL, "list the skipped samples: path, reason"),
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads"),
-        INT('b', "batch", "N", &o->batch, 1, 65536, "32", "samples a pass of one thread"),
+        INT('b', "batch", "N", &o->batch, 1, 65536, "32 or 256", "samples a pass of one thread"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
     };
     const struct command command = {
@@ -575,7 +578,6 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
 int main(int argc, char **argv) {
     struct options o = {
         .threads = cpu_count(),
-        .batch = 32,
         .min_top1 = -1,
         .max_pixels = 100000000,
         .on_error = "stop",

@@ -2,6 +2,8 @@
 #ifndef ADAM_KERNELS_DENSE_SIZES_H
 #define ADAM_KERNELS_DENSE_SIZES_H
 
+#include <stdbool.h>
+
 enum {
     // Samples up to which the weights of a forward pass stream: one at a time is loaded
     // from memory sooner than the products of so many are done.
@@ -11,5 +13,9 @@ enum {
     DENSE_VECTORS = 8,
     DENSE_DEPTH = 1280,
 };
+
+// Whether kept sums of weights make n samples faster (portable/dense_strassen.h): by 4% or
+// more at these sizes.
+bool dense_sums_pay(int n, int units, int inputs);
 
 #endif

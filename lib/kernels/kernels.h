@@ -53,8 +53,10 @@ size_t conv_scratch(const struct convolution *conv);
 // of blocks; SIZE_MAX when they do not fit in size_t.
 size_t conv_block_scratch(const struct convolution *conv);
 
-// Floats of scratch that any family's dense function needs for n samples.
+// Floats of scratch that any family's dense function needs for n samples, and that
+// dense_by_sums does.
 size_t dense_scratch(int n, int inputs);
+size_t dense_sums_scratch(int n, int units, int inputs);
 
 enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
 
@@ -185,6 +187,18 @@ struct kernels {
     void (*dense_back_weights)(float *dweights, const struct dense_errors *errors);
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
                        const struct update *update);
+
+    // The same y from weights that stay as they are over many passes, by fewer
+    // multiplications: Strassen's scheme, with sums of weights that are kept. dense_sums_size
+    // is how many floats of them there are, 0 where they would not make n samples faster: then
+    // the other two may be missing. Sums are the same for any n. `scratch` has
+    // dense_sums_scratch() floats.
+    // Rounding: of 5e-7 of the norm of a sample times that of a unit's weights
+    // (portable/dense_strassen.h).
+    size_t (*dense_sums_size)(int n, int units, int inputs);
+    void (*dense_sums)(float *sums, const float *weights, int units, int inputs);
+    void (*dense_by_sums)(float *y, const float *x, const float *weights, const float *sums,
+                          const float *biases, int n, int units, int inputs, float *scratch);
 
     // The way that a pass of dense layers of n samples takes, the step by sgd included, for
     // people: "stream", "panels", "strips", "product".

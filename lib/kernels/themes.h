@@ -15,7 +15,10 @@
     X(dense_back_input, dense_back_input)                                                          \
     X(dense_back_weights, dense_back_weights)                                                      \
     X(dense_step, dense_step)                                                                      \
-    X(dense_way, dense_way)
+    X(dense_way, dense_way)                                                                        \
+    X(dense_sums_size, dense_sums_size)                                                            \
+    X(dense_sums, dense_sums)                                                                      \
+    X(dense_by_sums, dense_by_sums)
 #define CONV_KERNELS(X)                                                                            \
     X(conv, conv_direct)                                                                           \
     X(conv_back_input, conv_direct_back_input)                                                     \

@@ -23,10 +23,21 @@ static void fill(struct trial *trial, const struct model *model) {
     }
 }
 
+// As evaluation does it after some time.
+static int prepare(struct trial *trial, const struct model *model, struct error *err) {
+    struct home *home = trial->solo.home;
+    int status = prepared_open(&trial->prepared, model, trial->solo.kernels,
+                               home->ops->weights(home, trial->solo.thread), trial->batch.n, err);
+    if (status == STATUS_OK)
+        prepared_now(trial->prepared, trial->solo.net);
+    return status;
+}
+
 int trial_open(struct trial *trial, const struct model *model, int batch, int threads,
                struct error *err) {
     trial->batch = (struct batch){.n = batch};
     trial->arena = (struct arena){0};
+    trial->prepared = NULL;
     int status = net_open(&trial->solo.net, model, trial->solo.kernels, batch, trial->mode, err);
     if (status)
         return status;
@@ -37,6 +48,11 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
         return error_nomem(err);
     take(trial, model, (size_t)batch);
     fill(trial, model);
+    if (trial->mode == NET_PREDICT) {
+        status = prepare(trial, model, err);
+        if (status)
+            return status;
+    }
     net_seated(trial->solo.net, trial->solo.thread, threads);
     return STATUS_OK;
 }
@@ -61,6 +77,7 @@ void trial_rest(struct trial *trial) {
 
 void trial_close(struct trial *trial) {
     net_close(trial->solo.net);
+    prepared_close(trial->prepared);
     free(trial->solo.gradient);
     arena_close(&trial->arena);
 }

@@ -7,6 +7,7 @@
 #define ADAM_MEASURE_TRIAL_H
 
 #include "core/mem.h"
+#include "model/prepared.h"
 #include "train/solo.h"
 
 struct trial {
@@ -15,6 +16,7 @@ struct trial {
     // Its own.
     struct batch batch;
     struct arena arena;
+    struct prepared *prepared; // its weights, where they stay as they are
 };
 
 // For so many samples a pass, by thread number solo.thread of `threads`. trial_close also

@@ -20,8 +20,18 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
 }
 
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    (void)train, (void)kept;
-    *brief = dense_scratch(n, layer->weights.dims[1]);
+    (void)kept;
+    int inputs = layer->weights.dims[1];
+    *brief = train ? dense_scratch(n, inputs) : dense_sums_scratch(n, layer->units, inputs);
+}
+
+size_t affine_sums_size(const struct layer *layer, const struct kernels *kernels, int n) {
+    bool matrix = layer->weights.rank == 2;
+    return matrix ? kernels->dense_sums_size(n, layer->units, layer->weights.dims[1]) : 0;
+}
+
+static bool by_sums(const struct pass *pass) {
+    return pass->sums && affine_sums_size(pass->layer, pass->kernels, pass->n) > 0;
 }
 
 // Where this thread begins: a whole cache line of outputs.
@@ -32,6 +42,12 @@ static int first_unit(const struct pass *pass) {
 void affine_forward(const struct pass *pass) {
     if (pass->share && pass->share(pass->sharer, pass->layer, pass->y, pass->x[0], pass->n))
         return;
+    if (by_sums(pass)) {
+        pass->kernels->dense_by_sums(pass->y, pass->x[0], pass->weights, pass->sums, pass->biases,
+                                     pass->n, pass->layer->units, pass->layer->weights.dims[1],
+                                     pass->brief);
+        return;
+    }
     pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
                          pass->layer->units, pass->layer->weights.dims[1], first_unit(pass),
                          pass->brief);
@@ -56,5 +72,5 @@ void affine_backward(const struct pass *pass) {
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {
-    return pass->kernels->dense_way(part, pass->n);
+    return by_sums(pass) ? "strassen" : pass->kernels->dense_way(part, pass->n);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/net_inside.h"
+#include "model/prepared.h"
 
 void net_seated(struct net *net, int seat, int seats) {
     for (int i = 0; i < net->model->layer_count; i++) {
@@ -17,6 +18,11 @@ void net_shared(struct net *net, net_share *share, void *self) {
         net->nodes[i].pass.share = share;
         net->nodes[i].pass.sharer = self;
     }
+}
+
+void net_prepared(struct net *net, const struct prepared *prepared) {
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].pass.sums = prepared_sums(prepared, &net->model->layers[i]);
 }
 
 void net_watched(struct net *net, net_watch *watch, void *self) {

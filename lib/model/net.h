@@ -33,6 +33,11 @@ typedef bool net_share(void *self, const struct layer *layer, float *y, const fl
 // From the next pass on; NULL: nobody takes any.
 void net_shared(struct net *net, net_share *share, void *self);
 
+// From the next pass on: sums of the weights that passes of this net are to be given
+// (model/prepared.h), which must outlive them. NET_PREDICT only.
+struct prepared;
+void net_prepared(struct net *net, const struct prepared *prepared);
+
 enum net_pass { NET_FORWARD, NET_BACKWARD };
 
 // Told, for measuring, each time that a layer has done its part of a pass, the

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "image/resize.h"
+#include "model/prepared.h"
 #include "train/model_ops.h"
 #include "train/predict.h"
 
@@ -142,7 +143,7 @@ static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
         .descriptor = -1,
         .input = input,
         .decode = *decode,
-        .batch = BATCH,
+        .batch = prepared_batch(checkpoint->model, kernels_best(), BATCH),
         .threads = threads,
         .tally = &r->review->tally,
         .labelled = true,

@@ -5,6 +5,7 @@
 
 #include "core/mem.h"
 #include "core/turn.h"
+#include "model/prepared.h"
 
 struct evaluation {
     struct tally *tally;
@@ -15,6 +16,7 @@ struct evaluation {
     int batch;
     evaluate_sample *each;
     void *self;
+    struct prepared *prepared;
     struct turn turn; // the order of the batches; its holder owns tally and err
     pthread_mutex_t failing;
     struct error *err;
@@ -53,6 +55,7 @@ static int run_batches(struct evaluation *e, struct net *net, struct error *err)
     struct batch *batch;
     int status = STATUS_OK;
     while (status == STATUS_OK && (batch = loader_take(e->loader, NULL))) {
+        prepared_pass(e->prepared, net, batch->number);
         net_forward(net, e->parameters, batch->input, batch->n, NULL, 0);
         bool mine = turn_begin(&e->turn, batch->number);
         if (mine)
@@ -77,6 +80,18 @@ static void *evaluate_thread(void *argument) {
     return NULL;
 }
 
+static void run_threads(struct evaluation *e, pthread_t *thread, int threads) {
+    int running = 0;
+    while (running < threads && !pthread_create(&thread[running], NULL, evaluate_thread, e))
+        running++;
+    if (running == 0) {
+        struct error why = {0};
+        fail(e, error_set(&why, STATUS_IO, "cannot start a thread"), &why);
+    }
+    for (int i = 0; i < running; i++)
+        pthread_join(thread[i], NULL);
+}
+
 int evaluate(struct tally *tally, const struct model *model, const struct kernels *kernels,
              const float *parameters, struct loader *loader, int batch, int threads,
              evaluate_sample *each, void *self, struct error *err) {
@@ -85,19 +100,17 @@ int evaluate(struct tally *tally, const struct model *model, const struct kernel
     pthread_t *thread = mem_array((size_t)threads, sizeof *thread);
     if (!thread)
         return error_nomem(err);
+    int status = prepared_open(&e.prepared, model, kernels, parameters, batch, err);
+    if (status) {
+        free(thread);
+        return status;
+    }
     turn_init(&e.turn);
     pthread_mutex_init(&e.failing, NULL);
-    int running = 0;
-    while (running < threads && !pthread_create(&thread[running], NULL, evaluate_thread, &e))
-        running++;
-    if (running == 0) {
-        struct error why = {0};
-        fail(&e, error_set(&why, STATUS_IO, "cannot start a thread"), &why);
-    }
-    for (int i = 0; i < running; i++)
-        pthread_join(thread[i], NULL);
+    run_threads(&e, thread, threads);
     pthread_mutex_destroy(&e.failing);
     turn_free(&e.turn);
+    prepared_close(e.prepared);
     free(thread);
     return e.status;
 }

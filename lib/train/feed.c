@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "model/layer.h"
+#include "model/prepared.h"
 #include "sample/sink.h"
 #include "train/model_ops.h"
 
@@ -13,7 +14,7 @@ enum {
     AHEAD_SAMPLES = 256,    // made ahead of demand: mini-batches of 1 are handed over in bulk
     AHEAD_BYTES = 16 << 20, // unless they are large
     AHEAD_MOST = 64,
-    TEST_BATCH = 64, // samples that one thread tests at once
+    TEST_BATCH = 64, // samples that one thread tests at once, unless more are faster
 };
 
 // --- operations -----------------------------------------------------------------------
@@ -252,9 +253,9 @@ int feed_train(const struct feed *feed, const struct settings *settings, const s
 }
 
 static int start_test(const struct feed *feed, const struct settings *settings,
-                      const struct model *model, struct loader **out, struct error *err) {
-    struct loader_config config =
-        config_of(feed, settings, model, TEST_BATCH, (int)settings->loaders);
+                      const struct model *model, int batch, struct loader **out,
+                      struct error *err) {
+    struct loader_config config = config_of(feed, settings, model, batch, (int)settings->loaders);
     config.dataset = feed->test;
     config.epochs = 1;
     return loader_start(out, &config, err);
@@ -264,11 +265,11 @@ int feed_test(const struct feed *feed, const struct settings *settings, const st
               const struct kernels *kernels, const float *parameters, int threads,
               struct tally *tally, evaluate_sample *each, void *self, struct error *err) {
     struct loader *loader;
-    int status = start_test(feed, settings, model, &loader, err);
+    int batch = prepared_batch(model, kernels, TEST_BATCH);
+    int status = start_test(feed, settings, model, batch, &loader, err);
     if (status)
         return status;
-    status =
-        evaluate(tally, model, kernels, parameters, loader, TEST_BATCH, threads, each, self, err);
+    status = evaluate(tally, model, kernels, parameters, loader, batch, threads, each, self, err);
     struct error load = {0};
     if (loader_stop(loader, &load) && !status) {
         *err = load;

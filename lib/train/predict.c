@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/turn.h"
 #include "data/input.h"
+#include "model/prepared.h"
 
 // One sample of a batch.
 struct slot {
@@ -23,6 +24,7 @@ struct predictor {
     pthread_mutex_t reading; // owns the source and the two below
     bool done;
     uint64_t batches;
+    struct prepared *prepared;
     struct turn turn; // owns what is told and counted
     pthread_mutex_t failing;
     int status; // the first failure
@@ -170,6 +172,7 @@ static int run(struct worker *w, struct error *err) {
         for (int i = 0; i < n; i++)
             if (w->slots[i].status == STATUS_OK)
                 w->slots[i].status = prepare(w, &w->slots[i]);
+        prepared_pass(p->prepared, w->net, number);
         if (w->rows > 0)
             net_forward(w->net, p->config->parameters, w->input, w->rows, NULL, 0);
         if (!turn_begin(&p->turn, number))
@@ -245,6 +248,12 @@ int predict(const struct predict_config *config, struct error *err) {
     pthread_t *thread = mem_array((size_t)config->threads, sizeof *thread);
     if (!thread)
         return error_nomem(err);
+    int status = prepared_open(&p.prepared, config->model, config->kernels, config->parameters,
+                               config->batch, err);
+    if (status) {
+        free(thread);
+        return status;
+    }
     turn_init(&p.turn);
     pthread_mutex_init(&p.reading, NULL);
     pthread_mutex_init(&p.failing, NULL);
@@ -252,6 +261,7 @@ int predict(const struct predict_config *config, struct error *err) {
     pthread_mutex_destroy(&p.failing);
     pthread_mutex_destroy(&p.reading);
     turn_free(&p.turn);
+    prepared_close(p.prepared);
     free(thread);
     return p.status;
 }

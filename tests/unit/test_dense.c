@@ -166,6 +166,54 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     check_shape(tap, k, 150, 45, 1301);
 }
 
+// --- by sums of weights -----------------------------------------------------------
+
+// Largest difference allowed where products are of sums, relative to the norm of a sample
+// times that of a unit's weights.
+#define SUMS_TOLERANCE 5e-7
+
+static void check_sums(struct fixture *f, const float *biases) {
+    for (int i = 0; i < f->n; i++)
+        for (int u = 0; u < f->units; u++) {
+            const float *x = f->x + i * f->inputs, *w = f->w + u * f->inputs;
+            double sum = biases ? (double)biases[u] : 0, xs = sum * sum, ws = 1;
+            for (int k = 0; k < f->inputs; k++) {
+                sum += (double)x[k] * (double)w[k];
+                xs += (double)x[k] * (double)x[k], ws += (double)w[k] * (double)w[k];
+            }
+            float got = f->y[i * f->units + u];
+            if (!(fabs((double)got - sum) <= SUMS_TOLERANCE * sqrt(xs * ws)))
+                FAIL(f->tap, "%s, %d x %d -> %d by sums: (%d, %d) is %.9g, not %.9g", f->k->name,
+                     f->n, f->inputs, f->units, i, u, (double)got, sum);
+        }
+}
+
+static void check_by_sums(struct tap *tap, const struct kernels *k, int n, int units, int inputs) {
+    struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
+    size_t size = k->dense_sums_size(n, units, inputs);
+    fixture_fill(&f);
+    float *sums = noise(&f, size), *scratch = noise(&f, dense_sums_scratch(n, units, inputs));
+    CHECK(tap, size > 0 && size <= (size_t)units * (size_t)inputs / 4 * 5);
+    k->dense_sums(sums, f.w, units, inputs);
+    for (int biased = 0; biased < 2; biased++) {
+        const float *biases = biased ? f.biases : NULL;
+        k->dense_by_sums(f.y, f.x, f.w, sums, biases, n, units, inputs, scratch);
+        check_sums(&f, biases);
+    }
+    free(sums), free(scratch);
+    fixture_free(&f);
+}
+
+// Sizes that halve into whole vectors, that leave over something in each direction, of
+// several blocks of samples, and of inputs.
+static void test_sums(struct tap *tap, const struct kernels *k) {
+    static const int shapes[][3] = {{128, 512, 1024}, {129, 513, 1025}, {159, 543, 1055},
+                                    {300, 530, 1027}, {255, 700, 1056}, {131, 515, 2721}};
+    CHECK(tap, k->dense_sums_size(16, 10000, 10000) == 0 && k->dense_sums_size(256, 10, 440) == 0);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_by_sums(tap, k, shapes[s][0], shapes[s][1], shapes[s][2]);
+}
+
 // --- whole nets -------------------------------------------------------------------
 
 struct trainer {
@@ -319,6 +367,10 @@ int main(void) {
         char name[128];
         snprintf(name, sizeof name, "%s: every function is what its definition says", k->name);
         TEST(&tap, name, { test_family(&tap, k); });
+        if (k->lanes) {
+            snprintf(name, sizeof name, "%s: fewer products give the same", k->name);
+            TEST(&tap, name, { test_sums(&tap, k); });
+        }
         snprintf(name, sizeof name, "%s: threads may share the weights", k->name);
         TEST(&tap, name, { test_threads(&tap, k); });
     }

@@ -34,6 +34,7 @@ const struct kernels FAMILY_TABLE = {
     .dense_back_weights = dense_products_back_weights,
     .dense_step = dense_products_step,
     .dense_way = dense_products_way,
+    .dense_sums_size = dense_products_sums_size,
 #endif
         .patch = patch,
     .patch_add = patch_add,

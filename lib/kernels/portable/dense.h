@@ -5,6 +5,7 @@
 
 #include "kernels/portable/dense_forward.h"
 #include "kernels/portable/dense_products.h"
+#include "kernels/portable/dense_strassen.h"
 #include "kernels/portable/dense_stream.h"
 #include "kernels/portable/dense_tiles.h"
 

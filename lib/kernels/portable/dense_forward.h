@@ -38,6 +38,17 @@ enum {
     UNITS_AT_ONCE = FAMILY_TILE,
 };
 
+struct forward_block;
+struct forward_ahead;
+
+// Where sums go: of `count` units from u on, at most LANES, for the samples of a panel,
+// `at` and following. put takes them when they are there; aim has tile number t of their
+// computation ask for the lines that put will touch.
+typedef void forward_put_function(const struct forward_block *, const float *sums, int vectors,
+                                  int at, int u, int count);
+typedef void forward_aim_function(struct forward_ahead *, const struct forward_block *, int t,
+                                  int vectors, int at, int u);
+
 // Some samples and inputs of a layer.
 struct forward_block {
     const float *x;       // turned: panels of depth x vectors
@@ -47,23 +58,27 @@ struct forward_block {
     int units, samples, depth;
     size_t inputs;
     bool first; // y holds nothing yet
+    forward_put_function *put;
+    forward_aim_function *aim;
+    const void *taker; // what else these need to know
 };
 
-// What a tile asks for while it computes: rows of the weights that come next, and
-// outputs that its sums go to.
+// What a tile asks for while it computes: rows of the weights that come next, and lines
+// that its sums go to.
 struct forward_ahead {
     const float *weights;
     int rows;
-    const float *y;
+    const float *to; // lines, `step` apart
     int lines;
+    size_t step;
 };
 
 __attribute__((always_inline)) static inline void
 forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at) {
     for (int r = 0; r < ahead->rows; r++)
         __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 2);
-    for (int i = 0; i < 2 && ahead->lines > 0; i++, ahead->lines--, ahead->y += b->units)
-        __builtin_prefetch(ahead->y, 1);
+    for (int i = 0; i < 2 && ahead->lines > 0; i++, ahead->lines--, ahead->to += ahead->step)
+        __builtin_prefetch(ahead->to, 1);
 }
 
 // The sums of `units` units from `weights` on, one behind the other, a panel each.
@@ -142,21 +157,30 @@ static void forward_turn(float *to, const float *x, size_t inputs, int samples, 
     }
 }
 
-// The sums of LANES units, for one panel, to the outputs of `count` units and `samples`
-// samples.
+// The sums of LANES units, for one panel, to the outputs: onto the biases, or what is there.
 HOGWILD static void forward_put(const struct forward_block *b, const float *sums, int vectors,
-                                float *y, const float *biases, int count, int samples) {
-    vector bias = biases ? load_part(biases, count) : (vector){0};
+                                int at, int u, int count) {
+    vector bias = b->biases ? load_part(b->biases + u, count) : (vector){0};
+    float *y = b->y + (size_t)at * (size_t)b->units + u;
+    int samples = least_int(b->samples - at, vectors * LANES);
     for (int v = 0; v * LANES < samples; v++) {
         vector some[LANES];
 #pragma GCC unroll 16
-        for (int u = 0; u < LANES; u++)
-            some[u] = *(const vector *)(sums + (u * vectors + v) * LANES);
+        for (int i = 0; i < LANES; i++)
+            some[i] = *(const vector *)(sums + (i * vectors + v) * LANES);
         transpose_vectors(some);
         int rows = least_int(samples - v * LANES, LANES);
         for (int i = 0; i < rows; i++, y += b->units)
             store_part(y, some[i] + (b->first ? bias : load_part(y, count)), count);
     }
+}
+
+// The rows that the first tile's sums end in; the others' lie in the same lines.
+static void forward_aim(struct forward_ahead *ahead, const struct forward_block *b, int t,
+                        int vectors, int at, int u) {
+    ahead->to = b->y + (size_t)at * (size_t)b->units + u;
+    ahead->step = (size_t)b->units;
+    ahead->lines = t == 0 ? least_int(b->samples - at, vectors * LANES) : 0;
 }
 
 // The largest power of two, as its logarithm, of units in a tile.
@@ -173,17 +197,16 @@ static void forward_panel(const struct forward_block *b, int u, int count, const
                           int vectors, int at, struct forward_ahead ahead) {
     float sums[LANES * PANEL_MOST * LANES] __attribute__((aligned(64)));
     const float *weights = b->weights + (size_t)u * b->inputs;
-    float *y = b->y + (size_t)at * (size_t)b->units + u;
-    int samples = least_int(b->samples - at, vectors * LANES), rows = ahead.rows;
-    ahead.y = y, ahead.lines = samples;
-    for (int done = 0, log; done < count; done += 1 << log) {
+    int rows = ahead.rows;
+    for (int done = 0, log, t = 0; done < count; done += 1 << log, t++) {
         log = forward_log(count - done);
         ahead.rows = cut(rows, count, done + (1 << log)) - cut(rows, count, done);
+        b->aim(&ahead, b, t, vectors, at, u);
         forward_functions[log][vectors - 2](b, weights + (size_t)done * b->inputs, x,
                                             sums + done * vectors * LANES, ahead);
-        ahead.weights += (size_t)ahead.rows * b->inputs, ahead.lines = 0;
+        ahead.weights += (size_t)ahead.rows * b->inputs;
     }
-    forward_put(b, sums, vectors, y, b->biases ? b->biases + u : NULL, count, samples);
+    b->put(b, sums, vectors, at, u, count);
 }
 
 // Units [first, last).
@@ -204,27 +227,52 @@ static void forward_units(const struct forward_block *b, int first, int last) {
     }
 }
 
-// Cut into blocks of samples and inputs as equal as whole vectors and lines are.
-static void dense_forward(float *y, const float *x, const float *weights, const float *biases,
-                          int n, int units, int inputs, int first, float *scratch) {
-    int vectors = cuts(n, LANES), blocks = cuts(vectors, DENSE_VECTORS);
-    int lines = cuts(inputs, LINE), depths = cuts(lines, DENSE_DEPTH / LINE);
-    struct forward_block b = {
-        .x = scratch, .biases = biases, .units = units, .inputs = (size_t)inputs};
+// A layer and its samples: `inputs` and `units` also part the rows.
+struct forward_layer {
+    float *y;
+    const float *x, *weights, *biases;
+    int n, units, inputs;
+    float *scratch;
+};
+
+// A part of a layer: units [first, last), from `begin` on and then round, by inputs
+// [from, to), which are added to what those before gave.
+struct forward_part {
+    int first, last, begin;
+    int from, to;
+};
+
+// In blocks of samples and inputs as equal as whole vectors and lines are.
+static void forward_part(const struct forward_layer *l, const struct forward_part *part) {
+    int vectors = cuts(l->n, LANES), blocks = cuts(vectors, DENSE_VECTORS);
+    int lines = cuts(part->to - part->from, LINE), depths = cuts(lines, DENSE_DEPTH / LINE);
+    struct forward_block b = {.x = l->scratch,
+                              .biases = l->biases,
+                              .units = l->units,
+                              .inputs = (size_t)l->inputs,
+                              .put = forward_put,
+                              .aim = forward_aim};
     for (int i = 0; i < blocks; i++) {
         size_t at = (size_t)cut(vectors, blocks, i) * LANES;
-        b.samples = least_int(n, cut(vectors, blocks, i + 1) * LANES) - (int)at;
-        b.y = y + at * (size_t)units;
+        b.samples = least_int(l->n, cut(vectors, blocks, i + 1) * LANES) - (int)at;
+        b.y = l->y + at * (size_t)l->units;
         for (int k = 0; k < depths; k++) {
-            int from = cut(lines, depths, k) * LINE;
-            b.first = k == 0;
-            b.depth = least_int(inputs, cut(lines, depths, k + 1) * LINE) - from;
-            b.weights = weights + from;
-            forward_turn(scratch, x + at * b.inputs + from, b.inputs, b.samples, b.depth);
-            forward_units(&b, first, units);
-            forward_units(&b, 0, first);
+            int from = part->from + cut(lines, depths, k) * LINE;
+            int to = least_int(part->to, part->from + cut(lines, depths, k + 1) * LINE);
+            b.first = from == 0;
+            b.depth = to - from;
+            b.weights = l->weights + from;
+            forward_turn(l->scratch, l->x + at * b.inputs + from, b.inputs, b.samples, b.depth);
+            forward_units(&b, part->begin, part->last);
+            forward_units(&b, part->first, part->begin);
         }
     }
+}
+
+static void dense_forward(float *y, const float *x, const float *weights, const float *biases,
+                          int n, int units, int inputs, int first, float *scratch) {
+    const struct forward_layer layer = {y, x, weights, biases, n, units, inputs, scratch};
+    forward_part(&layer, &(struct forward_part){.last = units, .begin = first, .to = inputs});
 }
 
 #endif

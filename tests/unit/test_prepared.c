@@ -1,0 +1,156 @@
+// Weights made ready for many passes: nets with them and without, what several threads
+// share, and when the work is done at all.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "model/layer.h"
+#include "model/prepared.h"
+
+enum { MOST = 150, FEW = 100, INPUTS = 1100, CLASSES = 513, THREADS = 3 };
+
+// Largest difference allowed between probabilities: those of 513 classes, through two
+// layers whose sums have magnitudes around 1, each to some 5e-7 of it.
+#define TOLERANCE 1e-6
+
+static const char wide[] = "input 1100\ndense units=1060 act=tanh\nsoftmax units=513\n";
+static const char narrow[] = "input 1x28x28\nconv maps=10 kernel=5\ndense units=100\n"
+                             "softmax units=10\n";
+
+struct fixture {
+    struct tap *tap;
+    struct model *model;
+    const struct kernels *kernels;
+    float *parameters, *input, *plain; // plain: scores of MOST samples as they are
+    struct prepared *prepared;
+};
+
+static struct net *open_net(const struct fixture *f) {
+    struct error err = {0};
+    struct net *net = NULL;
+    if (net_open(&net, f->model, f->kernels, MOST, NET_PREDICT, &err))
+        FAIL(f->tap, "%s", err.text);
+    return net;
+}
+
+static void fixture_open(struct fixture *f) {
+    struct error err = {0};
+    struct random random = random_stream(4, 0, 0);
+    if (model_parse(&f->model, "test.net", wide, NULL, 0, &err))
+        FAIL(f->tap, "%s", err.text);
+    f->parameters = mem_floats(f->model->parameter_count);
+    f->input = mem_floats(MOST * INPUTS);
+    f->plain = mem_floats(MOST * CLASSES);
+    model_init(f->model, f->parameters, 1);
+    random_normals(&random, f->input, MOST * INPUTS);
+    struct net *net = open_net(f);
+    net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+    memcpy(f->plain, net_scores(net), MOST * CLASSES * sizeof *f->plain);
+    net_close(net);
+    if (prepared_open(&f->prepared, f->model, f->kernels, f->parameters, MOST, &err))
+        FAIL(f->tap, "%s", err.text);
+}
+
+static void fixture_close(struct fixture *f) {
+    prepared_close(f->prepared);
+    model_free(f->model);
+    free(f->parameters), free(f->input), free(f->plain);
+}
+
+static void check_scores(const struct fixture *f, const struct net *net, int n, double tolerance) {
+    for (int i = 0; i < n * CLASSES; i++)
+        if (!(fabs((double)net_scores(net)[i] - (double)f->plain[i]) <= tolerance))
+            FAIL(f->tap, "%s, %d samples: score %d is %.9g, not %.9g", f->kernels->name, n, i,
+                 (double)net_scores(net)[i], (double)f->plain[i]);
+}
+
+// Whether the last pass went by the sums: families without vectors have none.
+static void check_way(const struct fixture *f, const struct net *net, bool by_sums) {
+    const char *way = net_way(net, &f->model->layers[1], CONV_FORWARD);
+    bool wanted = by_sums && prepared_bytes(f->prepared) > 0;
+    if ((strcmp(way, "strassen") == 0) != wanted)
+        FAIL(f->tap, "%s went by %s", f->kernels->name, way);
+    CHECK_INT(f->tap, prepared_bytes(f->prepared) > 0, f->kernels->lanes > 0);
+}
+
+static void test_net(struct fixture *f) {
+    struct net *net = open_net(f);
+    size_t weights = f->model->parameter_count * sizeof(float);
+    CHECK(f->tap, prepared_bytes(f->prepared) <= weights / 4 * 5);
+    prepared_now(f->prepared, net);
+    net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+    check_scores(f, net, MOST, TOLERANCE);
+    check_way(f, net, true);
+    net_forward(net, f->parameters, f->input, FEW, NULL, 0); // too few for sums
+    check_way(f, net, false);
+    check_scores(f, net, FEW, TOLERANCE);
+    net_close(net);
+}
+
+static void *predict(void *argument) {
+    struct fixture *f = argument;
+    struct net *net = open_net(f);
+    prepared_now(f->prepared, net);
+    net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+    check_scores(f, net, MOST, TOLERANCE);
+    net_close(net);
+    return NULL;
+}
+
+static void test_threads(struct fixture *f) {
+    pthread_t threads[THREADS];
+    for (int t = 0; t < THREADS; t++)
+        pthread_create(&threads[t], NULL, predict, f);
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+}
+
+// The first mini-batches go as they do without; later ones by the sums, if there are any.
+static void test_time(struct fixture *f) {
+    struct net *net = open_net(f);
+    prepared_pass(f->prepared, net, 0);
+    net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+    check_scores(f, net, MOST, 0);
+    prepared_pass(f->prepared, net, 1000000);
+    net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+    check_way(f, net, true);
+    net_close(net);
+}
+
+static void test_batch(struct tap *tap, const struct fixture *f) {
+    struct error err = {0};
+    struct model *small = NULL;
+    if (model_parse(&small, "small.net", narrow, NULL, 0, &err))
+        FAIL(tap, "%s", err.text);
+    int few = prepared_batch(small, f->kernels, 32),
+        many = prepared_batch(f->model, f->kernels, 32);
+    CHECK_INT(tap, few, 32);
+    CHECK_INT(tap, many, prepared_bytes(f->prepared) ? 256 : 32);
+    model_free(small);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    for (int level = CPU_REF; level <= CPU_AVX512; level++) {
+        struct fixture f = {.tap = &tap, .kernels = kernels_of((enum cpu_level)level)};
+        if (!f.kernels)
+            continue;
+        char name[128];
+        snprintf(name, sizeof name, "%s: a net predicts the same by prepared weights",
+                 f.kernels->name);
+        fixture_open(&f);
+        TEST(&tap, name, {
+            test_time(&f);
+            test_net(&f);
+        });
+        fixture_close(&f);
+        snprintf(name, sizeof name, "%s: threads share prepared weights", f.kernels->name);
+        fixture_open(&f);
+        TEST(&tap, name, { test_threads(&f); });
+        TEST(&tap, "large dense layers decide the mini-batch", { test_batch(&tap, &f); });
+        fixture_close(&f);
+    }
+    return tap_done(&tap);
+}
