@@ -234,9 +234,9 @@ struct kernels {
                                         const float *x, int blocks, int lanes,
                                         const struct convolution *conv, float *scratch);
 
-    // The pools and norms above, of blocks. winner holds the place (a pixel of the
-    // map) of each maximum; lrn's scale, which holds what its adjoint needs, and lcn's v
-    // have the layout of x; lcn's s is blocks x h*w x lanes, its plane 2 * h*w * lanes
+    // The pools and norms above, of blocks. winner, with room for all outputs, holds what
+    // the adjoint needs to find the maxima; lrn's scale, which holds what its adjoint needs, and
+    // lcn's v have the layout of x; lcn's s is blocks x h*w x lanes, its plane 2 * h*w * lanes
     // floats.
     void (*maxpool_block)(float *y, int32_t *winner, const float *x, int blocks, int lanes,
                           const struct window *window, bool relu);

@@ -3,6 +3,7 @@
 #define ADAM_KERNELS_AVX2_FAMILY_H
 
 #include <immintrin.h>
+#include <stdint.h>
 
 #define FAMILY(member) avx2_##member
 #define FAMILY_LANES 8
@@ -12,6 +13,13 @@
     __builtin_ia32_maskstoreps256((vector8 *)(at), lanes_between(first, (first) + (count)), value)
 #define FAMILY_LOAD(at, first, count)                                                              \
     __builtin_ia32_maskloadps256((const vector8 *)(at), lanes_between(first, (first) + (count)))
+// Lane by lane: x where it is larger than y, else y; and a where it is, else b.
+#define FAMILY_LARGER(x, y) (vector) _mm256_max_ps(x, y)
+#define FAMILY_WHERE_LARGER(x, y, a, b)                                                            \
+    (vector_int) _mm256_blendv_ps((__m256)(b), (__m256)(a), _mm256_cmp_ps(x, y, _CMP_GT_OQ))
+// Numbers of 0 to 255 from as many bytes as lanes, and to them.
+#define FAMILY_WIDEN(at) (vector_int) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)(at)))
+#define FAMILY_NARROW(at, value) store_bytes(at, (__m256i)(value))
 #define FAMILY_REPEAT4(at) repeat_4(at)
 #define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 
@@ -31,6 +39,12 @@ static inline __m256 repeat_4(const float *at) {
             : "=x"(v)
             : "m"(*(const __m128_u *)(const void *)at));
     return v;
+}
+
+static inline void store_bytes(uint8_t *at, __m256i value) {
+    __m128i low = _mm256_castsi256_si128(value), high = _mm256_extracti128_si256(value, 1);
+    __m128i words = _mm_packs_epi32(low, high);
+    _mm_storel_epi64((__m128i_u *)(void *)at, _mm_packus_epi16(words, words));
 }
 
 #include "kernels/themes.h"

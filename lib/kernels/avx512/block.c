@@ -4,6 +4,7 @@
 #include "kernels/block/layout.h"
 #include "kernels/block/lcn.h"
 #include "kernels/block/lrn.h"
+#include "kernels/block/maxpool.h"
 #include "kernels/block/pool.h"
 
 BLOCK_KERNELS(KERNEL_EXPORT)

@@ -26,6 +26,18 @@ static inline struct span window_span(const struct window *v, int oy, int ox) {
                          x_end < v->w ? x_end : v->w};
 }
 
+// The windows [first, last) that see row or column `at`.
+struct seen {
+    int first, last;
+};
+
+static inline struct seen windows_seeing(int at, int kernel, int stride, int pad, int out) {
+    int least = at + pad - kernel + 1; // where a window that reaches it begins
+    int first = least > 0 ? (least + stride - 1) / stride : 0, last = (at + pad) / stride + 1;
+    last = last < out ? last : out;
+    return (struct seen){first < last ? first : last, last};
+}
+
 static inline float span_mean_factor(struct span s) {
     return 1.0f / (float)((s.y1 - s.y0) * (s.x1 - s.x0));
 }
