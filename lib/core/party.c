@@ -9,7 +9,7 @@
 
 // How often a member looks before it sleeps, as a gate does: who does an equal share of
 // work comes soon.
-enum { LOOKS = 5000 };
+enum { LOOKS = 50000 };
 
 enum place { OUT, COMING, IN };
 
@@ -109,6 +109,9 @@ static void come(struct party *party, int member) {
     for (unsigned before = atomic_load(&party->over); !party_has(party, member);
          before = atomic_load(&party->over))
         await(party, before);
+    // Whoever takes it in has the lock until the round has begun.
+    pthread_mutex_lock(&party->lock);
+    pthread_mutex_unlock(&party->lock);
 }
 
 void party_begin(struct party *party, int member) {

@@ -26,12 +26,12 @@ struct home_ops {
     bool (*takes_factors)(const struct home *home, const struct layer *layer);
     void (*add_factors)(struct home *home, const struct layer *layer,
                         const struct dense_errors *errors, int first);
-    // Threads that share passes over weights wait for each other. `enter`: the thread begins
-    // a mini-batch of so many samples at this rate, with those who are in. `forward`: y
-    // (samples x units) of a dense layer; false: not by this home. `leave`: nobody waits for
-    // the thread until it enters again; before it waits for anything else, and when it
-    // does not go on with the mini-batch as the others do: from there it is alone. NULL,
-    // all of them: each thread is, always.
+    // Threads that share passes over weights, and wait for each other there. `enter`: the
+    // thread begins a mini-batch of so many samples at this rate. `forward`: y (samples x
+    // units) of a dense layer; false: not by this home. `leave`: nobody waits for the
+    // thread until it enters again; before it waits for anything else, and when it does not
+    // go on with the mini-batch as the others do: then it is alone with the rest. NULL, all
+    // of them: no thread waits for another.
     void (*enter)(struct home *home, int thread, int samples, float rate);
     bool (*forward)(struct home *home, int thread, const struct layer *layer, float *y,
                     const float *x, int n);
@@ -69,18 +69,18 @@ int home_copies(struct home **out, const struct model *model, const struct optim
                 int threads, int batch, struct error *err);
 
 // The same as home_local for threads whose large dense layers are read from memory: those
-// that train at the same time go over the weights together. "Dense layers at small
-// mini-batches are bound by reading weights": so each weight is read once forward, and read
-// and written once backward, for the mini-batches of all of them, each by one thread.
-// The result is that of threads which all read the weights before any of them changes
-// them. Threads that are in a mini-batch together wait for each other at each of those
-// layers; core/party.h says why none waits for ever, loop.c what they do about data. At
-// first each of them is in: it enters or leaves.
-bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
-                int batch); // whether there is anything to gain
+// that train at the same time go over the weights together, so that each weight is read
+// once forward, and read and written once backward, for the mini-batches of all of them,
+// each by one thread. The result is that of threads which all read the weights before any
+// of them changes them. Threads that are in a mini-batch together wait for each other at
+// each of those layers (home_joined.c). At first each of them is in: it enters or leaves.
+// Only for sgd that does not clip.
 int home_joined(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, uint64_t clock, int threads,
                 int batch, struct error *err);
+// Whether there is anything to gain.
+bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
+                int batch);
 
 // The best of them for asynchronous threads: copies where the parameters of all threads
 // stay in the caches and a mini-batch is less than half of what is merged, joined passes

@@ -1,5 +1,8 @@
-// Joined passes. The threads of a mini-batch (core/party.h) come to a dense layer with n_i
-// samples each, N together; the units of the layer are cut into one slice for each thread.
+// "Model training on a machine is multi-threaded with different images assigned to threads
+//  that share the model weights." (Adam 3.2.1)
+// Here they share the reading of them, too. Those who train at the same time (core/party.h)
+// meet at a large dense layer with n_i samples each, N together; its units are cut into a
+// slice for each thread.
 //
 //   forward    each copies its rows of x into `inputs` (N x inputs)          - all meet -
 //              each computes its slice of all N samples' outputs             - all meet -
@@ -10,9 +13,16 @@
 //              each adds up the parts of its samples
 //
 // What a thread writes others read behind the next meeting only: all stores are plain.
-// Rates may differ from one mini-batch to the next: the gradient dy^T x is multiplied by
-// the thread's rate over the largest one in x, which the errors do not depend on; weights
-// decay for each mini-batch.
+// Rates may differ from one mini-batch to the next: x is multiplied by the thread's rate
+// over the largest one, which makes the gradient dy^T x what it should be, and the errors do
+// not depend on x; weights decay for each mini-batch.
+//
+// Who waits for whom: they begin together at the first joined layer of a mini-batch, where
+// each waits for all who are in, and so at each meeting. A thread that has no samples yet,
+// that stops, or whose loss or gradient is not finite, leaves; if others are behind a
+// beginning then, they find at the next meeting that its samples are missing, and are alone
+// with the rest of the mini-batch, as threads without locks. As all of them see the same
+// layers in the same order, all that core/party.h asks for holds.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +33,7 @@
 enum {
     JOIN_WEIGHTS = 256 * 1024, // of a layer that does not stay in a thread's own cache
     JOIN_SAMPLES = 512,        // of all threads: what the step in strips is made for
+    JOIN_WORK = 32,            // multiply-adds of a mini-batch for each weight that is joined
     SLICE_UNITS = 16,          // a cache line of outputs
 };
 
@@ -30,6 +41,7 @@ enum {
 struct seat {
     _Alignas(MEM_ALIGN) int samples;
     float rate;
+    bool due; // it has not come to the first joined layer of its mini-batch
     // Of the mini-batch that it is in:
     int members, place; // threads, and which of them it is; less than 2: it is alone
     int row, rows;      // its first sample among those of all of them, and how many they are
@@ -119,18 +131,24 @@ static void joined_enter(struct home *home, int thread, int samples, float rate)
     struct seat *seat = &joined->seats[thread];
     seat->samples = samples;
     seat->rate = rate;
-    party_begin(joined->party, thread);
+    seat->members = 0;
+    seat->due = true;
+}
+
+// Whether the thread has not come here alone. They begin at the first joined layer: what
+// lies below it on the way back and forth each does in its own time.
+static bool begin(struct joined *joined, int thread) {
+    struct seat *seat = &joined->seats[thread];
+    if (seat->due)
+        party_begin(joined->party, thread);
+    seat->due = false;
+    return seat->members > 1;
 }
 
 static void joined_leave(struct home *home, int thread) {
     struct joined *joined = (struct joined *)home;
     party_leave(joined->party, thread);
     joined->seats[thread].members = 0;
-}
-
-static bool is_together(const struct joined *joined, const struct seat *seat,
-                        const struct layer *layer) {
-    return seat->members > 1 && is_joined(layer, joined->threads);
 }
 
 // False: somebody has left, whose samples are missing. All go on alone.
@@ -181,7 +199,7 @@ static bool joined_forward(struct home *home, int thread, const struct layer *la
     struct joined *joined = (struct joined *)home;
     struct seat *seat = &joined->seats[thread];
     (void)n;
-    if (!is_together(joined, seat, layer))
+    if (!is_joined(layer, joined->threads) || !begin(joined, thread))
         return false;
     put_inputs(joined, seat, layer, x, 1);
     if (!meet(joined, seat))
@@ -239,7 +257,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
                                float rate) {
     struct joined *joined = (struct joined *)home;
     struct seat *seat = &joined->seats[thread];
-    bool together = is_together(joined, seat, layer);
+    bool together = seat->members > 1 && is_joined(layer, joined->threads);
     if (together) {
         put_inputs(joined, seat, layer, errors->x, seat->factor);
         copy_slices(joined, seat, layer, NULL, errors->dy);
@@ -312,11 +330,13 @@ static const struct home_ops joined_ops = {
 
 bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
                 int batch) {
-    bool any = false;
+    uint64_t weights = 0;
     for (int i = 0; i < model->layer_count; i++)
-        any |= is_joined(&model->layers[i], threads);
-    return any && threads > 1 && (int64_t)threads * batch <= JOIN_SAMPLES &&
-           optimizer->rule == RULE_SGD && optimizer->clip <= 0;
+        if (is_joined(&model->layers[i], threads))
+            weights += model->layers[i].weights.count;
+    return threads > 1 && optimizer->rule == RULE_SGD && optimizer->clip <= 0 &&
+           (int64_t)threads * batch <= JOIN_SAMPLES &&
+           model->connections * (uint64_t)batch <= weights * JOIN_WORK;
 }
 
 // Zeroed seats on lines of their own.
