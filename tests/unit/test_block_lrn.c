@@ -31,7 +31,7 @@ static void test_lrn(struct family *f, int lanes) {
     static const struct lrn_case cases[] = {
         {1, 1, 3, 0.75f},   {32, 16, 3, 0.75f}, {33, 7, 5, 0.75f}, {96, 4, 5, 0.75f},
         {20, 9, 9, 0.75f},  {10, 3, 1, 0.75f},  {3, 5, 7, 0.75f},  {20, 4, 4, 0.75f},
-        {33, 2, 25, 0.75f}, {40, 3, 5, 0.5f},   {7, 2, 4, 1.0f},
+        {33, 2, 25, 0.75f}, {40, 3, 5, 0.5f},   {7, 2, 4, 1.0f},   {2, 3, 5, 0.75f},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_lrn(f, &cases[i], lanes + 3, lanes);
