@@ -1,6 +1,7 @@
 // Training steps, or forward passes, of one thread on random samples in memory that never
 // change: what adam-ctl time and the benchmarks measure. A step is that of asynchronous
-// training itself (train/solo.h), at learning rate 0, so that none differs from the others.
+// training itself (train/solo.h), at learning rate 0, so that none differs from the others;
+// a forward pass is that of evaluation after some time (model/prepared.h).
 //
 // Belongs to one thread.
 #ifndef ADAM_MEASURE_TRIAL_H

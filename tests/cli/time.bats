@@ -45,6 +45,14 @@ load ../helper/common
             ([.layers[] | .backward_s + .update_s] | add) == 0'
 }
 
+@test "large dense layers of many samples are predicted by fewer products, where there are vectors" {
+    printf 'input 1024\ndense d units=512\nsoftmax s units=10\n' >wide.net
+    adam-ctl time wide.net --predict --batch 128 -s 0 --json |
+        jq -e '.layers[1].ways[0] == if .kernels | test("AVX") then "strassen" else "product" end'
+    adam-ctl time wide.net --predict --batch 100 -s 0 --json | jq -e '.layers[1].ways[0] != "strassen"'
+    adam-ctl time wide.net --batch 128 -s 0 --json | jq -e '.layers[1].ways[0] != "strassen"'
+}
+
 @test "--set changes what is timed; mistakes are named" {
     adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 -s 0 --json | jq -e '.layers[6].output == [7, 1, 1]'
     run_status 2 adam-ctl time "$ROOT/examples/mnist.net" --set d9.units=7
