@@ -188,25 +188,23 @@ static void add_gradient(const struct net *net, const struct node *node, float *
     net->kernels->axpy(gradient + layer->biases.offset, node->pass.dbiases, layer->biases.count, 1);
 }
 
-// Returns whether somebody took the gradient as a product.
-static bool backward_layer(struct net *net, struct node *node, const float *parameters,
+static void backward_layer(struct net *net, struct node *node, const float *parameters,
                            float *gradient, struct part part) {
     struct pass *pass = &node->pass;
-    bool taken = false;
     net_view(net, node, part);
     if (node->readers > 1)
         gather_errors(net, node);
     if (!node->fused.within) {
         set_gradient(net, node, parameters, gradient, part);
+        node->taken = false;
         pass->offer = net->offer;
         pass->taker = net->taker;
-        pass->taken = &taken;
+        pass->taken = &node->taken;
         pass->layer->type->backward(pass);
         net_turn_errors(net, node, part);
         add_gradient(net, node, gradient, part);
     }
     tell(net, pass->layer, NET_BACKWARD);
-    return taken;
 }
 
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
@@ -214,16 +212,15 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
     output_error(net, labels, scale);
     for (int end = net->model->layer_count, first; end > 1; end = first) {
         const struct node *node = &net->nodes[end - 1];
-        bool taken = false;
         first = node->first;
         for (int p = 0; p < part_count(net, node); p++)
             for (int l = end - 1; l >= first; l--)
                 if (net->nodes[l].wanted)
-                    taken = backward_layer(net, &net->nodes[l], parameters, gradient,
-                                           part_of(net, node, p));
+                    backward_layer(net, &net->nodes[l], parameters, gradient,
+                                   part_of(net, node, p));
         for (int l = end - 1; l >= first; l--) {
             const struct layer *layer = &net->model->layers[l];
-            if (ready && layer->type->trains && !taken)
+            if (ready && layer->type->trains && !net->nodes[l].taken)
                 ready(self, layer, gradient + layer->weights.offset);
         }
     }

@@ -25,6 +25,7 @@ struct node {
     struct pass pass; // of the part in hand
     struct fused fused;
     bool wanted, blocked;
+    bool taken;                      // somebody took its gradient as a product (net_offer)
     int readers;                     // layers that read its output
     float *y, *dy, *kept;            // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
