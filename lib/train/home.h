@@ -61,9 +61,11 @@ int home_local(struct home **out, const struct model *model, const struct optimi
 
 // The same for threads with mini-batches so small that they would spend their time on
 // taking the shared weights out of each other's caches: each works on a copy of its
-// own, and every HOME_MERGE_SAMPLES samples adds what it has changed to the shared
-// ones, and takes them over.
-enum { HOME_MERGE_SAMPLES = 32 };
+// own, and every so many samples adds what it has changed to the shared ones, and takes
+// them over: after HOME_MERGE_SAMPLES, or later while all threads together hold back no
+// more than HOME_HELD_SAMPLES.
+enum { HOME_MERGE_SAMPLES = 32, HOME_HELD_SAMPLES = 128 };
+int home_merge_samples(int threads);
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                 int threads, int batch, struct error *err);

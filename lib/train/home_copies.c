@@ -152,6 +152,11 @@ static bool open_copy(struct copy *copy, size_t n, bool state) {
     return copy->parameters && copy->begin && (!state || (copy->state && copy->begin_state));
 }
 
+int home_merge_samples(int threads) {
+    int share = HOME_HELD_SAMPLES / threads;
+    return share > HOME_MERGE_SAMPLES ? share : HOME_MERGE_SAMPLES;
+}
+
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                 int threads, int batch, struct error *err) {
@@ -167,7 +172,7 @@ int home_copies(struct home **out, const struct model *model, const struct optim
         .state = state,
         .copies = mem_zeroed((size_t)threads, sizeof *copies->copies),
         .threads = threads,
-        .every = (HOME_MERGE_SAMPLES + batch - 1) / batch,
+        .every = (home_merge_samples(threads) + batch - 1) / batch,
         .clock = clock,
         .merging = ATOMIC_FLAG_INIT,
     };

@@ -47,7 +47,7 @@ static void test_merge(struct tap *tap) {
     TEST(tap, "a copy is merged after so many samples, and takes over what others added", {
         struct scene s;
         int batch = 8;
-        int every = HOME_MERGE_SAMPLES / batch;
+        int every = (home_merge_samples(THREADS) + batch - 1) / batch;
         open_scene(tap, &s, RULE_SGD, batch);
         for (int i = 1; i < every; i++)
             step(&s, 0), step(&s, 1);
