@@ -193,8 +193,9 @@ struct kernels {
     // is how many floats of them there are, 0 where they would not make n samples faster: then
     // the other two may be missing. Sums are the same for any n. `scratch` has
     // dense_sums_scratch() floats.
-    // Rounding: of 5e-7 of the norm of a sample times that of a unit's weights
-    // (portable/dense_strassen.h).
+    // Rounding: of 5e-7 of the largest norm of a sample times the largest of a unit's
+    // weights (portable/dense_strassen.h). So samples should be of one magnitude, and one
+    // that is not finite spoils others.
     size_t (*dense_sums_size)(int n, int units, int inputs);
     void (*dense_sums)(float *sums, const float *weights, int units, int inputs);
     void (*dense_by_sums)(float *y, const float *x, const float *weights, const float *sums,

@@ -1,5 +1,9 @@
 #include "model/affine.h"
 
+#include <math.h>
+
+enum { ALIKE = 64 }; // times another sample's largest input: 6 of 24 bits
+
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
     size_t inputs = shape_size(in[0]), units = (size_t)layer->units;
@@ -34,6 +38,21 @@ static bool by_sums(const struct pass *pass) {
     return pass->sums && affine_sums_size(pass->layer, pass->kernels, pass->n) > 0;
 }
 
+// Whether all samples are finite and of one magnitude, as far as they are not zero: else by
+// sums some would lose precision to others.
+static bool alike(const struct pass *pass) {
+    size_t inputs = (size_t)pass->layer->weights.dims[1];
+    float most = 0, least = INFINITY;
+    for (int i = 0; i < pass->n; i++) {
+        float size = pass->kernels->largest(pass->x[0] + (size_t)i * inputs, inputs);
+        if (!isfinite(size))
+            return false;
+        most = fmaxf(most, size);
+        least = size > 0 ? fminf(least, size) : least;
+    }
+    return most <= ALIKE * least;
+}
+
 // Where this thread begins: a whole cache line of outputs.
 static int first_unit(const struct pass *pass) {
     return (int)((int64_t)pass->layer->units * pass->seat / pass->seats) / 16 * 16;
@@ -42,7 +61,7 @@ static int first_unit(const struct pass *pass) {
 void affine_forward(const struct pass *pass) {
     if (pass->share && pass->share(pass->sharer, pass->layer, pass->y, pass->x[0], pass->n))
         return;
-    if (by_sums(pass)) {
+    if (by_sums(pass) && alike(pass)) {
         pass->kernels->dense_by_sums(pass->y, pass->x[0], pass->weights, pass->sums, pass->biases,
                                      pass->n, pass->layer->units, pass->layer->weights.dims[1],
                                      pass->brief);

@@ -59,11 +59,17 @@ static void fixture_close(struct fixture *f) {
     free(f->parameters), free(f->input), free(f->plain);
 }
 
+static void check_sample(const struct fixture *f, const struct net *net, int i, double tolerance) {
+    const float *scores = net_scores(net) + i * CLASSES, *wanted = f->plain + i * CLASSES;
+    for (int c = 0; c < CLASSES; c++)
+        if (!(fabs((double)scores[c] - (double)wanted[c]) <= tolerance))
+            FAIL(f->tap, "%s, sample %d: score %d is %.9g, not %.9g", f->kernels->name, i, c,
+                 (double)scores[c], (double)wanted[c]);
+}
+
 static void check_scores(const struct fixture *f, const struct net *net, int n, double tolerance) {
-    for (int i = 0; i < n * CLASSES; i++)
-        if (!(fabs((double)net_scores(net)[i] - (double)f->plain[i]) <= tolerance))
-            FAIL(f->tap, "%s, %d samples: score %d is %.9g, not %.9g", f->kernels->name, n, i,
-                 (double)net_scores(net)[i], (double)f->plain[i]);
+    for (int i = 0; i < n; i++)
+        check_sample(f, net, i, tolerance);
 }
 
 // Whether the last pass went by the sums: families without vectors have none.
@@ -86,6 +92,24 @@ static void test_net(struct fixture *f) {
     net_forward(net, f->parameters, f->input, FEW, NULL, 0); // too few for sums
     check_way(f, net, false);
     check_scores(f, net, FEW, TOLERANCE);
+    net_close(net);
+}
+
+// A sample that is not finite, or far larger than others, leaves these as they are without
+// it; a blank one does not matter.
+static void test_unlike(struct fixture *f) {
+    enum { BAD = 3 };
+    const float bad[] = {NAN, INFINITY, 1e6f, 0};
+    struct net *net = open_net(f);
+    prepared_now(f->prepared, net);
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+        for (int k = 0; k < INPUTS; k++)
+            f->input[BAD * INPUTS + k] = bad[b];
+        net_forward(net, f->parameters, f->input, MOST, NULL, 0);
+        for (int i = 0; i < MOST; i++)
+            if (i != BAD)
+                check_sample(f, net, i, TOLERANCE);
+    }
     net_close(net);
 }
 
@@ -144,6 +168,7 @@ int main(void) {
         TEST(&tap, name, {
             test_time(&f);
             test_net(&f);
+            test_unlike(&f);
         });
         fixture_close(&f);
         snprintf(name, sizeof name, "%s: threads share prepared weights", f.kernels->name);
