@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FAMILY(member) avx2_##member
 #define FAMILY_LANES 8
@@ -17,9 +18,9 @@
 #define FAMILY_LARGER(x, y) (vector) _mm256_max_ps(x, y)
 #define FAMILY_WHERE_LARGER(x, y, a, b)                                                            \
     (vector_int) _mm256_blendv_ps((__m256)(b), (__m256)(a), _mm256_cmp_ps(x, y, _CMP_GT_OQ))
-// Numbers of 0 to 255 from as many bytes as lanes, and to them.
-#define FAMILY_WIDEN(at) (vector_int) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)(at)))
-#define FAMILY_NARROW(at, value) store_bytes(at, (__m256i)(value))
+// The first `count` lanes from as many bytes, and to them: numbers of 0 to 255.
+#define FAMILY_WIDEN(at, count) (vector_int) load_bytes(at, count)
+#define FAMILY_NARROW(at, value, count) store_bytes(at, (__m256i)(value), count)
 #define FAMILY_REPEAT4(at) repeat_4(at)
 #define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 
@@ -41,10 +42,25 @@ static inline __m256 repeat_4(const float *at) {
     return v;
 }
 
-static inline void store_bytes(uint8_t *at, __m256i value) {
+static inline __m256i load_bytes(const uint8_t *at, int count) {
+    uint64_t bytes = 0;
+    if (count == 8)
+        memcpy(&bytes, at, 8);
+    else
+        for (int i = 0; i < count; i++)
+            bytes |= (uint64_t)at[i] << 8 * i;
+    return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+}
+
+static inline void store_bytes(uint8_t *at, __m256i value, int count) {
     __m128i low = _mm256_castsi256_si128(value), high = _mm256_extracti128_si256(value, 1);
     __m128i words = _mm_packs_epi32(low, high);
-    _mm_storel_epi64((__m128i_u *)(void *)at, _mm_packus_epi16(words, words));
+    uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+    if (count == 8)
+        memcpy(at, &bytes, 8);
+    else
+        for (int i = 0; i < count; i++)
+            at[i] = (uint8_t)(bytes >> 8 * i);
 }
 
 #include "kernels/themes.h"

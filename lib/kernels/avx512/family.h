@@ -20,10 +20,13 @@ typedef double double_u __attribute__((aligned(4), may_alias));
 #define FAMILY_WHERE_LARGER(x, y, a, b)                                                            \
     (vector_int)                                                                                   \
         _mm512_mask_mov_epi32((__m512i)(b), _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ), (__m512i)(a))
-// Numbers of 0 to 255 from as many bytes as lanes, and to them.
-#define FAMILY_WIDEN(at) (vector_int) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)(at)))
-#define FAMILY_NARROW(at, value)                                                                   \
-    _mm_storeu_si128((__m128i_u *)(at), _mm512_cvtepi32_epi8((__m512i)(value)))
+// The first `count` lanes from as many bytes, and to them: numbers of 0 to 255.
+#define FAMILY_WIDEN(at, count)                                                                    \
+    (vector_int)                                                                                   \
+        _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8((unsigned short)((1u << (count)) - 1), at))
+#define FAMILY_NARROW(at, value, count)                                                            \
+    _mm_mask_storeu_epi8(at, (unsigned short)((1u << (count)) - 1),                                \
+                         _mm512_cvtepi32_epi8((__m512i)(value)))
 #define FAMILY_REPEAT8(at) repeat_8(at)
 #define FAMILY_REPEAT4(at) repeat_4(at)
 #define FAMILY_JOIN(low, high)                                                                     \

@@ -9,16 +9,21 @@
 // from the windows that saw it. Those of common windows do so together, as many as windows
 // are apart (tiles): the same few windows saw them, and are read once.
 //
-// Microseconds of one thread for 16 samples, forward and back (AVX-512, a Zen 5 core at
-// about 4.1 GHz, medians of some thousand steps in which 4 MB more were written):
+// Microseconds of one thread, forward and back (a Zen 5 core at about 4.1 GHz, blocks of a
+// vector's lanes; medians of a thousand steps, before each of which 8 MB were written with
+// AVX-512 and nothing else with AVX2), before, with places of four bytes and each pixel
+// alone, and now:
 //
-//                                     32 maps of 32x32, 3x3/2    10 of 28x28, 2x2, 64 samples
-//   places as int32_t, pixels alone          48    50                   39    35
-//   as here                                  38    35                   31    30
+//                                                   before      now
+//   AVX-512, 16 samples of 32 x 32x32, 3x3/2        48   50    38   34
+//   AVX-512, 64 samples of 10 x 28x28, 2x2          39   35    31   30
+//   AVX2, 8 samples of 32 x 32x32, 3x3/2            28   26    32   23
 //
-// The first of them from the L1 cache takes 26, from L2 36: what is left is comparing.
-// No gain: asking for rows ahead (47 to 51), rows from the last to the first, so as to
-// begin with what was written last (2%), pointers kept out of vector registers (2%).
+// The first, with all of it in the L1 cache, would take 26, from the L2 cache 35: what is
+// left is comparing. With blocks of few samples the adjoints of windows that overlap more
+// (3x3/1, 5x5/3) lost up to 40%, about what is won forward.
+// No gain: asking for rows ahead (47 to 51 for 40), rows from the last to the first, so as
+// to begin with what was written last (2%), pointers kept out of vector registers (2%).
 #ifndef ADAM_KERNELS_BLOCK_MAXPOOL_H
 #define ADAM_KERNELS_BLOCK_MAXPOOL_H
 
@@ -46,25 +51,18 @@ store_places(bool wide, uint8_t *winners, size_t i, vector_int place, int count)
         store_part_int((int32_t *)(void *)winners + i, place, count);
         return;
     }
-    uint8_t part[LANES];
-    uint8_t *to = count == LANES ? winners + i : part;
-    FAMILY_NARROW(to, place);
-    if (count < LANES)
-        memcpy(winners + i, part, (size_t)count);
+    FAMILY_NARROW(winners + i, place, count);
 }
 
 __attribute__((always_inline)) static inline vector_int
 load_places(bool wide, const uint8_t *winners, size_t i, int count) {
     if (wide)
         return load_part_int((const int32_t *)(const void *)winners + i, count);
-    uint8_t part[LANES] = {0};
-    if (count == LANES)
-        return FAMILY_WIDEN(winners + i);
-    memcpy(part, winners + i, (size_t)count);
-    return FAMILY_WIDEN(part);
+    return FAMILY_WIDEN(winners + i, count);
 }
 
-// ---- Forward, one window at a time.
+// ---- Forward, one window at a time. A run's last vector overlaps the one before, where
+// part of it is all there is left: there are no masks in the loops.
 
 // The pixels of a window that exist: the first one's run and place in the window.
 struct view {
@@ -86,11 +84,11 @@ __attribute__((always_inline)) static inline struct maxima maxima_of(struct maxi
                            FAMILY_WHERE_LARGER(second.most, first.most, second.place, first.place)};
 }
 
+// Place within its row of the window alone: fewer numbers for the registers to hold.
 __attribute__((always_inline)) static inline struct maxima maxima_at(struct view view, int ky,
                                                                      int kx, size_t i, int count) {
     size_t at = (size_t)ky * view.row + (size_t)kx * view.run + i;
-    return (struct maxima){load_part(view.x + at, count),
-                           (vector_int){0} + (view.place + ky * view.width + kx)};
+    return (struct maxima){load_part(view.x + at, count), (vector_int){0} + (view.place + kx)};
 }
 
 // What is no number stays none (portable/relu.h).
@@ -114,6 +112,7 @@ __attribute__((always_inline)) static inline void maxpool_vector(bool wide, int 
 #pragma GCC unroll 3
         for (int kx = 1; kx < columns; kx++)
             row = maxima_of(row, maxima_at(view, ky, kx, i, count));
+        row.place += ky * view.width;
         best = ky > 0 ? maxima_of(best, row) : row;
     }
     if (relu)
@@ -125,11 +124,13 @@ __attribute__((always_inline)) static inline void maxpool_vector(bool wide, int 
 __attribute__((always_inline)) static inline void maxpool_run(bool wide, int rows, int columns,
                                                               bool relu, float *y, uint8_t *winners,
                                                               struct view view) {
-    size_t i = 0;
-    for (; i + LANES <= view.run; i += LANES)
+    if (view.run < LANES) {
+        maxpool_vector(wide, rows, columns, relu, y, winners, view, 0, (int)view.run);
+        return;
+    }
+    for (size_t i = 0; i + LANES < view.run; i += LANES)
         maxpool_vector(wide, rows, columns, relu, y, winners, view, i, LANES);
-    if (i < view.run)
-        maxpool_vector(wide, rows, columns, relu, y, winners, view, i, (int)(view.run - i));
+    maxpool_vector(wide, rows, columns, relu, y, winners, view, view.run - LANES, LANES);
 }
 
 // Windows of nearly all nets have their loops unrolled, those that a border clips too.
@@ -223,11 +224,13 @@ __attribute__((always_inline)) static inline void gather_won(bool wide, int rows
 
 __attribute__((always_inline)) static inline void
 gather_won_run(bool wide, int rows, int columns, struct max_pixel to, struct won from) {
-    size_t i = 0;
-    for (; i + LANES <= to.run; i += LANES)
+    if (to.run < LANES) {
+        gather_won(wide, rows, columns, to, from, 0, (int)to.run);
+        return;
+    }
+    for (size_t i = 0; i + LANES < to.run; i += LANES)
         gather_won(wide, rows, columns, to, from, i, LANES);
-    if (i < to.run)
-        gather_won(wide, rows, columns, to, from, i, (int)(to.run - i));
+    gather_won(wide, rows, columns, to, from, to.run - LANES, LANES);
 }
 
 __attribute__((always_inline)) static inline void
@@ -246,18 +249,20 @@ gather_won_pixel(bool wide, int rows, int columns, struct max_pixel to, struct w
         gather_won_run(false, rows, columns, to, from);
 }
 
-// The pixels of a part of the picture; what of it lies beyond the border is left out.
+// The pixels of a part of the picture.
 static void pixels_back(bool wide, float *dx, struct won from, const struct window *v, size_t run,
                         struct span part) {
     struct max_pixel to = {.run = run,
                            .row = (size_t)v->out_w * run,
                            .down = v->stride_h * v->kernel_w,
                            .across = v->stride_w};
-    for (int y = part.y0 > 0 ? part.y0 : 0; y < part.y1 && y < v->h; y++) {
+    struct seen left = windows_seeing(part.x0, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
+    for (int y = part.y0; y < part.y1; y++) {
         struct seen down = windows_seeing(y, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
         int ky = y + v->pad_h - down.first * v->stride_h;
-        for (int x = part.x0 > 0 ? part.x0 : 0; x < part.x1 && x < v->w; x++) {
-            struct seen across = windows_seeing(x, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
+        struct seen across = left;
+        for (int x = part.x0; x < part.x1; x++) {
+            seen_advance(&across, x, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
             int kx = x + v->pad_w - across.first * v->stride_w;
             to.place = ky * v->kernel_w + kx;
             to.first = (size_t)(down.first * v->out_w + across.first) * run;
@@ -267,7 +272,7 @@ static void pixels_back(bool wide, float *dx, struct won from, const struct wind
     }
 }
 
-// ---- Tiles: stride x stride pixels, seen by the same windows, at most 2 x 2.
+// ---- Tiles: stride x stride pixels, seen by the same windows, at most 3 x 3.
 
 // The runs of its first pixel and of the last window that sees it; rows of pixels and of
 // windows lie so many floats apart.
@@ -280,12 +285,12 @@ __attribute__((always_inline)) static inline void max_tile_vector(int kernel, in
                                                                   struct max_tile tile,
                                                                   struct won from, size_t i,
                                                                   int count) {
-    vector_int winners[2][2] = {0};
-    vector errors[2][2] = {0};
+    vector_int winners[3][3] = {0};
+    vector errors[3][3] = {0};
     int most = (kernel + stride - 1) / stride; // windows, each way
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int up = 0; up < most; up++)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int left = 0; left < most; left++) {
             size_t at = tile.last - (size_t)up * tile.windows_row - (size_t)left * tile.run + i;
             winners[up][left] = load_places(false, from.winners, at, count);
@@ -295,7 +300,7 @@ __attribute__((always_inline)) static inline void max_tile_vector(int kernel, in
     for (int p = 0; p < stride * stride; p++) {
         int y = p / stride, x = p % stride;
         vector sum = {0};
-#pragma GCC unroll 4
+#pragma GCC unroll 9
         for (int w = most * most - 1; w >= 0; w--) { // in the order of the windows
             int up = w / most, left = w % most;
             int ky = y + up * stride, kx = x + left * stride;
@@ -308,35 +313,49 @@ __attribute__((always_inline)) static inline void max_tile_vector(int kernel, in
 
 __attribute__((always_inline)) static inline void
 max_tile_run(int kernel, int stride, struct max_tile tile, struct won from) {
-    size_t i = 0;
-    for (; i + LANES <= tile.run; i += LANES)
+    if (tile.run < LANES) {
+        max_tile_vector(kernel, stride, tile, from, 0, (int)tile.run);
+        return;
+    }
+    for (size_t i = 0; i + LANES < tile.run; i += LANES)
         max_tile_vector(kernel, stride, tile, from, i, LANES);
-    if (i < tile.run)
-        max_tile_vector(kernel, stride, tile, from, i, (int)(tile.run - i));
+    max_tile_vector(kernel, stride, tile, from, tile.run - LANES, LANES);
 }
 
-// Whether all pixels and all windows of the tile exist whose last window is (oy, ox).
-static inline bool tile_whole(const struct window *v, int most, struct span s, int oy, int ox) {
-    return s.y0 >= 0 && s.x0 >= 0 && s.y1 <= v->h && s.x1 <= v->w && oy >= most - 1 &&
-           ox >= most - 1 && oy < v->out_h && ox < v->out_w;
+// The tiles [first, last) of a row or column all of whose pixels and windows exist; they
+// are numbered as the last window that sees them.
+static struct seen tiles_whole(int size, int stride, int pad, int most, int out) {
+    int first = (pad + stride - 1) / stride, last = (size + pad) / stride;
+    first = first > most - 1 ? first : most - 1;
+    last = last < out ? last : out;
+    return (struct seen){first, last > first ? last : first};
 }
 
 __attribute__((always_inline)) static inline void
 tiles_back(int kernel, int stride, float *dx, struct won from, const struct window *v, size_t run) {
+    int most = (kernel + stride - 1) / stride;
+    struct seen down = tiles_whole(v->h, stride, v->pad_h, most, v->out_h);
+    struct seen across = tiles_whole(v->w, stride, v->pad_w, most, v->out_w);
+    int left = across.first * stride - v->pad_w, right = across.last * stride - v->pad_w;
     struct max_tile tile = {
         .run = run, .row = (size_t)v->w * run, .windows_row = (size_t)v->out_w * run};
-    int most = (kernel + stride - 1) / stride;
-    for (int oy = 0, y = -v->pad_h; y < v->h; oy++, y += stride)
-        for (int ox = 0, x = -v->pad_w; x < v->w; ox++, x += stride) {
-            struct span s = {y, y + stride, x, x + stride};
-            if (!tile_whole(v, most, s, oy, ox)) {
-                pixels_back(false, dx, from, v, run, s);
-                continue;
-            }
-            tile.dx = dx + (size_t)(y * v->w + x) * run;
-            tile.last = (size_t)(oy * v->out_w + ox) * run;
+    if (down.first == down.last || across.first == across.last) {
+        pixels_back(false, dx, from, v, run, (struct span){0, v->h, 0, v->w});
+        return;
+    }
+    int y = down.first * stride - v->pad_h;
+    pixels_back(false, dx, from, v, run, (struct span){0, y, 0, v->w});
+    for (int oy = down.first; oy < down.last; oy++, y += stride) {
+        pixels_back(false, dx, from, v, run, (struct span){y, y + stride, 0, left});
+        tile.dx = dx + (size_t)(y * v->w + left) * run;
+        tile.last = (size_t)(oy * v->out_w + across.first) * run;
+        for (int ox = across.first; ox < across.last; ox++) {
             max_tile_run(kernel, stride, tile, from);
+            tile.dx += (size_t)stride * run, tile.last += run;
         }
+        pixels_back(false, dx, from, v, run, (struct span){y, y + stride, right, v->w});
+    }
+    pixels_back(false, dx, from, v, run, (struct span){y, v->h, 0, v->w});
 }
 
 static bool window_is(const struct window *v, int kernel, int stride) {
@@ -353,6 +372,8 @@ static void maxpool_block_back(float *dx, const float *dy, const int32_t *winner
         struct won from = {dy, (const uint8_t *)winner};
         if (window_is(v, 2, 2))
             tiles_back(2, 2, dx, from, v, run);
+        else if (window_is(v, 3, 1))
+            tiles_back(3, 1, dx, from, v, run);
         else if (window_is(v, 3, 2))
             tiles_back(3, 2, dx, from, v, run);
         else if (window_is(v, 3, 3))

@@ -278,12 +278,13 @@ __attribute__((always_inline)) static inline void gather_block(enum pool kind, f
                                                                const struct window *v, size_t run) {
     struct pixel to = {.run = run, .dx = dx, .x = x, .row = (size_t)v->out_w * run};
     struct means means = means_of(v);
+    struct seen down = {0};
     for (int row = 0; row < v->h; row++) {
-        struct seen down = windows_seeing(row, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
+        struct seen across = {0};
+        seen_advance(&down, row, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
         to.top = down.first;
         for (int column = 0; column < v->w; column++, to.dx += run) {
-            struct seen across =
-                windows_seeing(column, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
+            seen_advance(&across, column, v->kernel_w, v->stride_w, v->pad_w, v->out_w);
             to.left = across.first;
             to.first = (size_t)to.top * to.row + (size_t)to.left * run;
             gather_pixel(kind, down.last - down.first, across.last - across.first, to, from, means);

@@ -38,6 +38,14 @@ static inline struct seen windows_seeing(int at, int kernel, int stride, int pad
     return (struct seen){first < last ? first : last, last};
 }
 
+// The same for the next row or column, `at`, without a division.
+static inline void seen_advance(struct seen *s, int at, int kernel, int stride, int pad, int out) {
+    while (s->last < out && s->last * stride - pad <= at)
+        s->last++;
+    while (s->first < s->last && s->first * stride - pad + kernel <= at)
+        s->first++;
+}
+
 static inline float span_mean_factor(struct span s) {
     return 1.0f / (float)((s.y1 - s.y0) * (s.x1 - s.x0));
 }
