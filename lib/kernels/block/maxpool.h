@@ -9,10 +9,9 @@
 // from the windows that saw it. Those of common windows do so together, as many as windows
 // are apart (tiles): the same few windows saw them, and are read once.
 //
-// Microseconds of one thread, forward and back (a Zen 5 core at about 4.1 GHz, blocks of a
-// vector's lanes; medians of a thousand steps, before each of which 8 MB were written with
-// AVX-512 and nothing else with AVX2), before, with places of four bytes and each pixel
-// alone, and now:
+// Microseconds of one thread, forward and back, on a Zen 5 core at about 4.1 GHz, with
+// places of four bytes and each pixel alone (before), and as here; medians of a thousand
+// steps or more, in which AVX-512's changed 4 MB of other memory too:
 //
 //                                                   before      now
 //   AVX-512, 16 samples of 32 x 32x32, 3x3/2        48   50    38   34
@@ -21,7 +20,7 @@
 //
 // The first, with all of it in the L1 cache, would take 26, from the L2 cache 35: what is
 // left is comparing. With blocks of few samples the adjoints of windows that overlap more
-// (3x3/1, 5x5/3) lost up to 40%, about what is won forward.
+// (3x3/1, 5x5/3) lost up to half, about what is won forward.
 // No gain: asking for rows ahead (47 to 51 for 40), rows from the last to the first, so as
 // to begin with what was written last (2%), pointers kept out of vector registers (2%).
 #ifndef ADAM_KERNELS_BLOCK_MAXPOOL_H
