@@ -11,14 +11,15 @@
 // work comes soon.
 enum { LOOKS = 50000 };
 
-enum place { OUT, COMING, IN };
+enum place { OUT, COMING, IN }; // IN the round, or COMING to the next
 
 struct party {
     pthread_mutex_t lock;
     party_begun *begun;
     void *self;
     // Changed under the lock.
-    int in, coming, arrived;    // arrived: of those who are in, at what is due
+    int in, arrived;            // in the round, and of them at what is due
+    int coming, waiting;        // to the next one, and of them at its beginning
     bool left;                  // somebody has, in this round
     bool beginning;             // that is what those wait for who have arrived
     _Atomic bool whole;         // of the meeting that is over: what party_meet returns
@@ -34,9 +35,6 @@ struct party *party_open(int members, party_begun *begun, void *self) {
     pthread_mutex_init(&party->lock, NULL);
     party->begun = begun;
     party->self = self;
-    party->in = members;
-    for (int i = 0; i < members; i++)
-        atomic_store(&party->place[i], IN);
     return party;
 }
 
@@ -59,19 +57,22 @@ static void take_in(struct party *party) {
         party->coming--;
         party->in++;
     }
+    party->waiting = 0;
+    party->left = false;
+    if (party->begun)
+        party->begun(party->self);
 }
 
 // Ends what is due when nobody is missing.
 static void complete(struct party *party) {
-    if (party->arrived < party->in || party->in + party->coming == 0)
+    bool beginning = party->beginning || party->in == 0;
+    if (party->arrived < party->in || party->in + party->coming == 0 ||
+        (beginning && party->waiting < party->coming))
         return;
-    if (party->beginning || party->in == 0) {
+    if (beginning)
         take_in(party);
-        party->left = false;
-        if (party->begun)
-            party->begun(party->self);
-    }
     party->arrived = 0;
+    party->beginning = false;
     atomic_store(&party->whole, !party->left);
     atomic_fetch_add(&party->over, 1);
     gate_open(&party->gate);
@@ -101,16 +102,24 @@ static void arrive(struct party *party, bool beginning) {
 }
 
 static void come(struct party *party, int member) {
-    atomic_store(&party->place[member], COMING);
-    party->coming++;
+    party->waiting++;
     complete(party);
     pthread_mutex_unlock(&party->lock);
-    // Not taken in where the others only meet.
+    // It is not in where the others only meet.
     for (unsigned before = atomic_load(&party->over); !party_has(party, member);
          before = atomic_load(&party->over))
         await(party, before);
     // Whoever takes it in has the lock until the round has begun.
     pthread_mutex_lock(&party->lock);
+    pthread_mutex_unlock(&party->lock);
+}
+
+void party_enter(struct party *party, int member) {
+    pthread_mutex_lock(&party->lock);
+    if (atomic_load(&party->place[member]) == OUT) {
+        atomic_store(&party->place[member], COMING);
+        party->coming++;
+    }
     pthread_mutex_unlock(&party->lock);
 }
 
@@ -130,11 +139,11 @@ bool party_meet(struct party *party) {
 
 void party_leave(struct party *party, int member) {
     pthread_mutex_lock(&party->lock);
-    if (party_has(party, member)) {
-        atomic_store(&party->place[member], OUT);
-        party->in--;
-        party->left = true;
+    enum place place = atomic_exchange(&party->place[member], OUT);
+    party->coming -= place == COMING;
+    party->in -= place == IN;
+    party->left |= place == IN;
+    if (place != OUT)
         complete(party);
-    }
     pthread_mutex_unlock(&party->lock);
 }

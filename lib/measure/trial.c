@@ -71,6 +71,12 @@ bool trial_pass(struct trial *trial) {
     return solo_train(&trial->solo, batch, 0, &loss);
 }
 
+void trial_ready(struct trial *trial) {
+    struct home *home = trial->solo.home;
+    if (home->ops->enter)
+        home->ops->enter(home, trial->solo.thread, trial->batch.n, 0);
+}
+
 void trial_rest(struct trial *trial) {
     solo_leave(&trial->solo);
 }

@@ -26,7 +26,8 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
                struct error *err);
 // One step, or one forward pass. False as solo_train.
 bool trial_pass(struct trial *trial);
-// Other threads go on without this one.
+// Other threads wait for this one, where they share passes; and go on without it.
+void trial_ready(struct trial *trial);
 void trial_rest(struct trial *trial);
 void trial_close(struct trial *trial);
 

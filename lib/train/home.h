@@ -75,8 +75,7 @@ int home_copies(struct home **out, const struct model *model, const struct optim
 // once forward, and read and written once backward, for the mini-batches of all of them,
 // each by one thread. The result is that of threads which all read the weights before any
 // of them changes them. Threads that are in a mini-batch together wait for each other at
-// each of those layers (home_joined.c). At first each of them is in: it enters or leaves.
-// Only for sgd that does not clip.
+// each of those layers (home_joined.c). Only for sgd that does not clip.
 int home_joined(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, uint64_t clock, int threads,
                 int batch, struct error *err);

@@ -18,7 +18,8 @@
 // not depend on x; weights decay for each mini-batch.
 //
 // Who waits for whom: they begin together at the first joined layer of a mini-batch, where
-// each waits for all who are in, and so at each meeting. A thread that has no samples yet,
+// each waits for all who have entered one, and then, at each meeting, for all who began. A
+// thread that has no samples yet,
 // that stops, or whose loss or gradient is not finite, leaves; if others are behind a
 // beginning then, they find at the next meeting that its samples are missing, and are alone
 // with the rest of the mini-batch, as threads without locks. As all of them see the same
@@ -133,6 +134,7 @@ static void joined_enter(struct home *home, int thread, int samples, float rate)
     seat->rate = rate;
     seat->members = 0;
     seat->due = true;
+    party_enter(joined->party, thread);
 }
 
 // Whether the thread has not come here alone. They begin at the first joined layer: what

@@ -49,6 +49,8 @@ static struct rate all_work(void *self, double seconds) {
     struct rate sum = {0};
     bench->seconds = seconds;
     for (int i = 0; i < bench->threads; i++)
+        trial_ready(&bench->workers[i].trial);
+    for (int i = 0; i < bench->threads; i++)
         if (pthread_create(&bench->workers[i].thread, NULL, work, &bench->workers[i]))
             perror("steps: thread"), exit(1);
     for (int i = 0; i < bench->threads; i++) {

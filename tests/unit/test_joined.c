@@ -134,10 +134,10 @@ static void check_weights(struct tap *tap, const struct scene *s, const double *
     CHECK(tap, moved > 1e-3);
 }
 
-// Each of the first threads takes a step, at the same time; the others are out.
+// Each of the first threads takes a step, all together.
 static void step_all(struct tap *tap, struct scene *s, struct worker *workers, int count) {
-    for (int t = count; t < THREADS; t++)
-        s->home->ops->leave(s->home, t);
+    for (int t = 0; t < count; t++)
+        s->home->ops->enter(s->home, t, 0, 0);
     for (int t = 0; t < count; t++)
         CHECK_INT(tap, pthread_create(&workers[t].thread, NULL, one_step, &workers[t]), 0);
     for (int t = 0; t < count; t++)
