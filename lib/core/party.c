@@ -4,11 +4,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/cpu.h"
 #include "core/gate.h"
 #include "core/mem.h"
 
-// How often a member looks before it sleeps, as a gate does: who does an equal share of
-// work comes soon.
+// How often a member looks before it sleeps: who does an equal share of work comes soon, and
+// waking takes longer. Where members share processors, who is waited for may need this one.
 enum { LOOKS = 50000 };
 
 enum place { OUT, COMING, IN }; // IN the round, or COMING to the next
@@ -17,6 +18,7 @@ struct party {
     pthread_mutex_t lock;
     party_begun *begun;
     void *self;
+    int looks;
     // Changed under the lock.
     int in, arrived;            // in the round, and of them at what is due
     int coming, waiting;        // to the next one, and of them at its beginning
@@ -35,6 +37,7 @@ struct party *party_open(int members, party_begun *begun, void *self) {
     pthread_mutex_init(&party->lock, NULL);
     party->begun = begun;
     party->self = self;
+    party->looks = members <= cpu_count() ? LOOKS : 0;
     return party;
 }
 
@@ -83,7 +86,7 @@ static bool is_over(const struct party *party, unsigned before) {
 }
 
 static void await(struct party *party, unsigned before) {
-    for (int i = 0; i < LOOKS; i++)
+    for (int i = 0; i < party->looks; i++)
         if (is_over(party, before))
             return;
     for (uint32_t seen = gate_look(&party->gate); !is_over(party, before);
