@@ -6,5 +6,5 @@ import targets
 
 WIDE = (1, 16, 64, 256)
 
-rows.main('predict', __doc__, {'mnist': WIDE, 'cifar10_full': WIDE, 'speech': WIDE},
-          targets.PREDICTION)
+rows.main('predict', __doc__,
+          {'mnist': WIDE, 'cifar10_full': WIDE, 'speech': (*WIDE, 512, 1024)}, targets.PREDICTION)

@@ -6,4 +6,4 @@ import targets
 
 WIDE = (1, 4, 16, 64, 128, 256)
 
-rows.main('train', __doc__, {'mnist': WIDE, 'speech': WIDE}, targets.TRAINING)
+rows.main('train', __doc__, {'mnist': WIDE, 'speech': (*WIDE, 512, 1024)}, targets.TRAINING)
