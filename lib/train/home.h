@@ -59,13 +59,10 @@ int home_local(struct home **out, const struct model *model, const struct optimi
                const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                struct error *err);
 
-// The same for threads with mini-batches so small that they would spend their time on
-// taking the shared weights out of each other's caches: each works on a copy of its
-// own, and every so many samples adds what it has changed to the shared ones, and takes
-// them over: after HOME_MERGE_SAMPLES, or later while all threads together hold back no
-// more than HOME_HELD_SAMPLES.
-enum { HOME_MERGE_SAMPLES = 32, HOME_HELD_SAMPLES = 128 };
-int home_merge_samples(int threads);
+// The same for threads that would spend their time on taking the shared weights out of
+// each other's caches: each works on a copy of its own, and every so many samples adds
+// what it has changed to the shared ones, and takes them over.
+int home_merge_samples(const struct model *model, int threads);
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                 int threads, int batch, struct error *err);
@@ -83,8 +80,8 @@ int home_joined(struct home **out, const struct model *model, const struct optim
 bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
                 int batch);
 
-// The best of them for asynchronous threads: copies where the parameters of all threads
-// stay in the caches and a mini-batch is less than half of what is merged, joined passes
+// The best of them for asynchronous threads: copies of models that stay in the caches of
+// all threads, where mini-batches are small or merging is next to nothing; joined passes
 // where home_joins says so.
 int home_for_threads(struct home **out, const struct model *model,
                      const struct optimizer *optimizer, const struct kernels *kernels,

@@ -47,8 +47,8 @@ static void test_merge(struct tap *tap) {
     TEST(tap, "a copy is merged after so many samples, and takes over what others added", {
         struct scene s;
         int batch = 8;
-        int every = (home_merge_samples(THREADS) + batch - 1) / batch;
         open_scene(tap, &s, RULE_SGD, batch);
+        int every = (home_merge_samples(&s.model, THREADS) + batch - 1) / batch;
         for (int i = 1; i < every; i++)
             step(&s, 0), step(&s, 1);
         check_all(tap, s.shared, 0);
@@ -134,21 +134,27 @@ static void test_threads(struct tap *tap) {
 }
 
 static void test_choice(struct tap *tap) {
-    TEST(tap, "one thread, and larger mini-batches, work on the shared weights themselves", {
-        struct scene s;
-        struct error err = {0};
-        static const int cases[][3] = {{1, 1, 1}, {2, 16, 1}, {2, 15, 0}, {2, 1, 0}};
-        open_scene(tap, &s, RULE_SGD, 1);
-        s.home->ops->close(s.home);
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            CHECK_INT(tap,
-                      home_for_threads(&s.home, &s.model, &s.optimizer, kernels_best(), s.shared,
-                                       NULL, 0, cases[i][0], cases[i][1], &err),
-                      STATUS_OK);
-            CHECK_INT(tap, s.home->ops->weights(s.home, 0) == s.shared, cases[i][2]);
-            s.home->ops->close(s.home);
-        }
-    });
+    TEST(tap,
+         "one thread, and larger mini-batches of little work, are on the shared weights themselves",
+         {
+             struct scene s;
+             struct error err = {0};
+             // Threads, samples, useful multiply-adds of one; whether the weights are shared.
+             static const int cases[][4] = {{1, 1, 0, 1},    {2, 16, 0, 1},    {2, 15, 0, 0},
+                                            {2, 1, 0, 0},    {2, 16, 1000, 0}, {2, 512, 1000, 0},
+                                            {1, 16, 1000, 1}};
+             open_scene(tap, &s, RULE_SGD, 1);
+             s.home->ops->close(s.home);
+             for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                 s.layer.useful = (uint64_t)cases[i][2];
+                 CHECK_INT(tap,
+                           home_for_threads(&s.home, &s.model, &s.optimizer, kernels_best(),
+                                            s.shared, NULL, 0, cases[i][0], cases[i][1], &err),
+                           STATUS_OK);
+                 CHECK_INT(tap, s.home->ops->weights(s.home, 0) == s.shared, cases[i][3]);
+                 s.home->ops->close(s.home);
+             }
+         });
 }
 
 int main(void) {
