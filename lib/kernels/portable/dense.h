@@ -47,7 +47,7 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
             .state = state,
             .update = u,
         });
-    else if (u->rule == RULE_SGD && e->n <= TILES_MOST)
+    else if (u->rule == RULE_SGD)
         dense_tiles_sgd(weights, e, u);
     else
         dense_products_step(weights, state, e, u);
@@ -56,7 +56,7 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
 static const char *dense_way(enum conv_pass pass, int n) {
     if (pass == CONV_FORWARD)
         return n <= DENSE_STREAM_MOST ? "stream" : "panels";
-    return n <= STREAM_STEP_MOST ? "stream" : n <= TILES_MOST ? "strips" : "product";
+    return n <= STREAM_STEP_MOST ? "stream" : "strips";
 }
 
 #endif

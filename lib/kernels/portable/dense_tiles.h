@@ -4,7 +4,8 @@
 // A strip of weights, up to TILE_DEPTH rows x 3 vectors, adds to the errors of
 // the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
 // rows at a time, while the next strips come into the cache in the order in which
-// they lie.
+// they lie. More samples than stay in the caches go part by part: first the errors of
+// all of them, then the steps.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_H
 #define ADAM_KERNELS_PORTABLE_DENSE_TILES_H
 
@@ -17,7 +18,7 @@
 #include "kernels/portable/update.h"
 
 enum {
-    TILES_MOST = 1024,       // samples
+    TILES_MOST = 512,        // samples at once
     TILE_DEPTH = 64,         // rows of a strip
     TILE_ERRORS = 32 * 1024, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE, // x 3 vectors of sums
@@ -34,6 +35,7 @@ struct weight_strip {
     size_t inputs, depth;
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
+    bool stays;         // no step
     float rate, decay;
     const float *ahead; // weights that will be read soon, as many as are here
 };
@@ -144,7 +146,8 @@ static void over_tiles(tile_work *const *work, const struct weight_strip *s, int
 static void step_strip(struct weight_strip s, bool edge) {
     if (s.dx)
         over_tiles(errors_tiles[edge], &s, s.n);
-    over_tiles(step_tiles[edge], &s, s.rows);
+    if (!s.stays)
+        over_tiles(step_tiles[edge], &s, s.rows);
 }
 
 // Errors of rows, sample by sample, `depth` apart.
@@ -188,16 +191,47 @@ static void tiles_sgd_units(struct weight_strip s, float *weights, float *dy,
     }
 }
 
-static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
+// dx, if wanted, and the step, unless the weights stay.
+static void tiles_pass(float *weights, const struct dense_errors *e, float rate, float decay,
+                       bool stays) {
     float dy[TILE_ERRORS];
     const struct weight_strip s = {.dy = dy,
                                    .inputs = (size_t)e->inputs,
                                    .depth = (size_t)dense_depth(e),
                                    .n = e->n,
-                                   .rate = u->rate,
-                                   .decay = u->decay};
+                                   .stays = stays,
+                                   .rate = rate,
+                                   .decay = decay};
     tiles_sgd_units(s, weights, dy, e, e->first, e->units);
     tiles_sgd_units(s, weights, dy, e, 0, e->first);
+}
+
+// Part i of the samples of e, in equal parts.
+static struct dense_errors tiles_part(const struct dense_errors *e, int parts, int i) {
+    struct dense_errors part = *e;
+    size_t first = (size_t)cut(e->n, parts, i), inputs = (size_t)e->inputs;
+    part.n = cut(e->n, parts, i + 1) - (int)first;
+    part.dy += first * (size_t)e->units;
+    part.x += first * inputs;
+    part.dx = e->dx ? e->dx + first * inputs : NULL;
+    return part;
+}
+
+static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
+    int parts = cuts(e->n, TILES_MOST);
+    if (parts == 1) {
+        tiles_pass(weights, e, u->rate, u->decay, false);
+        return;
+    }
+    for (int i = 0; e->dx && i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        tiles_pass(weights, &part, 0, 0, true);
+    }
+    for (int i = 0; i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        part.dx = NULL;
+        tiles_pass(weights, &part, u->rate, i == 0 ? u->decay : 0, false);
+    }
 }
 
 #endif
