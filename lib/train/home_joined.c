@@ -34,8 +34,7 @@
 enum {
     JOIN_WEIGHTS = 256 * 1024, // of a layer that does not stay in a thread's own cache
     JOIN_SAMPLES = 512,        // of all threads: what the step in strips is made for
-    JOIN_BATCH = 32,           // of each: more share a weight well enough alone
-    JOIN_WORK = 512,           // multiply-adds of a mini-batch for each weight that is joined
+    JOIN_WORK = 32,            // multiply-adds of a mini-batch for each weight that is joined
     SLICE_UNITS = 16,          // a cache line of outputs
 };
 
@@ -338,7 +337,7 @@ bool home_joins(const struct model *model, const struct optimizer *optimizer, in
         if (is_joined(&model->layers[i], threads))
             weights += model->layers[i].weights.count;
     return threads > 1 && optimizer->rule == RULE_SGD && optimizer->clip <= 0 &&
-           batch <= JOIN_BATCH && (int64_t)threads * batch <= JOIN_SAMPLES &&
+           (int64_t)threads * batch <= JOIN_SAMPLES &&
            model->connections * (uint64_t)batch <= weights * JOIN_WORK;
 }
 
