@@ -178,7 +178,7 @@ void servers_sweep(struct servers *servers, const struct exchange *exchange) {
 // What is under way on its link ends when that breaks.
 static void stop_peer(struct peer *peer) {
     pthread_mutex_lock(&peer->servers->lock);
-    struct link *link = peer->broken ? NULL : peer->link;
+    struct link *link = peer->link;
     if (link)
         link_hold(link);
     pthread_mutex_unlock(&peer->servers->lock);

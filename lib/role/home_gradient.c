@@ -244,7 +244,9 @@ static void gradient_step(struct home *home, int samples, float rate) {
     else
         step_softly(gradient, samples, rate, &waited);
     home_servers_waited(&gradient->common, waited * gradient->common.config.threads);
-    if (samples > 0 || gradient->common.config.hardsync)
+    if (home_servers_status(&gradient->common, NULL))
+        atomic_store(&gradient->pulling, PULL_LATER); // one may be under way for good
+    else if (samples > 0 || gradient->common.config.hardsync)
         plan_pull(gradient);
 }
 

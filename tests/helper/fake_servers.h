@@ -52,6 +52,8 @@ struct fake {
     int break_one_in; // requests: the link breaks before or after they are carried out; 0: never
     int busy;         // so many requests are refused as busy
     bool empty;       // not ready
+    bool mute;        // pulls are not answered
+    uint16_t refuse;  // pushes: by this code; 0: none
     uint32_t collect; // gradients that make an update; 0 or 1: each
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
@@ -127,6 +129,8 @@ static inline void fake_pull(struct fake *fake, struct link *link, uint64_t requ
                              const struct proto_pull *pull) {
     const struct proto_piece *piece = pull->pieces.at;
     fake->pulls++;
+    if (fake->mute)
+        return;
     if (pull->least <= fake->version[piece->shard]) {
         fake_answer_pull(fake, link, request, *piece, pull->part == PROTO_PART_STATE);
         return;
@@ -236,6 +240,8 @@ static inline void fake_request(void *context, struct link *link, uint64_t reque
     } else if (fake->busy > 0) {
         fake->busy--;
         link_refuse(link, request, PROTO_REFUSAL_BUSY, 5, "");
+    } else if (fake->refuse && type == PROTO_TYPE_PUSH) {
+        link_refuse(link, request, fake->refuse, 0, "");
     } else if (!before) {
         fake_serve(fake, link, breaks ? 0 : request, type, message, payload);
     }

@@ -146,8 +146,8 @@ struct learner {
     struct feed feed;
     struct servers *servers;
     pthread_t thread;
-    bool delta, hardsync;
-    uint64_t session, push_every, applied;
+    bool delta, hardsync, overlap;
+    uint64_t session, push_every, pull_every, applied;
 };
 
 static uint64_t mark(void *self) {
@@ -169,7 +169,9 @@ static struct home_servers *open_home(struct learner *learner) {
         .threads = learner->delta ? 1 : 2,
         .batch = learner->feed.mu,
         .push_every = learner->push_every,
+        .pull_every = learner->pull_every,
         .hardsync = learner->hardsync,
+        .overlap = learner->overlap,
         .factors = "none",
         .self = learner,
         .mark = mark,
@@ -260,7 +262,7 @@ static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
     close_scene(&s);
 }
 
-// One worker's deltas, with the test as its loop.
+// One worker, with the test as its loop.
 struct lone {
     struct scene s;
     struct learner *learner;
@@ -268,17 +270,23 @@ struct lone {
     struct home_servers *home;
 };
 
-static void open_lone(struct tap *tap, struct lone *lone, uint64_t push_every) {
-    struct learner *learner = calloc(1, sizeof *learner);
+static void open_lone_as(struct tap *tap, struct lone *lone, struct learner as, int busy) {
+    struct learner *learner = malloc(sizeof *learner);
     open_scene(tap, &lone->s);
     lone->s.fake.weights[0] = 0;
-    *learner = (struct learner){.s = &lone->s, .delta = true, .push_every = push_every};
+    lone->s.fake.busy = busy;
+    *learner = as;
+    learner->s = &lone->s;
     fill(&learner->feed, 0, 1, 1);
     lone->learner = learner;
     lone->routes = open_servers(learner);
     lone->home = open_home(learner);
     CHECK_INT(tap, home_servers_begin(lone->home, NULL), STATUS_OK);
     CHECK_INT(tap, lone->s.model->layers[1].weights.offset, 0);
+}
+
+static void open_lone(struct tap *tap, struct lone *lone, uint64_t push_every) {
+    open_lone_as(tap, lone, (struct learner){.delta = true, .push_every = push_every}, 0);
 }
 
 static void close_lone(struct tap *tap, struct lone *lone) {
@@ -348,6 +356,51 @@ static void test_company(struct tap *tap) {
     close_lone(tap, &lone);
 }
 
+static int count(struct fake *fake, const int *what) {
+    pthread_mutex_lock(&fake->lock);
+    int count = *what;
+    pthread_mutex_unlock(&fake->lock);
+    return count;
+}
+
+static void step_gradient(const struct lone *lone) {
+    struct home *home = home_servers_home(lone->home);
+    home->ops->add_clock(home, 0);
+    home->ops->step(home, 1, 0.1f);
+}
+
+// A push is refused for good while weights are on their way, which never come. The threads
+// compute on until somebody stops them, but ask for nothing more. (Servers that are busy at
+// first make pulls seem slow, so that they are asked for at once.)
+static void test_refused(struct tap *tap) {
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_as(tap, &lone, (struct learner){.overlap = true, .push_every = 1, .pull_every = 2},
+                 5);
+    struct home *home = home_servers_home(lone.home);
+    home->ops->weights(home, 0);
+    step_gradient(&lone);
+    while (count(fake, &fake->pushes) < 1)
+        sched_yield();
+    pthread_mutex_lock(&fake->lock);
+    fake->refuse = PROTO_REFUSAL_WRONG_SESSION;
+    fake->mute = true;
+    int pulls = fake->pulls;
+    pthread_mutex_unlock(&fake->lock);
+    step_gradient(&lone);
+    while (count(fake, &fake->pulls) == pulls)
+        home->ops->weights(home, 0);
+    step_gradient(&lone);
+    CHECK_INT(tap, home_servers_status(lone.home, NULL), STATUS_STOPPED);
+    home->ops->weights(home, 0);
+    step_gradient(&lone);
+    home->ops->weights(home, 0);
+    servers_stop(lone.learner->servers);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_STOPPED);
+    close_lone(tap, &lone);
+    CHECK_INT(tap, fake->pulls, pulls + 1);
+}
+
 int main(void) {
     struct tap tap = {0};
     // "the configurations (sigma, mu, lambda) = (0, mu0 lambda0, 1) and (0, mu0, lambda0) are
@@ -365,5 +418,6 @@ int main(void) {
          "fewer than four share 2048 samples between pushes; who comes hears what is held back",
          { test_company(&tap); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
+    TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     return tap_done(&tap);
 }
