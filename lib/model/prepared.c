@@ -63,10 +63,6 @@ void prepared_close(struct prepared *p) {
     free(p);
 }
 
-size_t prepared_bytes(const struct prepared *p) {
-    return p->size * sizeof *p->sums;
-}
-
 const float *prepared_sums(const struct prepared *p, const struct layer *layer) {
     bool any = p->sums && affine_sums_size(layer, p->kernels, p->most);
     return any ? p->sums + sums_before(p, layer->index) : NULL;

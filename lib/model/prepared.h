@@ -25,9 +25,6 @@ int prepared_open(struct prepared **out, const struct model *model, const struct
                   const float *parameters, int most, struct error *err);
 void prepared_close(struct prepared *prepared);
 
-// Bytes that sums take.
-size_t prepared_bytes(const struct prepared *prepared);
-
 // The net's passes use the sums from now on. The first thread makes them, others wait for
 // that. Without memory for them passes go on as they are.
 void prepared_now(struct prepared *prepared, struct net *net);

@@ -1,9 +1,8 @@
 #include "train/evaluate.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
-#include "core/mem.h"
+#include "core/crew.h"
 #include "core/turn.h"
 #include "model/prepared.h"
 
@@ -80,37 +79,19 @@ static void *evaluate_thread(void *argument) {
     return NULL;
 }
 
-static void run_threads(struct evaluation *e, pthread_t *thread, int threads) {
-    int running = 0;
-    while (running < threads && !pthread_create(&thread[running], NULL, evaluate_thread, e))
-        running++;
-    if (running == 0) {
-        struct error why = {0};
-        fail(e, error_set(&why, STATUS_IO, "cannot start a thread"), &why);
-    }
-    for (int i = 0; i < running; i++)
-        pthread_join(thread[i], NULL);
-}
-
 int evaluate(struct tally *tally, const struct model *model, const struct kernels *kernels,
              const float *parameters, struct loader *loader, int batch, int threads,
              evaluate_sample *each, void *self, struct error *err) {
     struct evaluation e = {tally, model, kernels, parameters, loader,
                            batch, each,  self,    .err = err};
-    pthread_t *thread = mem_array((size_t)threads, sizeof *thread);
-    if (!thread)
-        return error_nomem(err);
     int status = prepared_open(&e.prepared, model, kernels, parameters, batch, err);
-    if (status) {
-        free(thread);
+    if (status)
         return status;
-    }
     turn_init(&e.turn);
     pthread_mutex_init(&e.failing, NULL);
-    run_threads(&e, thread, threads);
+    status = crew_work(threads, evaluate_thread, &e, err);
     pthread_mutex_destroy(&e.failing);
     turn_free(&e.turn);
     prepared_close(e.prepared);
-    free(thread);
-    return e.status;
+    return status ? status : e.status;
 }

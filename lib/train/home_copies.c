@@ -8,6 +8,7 @@
 //
 // Ownership: a copy is its thread's. The shared arrays are changed by whichever thread
 // holds `merging`; others, such as those that evaluate, may read meanwhile.
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -173,10 +174,10 @@ static double merge_price(const struct model *model) {
 }
 
 int home_merge_samples(const struct model *model, int threads) {
-    double samples = merge_price(model) / MERGE_SHARE;
-    int most = threads > 1 ? MISSED_MOST / (threads - 1) : MERGE_MOST;
-    most = most > MERGE_MOST ? MERGE_MOST : most < MERGE_OFTEN ? MERGE_OFTEN : most;
-    return samples < MERGE_LEAST ? MERGE_LEAST : samples < most ? (int)samples : most;
+    double samples = fmax(merge_price(model) / MERGE_SHARE, MERGE_LEAST);
+    int others = threads > 1 ? threads - 1 : 1;
+    double most = fmax(fmin((double)MISSED_MOST / others, MERGE_MOST), MERGE_OFTEN);
+    return (int)fmin(samples, most);
 }
 
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/crew.h"
 #include "core/mem.h"
 #include "core/turn.h"
 #include "data/input.h"
@@ -222,19 +223,6 @@ static void *predict_thread(void *argument) {
     return NULL;
 }
 
-static void run_threads(struct predictor *p, pthread_t *thread) {
-    int running = 0;
-    while (running < p->config->threads &&
-           !pthread_create(&thread[running], NULL, predict_thread, p))
-        running++;
-    if (running == 0) {
-        struct error why = {0};
-        fail(p, error_set(&why, STATUS_IO, "cannot start a thread"), &why);
-    }
-    for (int i = 0; i < running; i++)
-        pthread_join(thread[i], NULL);
-}
-
 // JPEG pictures may be decoded smaller when the first chain shrinks them.
 static struct decode_options decode_hint(const struct predict_config *config) {
     struct decode_options decode = config->decode;
@@ -245,25 +233,19 @@ static struct decode_options decode_hint(const struct predict_config *config) {
 
 int predict(const struct predict_config *config, struct error *err) {
     struct predictor p = {.config = config, .decode = decode_hint(config), .err = err};
-    pthread_t *thread = mem_array((size_t)config->threads, sizeof *thread);
-    if (!thread)
-        return error_nomem(err);
     int status = prepared_open(&p.prepared, config->model, config->kernels, config->parameters,
                                config->batch, err);
-    if (status) {
-        free(thread);
+    if (status)
         return status;
-    }
     turn_init(&p.turn);
     pthread_mutex_init(&p.reading, NULL);
     pthread_mutex_init(&p.failing, NULL);
-    run_threads(&p, thread);
+    status = crew_work(config->threads, predict_thread, &p, err);
     pthread_mutex_destroy(&p.failing);
     pthread_mutex_destroy(&p.reading);
     turn_free(&p.turn);
     prepared_close(p.prepared);
-    free(thread);
-    return p.status;
+    return status ? status : p.status;
 }
 
 int predict_classes(struct classes *out, const struct classes *given, int count,

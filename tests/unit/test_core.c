@@ -1,8 +1,11 @@
-// Random streams, hashes, strict numbers, near misses, arenas, errors.
+// Random streams, hashes, strict numbers, near misses, arenas, errors, crews.
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "../helper/tap.h"
 #include "core/columns.h"
+#include "core/crew.h"
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
@@ -217,6 +220,26 @@ static void test_error(struct tap *tap) {
     });
 }
 
+// Waits for the others: all are at work at once.
+static void *meet_others(void *self) {
+    atomic_int *left = self;
+    atomic_fetch_sub(left, 1);
+    while (atomic_load(left) > 0)
+        sched_yield();
+    return NULL;
+}
+
+static void test_crew(struct tap *tap) {
+    TEST(tap, "a crew works at once, and is done when all are", {
+        atomic_int left = 3;
+        struct error err = {0};
+        CHECK_INT(tap, crew_work(3, meet_others, &left, &err), STATUS_OK);
+        CHECK_INT(tap, left, 0);
+        CHECK_INT(tap, crew_work(0, meet_others, &left, &err), STATUS_IO);
+        CHECK_TEXT(tap, err.text, "cannot start a thread");
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_random(&tap);
@@ -226,5 +249,6 @@ int main(void) {
     test_grow(&tap);
     test_columns(&tap);
     test_error(&tap);
+    test_crew(&tap);
     return tap_done(&tap);
 }

@@ -6,6 +6,7 @@
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "model/affine.h"
 #include "model/layer.h"
 #include "model/prepared.h"
 
@@ -72,19 +73,29 @@ static void check_scores(const struct fixture *f, const struct net *net, int n, 
         check_sample(f, net, i, tolerance);
 }
 
-// Whether the last pass went by the sums: families without vectors have none.
+// Families without vectors have no sums.
+static bool has_sums(const struct fixture *f) {
+    return f->kernels->lanes > 0;
+}
+
+// Whether the last pass went by the sums.
 static void check_way(const struct fixture *f, const struct net *net, bool by_sums) {
     const char *way = net_way(net, &f->model->layers[1], CONV_FORWARD);
-    bool wanted = by_sums && prepared_bytes(f->prepared) > 0;
-    if ((strcmp(way, "strassen") == 0) != wanted)
+    if ((strcmp(way, "strassen") == 0) != (by_sums && has_sums(f)))
         FAIL(f->tap, "%s went by %s", f->kernels->name, way);
-    CHECK_INT(f->tap, prepared_bytes(f->prepared) > 0, f->kernels->lanes > 0);
+}
+
+// They take 5/4 of the memory of the weights at most.
+static void check_sizes(const struct fixture *f) {
+    for (int i = 0; i < f->model->layer_count; i++) {
+        const struct layer *layer = &f->model->layers[i];
+        CHECK(f->tap, affine_sums_size(layer, f->kernels, MOST) <= layer->weights.count / 4 * 5);
+    }
 }
 
 static void test_net(struct fixture *f) {
     struct net *net = open_net(f);
-    size_t weights = f->model->parameter_count * sizeof(float);
-    CHECK(f->tap, prepared_bytes(f->prepared) <= weights / 4 * 5);
+    check_sizes(f);
     prepared_now(f->prepared, net);
     net_forward(net, f->parameters, f->input, MOST, NULL, 0);
     check_scores(f, net, MOST, TOLERANCE);
@@ -151,7 +162,7 @@ static void test_batch(struct tap *tap, const struct fixture *f) {
     int few = prepared_batch(small, f->kernels, 32),
         many = prepared_batch(f->model, f->kernels, 32);
     CHECK_INT(tap, few, 32);
-    CHECK_INT(tap, many, prepared_bytes(f->prepared) ? 256 : 32);
+    CHECK_INT(tap, many, has_sums(f) ? 256 : 32);
     model_free(small);
 }
 
