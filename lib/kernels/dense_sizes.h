@@ -12,6 +12,8 @@ enum {
     // (portable/dense_forward.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,
     DENSE_DEPTH = 1280,
+    // Samples that a step takes at once (portable/dense_tiles.h).
+    DENSE_STEP_MOST = 256,
 };
 
 // Whether kept sums of weights make n samples faster (portable/dense_strassen.h): by 4% or

@@ -53,9 +53,10 @@ size_t conv_scratch(const struct convolution *conv);
 // of blocks; SIZE_MAX when they do not fit in size_t.
 size_t conv_block_scratch(const struct convolution *conv);
 
-// Floats of scratch that any family's dense function needs for n samples, and that
-// dense_by_sums does.
+// Floats of scratch that any family's dense function needs for n samples, that dense_step
+// is faster with, and that dense_by_sums needs.
 size_t dense_scratch(int n, int inputs);
+size_t dense_step_scratch(int n, int units, int inputs);
 size_t dense_sums_scratch(int n, int units, int inputs);
 
 enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
@@ -80,6 +81,8 @@ struct dense_errors {
     float *dx;       // n x inputs: the errors dy W of x, to write; NULL: not wanted
     int n, units, inputs;
     int first; // unit at which dense_step begins, see dense
+    // For dense_step: dense_step_scratch() floats; NULL: many samples take longer.
+    float *scratch;
 };
 
 struct kernels {

@@ -25,8 +25,9 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
 
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
     (void)kept;
-    int inputs = layer->weights.dims[1];
-    *brief = train ? dense_scratch(n, inputs) : dense_sums_scratch(n, layer->units, inputs);
+    int units = layer->units, inputs = layer->weights.dims[1];
+    size_t forward = dense_scratch(n, inputs), step = dense_step_scratch(n, units, inputs);
+    *brief = !train ? dense_sums_scratch(n, units, inputs) : forward < step ? step : forward;
 }
 
 size_t affine_sums_size(const struct layer *layer, const struct kernels *kernels, int n) {
@@ -81,6 +82,7 @@ void affine_backward(const struct pass *pass) {
         .units = pass->layer->units,
         .inputs = pass->layer->weights.dims[1],
         .first = first_unit(pass),
+        .scratch = pass->brief,
     };
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
     if (pass_offer(pass, &errors))

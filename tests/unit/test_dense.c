@@ -21,7 +21,7 @@ struct fixture {
     const struct kernels *k;
     int n, units, inputs, first;
     struct random random;
-    float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch;
+    float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch, *panels;
 };
 
 static float *noise(struct fixture *f, size_t n) {
@@ -38,11 +38,13 @@ static void fixture_fill(struct fixture *f) {
     f->state = noise(f, units * inputs), f->biases = noise(f, units), f->y = noise(f, n * units);
     f->dx = noise(f, n * inputs), f->dw = noise(f, units * inputs);
     f->scratch = mem_floats(dense_scratch(f->n, f->inputs));
+    f->panels = mem_floats(dense_step_scratch(f->n, f->units, f->inputs));
 }
 
 static void fixture_free(struct fixture *f) {
     free(f->x), free(f->dy), free(f->w), free(f->state);
     free(f->biases), free(f->y), free(f->dx), free(f->dw), free(f->scratch);
+    free(f->panels);
 }
 
 static void near(struct fixture *f, const char *what, size_t at, float got, double wanted,
@@ -87,14 +89,21 @@ static double gradient(const struct fixture *f, int u, int k, double *size) {
     return sum;
 }
 
-static struct dense_errors errors_of(const struct fixture *f, bool errors) {
+static struct dense_errors errors_of(const struct fixture *f, bool errors, bool panels) {
     return (struct dense_errors){
-        f->dy, f->x, errors ? f->dx : NULL, f->n, f->units, f->inputs, f->first,
+        .dy = f->dy,
+        .x = f->x,
+        .dx = errors ? f->dx : NULL,
+        .n = f->n,
+        .units = f->units,
+        .inputs = f->inputs,
+        .first = f->first,
+        .scratch = panels ? f->panels : NULL,
     };
 }
 
 static void check_gradients(struct fixture *f) {
-    struct dense_errors errors = errors_of(f, true);
+    struct dense_errors errors = errors_of(f, true, false);
     f->k->dense_back_input(&errors, f->w);
     check_errors(f, "dense_back_input", f->w);
     f->k->dense_back_weights(f->dw, &errors);
@@ -116,10 +125,10 @@ static void step(const struct update *u, double g, double *w, double *state) {
     *w -= (double)u->rate * g;
 }
 
-static void check_step(struct fixture *f, enum rule rule, bool errors) {
+static void check_step(struct fixture *f, enum rule rule, bool errors, bool panels) {
     static const char *const names[] = {"sgd", "momentum", "adagrad"};
     const struct update update = {rule, 0.1f, 0.03f, 0.9f, 1e-3f};
-    struct dense_errors sent = errors_of(f, errors);
+    struct dense_errors sent = errors_of(f, errors, panels);
     size_t count = (size_t)f->units * (size_t)f->inputs;
     float *before = mem_array(count, sizeof *before), *state = mem_array(count, sizeof *state);
     memcpy(before, f->w, count * sizeof *before);
@@ -146,8 +155,12 @@ static void check_shape(struct tap *tap, const struct kernels *k, int n, int uni
     check_forward(&f, NULL);
     check_gradients(&f);
     for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++) {
-        check_step(&f, (enum rule)rule, true);
-        check_step(&f, (enum rule)rule, false);
+        check_step(&f, (enum rule)rule, true, false);
+        check_step(&f, (enum rule)rule, false, false);
+    }
+    if (dense_step_scratch(n, units, inputs) > 0) {
+        check_step(&f, RULE_SGD, true, true);
+        check_step(&f, RULE_SGD, false, true);
     }
     fixture_free(&f);
 }
@@ -164,6 +177,10 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     check_shape(tap, k, 1, 10000, 65);
     check_shape(tap, k, 4, 2100, 129);
     check_shape(tap, k, 150, 45, 1301);
+    // With panels: of whole strips and not, of one part and of two.
+    check_shape(tap, k, 32, 1024, 96);
+    check_shape(tap, k, 45, 1031, 70);
+    check_shape(tap, k, 260, 1025, 21);
 }
 
 // --- by sums of weights -----------------------------------------------------------
@@ -297,7 +314,7 @@ static void test_nets(struct tap *tap) {
 static void test_bounds(struct tap *tap) {
     const struct kernels *k = kernels_best();
     float dy[6] = {0.5f, -1, 0, 0.25f, 1, 0}, x[4] = {1, -2, 3, 0};
-    const struct dense_errors errors = {dy, x, NULL, 2, 3, 2, 0};
+    const struct dense_errors errors = {.dy = dy, .x = x, .n = 2, .units = 3, .inputs = 2};
     CHECK(tap, optimizer_accepts_product(k, &errors));
     dy[3] = NAN;
     CHECK(tap, !optimizer_accepts_product(k, &errors));
@@ -334,7 +351,8 @@ static void *hammer(void *self) {
         x[i] = 1;
     for (int i = 0; i < SAMPLES * UNITS; i++)
         dy[i] = 1;
-    const struct dense_errors errors = {dy, x, dx, SAMPLES, UNITS, INPUTS, 0};
+    const struct dense_errors errors = {
+        .dy = dy, .x = x, .dx = dx, .n = SAMPLES, .units = UNITS, .inputs = INPUTS};
     const struct update update = {.rule = RULE_SGD, .rate = 0.25f};
     for (int r = 0; r < ROUNDS; r++) {
         s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, 0, NULL);

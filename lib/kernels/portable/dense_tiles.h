@@ -3,25 +3,46 @@
 //
 // A strip of weights, up to TILE_DEPTH rows x 3 vectors, adds to the errors of
 // the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
-// rows at a time, while the next strips come into the cache in the order in which
-// they lie. More samples than stay in the caches go part by part: first the errors of
-// all of them, then the steps.
+// rows at a time. More samples than stay in the caches go part by part: first the errors
+// of all of them, then the steps.
+//
+// Where there are scratch and enough units to pay for it, inputs and their errors are copied
+// once to panels as wide as a strip, in which a sample lies behind the other: in rows of
+// 2560 inputs, 10 KB apart, the lines of a strip's samples fall into 32 of the 1024 sets of
+// an L2 cache.
+//
+// What was tried, in GFLOP/s for a layer of 2560 x 2560 (one thread of a Zen 5, AVX-512, peak
+// 234, much other work on the machine, the best of some runs):
+//                                                     64   256   512  1024 samples
+//   rows; errors loaded first; all weights asked for
+//   in every tile; errors of units as far apart as
+//   there are rows in a group                         191   190   130   122
+//   the same in panels                                202   155   150   135
+//   errors loaded last                                199   197   155   135
+//   errors of units a constant apart                  205   209   150     -
+//   the next strip asked for by its steps, parts of
+//   256 samples (this)                                214   215   204   204
+//   the same, from rows                               213   195   203   187
+// By Strassen's scheme, one level, strip by strip: 204 of useful work in panels at 256, 187 at
+// 512: sums and three times as many additions to errors eat what is gained.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_H
 #define ADAM_KERNELS_PORTABLE_DENSE_TILES_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "core/hogwild.h"
 #include "kernels/block/run.h"
+#include "kernels/dense_sizes.h"
 #include "kernels/kernels.h"
 #include "kernels/portable/gemm.h"
 #include "kernels/portable/update.h"
 
 enum {
-    TILES_MOST = 512,        // samples at once
-    TILE_DEPTH = 64,         // rows of a strip
-    TILE_ERRORS = 32 * 1024, // of all samples, for the rows of a strip
-    TILE_SIDE = FAMILY_TILE, // x 3 vectors of sums
+    TILES_MOST = DENSE_STEP_MOST,          // samples at once
+    TILE_DEPTH = 64,                       // rows of a strip
+    TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
+    TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
     TILES_CACHED = 1024 * 1024, // weights that are taken to stay in the L3 cache
 };
@@ -29,15 +50,16 @@ enum {
 // A strip of weights of one group of rows.
 struct weight_strip {
     float *w;        // rows, `inputs` apart
-    const float *x;  // n samples, `inputs` apart
+    const float *x;  // n samples, `row` apart
     float *dx;       // likewise
-    const float *dy; // n samples, `depth` apart
-    size_t inputs, depth;
+    const float *dy; // n samples, TILE_DEPTH apart
+    size_t inputs, depth, row;
+    size_t panel;       // from the inputs of one strip to those of the next
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
     bool stays;         // no step
     float rate, decay;
-    const float *ahead; // weights that will be read soon, as many as are here
+    const float *ahead; // weights that stream, and come as many later; NULL: none
 };
 
 // Errors of `samples` samples from sample i on: += dy W.
@@ -45,43 +67,47 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
                                                               const struct weight_strip *s, int i) {
     vector sum[TILE_SIDE][3] = {0};
     int count = vectors == 1 ? s->count : LANES;
-    float *dx = s->dx + (size_t)i * s->inputs;
-    const float *dy = s->dy + (size_t)i * s->depth, *w = s->w, *ahead = s->ahead;
-    if (!s->first)
-#pragma GCC unroll 8
-        for (int a = 0; a < samples; a++)
-#pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                sum[a][v] = load_part(dx + (size_t)a * s->inputs + v * LANES, count);
-    for (int r = 0; r < s->rows; r++, w += s->inputs, dy++, ahead += vectors * LANES) {
+    float *dx = s->dx + (size_t)i * s->row;
+    const float *dy = s->dy + (size_t)i * TILE_DEPTH, *w = s->w;
+    for (int r = 0; r < s->rows; r++, w += s->inputs, dy++) {
         vector weight[3];
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++) {
-            __builtin_prefetch(ahead + v * LANES);
+            if (s->ahead)
+                __builtin_prefetch(s->ahead + (r * vectors + v) * LANES);
             weight[v] = load_part(w + v * LANES, count);
         }
 #pragma GCC unroll 8
         for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
-                sum[a][v] += dy[(size_t)a * s->depth] * weight[v];
+                sum[a][v] += dy[a * TILE_DEPTH] * weight[v];
     }
+    if (!s->first) // last: loads at the beginning would hold up the sums
+#pragma GCC unroll 8
+        for (int a = 0; a < samples; a++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[a][v] += load_part(dx + (size_t)a * s->row + v * LANES, count);
 #pragma GCC unroll 8
     for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++)
-            store_part(dx + (size_t)a * s->inputs + v * LANES, sum[a][v], count);
+            store_part(dx + (size_t)a * s->row + v * LANES, sum[a][v], count);
 }
 
-// The gradient of `rows` rows from row r on, and their step.
+// The gradient of `rows` rows from row r on, and their step. Meanwhile weights of the next
+// strip are asked for, line by line, unless they stream.
 __attribute__((always_inline)) static inline void step_tile(int rows, int vectors,
                                                             const struct weight_strip *s, int r) {
     vector sum[TILE_SIDE][3] = {0};
-    int count = vectors == 1 ? s->count : LANES;
+    int count = vectors == 1 ? s->count : LANES, lines = s->ahead ? 0 : rows * vectors;
     float *w = s->w + (size_t)r * s->inputs;
-    const float *dy = s->dy + r, *x = s->x;
-    for (int i = 0; i < s->n; i++, dy += s->depth, x += s->inputs) {
+    const float *dy = s->dy + r, *x = s->x, *next = w + vectors * LANES;
+    for (int i = 0; i < s->n; i++, dy += TILE_DEPTH, x += s->row) {
         vector input[3];
+        if (i < lines)
+            __builtin_prefetch(next + (size_t)(i / vectors) * s->inputs + i % vectors * LANES, 1);
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++)
             input[v] = load_part(x + v * LANES, count);
@@ -150,60 +176,97 @@ static void step_strip(struct weight_strip s, bool edge) {
         over_tiles(step_tiles[edge], &s, s.rows);
 }
 
-// Errors of rows, sample by sample, `depth` apart.
-static void gather_errors(float *to, size_t depth, const struct dense_errors *e, int first,
-                          int rows) {
-    for (int i = 0; i < e->n; i++)
-        for (int r = 0; r < rows; r++)
-            to[(size_t)i * depth + (size_t)r] =
-                e->dy[(size_t)i * (size_t)e->units + (size_t)(first + r)];
+// Errors of rows, sample by sample, TILE_DEPTH apart.
+static void gather_errors(float *to, const struct dense_errors *e, int first, int rows) {
+    for (int i = 0; i < e->n; i++, to += TILE_DEPTH)
+        memcpy(to, e->dy + (size_t)i * (size_t)e->units + first, (size_t)rows * sizeof *to);
+}
+
+// Whether the weights come from memory as fast as it can.
+static bool tiles_stream(const struct dense_errors *e) {
+    return e->n <= 32 && (size_t)e->units * (size_t)e->inputs > TILES_CACHED;
 }
 
 // Rows of a group: each reads and writes all errors of the inputs once, so many rows
-// when there are many samples. Where the weights come from memory, the fewer samples
-// there are the sooner the next group is read: it must not come too long before.
+// when there are many samples. Where the weights stream, the fewer samples there are the
+// sooner the next group is read: it must not come too long before.
 static int dense_depth(const struct dense_errors *e) {
-    bool cached = (size_t)e->units * (size_t)e->inputs <= TILES_CACHED;
-    int room = TILE_ERRORS / e->n;
-    if (cached || e->n > 32)
-        return room < TILE_DEPTH ? room : TILE_DEPTH;
-    return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
+    if (tiles_stream(e))
+        return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
+    return TILE_DEPTH;
 }
 
-// The step of units [first, last).
-static void tiles_sgd_units(struct weight_strip s, float *weights, float *dy,
+// The step of units [first, last), from inputs and to errors as `all` has them.
+static void tiles_sgd_units(const struct weight_strip *all, float *weights, float *dy,
                             const struct dense_errors *e, int first, int last) {
+    struct weight_strip s = *all;
     for (int r = first; r < last; r += (int)s.depth) {
         s.first = r == e->first;
         s.rows = last - r < (int)s.depth ? last - r : (int)s.depth;
         s.w = weights + (size_t)r * s.inputs;
-        s.ahead = s.w + s.depth * s.inputs;
-        s.x = e->x;
-        s.dx = e->dx;
-        gather_errors(dy, s.depth, e, r, s.rows);
+        s.ahead = tiles_stream(e) ? s.w + s.depth * s.inputs : NULL;
+        s.x = all->x;
+        s.dx = all->dx;
+        gather_errors(dy, e, r, s.rows);
         for (int k = 0; k < e->inputs; k += s.count) {
             bool edge = e->inputs - k < TILE_WIDTH;
             s.count = !edge ? TILE_WIDTH : e->inputs - k < LANES ? e->inputs - k : LANES;
             step_strip(s, edge);
-            s.w += s.count, s.x += s.count, s.ahead += s.count * s.rows;
-            s.dx = s.dx ? s.dx + s.count : NULL;
+            size_t on = edge ? (size_t)s.count : s.panel;
+            s.w += s.count, s.x += on;
+            s.dx = s.dx ? s.dx + on : NULL;
+            s.ahead = s.ahead ? s.ahead + s.count * s.rows : NULL;
         }
     }
+}
+
+// Samples in panels of TILE_WIDTH inputs and back, one panel behind the other.
+static void pack_panels(float *panels, const float *x, size_t n, size_t inputs) {
+    for (size_t k = 0; k < inputs; k += TILE_WIDTH)
+        for (size_t i = 0; i < n; i++, panels += TILE_WIDTH)
+            memcpy(panels, x + i * inputs + k,
+                   (inputs - k < TILE_WIDTH ? inputs - k : TILE_WIDTH) * sizeof *x);
+}
+
+static void unpack_panels(float *x, const float *panels, size_t n, size_t inputs) {
+    for (size_t k = 0; k < inputs; k += TILE_WIDTH)
+        for (size_t i = 0; i < n; i++, panels += TILE_WIDTH)
+            memcpy(x + i * inputs + k, panels,
+                   (inputs - k < TILE_WIDTH ? inputs - k : TILE_WIDTH) * sizeof *x);
+}
+
+static void tiles_in_panels(struct weight_strip *s, const struct dense_errors *e) {
+    size_t n = (size_t)e->n, inputs = (size_t)e->inputs;
+    s->row = TILE_WIDTH;
+    s->panel = n * TILE_WIDTH;
+    s->dx = e->dx ? e->scratch : NULL;
+    s->x = e->scratch + cuts(e->inputs, TILE_WIDTH) * s->panel;
+    if (!s->stays)
+        pack_panels((float *)s->x, e->x, n, inputs);
 }
 
 // dx, if wanted, and the step, unless the weights stay.
 static void tiles_pass(float *weights, const struct dense_errors *e, float rate, float decay,
                        bool stays) {
     float dy[TILE_ERRORS];
-    const struct weight_strip s = {.dy = dy,
-                                   .inputs = (size_t)e->inputs,
-                                   .depth = (size_t)dense_depth(e),
-                                   .n = e->n,
-                                   .stays = stays,
-                                   .rate = rate,
-                                   .decay = decay};
-    tiles_sgd_units(s, weights, dy, e, e->first, e->units);
-    tiles_sgd_units(s, weights, dy, e, 0, e->first);
+    bool panels = e->scratch && dense_step_scratch(e->n, e->units, e->inputs) > 0;
+    struct weight_strip s = {.x = e->x,
+                             .dx = e->dx,
+                             .dy = dy,
+                             .inputs = (size_t)e->inputs,
+                             .depth = (size_t)dense_depth(e),
+                             .row = (size_t)e->inputs,
+                             .panel = TILE_WIDTH,
+                             .n = e->n,
+                             .stays = stays,
+                             .rate = rate,
+                             .decay = decay};
+    if (panels)
+        tiles_in_panels(&s, e);
+    tiles_sgd_units(&s, weights, dy, e, e->first, e->units);
+    tiles_sgd_units(&s, weights, dy, e, 0, e->first);
+    if (panels && e->dx)
+        unpack_panels(e->dx, s.dx, (size_t)e->n, (size_t)e->inputs);
 }
 
 // Part i of the samples of e, in equal parts.
