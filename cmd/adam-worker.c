@@ -1,6 +1,7 @@
 // adam-worker: trains a model on this machine with all its processors, alone or as one of
 // many workers of a run.
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
 // --- signals ----------------------------------------------------------------------------
 
 // Written by the handler alone; see cli/talk.c.
-static volatile sig_atomic_t saves_wanted;
+static atomic_int saves_wanted;
 
 static void save_handler(int number) {
     (void)number;
@@ -152,12 +153,12 @@ static void prepare_signals(void) {
 
 struct talker {
     struct progress progress;
-    sig_atomic_t saves_seen;
+    int saves_seen;
 };
 
 static enum run_wish wish(void *self) {
     struct talker *talker = self;
-    sig_atomic_t wanted = saves_wanted;
+    int wanted = saves_wanted;
     if (stop_requested())
         return RUN_STOP;
     if (wanted == talker->saves_seen)

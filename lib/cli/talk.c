@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,8 @@ bool talk_colour(void) {
 }
 
 // A signal handler has no argument but the signal's number, so what it tells
-// the program must be static. Nothing but the handler writes it.
-static volatile sig_atomic_t stop_flag;
+// the program must be static. Nothing but the handler writes it; any thread may read it.
+static atomic_int stop_flag; // without a lock, so that a handler may use it
 
 static void stop_handler(int number) {
     if (stop_flag) {
