@@ -154,7 +154,7 @@ one_is_idle() {
 
 # Pages on a terminal of 60 columns and 12 rows.
 on_terminal() {
-    start script -qefc "stty cols 60 rows 12; $*" terminal >/dev/null
+    start script -qefc "stty cols 70 rows 12; $*" terminal >/dev/null
 }
 
 @test "top draws within the terminal, and ends with the run; the last line knows the epoch" {
@@ -163,8 +163,7 @@ on_terminal() {
     on_terminal adam-ctl top -n 0.1 run
     top=$pid
     wait_for grep -q 'ps-[12] waits for nothing: it holds no shard' terminal
-    # Behind that is "wait", as far as there is room beside the number of the epoch.
-    wait_for grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s' terminal
+    wait_for grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s  wait [0-9]*%' terminal
     run_ok adam-ctl down run
     pid=$controller
     wait_end
@@ -174,6 +173,6 @@ on_terminal() {
     [ "$status" -eq 0 ]
     tr -d '\r' <terminal | sed 's/\x1b\[[A-Z]//g' | grep -v '^Script ' >plain
     grep -q '^ROLE ' plain
-    run ! grep -E '^.{60}' plain
+    run ! grep -E '^.{70}' plain
     jq -e 'select(.event == "stop") | .epoch > 0 and .samples > 0' run/metrics.jsonl
 }
