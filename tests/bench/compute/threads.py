@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Training on two threads: ours, sharing weights without locks, against PyTorch's
-two Hogwild processes and its two threads of one net, whichever is faster, and
-against ours on one thread; all in turns, with a probe of the machine in each."""
+two Hogwild processes and its two threads of one net, whichever is faster, against ours
+on one thread, and against two processes with one thread each, which share nothing but
+the machine; all in turns, with a probe of the machine in each."""
 import os
 import statistics
 
@@ -11,32 +12,37 @@ import turns
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'), ('target', 6, ''), ('', 9, '<'),
+                    ('apart', 9, '.1f'), ('x one', 6, '.2f'), ('two/apart', 9, '.2f'),
+                    ('target', 6, ''), ('', 9, '<'),
                     ('Gconn/s', 8, '.2f'), ('Hogwild', 9, '.1f'), ('joined', 9, '.1f'),
                     ('ratio', 7, '.2f'), ('(cpu)', 7, '.2f'), ('target', 6, ''), ('', 9, '<'),
                     ('line ns', 0, ''))
 
 
-def show(net, batch, one, two, peers, probe):
+def show(net, batch, one, two, apart, peers, probe):
     scaling, alone = turns.ratio(two, one)
+    machine, shared = turns.ratio(apart, one)[0], turns.ratio(two, apart)[0]
     connections = two.rate() * float(two.about[1])
     target = targets.TRAINING.get(net, targets.NONE).ratios.get(batch)
     rates, wall, busy = (None, None), None, None
     if all(peers):
         rates = [each.rate() for each in peers]
-        wall, busy = turns.ratio(two, max(peers, key=turns.Turner.rate))
+        wall, busy = turns.ratio(two, max(peers, key=turns.Rates.rate))
     trips = [1e9 / rate for rate in probe.rates]
     TABLE.row(net, batch, one.rate(), two.rate(), scaling, alone, targets.SCALING,
-              turns.verdict(scaling, targets.SCALING), connections / 1e9, *rates, wall, busy,
-              target, turns.verdict(wall, target),
+              turns.verdict(scaling, targets.SCALING), apart.rate(), machine, shared,
+              targets.APART, turns.verdict(shared, targets.APART), connections / 1e9, *rates,
+              wall, busy, target, turns.verdict(wall, target),
               f'{statistics.median(trips):.0f} ({min(trips):.0f}..{max(trips):.0f})')
 
 
 def measure(net, batch, choice):
     one, two = (turns.ours('train', net, batch, count) for count in (1, 2))
+    apart = turns.Apart(one, turns.ours('train', net, batch))
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
     probe = turns.Turner(f'{turns.BUILD}/tests/bench/pingpong')
-    turns.alternate([two, *peers, one, probe], choice)
-    show(net, batch, one, two, peers, probe)
+    turns.alternate([two, *peers, one, apart, probe], choice)
+    show(net, batch, one, two, apart, peers, probe)
 
 
 def main():

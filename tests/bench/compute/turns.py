@@ -17,25 +17,13 @@ NETS = {'mnist': 'examples/mnist.net', 'cifar10_full': 'examples/cifar10_full.ne
         'odd': 'tests/bench/compute/odd.net'}
 
 
-class Turner:
-    """A program that takes turns; `rates` are those of its turns so far."""
+class Rates:
+    """Of turns so far, by the clock and by processor time."""
 
-    def __init__(self, *command, env=None):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=env, cwd=ROOT, text=True)
-        self.about = self.answer()[1:]
+    def __init__(self):
         self.rates, self.busy = [], []
 
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f'{" ".join(self.process.args)}: ended with {self.process.wait()}')
-        return line.split()
-
-    def turn(self, seconds):
-        self.process.stdin.write(f'{seconds}\n')
-        self.process.stdin.flush()
-        wall, busy = (float(word) for word in self.answer())
+    def note(self, wall, busy):
         self.rates.append(wall)
         self.busy.append(busy)
 
@@ -45,9 +33,55 @@ class Turner:
     def busy_rate(self):
         return statistics.median(self.busy)
 
+
+class Turner(Rates):
+    """A program that takes turns."""
+
+    def __init__(self, *command, env=None):
+        super().__init__()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=env, cwd=ROOT, text=True)
+        self.about = self.answer()[1:]
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f'{" ".join(self.process.args)}: ended with {self.process.wait()}')
+        return line.split()
+
+    def begin(self, seconds):
+        self.process.stdin.write(f'{seconds}\n')
+        self.process.stdin.flush()
+
+    def end(self):
+        wall, busy = (float(word) for word in self.answer())
+        return wall, busy
+
+    def turn(self, seconds):
+        self.begin(seconds)
+        self.note(*self.end())
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+class Apart(Rates):
+    """Programs that take a turn at the same time and share nothing but the machine: the
+    sums of their rates."""
+
+    def __init__(self, *turners):
+        super().__init__()
+        self.turners = turners
+
+    def turn(self, seconds):
+        for turner in self.turners:
+            turner.begin(seconds)
+        self.note(*map(sum, zip(*[turner.end() for turner in self.turners])))
+
+    def close(self):
+        for turner in self.turners:
+            turner.close()
 
 
 def peak_memory(process):
