@@ -14,6 +14,7 @@
 #define FIRST_DEADLINE 60.0 // seconds, as long as nothing is known of a session
 #define SLACK 10.0          // a lease has so many times what the session's leases take
 #define FORGET 0.1          // of that measure, with each lease that was faster
+#define PATIENCE 2.0        // the next lease has so many times what a lease had that is over
 
 enum { RING_FIRST = 64, SESSIONS_FIRST = 16 };
 
@@ -269,6 +270,15 @@ void leases_gone(struct leases *leases, uint64_t session) {
     settle(leases);
 }
 
+// Who lives and was not done in time has more the next time: a session that is slower
+// than the first deadline would never finish anything.
+static void expire(struct leases *leases, struct open_lease *lease) {
+    struct holder *holder = holder_of(leases, lease->session);
+    if (holder)
+        holder->takes = fmax(holder->takes, PATIENCE * (lease->deadline - lease->issued) / SLACK);
+    take_back(leases, lease);
+}
+
 uint64_t leases_expire(struct leases *leases, double now, double *next) {
     uint64_t places = 0;
     double earliest = INFINITY;
@@ -276,7 +286,7 @@ uint64_t leases_expire(struct leases *leases, double now, double *next) {
         struct open_lease *lease = at(leases, number);
         if (lease->session && lease->deadline <= now) {
             places += lease->places.count;
-            take_back(leases, lease);
+            expire(leases, lease);
         } else if (lease->session) {
             earliest = fmin(earliest, lease->deadline);
         }

@@ -73,8 +73,8 @@ bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, dou
 uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number);
 // What the session holds is handed out again, and nobody waits for it.
 void leases_gone(struct leases *leases, uint64_t session);
-// Takes back the leases whose deadlines have passed; how many places. Seconds until the
-// next deadline in *next, or below 0.
+// Takes back the leases whose deadlines have passed, and gives their sessions longer ones
+// from now on; how many places. Seconds until the next deadline in *next, or below 0.
 uint64_t leases_expire(struct leases *leases, double now, double *next);
 
 // How far it is, as a checkpoint remembers it. The ranges are the owner's.

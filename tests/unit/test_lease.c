@@ -348,6 +348,18 @@ static void test_deadlines(struct tap *tap) {
         CHECK_NEAR(tap, lend(tap, leases, 2, 1, 13).deadline, 5, 0);
         leases_close(leases);
     });
+    TEST(tap, "who is slower than the first deadline has longer ones, until it is in time", {
+        struct leases *leases = open_leases(tap, 100, 1);
+        double now = 0, next;
+        struct lease lease = lend(tap, leases, 1, 1, now);
+        for (int i = 0; i < 2; i++, lease = lend(tap, leases, 1, 1, now))
+            CHECK_INT(tap, leases_expire(leases, now += lease.deadline, &next), 1);
+        CHECK_NEAR(tap, lease.deadline, 240, 1e-9);
+        done_with(leases, 1, lease, now + 200);
+        CHECK_NEAR(tap, lend(tap, leases, 1, 1, now + 200).deadline, 2000, 1e-9);
+        CHECK_NEAR(tap, lend(tap, leases, 2, 1, now).deadline, 60, 0);
+        leases_close(leases);
+    });
     TEST(tap, "the next deadline is known", {
         struct leases *leases = open_leases(tap, 100, 1);
         double next;
