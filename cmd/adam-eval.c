@@ -44,7 +44,7 @@ struct options {
     int picture_count;
     int64_t top, threads, batch, max_pixels;
     double min_top1, every;
-    bool null, json, quiet;
+    bool null, json, exact, quiet;
     struct network network; // its controller is whom to follow
 };
 
@@ -323,6 +323,7 @@ static int run_predict(struct run *run, struct error *err) {
         .input = run->input,
         .decode = {.max_pixels = (uint64_t)o->max_pixels},
         .batch = o->batch ? (int)o->batch : prepared_batch(run->model, kernels_best(), BATCH),
+        .exact = o->exact,
         .threads = (int)o->threads,
         .tally = &run->tally,
         .labelled = wants_labels(run),
@@ -554,6 +555,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         TEXT(0, "reject", "FILE", &o->reject, NULL, "list the skipped samples: path, reason"),
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads"),
         INT('b', "batch", "N", &o->batch, 1, 65536, "32 or 256", "samples a pass of one thread"),
+        FLAG(0, "exact", &o->exact, "in 32-bit floats, whatever is faster"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
     };
     const struct command command = {

@@ -37,7 +37,7 @@ _adam_eval() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

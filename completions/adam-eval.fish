@@ -27,6 +27,7 @@ complete -c adam-eval -l on-error -x -a 'stop skip' -d 'at a damaged or unlabell
 complete -c adam-eval -l reject -r -F -d 'list the skipped samples: path, reason'
 complete -c adam-eval -s t -l threads -x -d 'threads'
 complete -c adam-eval -s b -l batch -x -d 'samples a pass of one thread'
+complete -c adam-eval -l exact -d 'in 32-bit floats, whatever is faster'
 complete -c adam-eval -s q -l quiet -d 'say nothing but errors'
 complete -c adam-eval -s h -l help -d 'print this text'
 complete -c adam-eval -s V -l version -d 'print the version and the processor features in use'

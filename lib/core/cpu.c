@@ -1,30 +1,55 @@
 #include "core/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *const level_names[] = {"ref", "avx2", "avx512"};
+static const char *const level_names[] = {"ref", "avx2", "avx2vnni", "avx512", "avx512vnni"};
 
-static enum cpu_level detected(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return CPU_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return CPU_AVX2;
+// AVX-VNNI, which not all compilers' __builtin_cpu_supports knows: leaf 7.1, EAX.
+static bool has_avx_vnni(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
+}
 #endif
-    return CPU_REF;
+
+bool cpu_has(enum cpu_level level) {
+    switch (level) {
+#if defined(__x86_64__)
+    case CPU_AVX512_VNNI:
+        return cpu_has(CPU_AVX512) && __builtin_cpu_supports("avx512vnni");
+    case CPU_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case CPU_AVX2_VNNI:
+        return cpu_has(CPU_AVX2) && has_avx_vnni();
+    case CPU_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    default:
+        return level == CPU_REF;
+    }
+}
+
+// The level that ADAM_CPU names; without it, or with another name, the highest.
+static enum cpu_level wanted_level(void) {
+    const char *wanted = getenv("ADAM_CPU");
+    enum cpu_level level = CPU_AVX512_VNNI;
+    while (wanted && level > CPU_REF && strcmp(wanted, level_names[level]) != 0)
+        level--;
+    return wanted && strcmp(wanted, level_names[level]) == 0 ? level : CPU_AVX512_VNNI;
 }
 
 enum cpu_level cpu_level(void) {
-    enum cpu_level level = detected();
-    const char *wanted = getenv("ADAM_CPU");
-    for (enum cpu_level l = CPU_REF; wanted && l < level; l++)
-        if (!strcmp(wanted, level_names[l]))
-            return l;
+    enum cpu_level level = wanted_level();
+    while (!cpu_has(level))
+        level--;
     return level;
 }
 

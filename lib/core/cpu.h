@@ -1,15 +1,21 @@
-// What this processor can do, found once. ADAM_CPU=ref|avx2|avx512 in the
-// environment forces a level at or below it, so that tests reach every path.
+// What this processor can do. ADAM_CPU in the environment, a level's name, forces the best
+// level up to that one, so that tests reach every path.
 #ifndef ADAM_CORE_CPU_H
 #define ADAM_CORE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum cpu_level {
-    CPU_REF,    // plain C, any machine
-    CPU_AVX2,   // AVX2 and FMA
-    CPU_AVX512, // AVX-512 F, BW, DQ and VL
+    CPU_REF,         // "ref": plain C, any machine
+    CPU_AVX2,        // "avx2": AVX2 and FMA
+    CPU_AVX2_VNNI,   // "avx2vnni": and products of bytes, AVX-VNNI
+    CPU_AVX512,      // "avx512": AVX-512 F, BW, DQ and VL
+    CPU_AVX512_VNNI, // "avx512vnni": and products of bytes, VNNI
 };
+
+// Whether the processor has all that a level needs: not every one has what is below its best.
+bool cpu_has(enum cpu_level level);
 
 enum cpu_level cpu_level(void);
 const char *cpu_level_name(enum cpu_level level);

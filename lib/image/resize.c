@@ -21,8 +21,10 @@ static const double reach_of[] = {[FILTER_AREA] = 0.5, [FILTER_BILINEAR] = 1, [F
 static const struct resize_kernels *kernels(void) {
 #if defined(__x86_64__)
     switch (cpu_level()) {
+    case CPU_AVX512_VNNI:
     case CPU_AVX512:
         return &resize_avx512;
+    case CPU_AVX2_VNNI:
     case CPU_AVX2:
         return &resize_avx2;
     case CPU_REF:

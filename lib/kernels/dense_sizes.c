@@ -3,18 +3,40 @@
 #include "kernels/kernels.h"
 
 enum { SUMS_SAMPLES = 128, SUMS_UNITS = 512, SUMS_INPUTS = 1024 }; // the fewest that pay
+enum {
+    FIXED_UNITS_LEAST = 64,
+    FIXED_INPUTS_LEAST = 256,
+    FIXED_INPUTS_MOST = 32768, // two products of bytes each, in a sum of 32 bits
+    FIXED_WEIGHTS_LEAST = 1 << 20,
+};
 // Panels of fewer units cost more than they save.
 enum { STEP_SAMPLES = 32, STEP_UNITS = 1024, STEP_WIDTH = 3 * KERNELS_LANES_MOST };
 
-bool dense_sums_pay(int n, int units, int inputs) {
+bool strassen_pays(int n, int units, int inputs) {
     return n >= SUMS_SAMPLES && units >= SUMS_UNITS && inputs >= SUMS_INPUTS;
 }
 
-size_t dense_sums_scratch(int n, int units, int inputs) {
+bool fixed_pays(int units, int inputs) {
+    return units >= FIXED_UNITS_LEAST && inputs >= FIXED_INPUTS_LEAST &&
+           inputs <= FIXED_INPUTS_MOST && (size_t)units * (size_t)inputs >= FIXED_WEIGHTS_LEAST;
+}
+
+static size_t strassen_scratch(int n, int units, int inputs) {
     size_t most = 2 * DENSE_VECTORS * KERNELS_LANES_MOST;
     size_t samples = (size_t)n < most ? (size_t)n : most;
     return dense_scratch(n, inputs) +
-           (dense_sums_pay(n, units, inputs) ? samples * (size_t)units : 0);
+           (strassen_pays(n, units, inputs) ? samples * (size_t)units : 0);
+}
+
+// Two bytes for each input, in whole vectors, and three floats.
+static size_t fixed_scratch(int n, int units, int inputs) {
+    size_t vectors = ((size_t)inputs + KERNELS_LANES_MOST - 1) / KERNELS_LANES_MOST;
+    return fixed_pays(units, inputs) ? (size_t)n * (vectors * KERNELS_LANES_MOST / 2 + 3) : 0;
+}
+
+size_t dense_kept_scratch(int n, int units, int inputs) {
+    size_t strassen = strassen_scratch(n, units, inputs), fixed = fixed_scratch(n, units, inputs);
+    return strassen > fixed ? strassen : fixed;
 }
 
 size_t dense_scratch(int n, int inputs) {

@@ -18,6 +18,10 @@ enum {
 
 // Whether kept sums of weights make n samples faster (portable/dense_strassen.h): by 4% or
 // more at these sizes.
-bool dense_sums_pay(int n, int units, int inputs);
+bool strassen_pays(int n, int units, int inputs);
+
+// Whether kept weights in fixed point make any number of samples faster, and their products
+// can be added up (portable/dense_fixed.h).
+bool fixed_pays(int units, int inputs);
 
 #endif

@@ -57,7 +57,7 @@ size_t conv_block_scratch(const struct convolution *conv);
 // is faster with, and that dense_by_sums needs.
 size_t dense_scratch(int n, int inputs);
 size_t dense_step_scratch(int n, int units, int inputs);
-size_t dense_sums_scratch(int n, int units, int inputs);
+size_t dense_kept_scratch(int n, int units, int inputs);
 
 enum conv_pass { CONV_FORWARD, CONV_BACK_INPUT, CONV_BACK_WEIGHTS };
 
@@ -191,18 +191,21 @@ struct kernels {
     void (*dense_step)(float *weights, float *state, const struct dense_errors *errors,
                        const struct update *update);
 
-    // The same y from weights that stay as they are over many passes, by fewer
-    // multiplications: Strassen's scheme, with sums of weights that are kept. dense_sums_size
-    // is how many floats of them there are, 0 where they would not make n samples faster: then
-    // the other two may be missing. Sums are the same for any n. `scratch` has
-    // dense_sums_scratch() floats.
-    // Rounding: of 5e-7 of the largest norm of a sample times the largest of a unit's
-    // weights (portable/dense_strassen.h). So samples should be of one magnitude, and one
-    // that is not finite spoils others.
-    size_t (*dense_sums_size)(int n, int units, int inputs);
-    void (*dense_sums)(float *sums, const float *weights, int units, int inputs);
-    void (*dense_by_sums)(float *y, const float *x, const float *weights, const float *sums,
+    // The same y from weights that stay as they are over many passes, with something that is
+    // kept of them: by Strassen's scheme sums of weights, in fixed point 16 bits of each.
+    // dense_kept_size is how many floats that takes, 0 where n samples would not be faster:
+    // then the other two may be missing. dense_keep makes them, the same for any n; false:
+    // these weights do not suit. dense_by_kept gives y; false, and y as it was: these inputs
+    // do not suit. `kept` lies at a multiple of 64 bytes; `scratch` has dense_kept_scratch()
+    // floats.
+    // Rounding: by Strassen's scheme of 5e-7 of the largest norm of a sample times the largest
+    // of a unit's weights (portable/dense_strassen.h); in fixed point of 1e-5 of the norm of the
+    // sample times that of the unit's weights, at 1000 inputs (portable/dense_fixed.h).
+    size_t (*dense_kept_size)(int n, int units, int inputs);
+    bool (*dense_keep)(float *kept, const float *weights, int units, int inputs);
+    bool (*dense_by_kept)(float *y, const float *x, const float *weights, const float *kept,
                           const float *biases, int n, int units, int inputs, float *scratch);
+    const char *dense_kept_way; // for people: "strassen", "fixed"
 
     // The way that a pass of dense layers of n samples takes, the step by sgd included, for
     // people: "stream", "panels", "strips", "product".

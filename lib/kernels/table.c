@@ -7,12 +7,16 @@
 
 const struct kernels *kernels_of(enum cpu_level level) {
     blas_single_thread();
-    if (level > cpu_level())
+    if (level > cpu_level() || !cpu_has(level))
         return NULL;
     switch (level) {
 #if defined(__x86_64__)
+    case CPU_AVX512_VNNI:
+        return &kernels_avx512_vnni;
     case CPU_AVX512:
         return &kernels_avx512;
+    case CPU_AVX2_VNNI:
+        return &kernels_avx2_vnni;
     case CPU_AVX2:
         return &kernels_avx2;
 #endif

@@ -7,9 +7,11 @@
 
 #include "kernels/kernels.h"
 
-extern const struct kernels kernels_ref;    // plain C, reference products
-extern const struct kernels kernels_blas;   // plain C and OpenBLAS
-extern const struct kernels kernels_avx2;   // the same C for AVX2, and OpenBLAS
-extern const struct kernels kernels_avx512; // the same C for AVX-512, and OpenBLAS
+extern const struct kernels kernels_ref;         // plain C, reference products
+extern const struct kernels kernels_blas;        // plain C and OpenBLAS
+extern const struct kernels kernels_avx2;        // the same C for AVX2
+extern const struct kernels kernels_avx2_vnni;   // and products of bytes for prediction
+extern const struct kernels kernels_avx512;      // the same C for AVX-512
+extern const struct kernels kernels_avx512_vnni; // and products of bytes for prediction
 
 #endif

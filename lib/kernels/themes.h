@@ -1,9 +1,10 @@
 // The functions of a family with vector registers, theme by theme: each theme is
 // compiled on its own, in the family's folder, and gives its functions the family's
-// name, with which the family's table finds them.
+// name, with which the family's tables find them.
 //
 // X(member of struct kernels, function that the theme's headers define). The family
-// defines FAMILY(member), the name.
+// defines FAMILY(function), the name. Of STRASSEN_KERNELS and FIXED_KERNELS a table has
+// one.
 #ifndef ADAM_KERNELS_THEMES_H
 #define ADAM_KERNELS_THEMES_H
 
@@ -15,10 +16,15 @@
     X(dense_back_input, dense_back_input)                                                          \
     X(dense_back_weights, dense_back_weights)                                                      \
     X(dense_step, dense_step)                                                                      \
-    X(dense_way, dense_way)                                                                        \
-    X(dense_sums_size, dense_sums_size)                                                            \
-    X(dense_sums, dense_sums)                                                                      \
-    X(dense_by_sums, dense_by_sums)
+    X(dense_way, dense_way)
+#define STRASSEN_KERNELS(X)                                                                        \
+    X(dense_kept_size, strassen_kept_size)                                                         \
+    X(dense_keep, strassen_keep)                                                                   \
+    X(dense_by_kept, strassen_by_kept)
+#define FIXED_KERNELS(X)                                                                           \
+    X(dense_kept_size, fixed_kept_size)                                                            \
+    X(dense_keep, fixed_keep)                                                                      \
+    X(dense_by_kept, fixed_by_kept)
 #define CONV_KERNELS(X)                                                                            \
     X(conv, conv_direct)                                                                           \
     X(conv_back_input, conv_direct_back_input)                                                     \
@@ -55,9 +61,9 @@
     WINOGRAD_KERNELS(X)
 
 #define KERNEL_DECLARE(member, function)                                                           \
-    extern __typeof__(*((struct kernels *)0)->member) FAMILY(member);
+    extern __typeof__(*((struct kernels *)0)->member) FAMILY(function);
 #define KERNEL_EXPORT(member, function)                                                            \
-    extern __typeof__(function) FAMILY(member) __attribute__((alias(#function)));
-#define KERNEL_ENTRY(member, function) .member = FAMILY(member),
+    extern __typeof__(function) FAMILY(function) __attribute__((alias(#function)));
+#define KERNEL_ENTRY(member, function) .member = FAMILY(function),
 
 #endif

@@ -10,9 +10,11 @@
 #include "core/random.h"
 #include "model/layer.h"
 #include "model/net.h"
+#include "model/prepared.h"
 
 // Shapes that fill no vector: odd maps, odd pictures, strides, groups, windows that
 // reach over the border.
+#define PREDICTED "predicted: " // the forward pass alone, with prepared weights
 static const struct {
     const char *input, *line;
 } cases[SELFTEST_LAYERS] = {
@@ -30,18 +32,28 @@ static const struct {
     {"11x5x5", "dense units=123 act=relu"},
     {"1000x1x1", "dense units=37 act=sigmoid"},
     {"7x6x6", "dropout dropout=0.3"},
+    {"1030", PREDICTED "dense units=1025 act=tanh"},
 };
+
+static bool predicted(int i) {
+    return strncmp(cases[i].line, PREDICTED, sizeof PREDICTED - 1) == 0;
+}
 
 // With parameters below the layer, so that the errors of its inputs count.
 static int read_case(struct model **model, int i, struct error *err) {
     char text[256];
-    snprintf(text, sizeof text, "input %s\nconv below maps=%d kernel=1\n%s\nsoftmax units=10\n",
-             cases[i].input, atoi(cases[i].input), cases[i].line);
+    if (predicted(i))
+        snprintf(text, sizeof text, "input %s\n%s\nsoftmax units=10\n", cases[i].input,
+                 cases[i].line + sizeof PREDICTED - 1);
+    else
+        snprintf(text, sizeof text, "input %s\nconv below maps=%d kernel=1\n%s\nsoftmax units=10\n",
+                 cases[i].input, atoi(cases[i].input), cases[i].line);
     return model_parse(model, "self-test", text, NULL, 0, err);
 }
 
-enum { BATCHES = 6, BATCH_MOST = 33 };
-static const int batches[BATCHES] = {1, 2, 5, 8, 16, BATCH_MOST};
+enum { BATCHES = 6, BATCH_TRAINED = 33, BATCH_MOST = 129 };
+static const int batches[BATCHES] = {1, 2, 5, 8, 16, BATCH_TRAINED};
+static const int batches_predicted[BATCHES] = {1, 2, 5, 16, BATCH_TRAINED, BATCH_MOST};
 
 // One model on one family's kernels.
 struct subject {
@@ -87,9 +99,9 @@ static void take_results(struct subject *s, const struct model *model) {
 }
 
 static int subject_open(struct subject *s, const struct model *model, const struct kernels *kernels,
-                        struct error *err) {
+                        enum net_mode mode, struct error *err) {
     *s = (struct subject){0};
-    int status = net_open(&s->net, model, kernels, BATCH_MOST, NET_TRAIN, err);
+    int status = net_open(&s->net, model, kernels, BATCH_MOST, mode, err);
     if (status != STATUS_OK)
         return status;
     take_results(s, model);
@@ -104,10 +116,14 @@ static void subject_close(struct subject *s) {
     arena_close(&s->arena);
 }
 
-static void run(struct subject *s, const struct model *model, const struct samples *in, int n) {
+static void predict(struct subject *s, const struct model *model, const struct samples *in, int n) {
     net_forward(s->net, in->parameters, in->input, n, in->draw, 1);
     memcpy(s->scores, net_scores(s->net),
            (size_t)n * (size_t)model_classes(model) * sizeof *s->scores);
+}
+
+static void train(struct subject *s, const struct model *model, const struct samples *in, int n) {
+    predict(s, model, in, n);
     net_backward(s->net, in->parameters, in->labels, 1.0f / (float)n, s->gradient, NULL, NULL);
 }
 
@@ -129,8 +145,8 @@ static double compare(struct subject *subject, struct subject *reference, const 
     double most = 0;
     for (int b = 0; b < BATCHES; b++) {
         int n = batches[b];
-        run(subject, model, in, n);
-        run(reference, model, in, n);
+        train(subject, model, in, n);
+        train(reference, model, in, n);
         most = fmax(most, difference(subject->scores, reference->scores,
                                      (size_t)n * (size_t)model_classes(model)));
         for (int i = 0; i < model->layer_count; i++) {
@@ -142,16 +158,48 @@ static double compare(struct subject *subject, struct subject *reference, const 
     return most;
 }
 
-static int test_family(double *most, const struct model *model, const struct samples *in,
-                       const struct kernels *kernels, struct error *err) {
+// Of scores by prepared weights.
+static double compare_predicted(struct subject *subject, struct subject *reference,
+                                const struct model *model, const struct samples *in) {
+    double most = 0;
+    for (int b = 0; b < BATCHES; b++) {
+        size_t count = (size_t)batches_predicted[b] * (size_t)model_classes(model);
+        predict(subject, model, in, batches_predicted[b]);
+        predict(reference, model, in, batches_predicted[b]);
+        most = fmax(most, difference(subject->scores, reference->scores, count));
+    }
+    return most;
+}
+
+static int test_trained(double *most, const struct model *model, const struct samples *in,
+                        const struct kernels *kernels, struct error *err) {
     struct subject subject = {0}, reference = {0};
-    int status = subject_open(&subject, model, kernels, err);
+    int status = subject_open(&subject, model, kernels, NET_TRAIN, err);
     if (status == STATUS_OK)
-        status = subject_open(&reference, model, kernels_of(CPU_REF), err);
+        status = subject_open(&reference, model, kernels_of(CPU_REF), NET_TRAIN, err);
     if (status == STATUS_OK)
         *most = compare(&subject, &reference, model, in);
     subject_close(&subject);
     subject_close(&reference);
+    return status;
+}
+
+static int test_predicted(double *most, const struct model *model, const struct samples *in,
+                          const struct kernels *kernels, struct error *err) {
+    struct subject subject = {0}, reference = {0};
+    struct prepared *prepared = NULL;
+    int status = subject_open(&subject, model, kernels, NET_PREDICT, err);
+    if (status == STATUS_OK)
+        status = subject_open(&reference, model, kernels_of(CPU_REF), NET_PREDICT, err);
+    if (status == STATUS_OK)
+        status = prepared_open(&prepared, model, kernels, in->parameters, BATCH_MOST, err);
+    if (status == STATUS_OK) {
+        prepared_now(prepared, subject.net);
+        *most = compare_predicted(&subject, &reference, model, in);
+    }
+    subject_close(&subject);
+    subject_close(&reference);
+    prepared_close(prepared);
     return status;
 }
 
@@ -165,7 +213,8 @@ static int test_case(struct selftest *test, int i, struct error *err) {
     status = samples_open(&samples, model, err);
     for (int f = 0; f < test->family_count && status == STATUS_OK; f++) {
         double *most = &test->layers[i].differences[f];
-        status = test_family(most, model, &samples, test->families[f], err);
+        status = (predicted(i) ? test_predicted : test_trained)(most, model, &samples,
+                                                                test->families[f], err);
         test->good &= *most <= SELFTEST_TOLERANCE;
     }
     arena_close(&samples.arena);
@@ -176,7 +225,8 @@ static int test_case(struct selftest *test, int i, struct error *err) {
 int selftest_families(const struct kernels *families[SELFTEST_FAMILIES]) {
     int count = 0;
     for (enum cpu_level level = CPU_REF + 1; level < cpu_level(); level++)
-        families[count++] = kernels_of(level);
+        if (kernels_of(level))
+            families[count++] = kernels_of(level);
     families[count++] = kernels_best();
     return count;
 }

@@ -1,6 +1,7 @@
 // Whether the kernels of this machine compute what the reference does: small nets of
-// one layer each, forward and backward, in mini-batches that take every layout. For
-// who suspects a processor, a compiler or a library.
+// one layer each, forward and backward, in mini-batches that take every layout; and a
+// larger one as it is predicted (model/prepared.h). For who suspects a processor, a
+// compiler or a library.
 #ifndef ADAM_MEASURE_SELFTEST_H
 #define ADAM_MEASURE_SELFTEST_H
 
@@ -13,13 +14,13 @@
 // hundred products of 24 bits, added up in other orders, some of them transformed.
 #define SELFTEST_TOLERANCE 1e-4
 
-enum { SELFTEST_LAYERS = 14, SELFTEST_FAMILIES = 2 };
+enum { SELFTEST_LAYERS = 15, SELFTEST_FAMILIES = 4 };
 
 struct selftest {
     const struct kernels *families[SELFTEST_FAMILIES];
     int family_count;
     struct {
-        const char *line;                      // of the model
+        const char *line;                      // of the model, and what is done with it
         double differences[SELFTEST_FAMILIES]; // of scores and gradients
     } layers[SELFTEST_LAYERS];
     bool good;

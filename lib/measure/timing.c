@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "measure/trial.h"
+#include "model/affine.h"
 #include "model/layer.h"
 
 enum {
@@ -87,6 +88,15 @@ static double fastest_tenth(const struct timer *timer, size_t cell, float *colum
     return (double)column[passes / 10];
 }
 
+// Of a layer's weights, or of what is kept of them instead where that is less.
+static double weight_bytes(const struct timer *timer, const struct layer *layer) {
+    const struct trial *trial = &timer->trial;
+    size_t weights = layer->weights.count, kept = 0;
+    if (trial->prepared && prepared_kept(trial->prepared, layer))
+        kept = affine_kept_size(layer, trial->solo.kernels, timer->timing->batch);
+    return sizeof(float) * (double)(kept > 0 && kept < weights ? kept : weights);
+}
+
 static void sum_up_layer(const struct timer *timer, const struct layer *layer, float *column) {
     const struct timing *timing = timer->timing;
     struct layer_timing *to = &timing->layers[layer->index];
@@ -99,7 +109,7 @@ static void sum_up_layer(const struct timer *timer, const struct layer *layer, f
     bool done[] = {
         [CONV_FORWARD] = true, [CONV_BACK_INPUT] = back > there, [CONV_BACK_WEIGHTS] = back > 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++) {
-        to->bytes += done[p] ? (double)layer->weights.count * sizeof(float) : 0;
+        to->bytes += done[p] ? weight_bytes(timer, layer) : 0;
         to->ways[p] = done[p] ? net_way(timer->trial.solo.net, layer, (enum conv_pass)p) : NULL;
     }
     to->lanes = net_lanes(timer->trial.solo.net, layer);

@@ -16,8 +16,9 @@ struct layer_timing {
     // that steps by the product (net_offer) has no update: it is in the backward pass.
     double seconds[TIMING_PARTS];
     double flops[TIMING_UPDATE]; // of one pass, useful ones (net_multiplies): forward, backward
-    // Bytes that must go through the processor at least: each weight is read in
-    // the forward pass, read for the errors where they are wanted, and written.
+    // Bytes that must go through the processor at least: each weight, or what is kept of it
+    // for prediction, is read in the forward pass; read for the errors where they are wanted,
+    // and written.
     double bytes;
     int lanes;           // net_lanes
     const char *ways[3]; // net_way, by conv_pass; NULL too for what is not done

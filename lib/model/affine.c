@@ -1,9 +1,5 @@
 #include "model/affine.h"
 
-#include <math.h>
-
-enum { ALIKE = 64 }; // times another sample's largest input: 6 of 24 bits
-
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
     size_t inputs = shape_size(in[0]), units = (size_t)layer->units;
@@ -27,31 +23,16 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
     (void)kept;
     int units = layer->units, inputs = layer->weights.dims[1];
     size_t forward = dense_scratch(n, inputs), step = dense_step_scratch(n, units, inputs);
-    *brief = !train ? dense_sums_scratch(n, units, inputs) : forward < step ? step : forward;
+    *brief = !train ? dense_kept_scratch(n, units, inputs) : forward < step ? step : forward;
 }
 
-size_t affine_sums_size(const struct layer *layer, const struct kernels *kernels, int n) {
+size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n) {
     bool matrix = layer->weights.rank == 2;
-    return matrix ? kernels->dense_sums_size(n, layer->units, layer->weights.dims[1]) : 0;
+    return matrix ? kernels->dense_kept_size(n, layer->units, layer->weights.dims[1]) : 0;
 }
 
-static bool by_sums(const struct pass *pass) {
-    return pass->sums && affine_sums_size(pass->layer, pass->kernels, pass->n) > 0;
-}
-
-// Whether all samples are finite and of one magnitude, as far as they are not zero: else by
-// sums some would lose precision to others.
-static bool alike(const struct pass *pass) {
-    size_t inputs = (size_t)pass->layer->weights.dims[1];
-    float most = 0, least = INFINITY;
-    for (int i = 0; i < pass->n; i++) {
-        float size = pass->kernels->largest(pass->x[0] + (size_t)i * inputs, inputs);
-        if (!isfinite(size))
-            return false;
-        most = fmaxf(most, size);
-        least = size > 0 ? fminf(least, size) : least;
-    }
-    return most <= ALIKE * least;
+static bool by_kept(const struct pass *pass) {
+    return pass->prepared && affine_kept_size(pass->layer, pass->kernels, pass->n) > 0;
 }
 
 // Where this thread begins: a whole cache line of outputs.
@@ -62,15 +43,13 @@ static int first_unit(const struct pass *pass) {
 void affine_forward(const struct pass *pass) {
     if (pass->share && pass->share(pass->sharer, pass->layer, pass->y, pass->x[0], pass->n))
         return;
-    if (by_sums(pass) && alike(pass)) {
-        pass->kernels->dense_by_sums(pass->y, pass->x[0], pass->weights, pass->sums, pass->biases,
-                                     pass->n, pass->layer->units, pass->layer->weights.dims[1],
-                                     pass->brief);
+    const struct kernels *k = pass->kernels;
+    int units = pass->layer->units, inputs = pass->layer->weights.dims[1];
+    if (by_kept(pass) && k->dense_by_kept(pass->y, pass->x[0], pass->weights, pass->prepared,
+                                          pass->biases, pass->n, units, inputs, pass->brief))
         return;
-    }
-    pass->kernels->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n,
-                         pass->layer->units, pass->layer->weights.dims[1], first_unit(pass),
-                         pass->brief);
+    k->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n, units, inputs,
+             first_unit(pass), pass->brief);
 }
 
 void affine_backward(const struct pass *pass) {
@@ -93,5 +72,5 @@ void affine_backward(const struct pass *pass) {
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {
-    return by_sums(pass) ? "strassen" : pass->kernels->dense_way(part, pass->n);
+    return by_kept(pass) ? pass->kernels->dense_kept_way : pass->kernels->dense_way(part, pass->n);
 }

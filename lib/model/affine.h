@@ -7,9 +7,9 @@
 // out = units x 1 x 1, weights (units x inputs) and biases.
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
-// Floats of the sums by which passes of n samples of a layer with this matrix of weights
-// are faster (kernels/kernels.h, dense_by_sums); 0: none, as for all other layers.
-size_t affine_sums_size(const struct layer *layer, const struct kernels *kernels, int n);
+// Floats of what is kept of a layer's matrix of weights by which passes of n samples are
+// faster (kernels/kernels.h, dense_by_kept); 0: nothing, as for all other layers.
+size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
 const char *affine_way(const struct pass *pass, enum conv_pass part);

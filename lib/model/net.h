@@ -33,7 +33,7 @@ typedef bool net_share(void *self, const struct layer *layer, float *y, const fl
 // From the next pass on; NULL: nobody takes any.
 void net_shared(struct net *net, net_share *share, void *self);
 
-// From the next pass on: sums of the weights that passes of this net are to be given
+// From the next pass on: what is kept of weights, which passes of this net are to be given
 // (model/prepared.h), which must outlive them. NET_PREDICT only.
 struct prepared;
 void net_prepared(struct net *net, const struct prepared *prepared);

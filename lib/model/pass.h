@@ -23,7 +23,7 @@ struct pass {
     float *dx[LAYER_INPUTS_MAX];   // errors to write; NULL where nobody wants them
     float *dy;                     // errors of y; the backward pass may overwrite them
     const float *weights, *biases; // shared: other threads may write them meanwhile
-    const float *sums;             // of the weights (net_prepared); NULL: none
+    const float *prepared;         // of the weights (net_prepared); NULL: nothing
     float *dweights, *dbiases;     // gradients to write
     net_offer *offer;              // NULL, or who may take dweights as a product ...
     void *taker;

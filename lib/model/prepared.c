@@ -8,7 +8,10 @@
 
 enum {
     BATCH_MANY = 256,
-    SAMPLES_BEFORE = 2048, // where 256 a pass gain an eighth, and sums take a pass
+    // Preparing takes as long as so many samples save at 256 a pass, by an eighth at least, or
+    // so many passes of few samples, which in fixed point read half of the bytes.
+    SAMPLES_BEFORE = 2048,
+    PASSES_BEFORE = 32,
 };
 
 struct prepared {
@@ -16,40 +19,45 @@ struct prepared {
     const struct kernels *kernels;
     const float *parameters;
     int most;
-    size_t size;           // floats of all sums
-    pthread_mutex_t mutex; // owns the two below until `made`
+    size_t size;           // floats of all layers
+    pthread_mutex_t mutex; // owns those below until `made`
     bool made;             // or tried
-    float *sums;           // of one layer behind the other; NULL: no memory
+    float *kept;           // of one layer behind the other; NULL: no memory
+    bool *suits;           // of each layer, whether its weights do
 };
 
 int prepared_batch(const struct model *model, const struct kernels *kernels, int few) {
-    uint64_t all = 0, by_sums = 0;
+    uint64_t all = 0, by_kept = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         all += layer->useful;
-        by_sums += affine_sums_size(layer, kernels, BATCH_MANY) ? layer->useful : 0;
+        by_kept += affine_kept_size(layer, kernels, BATCH_MANY) ? layer->useful : 0;
     }
-    return by_sums > all / 2 ? BATCH_MANY : few;
+    return by_kept > all / 2 ? BATCH_MANY : few;
 }
 
-// Floats of the sums of all layers before number `end`.
-static size_t sums_before(const struct prepared *p, int end) {
+// Floats of all layers before number `end`.
+static size_t kept_before(const struct prepared *p, int end) {
     size_t size = 0;
     for (int i = 0; i < end; i++)
-        size += affine_sums_size(&p->model->layers[i], p->kernels, p->most);
+        size += affine_kept_size(&p->model->layers[i], p->kernels, p->most);
     return size;
 }
 
 int prepared_open(struct prepared **out, const struct model *model, const struct kernels *kernels,
                   const float *parameters, int most, struct error *err) {
     struct prepared *p = mem_zeroed(1, sizeof *p);
-    if (!p)
+    bool *suits = mem_zeroed((size_t)model->layer_count, sizeof *suits);
+    if (!p || !suits) {
+        free(p), free(suits);
         return error_nomem(err);
+    }
     p->model = model;
     p->kernels = kernels;
     p->parameters = parameters;
     p->most = most;
-    p->size = sums_before(p, model->layer_count);
+    p->suits = suits;
+    p->size = kept_before(p, model->layer_count);
     pthread_mutex_init(&p->mutex, NULL);
     *out = p;
     return STATUS_OK;
@@ -59,24 +67,25 @@ void prepared_close(struct prepared *p) {
     if (!p)
         return;
     pthread_mutex_destroy(&p->mutex);
-    free(p->sums);
+    free(p->kept);
+    free(p->suits);
     free(p);
 }
 
-const float *prepared_sums(const struct prepared *p, const struct layer *layer) {
-    bool any = p->sums && affine_sums_size(layer, p->kernels, p->most);
-    return any ? p->sums + sums_before(p, layer->index) : NULL;
+const float *prepared_kept(const struct prepared *p, const struct layer *layer) {
+    bool any = p->kept && p->suits[layer->index];
+    return any ? p->kept + kept_before(p, layer->index) : NULL;
 }
 
 static void make(struct prepared *p) {
     p->made = true;
-    p->sums = mem_untouched_floats(p->size);
-    for (int i = 0; p->sums && i < p->model->layer_count; i++) {
+    p->kept = mem_untouched_floats(p->size);
+    for (int i = 0; p->kept && i < p->model->layer_count; i++) {
         const struct layer *layer = &p->model->layers[i];
-        if (affine_sums_size(layer, p->kernels, p->most))
-            p->kernels->dense_sums(p->sums + sums_before(p, i),
-                                   p->parameters + layer->weights.offset, layer->units,
-                                   layer->weights.dims[1]);
+        if (affine_kept_size(layer, p->kernels, p->most))
+            p->suits[i] = p->kernels->dense_keep(p->kept + kept_before(p, i),
+                                                 p->parameters + layer->weights.offset,
+                                                 layer->units, layer->weights.dims[1]);
     }
 }
 
@@ -87,11 +96,11 @@ void prepared_now(struct prepared *p, struct net *net) {
     if (!p->made)
         make(p);
     pthread_mutex_unlock(&p->mutex);
-    if (p->sums)
+    if (p->kept)
         net_prepared(net, p);
 }
 
 void prepared_pass(struct prepared *p, struct net *net, uint64_t number) {
-    if (number >= SAMPLES_BEFORE / (uint64_t)p->most)
+    if (number >= PASSES_BEFORE || number * (uint64_t)p->most >= SAMPLES_BEFORE)
         prepared_now(p, net);
 }

@@ -174,7 +174,7 @@ static void copy_slices(struct joined *joined, const struct seat *seat, const st
             size_t at = (size_t)i * (size_t)layer->units + (size_t)slice.first;
             if (to)
                 memcpy(to + at, in, units * sizeof *in);
-            else
+            else if (from)
                 memcpy(in, from + at, units * sizeof *in);
         }
     }

@@ -173,7 +173,8 @@ static int run(struct worker *w, struct error *err) {
         for (int i = 0; i < n; i++)
             if (w->slots[i].status == STATUS_OK)
                 w->slots[i].status = prepare(w, &w->slots[i]);
-        prepared_pass(p->prepared, w->net, number);
+        if (!p->config->exact)
+            prepared_pass(p->prepared, w->net, number);
         if (w->rows > 0)
             net_forward(w->net, p->config->parameters, w->input, w->rows, NULL, 0);
         if (!turn_begin(&p->turn, number))

@@ -32,6 +32,7 @@ struct predict_config {
     const struct ops *input;       // the model's input operations; may be NULL
     struct decode_options decode;
     int batch;            // samples a pass at most
+    bool exact;           // never by prepared weights (model/prepared.h)
     int threads;          // each with its own context
     struct tally *tally;  // counts the samples; may be NULL
     bool labelled;        // a sample without a label the model knows is a bad one

@@ -269,3 +269,31 @@ END
     [ "$status" -ge 65 ]
     [ -z "$(find . -name 'scores*' -o -name '.scores*')" ]
 }
+
+@test "large dense layers may cost a score its fifth digit, and --exact none" {
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=1400 act=relu' 'softmax units=10' >wide.net
+    adam-worker --model wide.net --data "$made/digits.arec" --epochs 1 --rate 0.05 --threads 1 --out wide -q
+    scores() { adam-eval --model wide --data "$made/digits.arec" --batch 8 --per-sample "$@"; }
+    run_ok scores exact.tsv --exact
+    run_ok scores scores.tsv
+    ADAM_CPU=avx512 run_ok scores floats.tsv
+    cmp exact.tsv floats.tsv
+    run_ok python - exact.tsv scores.tsv <<'END'
+import csv, sys
+exact, scores = [list(csv.reader(open(name), delimiter="\t")) for name in sys.argv[1:]]
+assert len(exact) > 1000 and exact[0] == scores[0]
+assert exact[:257] == scores[:257]  # 32 batches of 8
+differ = 0
+for e, s in zip(exact, scores):
+    assert e[:3] == s[:3]
+    for a, b in zip(e[3:], s[3:]):
+        differ += a != b
+        assert a == b or abs(float(a) - float(b)) < 3e-4, (a, b)
+print(differ)
+END
+    if [[ "$(adam-eval --version)" = *vnni* ]]; then
+        [ "$output" -gt 1000 ]
+    else
+        [ "$output" -eq 0 ]
+    fi
+}

@@ -45,12 +45,40 @@ load ../helper/common
             ([.layers[] | .backward_s + .update_s] | add) == 0'
 }
 
+kernels() {
+    adam-ctl --version | sed -n 's/^kernels: \([a-z0-9]*\).*/\1/p'
+}
+
+# First ways of a layer of $1 at a mini-batch of $2.
+way() {
+    printf 'input 1024\ndense d units=%s\nsoftmax s units=10\n' "$1" >wide.net
+    adam-ctl time wide.net "${@:3}" --batch "$2" -s 0 --json | jq -r '.layers[1].ways[0]'
+}
+
 @test "large dense layers of many samples are predicted by fewer products, where there are vectors" {
-    printf 'input 1024\ndense d units=512\nsoftmax s units=10\n' >wide.net
-    adam-ctl time wide.net --predict --batch 128 -s 0 --json |
-        jq -e '.layers[1].ways[0] == if .kernels | test("AVX") then "strassen" else "product" end'
-    adam-ctl time wide.net --predict --batch 100 -s 0 --json | jq -e '.layers[1].ways[0] != "strassen"'
-    adam-ctl time wide.net --batch 128 -s 0 --json | jq -e '.layers[1].ways[0] != "strassen"'
+    local kept=strassen
+    export ADAM_CPU
+    for ADAM_CPU in ref avx2 avx512; do
+        [ "$(kernels)" = ref ] && kept=product || kept=strassen
+        [ "$(way 512 128 --predict)" = "$kept" ]
+        [ "$(way 512 100 --predict)" != strassen ]
+        [ "$(way 512 128)" != strassen ]
+    done
+}
+
+@test "where bytes can be multiplied, they are predicted by those, at any mini-batch" {
+    if [[ "$(kernels)" != *vnni ]]; then
+        skip "this processor cannot"
+    fi
+    [ "$(way 1024 1 --predict)" = fixed ]
+    [ "$(way 1024 100 --predict)" = fixed ]
+    [ "$(way 1023 100 --predict)" != fixed ]
+    [ "$(way 1024 100)" != fixed ]
+    way 2048 4 --predict
+    adam-ctl time wide.net --batch 1 -s 0 --predict --json >fixed
+    ADAM_CPU=avx2 adam-ctl time wide.net --batch 1 -s 0 --predict --json >floats
+    # Half of the bytes, and what is known of each unit.
+    jq -es '(.[0].layers[1].weight_bytes / .[1].layers[1].weight_bytes) as $r | $r > 0.5 and $r < 0.51' fixed floats
 }
 
 @test "--set changes what is timed; mistakes are named" {

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../helper/tap.h"
 #include "core/mem.h"
@@ -183,52 +184,174 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     check_shape(tap, k, 260, 1025, 21);
 }
 
-// --- by sums of weights -----------------------------------------------------------
+// --- by what is kept of weights ---------------------------------------------------
 
-// Largest difference allowed where products are of sums, relative to the norm of a sample
-// times that of a unit's weights.
-#define SUMS_TOLERANCE 5e-7
+// What an output may lose, relative to the norm of its sample times that of its unit's weights
+// divided by the root of the number of inputs: rms, and at most.
+struct loss {
+    double rms, most;
+};
 
-static void check_sums(struct fixture *f, const float *biases) {
+static const struct loss loss_strassen = {1.6e-6, 1.6e-5};     // 0.5e-7, 5e-7 at 1000 inputs
+static const struct loss loss_fixed = {1.6e-4, 8e-4};          // of normal numbers
+static const struct loss loss_fixed_most = {7e-4, 7e-4 * 5.5}; // of any that are let pass
+
+static void check_kept(struct fixture *f, const float *biases, const struct loss *loss) {
+    double squares = 0, scale = sqrt((double)f->inputs);
     for (int i = 0; i < f->n; i++)
         for (int u = 0; u < f->units; u++) {
             const float *x = f->x + i * f->inputs, *w = f->w + u * f->inputs;
-            double sum = biases ? (double)biases[u] : 0, xs = sum * sum, ws = 1;
+            double sum = biases ? (double)biases[u] : 0, xs = sum * sum, ws = 1e-9;
             for (int k = 0; k < f->inputs; k++) {
                 sum += (double)x[k] * (double)w[k];
                 xs += (double)x[k] * (double)x[k], ws += (double)w[k] * (double)w[k];
             }
             float got = f->y[i * f->units + u];
-            if (!(fabs((double)got - sum) <= SUMS_TOLERANCE * sqrt(xs * ws)))
-                FAIL(f->tap, "%s, %d x %d -> %d by sums: (%d, %d) is %.9g, not %.9g", f->k->name,
-                     f->n, f->inputs, f->units, i, u, (double)got, sum);
+            double lost = scale * fabs((double)got - sum) / (sqrt(xs * ws) + 1e-30);
+            squares += lost * lost;
+            if (!(lost <= loss->most))
+                FAIL(f->tap, "%s, %d x %d -> %d by what is kept: (%d, %d) is %.9g, not %.9g",
+                     f->k->name, f->n, f->inputs, f->units, i, u, (double)got, sum);
         }
+    double rms = sqrt(squares / f->n / f->units);
+    if (!(rms <= loss->rms))
+        FAIL(f->tap, "%s, %d x %d -> %d by what is kept: loses %.2g, rms", f->k->name, f->n,
+             f->inputs, f->units, rms);
 }
 
-static void check_by_sums(struct tap *tap, const struct kernels *k, int n, int units, int inputs) {
+struct keeping {
+    float *kept, *scratch;
+};
+
+static struct keeping keeping_open(struct fixture *f) {
+    size_t size = f->k->dense_kept_size(f->n, f->units, f->inputs);
+    CHECK(f->tap, size > 0 && size <= (size_t)f->units * (size_t)f->inputs / 4 * 5);
+    return (struct keeping){noise(f, size),
+                            noise(f, dense_kept_scratch(f->n, f->units, f->inputs))};
+}
+
+static void keeping_close(struct keeping *keeping) {
+    free(keeping->kept), free(keeping->scratch);
+}
+
+static bool by_kept(struct fixture *f, const struct keeping *keeping, const float *biases) {
+    return f->k->dense_by_kept(f->y, f->x, f->w, keeping->kept, biases, f->n, f->units, f->inputs,
+                               keeping->scratch);
+}
+
+static void check_by_kept(struct tap *tap, const struct kernels *k, int n, int units, int inputs,
+                          const struct loss *loss) {
     struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
-    size_t size = k->dense_sums_size(n, units, inputs);
     fixture_fill(&f);
-    float *sums = noise(&f, size), *scratch = noise(&f, dense_sums_scratch(n, units, inputs));
-    CHECK(tap, size > 0 && size <= (size_t)units * (size_t)inputs / 4 * 5);
-    k->dense_sums(sums, f.w, units, inputs);
+    struct keeping keeping = keeping_open(&f);
+    CHECK(tap, k->dense_keep(keeping.kept, f.w, units, inputs));
     for (int biased = 0; biased < 2; biased++) {
         const float *biases = biased ? f.biases : NULL;
-        k->dense_by_sums(f.y, f.x, f.w, sums, biases, n, units, inputs, scratch);
-        check_sums(&f, biases);
+        CHECK(tap, by_kept(&f, &keeping, biases));
+        check_kept(&f, biases, loss);
     }
-    free(sums), free(scratch);
+    keeping_close(&keeping);
     fixture_free(&f);
 }
 
 // Sizes that halve into whole vectors, that leave over something in each direction, of
 // several blocks of samples, and of inputs.
-static void test_sums(struct tap *tap, const struct kernels *k) {
+static void test_strassen(struct tap *tap, const struct kernels *k) {
     static const int shapes[][3] = {{128, 512, 1024}, {129, 513, 1025}, {159, 543, 1055},
                                     {300, 530, 1027}, {255, 700, 1056}, {131, 515, 2721}};
-    CHECK(tap, k->dense_sums_size(16, 10000, 10000) == 0 && k->dense_sums_size(256, 10, 440) == 0);
+    CHECK(tap, k->dense_kept_size(16, 10000, 10000) == 0 && k->dense_kept_size(256, 10, 440) == 0);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_by_sums(tap, k, shapes[s][0], shapes[s][1], shapes[s][2]);
+        check_by_kept(tap, k, shapes[s][0], shapes[s][1], shapes[s][2], &loss_strassen);
+}
+
+// --- in fixed point ---------------------------------------------------------------
+
+// Sizes that fill tiles and that do not, in each direction.
+static void test_fixed(struct tap *tap, const struct kernels *k) {
+    static const int shapes[][3] = {{1, 1024, 1024}, {2, 1025, 1025}, {3, 4000, 263},
+                                    {4, 1039, 1030}, {5, 67, 16001},  {9, 2049, 513},
+                                    {19, 1057, 999}, {130, 4099, 257}};
+    CHECK(tap, k->dense_kept_size(4, 1 << 19, 2) == 0 && k->dense_kept_size(4, 64, 32769) == 0);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_by_kept(tap, k, shapes[s][0], shapes[s][1], shapes[s][2], &loss_fixed);
+}
+
+enum { FIXED_SAMPLES = 3, FIXED_UNITS = 1030, FIXED_INPUTS = 1021 };
+
+static void fill(float *x, size_t n, float value) {
+    for (size_t i = 0; i < n; i++)
+        x[i] = value;
+}
+
+// Samples that have few values or one, of great and of small magnitude, and a unit without
+// weights: what they lose is no more than others do.
+static void test_fixed_values(struct tap *tap, const struct kernels *k) {
+    struct fixture f = {.tap = tap, .k = k, .n = 9, .units = FIXED_UNITS, .inputs = FIXED_INPUTS};
+    fixture_fill(&f);
+    struct keeping keeping = keeping_open(&f);
+    float *x = f.x;
+    fill(x, FIXED_INPUTS, 0);
+    fill(x += FIXED_INPUTS, FIXED_INPUTS, -3.25f);
+    x += FIXED_INPUTS;
+    for (int i = 0; i < FIXED_INPUTS; i++) {
+        x[i] = (float)(i % 7 == 0);                                      // bits
+        x[FIXED_INPUTS + i] *= 1e15f;                                    //
+        x[2 * FIXED_INPUTS + i] *= 1e-15f;                               //
+        x[3 * FIXED_INPUTS + i] = 1000 + x[3 * FIXED_INPUTS + i];        // far from zero
+        x[4 * FIXED_INPUTS + i] = fmaxf(x[4 * FIXED_INPUTS + i] - 1, 0); // few are not zero
+        x[5 * FIXED_INPUTS + i] = i == 5 ? 12 : x[5 * FIXED_INPUTS + i]; // one is large
+        x[6 * FIXED_INPUTS + i] = -fabsf(x[6 * FIXED_INPUTS + i]);
+    }
+    fill(f.w, FIXED_INPUTS, 0);
+    f.w[FIXED_INPUTS + 3] = -12; // one is large
+    for (int i = 0; i < FIXED_INPUTS; i++) {
+        f.w[2 * FIXED_INPUTS + i] *= 1e-15f;
+        f.w[3 * FIXED_INPUTS + i] = i % 100 == 3 ? 1 : 0; // few are not zero
+    }
+    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    CHECK(tap, by_kept(&f, &keeping, NULL));
+    check_kept(&f, NULL, &loss_fixed_most);
+    keeping_close(&keeping);
+    fixture_free(&f);
+}
+
+// The largest sums that there are: they fit in 32 bits.
+static void test_fixed_most(struct tap *tap, const struct kernels *k) {
+    struct fixture f = {.tap = tap, .k = k, .n = 2, .units = 64, .inputs = 32768};
+    fixture_fill(&f);
+    struct keeping keeping = keeping_open(&f);
+    fill(f.x, 2 * 32768, 65535), fill(f.w, (size_t)64 * 32768, -1);
+    f.x[77] = f.x[32768] = 0;
+    fill(f.w + 32768, 32768, 32511.0f / 32639); // the largest low byte with the largest high one
+    f.w[32768] = 1;
+    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    CHECK(tap, by_kept(&f, &keeping, NULL));
+    check_kept(&f, NULL, &loss_fixed);
+    keeping_close(&keeping);
+    fixture_free(&f);
+}
+
+// Numbers that would leave others few bits, and what is none, are refused: y stays as it was.
+static void test_fixed_refused(struct tap *tap, const struct kernels *k) {
+    const float bad[] = {NAN, INFINITY, -INFINITY, 100, FLT_MAX, -FLT_MAX};
+    struct fixture f = {
+        .tap = tap, .k = k, .n = FIXED_SAMPLES, .units = FIXED_UNITS, .inputs = FIXED_INPUTS};
+    fixture_fill(&f);
+    struct keeping keeping = keeping_open(&f);
+    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+        for (int at = 0; at < FIXED_INPUTS; at += FIXED_INPUTS - 1) { // first, last
+            float *x = f.x + 2 * FIXED_INPUTS + at, *w = f.w + 1029 * FIXED_INPUTS + at;
+            float before = *x, weight = *w;
+            f.y[0] = 12345, *x = bad[b];
+            CHECK(tap, !by_kept(&f, &keeping, NULL));
+            CHECK(tap, f.y[0] == 12345);
+            *x = before, *w = bad[b];
+            CHECK(tap, !k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+            *w = weight;
+        }
+    keeping_close(&keeping);
+    fixture_free(&f);
 }
 
 // --- whole nets -------------------------------------------------------------------
@@ -378,16 +501,24 @@ static void test_threads(struct tap *tap, const struct kernels *k) {
 
 int main(void) {
     struct tap tap = {0};
-    for (int level = CPU_REF; level <= CPU_AVX512; level++) {
+    for (int level = CPU_REF; level <= CPU_AVX512_VNNI; level++) {
         const struct kernels *k = kernels_of((enum cpu_level)level);
         if (!k)
             continue;
         char name[128];
         snprintf(name, sizeof name, "%s: every function is what its definition says", k->name);
         TEST(&tap, name, { test_family(&tap, k); });
-        if (k->lanes) {
+        if (k->lanes && strcmp(k->dense_kept_way, "strassen") == 0) {
             snprintf(name, sizeof name, "%s: fewer products give the same", k->name);
-            TEST(&tap, name, { test_sums(&tap, k); });
+            TEST(&tap, name, { test_strassen(&tap, k); });
+        } else if (k->lanes) {
+            snprintf(name, sizeof name, "%s: products of bytes give nearly the same", k->name);
+            TEST(&tap, name, {
+                test_fixed(&tap, k);
+                test_fixed_values(&tap, k);
+                test_fixed_most(&tap, k);
+                test_fixed_refused(&tap, k);
+            });
         }
         snprintf(name, sizeof name, "%s: threads may share the weights", k->name);
         TEST(&tap, name, { test_threads(&tap, k); });

@@ -5,3 +5,4 @@
 #include "kernels/portable/dense.h"
 
 DENSE_KERNELS(KERNEL_EXPORT)
+STRASSEN_KERNELS(KERNEL_EXPORT)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FAMILY(member) avx2_##member
+#define FAMILY(function) avx2_##function
 #define FAMILY_LANES 8
 #define FAMILY_ROWS 6 // 12 sums, 2 vectors of B and one broadcast of the 16 registers
 #define FAMILY_TILE 4 // x 3 sums, 3 vectors and one broadcast
@@ -21,6 +21,11 @@
 // The first `count` lanes from as many bytes, and to them: numbers of 0 to 255.
 #define FAMILY_WIDEN(at, count) (vector_int) load_bytes(at, count)
 #define FAMILY_NARROW(at, value, count) store_bytes(at, (__m256i)(value), count)
+// Dense layers in fixed point: 8 sums, 4 vectors of weights and one of a sample.
+#define FAMILY_FIXED_SAMPLES 2
+#define FAMILY_FIXED_VECTORS 2
+#define FAMILY_DOT(sum, bytes, weights)                                                            \
+    (vector_int) add_products_of_bytes((__m256i)(sum), (__m256i)(bytes), (__m256i)(weights))
 #define FAMILY_REPEAT4(at) repeat_4(at)
 #define FAMILY_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 
@@ -63,8 +68,17 @@ static inline void store_bytes(uint8_t *at, __m256i value, int count) {
             at[i] = (uint8_t)(bytes >> 8 * i);
 }
 
+// AVX-VNNI: to each lane of sums those of 4 products of bytes, of `bytes` without sign. As
+// intrinsics, compilers keep not all sums of a tile in registers.
+static inline __m256i add_products_of_bytes(__m256i sums, __m256i bytes, __m256i weights) {
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(bytes), "x"(weights));
+    return sums;
+}
+
 #include "kernels/themes.h"
 
 THEME_KERNELS(KERNEL_DECLARE)
+STRASSEN_KERNELS(KERNEL_DECLARE)
+FIXED_KERNELS(KERNEL_DECLARE)
 
 #endif

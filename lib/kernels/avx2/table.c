@@ -1,7 +1,8 @@
-// The table of AVX2 and FMA.
+// The tables of AVX2 and FMA, without AVX-VNNI and with it.
 #include "kernels/avx2/family.h"
 #include "kernels/tables.h"
 
-#define FAMILY_TABLE kernels_avx2
-#define FAMILY_NAME "AVX2"
 #include "kernels/portable/all.h"
+
+FAMILY_TABLE(kernels_avx2, "AVX2", "strassen", STRASSEN_KERNELS);
+FAMILY_TABLE(kernels_avx2_vnni, "AVX2 VNNI", "fixed", FIXED_KERNELS);

@@ -6,7 +6,7 @@
 
 typedef double double_u __attribute__((aligned(4), may_alias));
 
-#define FAMILY(member) avx512_##member
+#define FAMILY(function) avx512_##function
 #define FAMILY_LANES 16
 #define FAMILY_ROWS 14 // 28 sums, 2 vectors of B and one broadcast of the 32 registers
 #define FAMILY_TILE 8  // x 3 sums, 3 vectors and one broadcast
@@ -27,6 +27,11 @@ typedef double double_u __attribute__((aligned(4), may_alias));
 #define FAMILY_NARROW(at, value, count)                                                            \
     _mm_mask_storeu_epi8(at, (unsigned short)((1u << (count)) - 1),                                \
                          _mm512_cvtepi32_epi8((__m512i)(value)))
+// Dense layers in fixed point: 24 sums, 6 vectors of weights and one of a sample.
+#define FAMILY_FIXED_SAMPLES 4
+#define FAMILY_FIXED_VECTORS 3
+#define FAMILY_DOT(sum, bytes, weights)                                                            \
+    (vector_int) add_products_of_bytes((__m512i)(sum), (__m512i)(bytes), (__m512i)(weights))
 #define FAMILY_REPEAT8(at) repeat_8(at)
 #define FAMILY_REPEAT4(at) repeat_4(at)
 #define FAMILY_JOIN(low, high)                                                                     \
@@ -50,8 +55,17 @@ static inline __m512 repeat_4(const float *at) {
     return _mm512_castpd_ps(v);
 }
 
+// VNNI: to each lane of sums those of 4 products of bytes, of `bytes` without sign. As
+// intrinsics, compilers keep not all sums of a tile in registers.
+static inline __m512i add_products_of_bytes(__m512i sums, __m512i bytes, __m512i weights) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(bytes), "v"(weights));
+    return sums;
+}
+
 #include "kernels/themes.h"
 
 THEME_KERNELS(KERNEL_DECLARE)
+STRASSEN_KERNELS(KERNEL_DECLARE)
+FIXED_KERNELS(KERNEL_DECLARE)
 
 #endif

@@ -1,7 +1,8 @@
-// The table of AVX-512.
+// The tables of AVX-512, without VNNI and with it.
 #include "kernels/avx512/family.h"
 #include "kernels/tables.h"
 
-#define FAMILY_TABLE kernels_avx512
-#define FAMILY_NAME "AVX-512"
 #include "kernels/portable/all.h"
+
+FAMILY_TABLE(kernels_avx512, "AVX-512", "strassen", STRASSEN_KERNELS);
+FAMILY_TABLE(kernels_avx512_vnni, "AVX-512 VNNI", "fixed", FIXED_KERNELS);

@@ -2,7 +2,7 @@
 #include "kernels/blas/gemm.h"
 #include "kernels/tables.h"
 
-#define FAMILY_TABLE kernels_blas
-#define FAMILY_NAME "portable C, OpenBLAS"
 #define FAMILY_GEMM blas_gemm
 #include "kernels/portable/all.h"
+
+FAMILY_TABLE(kernels_blas, "portable C, OpenBLAS");

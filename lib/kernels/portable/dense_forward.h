@@ -138,10 +138,6 @@ static forward_function *const forward_functions[][2] = {
 #endif
 };
 
-static int least_int(int a, int b) {
-    return a < b ? a : b;
-}
-
 // Vectors of the next of the panels that so many are cut into: 4 are 2 + 2.
 static int panel_vectors(int left) {
     return left == 4 || left < PANEL_MOST ? 2 : PANEL_MOST;

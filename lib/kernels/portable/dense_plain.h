@@ -14,7 +14,7 @@ static void dense_products(float *y, const float *x, const float *weights, const
         bias_add(y, biases, n, units, 1);
 }
 
-static size_t dense_products_sums_size(int n, int units, int inputs) {
+static size_t dense_products_kept_size(int n, int units, int inputs) {
     (void)n, (void)units, (void)inputs;
     return 0;
 }

@@ -36,8 +36,12 @@
 
 #include "kernels/portable/dense_forward.h"
 #include "kernels/portable/dense_stream.h"
+#include "kernels/portable/largest.h"
 
-enum { PRODUCTS = 7 };
+enum {
+    PRODUCTS = 7,
+    ALIKE = 64, // times another sample's largest input: 6 of 24 bits
+};
 
 // The signs with which quarters take part in a product, [first half or second][first or
 // second]: of the inputs, samples x inputs; of the weights, units x inputs; of the outputs
@@ -87,12 +91,12 @@ static struct strassen_sum strassen_weights(int p, const float *weights, int hal
                         (size_t)half_inputs);
 }
 
-static size_t dense_sums_size(int n, int units, int inputs) {
+static size_t strassen_kept_size(int n, int units, int inputs) {
     size_t quarter = (size_t)strassen_half(units, LANES) * (size_t)strassen_half(inputs, LINE);
-    return dense_sums_pay(n, units, inputs) ? 5 * quarter : 0;
+    return strassen_pays(n, units, inputs) ? 5 * quarter : 0;
 }
 
-static void dense_sums(float *sums, const float *weights, int units, int inputs) {
+static bool strassen_keep(float *sums, const float *weights, int units, int inputs) {
     int half_units = strassen_half(units, LANES), half_inputs = strassen_half(inputs, LINE);
     for (int p = 0; p < PRODUCTS; p++) {
         struct strassen_sum w = strassen_weights(p, weights, half_units, half_inputs, inputs);
@@ -100,6 +104,7 @@ static void dense_sums(float *sums, const float *weights, int units, int inputs)
             for (int k = 0; k < half_inputs; k++)
                 *sums++ = w.a_sign * w.a[k] + w.b_sign * w.b[k];
     }
+    return true;
 }
 
 // LANES x LANES numbers of a sum, turned.
@@ -154,7 +159,9 @@ static void strassen_gather(const struct strassen_goal *goal, size_t place, cons
                             int vectors) {
     float *to = goal->gathered + place;
     for (int i = 0; i < LANES * vectors * LANES; i += LANES) {
-        vector there = goal->first ? (vector){0} : *(const vector *)(to + i);
+        vector there = {0};
+        if (!goal->first)
+            there = *(const vector *)(to + i);
         *(vector *)(to + i) = there + goal->sign * *(const vector *)(sums + i);
     }
 }
@@ -228,22 +235,23 @@ static struct strassen_goals strassen_goals(const struct strassen *s, struct for
     return goals;
 }
 
-// Product p, by the weights in `b`, of the samples from `at` on in each half.
-static void strassen_multiply(const struct strassen *s, struct forward_block *b, int p, size_t at) {
+// Product p, by the weights in `whole`, of the samples from `at` on in each half.
+static void strassen_multiply(const struct strassen *s, const struct forward_block *whole, int p,
+                              size_t at) {
     const struct forward_layer *l = &s->layer;
-    const float *weights = b->weights;
     size_t inputs = (size_t)l->inputs;
     int lines = s->inputs / LINE, depths = cuts(lines, DENSE_DEPTH / LINE);
     for (int d = 0; d < depths; d++) {
         int from = cut(lines, depths, d) * LINE;
         struct strassen_sum x = strassen_sum(products[p].x, l->x + at * inputs + from,
                                              (size_t)s->samples * inputs, (size_t)s->inputs);
-        struct strassen_goals goals = strassen_goals(s, b, p, at, d == 0, d == depths - 1);
-        b->depth = cut(lines, depths, d + 1) * LINE - from;
-        b->weights = weights + from;
-        b->taker = &goals;
-        strassen_turn(l->scratch, &x, inputs, b->samples, b->depth);
-        forward_units(b, 0, s->units);
+        struct forward_block b = *whole;
+        struct strassen_goals goals = strassen_goals(s, &b, p, at, d == 0, d == depths - 1);
+        b.depth = cut(lines, depths, d + 1) * LINE - from;
+        b.weights += from;
+        b.taker = &goals;
+        strassen_turn(l->scratch, &x, inputs, b.samples, b.depth);
+        forward_units(&b, 0, s->units);
     }
 }
 
@@ -284,8 +292,24 @@ static void strassen_rest(const struct strassen *s) {
         dense_stream(l.y, l.x, l.weights, l.biases, l.n, l.units, l.inputs, 0);
 }
 
-static void dense_by_sums(float *y, const float *x, const float *weights, const float *sums,
-                          const float *biases, int n, int units, int inputs, float *scratch) {
+// Whether all samples are finite and of one magnitude, as far as they are not zero: else
+// some would lose precision to others.
+static bool strassen_alike(const float *x, int n, int inputs) {
+    float most = 0, least = INFINITY;
+    for (int i = 0; i < n; i++, x += inputs) {
+        float size = largest(x, (size_t)inputs);
+        if (!isfinite(size))
+            return false;
+        most = fmaxf(most, size);
+        least = size > 0 ? fminf(least, size) : least;
+    }
+    return most <= ALIKE * least;
+}
+
+static bool strassen_by_kept(float *y, const float *x, const float *weights, const float *sums,
+                             const float *biases, int n, int units, int inputs, float *scratch) {
+    if (!strassen_alike(x, n, inputs))
+        return false;
     const struct strassen s = {
         .layer = {y, x, weights, biases, n, units, inputs, scratch},
         .sums = sums,
@@ -300,6 +324,7 @@ static void dense_by_sums(float *y, const float *x, const float *weights, const 
         strassen_block(&s, (size_t)(at * LANES), (cut(vectors, blocks, i + 1) - at) * LANES);
     }
     strassen_rest(&s);
+    return true;
 }
 
 #endif

@@ -83,12 +83,13 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
             for (int v = 0; v < vectors; v++)
                 sum[a][v] += dy[a * TILE_DEPTH] * weight[v];
     }
-    if (!s->first) // last: loads at the beginning would hold up the sums
+    if (!s->first) { // last: loads at the beginning would hold up the sums
 #pragma GCC unroll 8
         for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[a][v] += load_part(dx + (size_t)a * s->row + v * LANES, count);
+    }
 #pragma GCC unroll 8
     for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3

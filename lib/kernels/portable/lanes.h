@@ -15,6 +15,10 @@ enum {
 typedef float vector __attribute__((vector_size(4 * FAMILY_LANES), aligned(4), may_alias));
 typedef int32_t places __attribute__((vector_size(4 * FAMILY_LANES)));
 
+static inline int least_int(int a, int b) {
+    return a < b ? a : b;
+}
+
 // The numbers of a and b, one behind the other, at these places.
 __attribute__((always_inline)) static inline vector shuffle(vector a, vector b, places at) {
 #ifdef __clang__ // has no shuffle by places that are not literals

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "kernels/portable/largest.h"
 
 static void multiply(float *y, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -29,21 +29,6 @@ static double sum_squares(const float *x, size_t n) {
     for (size_t l = 0; l < 8; l++)
         sum += lanes[l];
     return sum;
-}
-
-// The bits of floats without their sign are ordered as their magnitudes are, with
-// infinity above all numbers and NaN above infinity.
-static float largest(const float *x, size_t n) {
-    uint32_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= 0x7fffffffu;
-        most = bits > most ? bits : most;
-    }
-    float magnitude;
-    memcpy(&magnitude, &most, sizeof magnitude);
-    return magnitude;
 }
 
 static bool all_finite(const float *x, size_t n) {

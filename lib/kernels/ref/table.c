@@ -2,7 +2,7 @@
 #include "kernels/ref/gemm.h"
 #include "kernels/tables.h"
 
-#define FAMILY_TABLE kernels_ref
-#define FAMILY_NAME "ref"
 #define FAMILY_GEMM ref_gemm
 #include "kernels/portable/all.h"
+
+FAMILY_TABLE(kernels_ref, "ref");

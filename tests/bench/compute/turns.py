@@ -2,6 +2,7 @@
 import argparse
 import contextlib
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -90,8 +91,18 @@ def peak_memory(process):
         return 1024 * next(int(line.split()[1]) for line in file if line.startswith('VmHWM'))
 
 
-def ours(mode, net, batch, threads=1):
-    return Turner(f'{BUILD}/tests/bench/steps', mode, NETS.get(net, net), str(batch), str(threads))
+def ours(mode, net, batch, threads=1, env=None):
+    return Turner(f'{BUILD}/tests/bench/steps', mode, NETS.get(net, net), str(batch), str(threads),
+                  env=env)
+
+
+def without_bytes():
+    """An environment in which nothing is computed in products of bytes; None where that
+    is so anyway."""
+    version = subprocess.run([f'{BUILD}/adam-ctl', '--version'], capture_output=True, text=True,
+                             check=True).stdout
+    level = re.search(r'^kernels: (\w+)', version, re.M)[1]
+    return {**os.environ, 'ADAM_CPU': level[:-4]} if level.endswith('vnni') else None
 
 
 def peak():
