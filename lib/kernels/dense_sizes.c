@@ -28,10 +28,10 @@ static size_t strassen_scratch(int n, int units, int inputs) {
            (strassen_pays(n, units, inputs) ? samples * (size_t)units : 0);
 }
 
-// Two bytes for each input, in whole vectors, and three floats.
+// Two bytes for each input, in whole vectors, and four floats.
 static size_t fixed_scratch(int n, int units, int inputs) {
     size_t vectors = ((size_t)inputs + KERNELS_LANES_MOST - 1) / KERNELS_LANES_MOST;
-    return fixed_pays(units, inputs) ? (size_t)n * (vectors * KERNELS_LANES_MOST / 2 + 3) : 0;
+    return fixed_pays(units, inputs) ? (size_t)n * (vectors * KERNELS_LANES_MOST / 2 + 4) : 0;
 }
 
 size_t dense_kept_scratch(int n, int units, int inputs) {

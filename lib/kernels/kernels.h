@@ -199,7 +199,7 @@ struct kernels {
     // do not suit. `kept` lies at a multiple of 64 bytes; `scratch` has dense_kept_scratch()
     // floats.
     // Rounding: by Strassen's scheme of 5e-7 of the largest norm of a sample times the largest
-    // of a unit's weights (portable/dense_strassen.h); in fixed point of 1e-5 of the norm of the
+    // of a unit's weights (portable/dense_strassen.h); in fixed point of 2e-5 of the norm of the
     // sample times that of the unit's weights, at 1000 inputs (portable/dense_fixed.h).
     size_t (*dense_kept_size)(int n, int units, int inputs);
     bool (*dense_keep)(float *kept, const float *weights, int units, int inputs);

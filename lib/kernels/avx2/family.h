@@ -21,9 +21,9 @@
 // The first `count` lanes from as many bytes, and to them: numbers of 0 to 255.
 #define FAMILY_WIDEN(at, count) (vector_int) load_bytes(at, count)
 #define FAMILY_NARROW(at, value, count) store_bytes(at, (__m256i)(value), count)
-// Dense layers in fixed point: 8 sums, 4 vectors of weights and one of a sample.
-#define FAMILY_FIXED_SAMPLES 2
-#define FAMILY_FIXED_VECTORS 2
+// Dense layers in fixed point: 12 sums, 2 vectors of weights and one of a sample.
+#define FAMILY_FIXED_SAMPLES 6
+#define FAMILY_FIXED_VECTORS 1
 #define FAMILY_DOT(sum, bytes, weights)                                                            \
     (vector_int) add_products_of_bytes((__m256i)(sum), (__m256i)(bytes), (__m256i)(weights))
 #define FAMILY_REPEAT4(at) repeat_4(at)

@@ -11,20 +11,29 @@
 // products of low bytes is taken for their mean times the sum of the weights' low bytes.
 //
 // What an output loses, rms, of the norm of its sample times that of its unit's weights: of
-// 2560 inputs between 0 and 1 and weights of a normal distribution 5.3e-7, at most 2.7e-6;
-// panels of floats 1.3e-8. It grows with the largest value of a sample, and of a unit's
-// weights, to what others have: those where it is more than CREST_* times their root mean
-// square go by floats, so that rms 1.3e-3 divided by the root of the number of inputs is
-// never exceeded.
+// 2560 inputs between 0 and 1 and weights of a normal distribution 3.6e-7, at most 1.4e-6;
+// panels of floats 1.2e-8. Of normal numbers 1e-4 divided by the root of the number of inputs.
+// It grows with the largest value of a sample, and of a unit's weights, to what others have:
+// those where it is more than CREST times their root mean square go by floats, so that it is
+// never more than 7e-4 by the same root. What means can tell is taken from them: products of
+// low bytes, and what weights lost.
 //
 // Vanhoucke, Senior and Mao (Improving the speed of neural networks on CPUs, 2011) predict
 // speech by single bytes.
 //
-// What was tried, in times the peak of floats, of 1.33 at most (512 samples of 2560 inputs,
-// 8192 units; 256 of 2560 x 2560; one thread of a Zen 5, AVX-512): tiles of 4 samples x 3
-// vectors 1.29, 1.26 (this); 6 x 2 1.25, 1.27; 5 x 2 1.28, 1.25; 12 x 1 1.16, 1.16. Samples
-// in blocks of 240 or 120 1.21, 1.20; weights asked for ahead no more. With the compiler's
-// own function for the instruction sums go to memory and back: 0.85.
+// What was tried, in useful GFLOP/s of the speech net (440-4x2560-8192) at 1, 2, 4, 8, 16, 256
+// samples, one thread of a Zen 5, AVX-512, peak 242, weights read at 36 GB/s:
+//   floats: streams, panels, Strassen's scheme             16, -, 47, -, 118, 236
+//   nothing asked for ahead                                41, 67, 90, 170, 217, 293
+//   tiles ask for the next units' weights                  31, 62, 120, 241, 277, 299
+//   alone for those 8 KiB on, else for the next (this)     41, 72, 145, 241, 277, 299
+// AVX2 with 12 sums, peak 122, the same: floats 14, -, -, -, 78, 122; 36, 53, 55, 57, 81, 128;
+// 33, 63, 122, 122, 132, 134; 35, 70, 124, 122, 132, 134. Its tiles of 2 samples x 2 vectors
+// waited for their sums, two additions to each every 4 inputs: 112 at 256.
+// Tiles alone, in times the peak of floats, of 1.33 at most, 512 samples of 2560 inputs and 8192
+// units: 4 samples x 3 vectors 1.29 (this), 6 x 2 1.25, 5 x 2 1.28, 12 x 1 1.16; samples in
+// blocks of 240, 120 1.22, 1.20. With the compiler's own function for the instruction, sums go
+// to memory and back: 0.85.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FIXED_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FIXED_H
 
@@ -32,14 +41,17 @@
 #include <string.h>
 
 #include "kernels/block/run.h"
+#include "kernels/conv_sizes.h"
 #include "kernels/dense_sizes.h"
 #include "kernels/kernels.h"
 
 enum {
-    FIXED_UNITS = FAMILY_FIXED_VECTORS * LANES, // whose weights lie together
-    FIXED_PIECE = 16,                           // inputs whose high bytes lie together
-    FIXED_WEIGHT_MOST = 127 * 256 + 127,        // so that its high byte is at most 127
-    FIXED_SAMPLE_MOST = 255 * 256,              // so that the largest has no low byte
+    FIXED_UNITS = FAMILY_FIXED_VECTORS * LANES,                   // whose weights lie together
+    FIXED_SUMS = 2 * FAMILY_FIXED_SAMPLES * FAMILY_FIXED_VECTORS, // that registers hold
+    FIXED_PIECE = 16,                    // inputs whose high bytes lie together
+    FIXED_WEIGHT_MOST = 127 * 256 + 127, // so that its high byte is at most 127
+    FIXED_SAMPLE_MOST = 255 * 256,       // so that the largest has no low byte
+    FIXED_DISTANCE = 2048,               // floats, 8 KiB
     CREST = 16,
 };
 
@@ -47,15 +59,16 @@ enum {
 // of all vectors; then the next 4 inputs.
 struct fixed_units {
     float scale[FIXED_UNITS]; // of a step of the weights
-    float sum[FIXED_UNITS];   // of the weights
-    float low[FIXED_UNITS];   // the sum of their low bytes
+    float sum[FIXED_UNITS];   // of the weights,
+    float steps[FIXED_UNITS]; // of them in steps,
+    float lows[FIXED_UNITS];  // and of their low bytes
     int8_t bytes[];
 };
 
-// A sample: what it is in, and the mean of its low bytes. Its bytes are FIXED_PIECE high ones,
-// then as many low ones.
+// A sample: a step, and the means of its values, of them in steps, and of its low bytes. Its
+// bytes are FIXED_PIECE high ones, then as many low ones.
 struct fixed_sample {
-    float least, step, low;
+    float step, mean, steps, low;
 };
 
 struct fixed_layer {
@@ -72,7 +85,7 @@ static int fixed_depth(int inputs) {
 
 // Floats that struct fixed_units takes.
 static size_t fixed_block(int inputs) {
-    return FIXED_UNITS * (3 + (size_t)fixed_depth(inputs) / 2);
+    return FIXED_UNITS * (4 + (size_t)fixed_depth(inputs) / 2);
 }
 
 static size_t fixed_kept_size(int n, int units, int inputs) {
@@ -89,14 +102,16 @@ struct fixed_survey {
 };
 
 static struct fixed_survey fixed_survey(const float *weights, int inputs) {
-    vector high = {0}, low = {0}, sums = {0}, squares = {0};
+    vector high = {0}, low = {0}, sums = {0}, lost = {0}, squares = {0};
     vector_int counts = {0};
     struct fixed_survey survey = {0};
     for (int k = 0; k < inputs; k += LANES) {
         vector w = load_part(weights + k, least_int(inputs - k, LANES));
         high = FAMILY_LARGER(w, high);
         low = FAMILY_LARGER(-w, low);
-        sums += w;
+        vector next = w - lost, sum = sums + next; // Kahan's: many may be alike
+        lost = (sum - sums) - next;
+        sums = sum;
         squares += w * w;
         counts -= (vector_int)(w != 0);
     }
@@ -115,43 +130,95 @@ static bool fixed_fits(const struct fixed_survey *s) {
            s->largest * s->largest * (float)s->count <= CREST * CREST * s->squares;
 }
 
-// The two bytes of 4 weights, or as many as there are; returns the sum of the low ones.
-static int fixed_put(int8_t *high, int8_t *low, const float *weights, int count, float inverse) {
-    int sum = 0;
-    for (int i = 0; i < 4; i++) {
-        float v = i < count ? weights[i] * inverse : 0;
-        int whole = (int)(v + (v < 0 ? -0.5f : 0.5f)), upper = (whole + 128) >> 8;
-        high[i] = (int8_t)upper;
-        low[i] = (int8_t)(whole - 256 * upper);
-        sum += low[i];
-    }
-    return sum;
+// Of some numbers in steps: their sum, and that of their low bytes.
+struct fixed_sums {
+    int steps, lows;
+};
+
+static struct fixed_sums fixed_sums(vector_int steps, vector_int lows) {
+    struct fixed_sums sums = {0};
+    for (int i = 0; i < LANES; i++)
+        sums.steps += steps[i], sums.lows += lows[i];
+    return sums;
 }
 
-static void fixed_unit(struct fixed_units *to, int at, const float *weights, int inputs,
-                       const struct fixed_survey *survey) {
-    float inverse = FIXED_WEIGHT_MOST / survey->largest;
-    int8_t *bytes = to->bytes + at / LANES * 8 * LANES + at % LANES * 4;
-    int lows = 0;
-    if (!isfinite(inverse)) // all zeros, or next to it
-        inverse = 0;
-    for (int k = 0; k < fixed_depth(inputs); k += 4, bytes += 8 * FIXED_UNITS)
-        lows += fixed_put(bytes, bytes + 4 * LANES, weights + k, inputs - k, inverse);
-    to->scale[at] = survey->largest / FIXED_WEIGHT_MOST;
-    to->sum[at] = survey->sum;
-    to->low[at] = (float)lows;
+// The bytes of the next FIXED_PIECE weights of a unit, `count` of which there are. While they
+// are split, both bytes have no sign.
+static struct fixed_sums fixed_split(uint8_t *high, uint8_t *low, const float *weights, int count,
+                                     float inverse) {
+    enum { OFFSET = 128 * 256 + 128 };
+    vector_int steps = {0}, lows = {0};
+    for (int k = 0; k < FIXED_PIECE; k += LANES) {
+        vector v = load_part(weights + k, most_int(0, least_int(count - k, LANES))) * inverse;
+        vector_int q = __builtin_convertvector(v + (OFFSET + 0.5f), vector_int);
+        FAMILY_NARROW(high + k, ((q >> 8) - 128) & 255, LANES);
+        FAMILY_NARROW(low + k, ((q & 255) - 128) & 255, LANES);
+        steps += q - OFFSET;
+        lows += (q & 255) - 128;
+    }
+    return fixed_sums(steps, lows);
+}
+
+// Some units' weights that are multiplied one behind the other.
+struct fixed_group {
+    const float *weights;          // rows, `inputs` apart
+    int units, inputs;             // units: LANES at most
+    float inverse[LANES];          // of a step
+    struct fixed_sums sums[LANES]; // so far
+};
+
+// Inputs from k on, FIXED_PIECE of them.
+static void fixed_turn(int8_t *to, struct fixed_group *g, int k) {
+    int32_t bytes[2][LANES][FIXED_PIECE / 4] = {0};
+    for (int l = 0; l < g->units; l++) {
+        struct fixed_sums sums = fixed_split((uint8_t *)bytes[0][l], (uint8_t *)bytes[1][l],
+                                             g->weights + (size_t)l * (size_t)g->inputs + k,
+                                             g->inputs - k, g->inverse[l]);
+        g->sums[l].steps += sums.steps, g->sums[l].lows += sums.lows;
+    }
+    for (int i = 0; i < FIXED_PIECE / 4; i++, to += 8 * FIXED_UNITS) {
+        vector_int high = {0}, low = {0};
+        for (int l = 0; l < LANES; l++)
+            high[l] = bytes[0][l][i], low[l] = bytes[1][l][i];
+        *(vector_int *)(void *)to = high;
+        *(vector_int *)(void *)(to + 4 * LANES) = low;
+    }
+}
+
+// A group, the units from `at` on of `to`; false: these weights do not suit.
+static bool fixed_keep_group(struct fixed_units *to, int at, struct fixed_group *g) {
+    int8_t *bytes = to->bytes + at * 8;
+    for (int l = 0; l < g->units; l++) {
+        struct fixed_survey survey =
+            fixed_survey(g->weights + (size_t)l * (size_t)g->inputs, g->inputs);
+        if (!fixed_fits(&survey))
+            return false;
+        g->inverse[l] = FIXED_WEIGHT_MOST / survey.largest;
+        if (!isfinite(g->inverse[l])) // all zeros, or next to it
+            g->inverse[l] = 0;
+        to->scale[at + l] = survey.largest / FIXED_WEIGHT_MOST;
+        to->sum[at + l] = survey.sum;
+    }
+    for (int k = 0; k < g->inputs; k += FIXED_PIECE, bytes += 2 * FIXED_PIECE * FIXED_UNITS)
+        fixed_turn(bytes, g, k);
+    for (int l = 0; l < g->units; l++) {
+        to->steps[at + l] = (float)g->sums[l].steps;
+        to->lows[at + l] = (float)g->sums[l].lows;
+    }
+    return true;
 }
 
 static bool fixed_keep(float *kept, const float *weights, int units, int inputs) {
     size_t size = fixed_block(inputs);
-    for (int u = 0; u < units; u++, weights += inputs) {
+    for (int u = 0; u < units; u += LANES) {
         struct fixed_units *to = (void *)(kept + (size_t)(u / FIXED_UNITS) * size);
-        struct fixed_survey survey = fixed_survey(weights, inputs);
-        if (!fixed_fits(&survey))
-            return false;
+        struct fixed_group group = {.weights = weights + (size_t)u * (size_t)inputs,
+                                    .units = least_int(units - u, LANES),
+                                    .inputs = inputs};
         if (u % FIXED_UNITS == 0 && units - u < FIXED_UNITS) // some are missing
             memset(to, 0, size * sizeof *kept);
-        fixed_unit(to, u % FIXED_UNITS, weights, inputs, &survey);
+        if (!fixed_keep_group(to, u % FIXED_UNITS, &group))
+            return false;
     }
     return true;
 }
@@ -180,23 +247,22 @@ static bool fixed_range(const float *x, int inputs, float *least, float *range) 
     return *range * *range * (float)inputs <= CREST * CREST * sum && isfinite(sum);
 }
 
-// The bytes of a sample; returns the sum of the low ones.
-static int fixed_bytes(uint8_t *to, const float *x, int inputs, float least, float inverse) {
+// The bytes of a sample.
+static struct fixed_sums fixed_bytes(uint8_t *to, const float *x, int inputs, float least,
+                                     float inverse) {
     vector offset = (vector){0} + least;
-    vector_int lows = {0};
+    vector_int steps = {0}, lows = {0};
     for (int k = 0; k < fixed_depth(inputs); k += LANES) {
-        int count = k < inputs ? least_int(inputs - k, LANES) : 0;
+        int count = most_int(0, least_int(inputs - k, LANES));
         vector value = load_part(x + k, count) - load_part((const float *)&offset, count);
         vector_int q = __builtin_convertvector(value * inverse + 0.5f, vector_int);
         uint8_t *piece = to + k / FIXED_PIECE * 2 * FIXED_PIECE + k % FIXED_PIECE;
         FAMILY_NARROW(piece, q >> 8, LANES);
         FAMILY_NARROW(piece + FIXED_PIECE, q & 255, LANES);
+        steps += q;
         lows += q & 255;
     }
-    int sum = 0;
-    for (int i = 0; i < LANES; i++)
-        sum += lows[i];
-    return sum;
+    return fixed_sums(steps, lows);
 }
 
 static bool fixed_sample(struct fixed_sample *sample, uint8_t *bytes, const float *x, int inputs) {
@@ -206,8 +272,11 @@ static bool fixed_sample(struct fixed_sample *sample, uint8_t *bytes, const floa
     float inverse = FIXED_SAMPLE_MOST / range;
     if (!isfinite(inverse)) // all alike
         inverse = range = 0;
-    int lows = fixed_bytes(bytes, x, inputs, least, inverse);
-    *sample = (struct fixed_sample){least, range / FIXED_SAMPLE_MOST, (float)lows / (float)inputs};
+    struct fixed_sums sums = fixed_bytes(bytes, x, inputs, least, inverse);
+    sample->step = range / FIXED_SAMPLE_MOST;
+    sample->steps = (float)sums.steps / (float)inputs;
+    sample->mean = least + sample->step * sample->steps;
+    sample->low = (float)sums.lows / (float)inputs;
     return true;
 }
 
@@ -220,27 +289,54 @@ __attribute__((always_inline)) static inline vector_int fixed_repeat(const uint8
     return (vector_int){0} + four;
 }
 
-// The output of some units from the sums of the products of high bytes and of high with
-// low ones.
+// The output of some units, from the sums of the products of high bytes and of high with
+// low ones. What the weights lost is multiplied by the sample without its mean, whose
+// product is that with their sum.
 __attribute__((always_inline)) static inline vector
 fixed_output(const struct fixed_units *w, int at, const struct fixed_sample *sample,
              vector_int high, vector_int middle) {
     vector sum = __builtin_convertvector(high, vector) * 65536.0f +
-                 __builtin_convertvector(middle, vector) * 256.0f +
-                 *(const vector *)(w->low + at) * sample->low;
+                 __builtin_convertvector(middle, vector) * 256.0f -
+                 *(const vector *)(w->steps + at) * sample->steps +
+                 *(const vector *)(w->lows + at) * sample->low;
     return *(const vector *)(w->scale + at) * sample->step * sum +
-           *(const vector *)(w->sum + at) * sample->least;
+           *(const vector *)(w->sum + at) * sample->mean;
+}
+
+// What tiles ask for meanwhile, so many lines every FIXED_PIECE inputs.
+struct fixed_ahead {
+    const float *at, *end;
+    int lines;
+};
+
+// Of what is kept from w on and before `end`: tiles that share weights ask for the next ones
+// that tiles share, one that is alone for what it comes to itself.
+static struct fixed_ahead fixed_ahead(const float *w, const float *end, int tiles, int inputs) {
+    size_t block = fixed_block(inputs), left = (size_t)(end - w);
+    size_t first = tiles > 1 ? block : FIXED_DISTANCE;
+    first = first < left ? first : left;
+    size_t last = first + block < left ? first + block : left;
+    return (struct fixed_ahead){
+        w + first, w + last,
+        cuts((int)(block / LINE), tiles * (fixed_depth(inputs) / FIXED_PIECE))};
 }
 
 // FIXED_UNITS units from u on, of some samples from `at` on.
-__attribute__((always_inline)) static inline void
-fixed_tile(int samples, const struct fixed_layer *l, const struct fixed_units *w, int at, int u) {
+__attribute__((always_inline)) static inline void fixed_tile(int samples,
+                                                             const struct fixed_layer *l,
+                                                             const struct fixed_units *w, int at,
+                                                             int u, struct fixed_ahead *ahead) {
     vector_int high[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
     vector_int middle[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
+    vector_int more[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
+    // Few sums are done sooner than two additions to the same one.
+    const bool apart = 3 * samples * FAMILY_FIXED_VECTORS <= FIXED_SUMS;
     size_t row = 2 * (size_t)l->depth;
     const uint8_t *x = l->bytes + (size_t)at * row;
     const int8_t *weights = w->bytes;
-    for (int k = 0; k < l->depth; k += FIXED_PIECE, x += FIXED_PIECE)
+    for (int k = 0; k < l->depth; k += FIXED_PIECE, x += FIXED_PIECE) {
+        for (int i = 0; i < ahead->lines && ahead->at < ahead->end; i++, ahead->at += LINE)
+            __builtin_prefetch(ahead->at, 0, 2);
         for (int end = k + FIXED_PIECE, i = k; i < end; i += 4, x += 4) {
             vector_int upper[FAMILY_FIXED_VECTORS], lower[FAMILY_FIXED_VECTORS];
 #pragma GCC unroll 4
@@ -248,7 +344,7 @@ fixed_tile(int samples, const struct fixed_layer *l, const struct fixed_units *w
                 upper[v] = *(const vector_int *)(const void *)weights;
                 lower[v] = *(const vector_int *)(const void *)(weights + 4 * LANES);
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
             for (int s = 0; s < samples; s++) {
                 vector_int bytes = fixed_repeat(x + (size_t)s * row);
 #pragma GCC unroll 4
@@ -259,15 +355,20 @@ fixed_tile(int samples, const struct fixed_layer *l, const struct fixed_units *w
                 bytes = fixed_repeat(x + (size_t)s * row + FIXED_PIECE);
 #pragma GCC unroll 4
                 for (int v = 0; v < FAMILY_FIXED_VECTORS; v++)
-                    middle[s][v] = FAMILY_DOT(middle[s][v], bytes, upper[v]);
+                    if (apart)
+                        more[s][v] = FAMILY_DOT(more[s][v], bytes, upper[v]);
+                    else
+                        middle[s][v] = FAMILY_DOT(middle[s][v], bytes, upper[v]);
             }
         }
-#pragma GCC unroll 4
+    }
+#pragma GCC unroll 6
     for (int s = 0; s < samples; s++)
 #pragma GCC unroll 4
         for (int v = 0; v < FAMILY_FIXED_VECTORS; v++) {
             int from = u + v * LANES, count = least_int(l->units - from, LANES);
-            vector y = fixed_output(w, v * LANES, l->samples + at + s, high[s][v], middle[s][v]);
+            vector y = fixed_output(w, v * LANES, l->samples + at + s, high[s][v],
+                                    middle[s][v] + more[s][v]);
             if (count > 0 && l->biases)
                 y += load_part(l->biases + from, count);
             if (count > 0)
@@ -275,27 +376,28 @@ fixed_tile(int samples, const struct fixed_layer *l, const struct fixed_units *w
         }
 }
 
-typedef void fixed_function(const struct fixed_layer *, const struct fixed_units *, int, int);
+typedef void fixed_function(const struct fixed_layer *, const struct fixed_units *, int, int,
+                            struct fixed_ahead *);
 
 #define FIXED(samples)                                                                             \
     static void fixed_##samples(const struct fixed_layer *l, const struct fixed_units *w, int at,  \
-                                int u) {                                                           \
-        fixed_tile(samples, l, w, at, u);                                                          \
+                                int u, struct fixed_ahead *ahead) {                                \
+        fixed_tile(samples, l, w, at, u, ahead);                                                   \
     }
 FIXED(1)
 FIXED(2)
-#if FAMILY_FIXED_SAMPLES > 2
 FIXED(3)
 FIXED(4)
+#if FAMILY_FIXED_SAMPLES > 4
+FIXED(5)
+FIXED(6)
 #endif
 
 // By the number of samples, less one.
 static fixed_function *const fixed_functions[] = {
-    fixed_1,
-    fixed_2,
-#if FAMILY_FIXED_SAMPLES > 2
-    fixed_3,
-    fixed_4,
+    fixed_1, fixed_2, fixed_3, fixed_4,
+#if FAMILY_FIXED_SAMPLES > 4
+    fixed_5, fixed_6,
 #endif
 };
 
@@ -309,12 +411,12 @@ static bool fixed_by_kept(float *y, const float *x, const float *weights, const 
         if (!fixed_sample(&samples[i], bytes + 2 * (size_t)i * (size_t)layer.depth,
                           x + (size_t)i * (size_t)inputs, inputs))
             return false;
-    for (int u = 0; u < units; u += FIXED_UNITS) {
-        const struct fixed_units *w =
-            (const void *)(kept + (size_t)(u / FIXED_UNITS) * fixed_block(inputs));
+    const float *end = kept + fixed_kept_size(n, units, inputs);
+    for (int u = 0; u < units; u += FIXED_UNITS, kept += fixed_block(inputs)) {
+        struct fixed_ahead ahead = fixed_ahead(kept, end, cuts(n, FAMILY_FIXED_SAMPLES), inputs);
         for (int i = 0, some; i < n; i += some) {
             some = least_int(n - i, FAMILY_FIXED_SAMPLES);
-            fixed_functions[some - 1](&layer, w, i, u);
+            fixed_functions[some - 1](&layer, (const void *)kept, i, u, &ahead);
         }
     }
     return true;

@@ -19,6 +19,10 @@ static inline int least_int(int a, int b) {
     return a < b ? a : b;
 }
 
+static inline int most_int(int a, int b) {
+    return a > b ? a : b;
+}
+
 // The numbers of a and b, one behind the other, at these places.
 __attribute__((always_inline)) static inline vector shuffle(vector a, vector b, places at) {
 #ifdef __clang__ // has no shuffle by places that are not literals
