@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/columns.h"
+#include "model/affine.h"
 #include "model/keys.h"
 #include "model/layout.h"
 #include "model/pass.h"
@@ -40,21 +41,27 @@ static void cost(const struct layer *layer, const struct kernels *kernels, int b
     }
 }
 
-// The names of the ways of the three passes.
+enum { WAY_PREDICTED = CONV_BACK_WEIGHTS + 1, WAYS };
+
+// The names of the ways of the three passes, and of the forward pass of prediction after some
+// time (prepared.h).
 static void ways(const struct layer *layer, const struct kernels *kernels, int batch, int lanes,
-                 const char *names[3]) {
+                 const char *names[WAYS]) {
     struct pass pass = {
         .layer = layer, .kernels = kernels, .n = batch, .lanes = convolves(layer) ? lanes : 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
         names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
+    bool kept = affine_kept_size(layer, kernels, batch) > 0;
+    names[WAY_PREDICTED] = kept ? kernels->dense_kept_way : names[CONV_FORWARD];
 }
 
 // --- text -----------------------------------------------------------------------------
 
 static const struct column columns[] = {
-    {"layer", false},   {"type", false},   {"output", false},  {"plain", true}, {"1", true},
-    {"2", true},        {"4", true},       {"8", true},        {"16", true},    {"layout", false},
-    {"forward", false}, {"errors", false}, {"weights", false},
+    {"layer", false},   {"type", false},      {"output", false},  {"plain", true},
+    {"1", true},        {"2", true},          {"4", true},        {"8", true},
+    {"16", true},       {"layout", false},    {"forward", false}, {"errors", false},
+    {"weights", false}, {"predicted", false},
 };
 
 static void cost_cells(struct columns *table, const double costs[CANDIDATES]) {
@@ -76,7 +83,7 @@ static void row(struct columns *table, const struct layer *layer, const struct k
                 int batch, int lanes) {
     double costs[CANDIDATES];
     char shape[SHAPE_TEXT];
-    const char *names[3];
+    const char *names[WAYS];
     cost(layer, kernels, batch, costs);
     ways(layer, kernels, batch, lanes, names);
     shape_text(shape, layer->out);
@@ -85,7 +92,7 @@ static void row(struct columns *table, const struct layer *layer, const struct k
     columns_cell(table, "%s", shape);
     cost_cells(table, costs);
     layout_cell(table, convolves(layer) ? lanes : 0);
-    for (int p = 0; p < 3; p++)
+    for (int p = 0; p < WAYS; p++)
         columns_cell(table, "%s", names[p]);
 }
 
@@ -110,7 +117,7 @@ static void total_row(struct columns *table, const struct model *model,
     columns_cell(table, "%s", "");
     cost_cells(table, sums);
     layout_cell(table, lanes);
-    for (int p = 0; p < 3; p++)
+    for (int p = 0; p < WAYS; p++)
         columns_cell(table, "%s", "");
 }
 
@@ -148,12 +155,13 @@ static json_t *costs_json(const double costs[CANDIDATES]) {
 static json_t *layer_json(const struct layer *layer, const struct kernels *kernels, int batch,
                           int lanes) {
     double costs[CANDIDATES];
-    const char *names[3];
+    const char *names[WAYS];
     cost(layer, kernels, batch, costs);
     ways(layer, kernels, batch, lanes, names);
-    return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:o}", "name", layer->name, "type",
+    return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:s, s:o}", "name", layer->name, "type",
                      layer->type->name, "lanes", convolves(layer) ? lanes : 0, "ways", names[0],
-                     names[1], names[2], "costs", costs_json(costs));
+                     names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
+                     costs_json(costs));
 }
 
 json_t *choice_json(const struct model *model, const struct kernels *kernels, int batch) {

@@ -140,11 +140,22 @@ END
     jq -e '.choice as $c | $c.costs[$c.lanes | tostring] == ($c.costs | map(.) | min) and
         ($c.layers | map(.costs["0"] // 0) | add) - $c.costs["0"] < 1e-3 and
         ($c.layers | map(.name)) == ["c1", "c2", "d1", "d2", "softmax1"] and
-        all($c.layers[]; .ways | length == 3)' choice
+        all($c.layers[]; (.ways | length == 3) and .predicted == .ways[0])' choice
     # It is what training takes.
     adam-ctl time "$ROOT/examples/mnist.net" --batch 16 -s 0 --json >timed
     jq -es '.[0].choice.layers[1] as $c | .[1].layers[3] |
         .lanes == $c.lanes and .ways == $c.ways' choice timed
+}
+
+@test "--kernels shows the way of prediction, which time --predict takes" {
+    printf 'input 1024\ndense d units=1024\nsoftmax s units=10\n' >wide.net
+    local batch predicted
+    for batch in 1 128; do
+        predicted=$(adam-ctl check --kernels wide.net --batch $batch --json | jq -r '.choice.layers[0].predicted')
+        [ "$(adam-ctl time wide.net --predict --batch $batch -s 0 --json | jq -r '.layers[1].ways[0]')" = "$predicted" ]
+    done
+    # By fewer products or cheaper ones, where there are vectors.
+    [[ "$(adam-ctl check --kernels wide.net --batch 128)" =~ d\ .*(strassen|fixed|product) ]]
 }
 
 @test "ADAM_WINOGRAD=0 takes every convolution the direct way" {
