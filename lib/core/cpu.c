@@ -40,10 +40,10 @@ bool cpu_has(enum cpu_level level) {
 // The level that ADAM_CPU names; without it, or with another name, the highest.
 static enum cpu_level wanted_level(void) {
     const char *wanted = getenv("ADAM_CPU");
-    enum cpu_level level = CPU_AVX512_VNNI;
-    while (wanted && level > CPU_REF && strcmp(wanted, level_names[level]) != 0)
-        level--;
-    return wanted && strcmp(wanted, level_names[level]) == 0 ? level : CPU_AVX512_VNNI;
+    for (enum cpu_level l = CPU_REF; wanted && l < CPU_AVX512_VNNI; l++)
+        if (!strcmp(wanted, level_names[l]))
+            return l;
+    return CPU_AVX512_VNNI;
 }
 
 enum cpu_level cpu_level(void) {

@@ -12,9 +12,10 @@
 #include "model/net.h"
 #include "model/prepared.h"
 
+#define PREDICTED "predicted: " // the forward pass alone, with prepared weights
+
 // Shapes that fill no vector: odd maps, odd pictures, strides, groups, windows that
 // reach over the border.
-#define PREDICTED "predicted: " // the forward pass alone, with prepared weights
 static const struct {
     const char *input, *line;
 } cases[SELFTEST_LAYERS] = {

@@ -78,10 +78,9 @@ members() {
 }
 
 @test "examples/up.sh: the same run by hand and by adam-ctl up" {
-    EPOCHS=3 PICTURES=2000 run_ok "$ROOT/examples/up.sh" out
+    run_ok "$ROOT/examples/up.sh" out
     [ -e out/by-hand/DONE ] && [ -e out/by-up/DONE ]
-    # Guesses have 0.1; two workers without locks, after three epochs, mostly 0.8 to 0.97.
-    [ "$(sed -n 's/^by-[a-z]*\t//p' <<<"$output" | jq -c '.top1 > 0.5')" = $'true\ntrue' ]
+    [ "$(sed -n 's/^by-[a-z]*\t//p' <<<"$output" | jq -c '.top1 > 0.7')" = $'true\ntrue' ]
     all_members 0
 }
 
