@@ -9,7 +9,8 @@
 enum {
     MAPS_MOST = 1 << 14,    // so that no size overflows
     CHUNK_FLOATS = 1 << 18, // of data and products at a time, to stay in the L2 cache
-    CHUNK_LEAST = 3,        // tiles that a kernel read from far is used for
+    CHUNK_LEAST = 3,        // tiles that a kernel read from far is used for,
+    CHUNK_LEAST_SUMS = 8,   // and that a sum read and written far is
     CHUNK_MOST = 24,
 };
 
@@ -24,12 +25,16 @@ static bool possible(const struct convolution *conv) {
            v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
 }
 
-static int chunk_of(const struct winograd_sizes *s, int lanes) {
+// Each chunk of the gradient of the weights goes once through the sums of all kernels.
+static int chunk_of(const struct winograd_sizes *s, int lanes, enum conv_pass pass) {
     int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / (s->channels + s->maps);
-    return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+    bool far = pass == CONV_BACK_WEIGHTS && s->kernels > CHUNK_FLOATS;
+    int least = far ? CHUNK_LEAST_SUMS : CHUNK_LEAST;
+    return chunk < least ? least : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
-struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes) {
+struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
+                                     enum conv_pass pass) {
     const struct window *v = &conv->window;
     if (!possible(conv))
         return (struct winograd_sizes){0};
@@ -41,25 +46,32 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes) 
         .maps = conv->maps / conv->groups,
     };
     size_t slices = (size_t)(s.points * s.points), maps = (size_t)rounded_up(s.maps, lanes);
-    s.chunk = chunk_of(&s, lanes);
+    s.kernels = slices * maps * (size_t)s.channels;
+    s.chunk = chunk_of(&s, lanes, pass);
     // A line more: slices must not all begin in the same set of a cache.
     size_t vectors = (size_t)(s.chunk * lanes);
     s.data_slice = vectors * (size_t)s.channels + 16;
     s.value_slice = vectors * (size_t)s.maps + 16;
     s.error_slice = vectors * maps + 16;
-    s.kernels = slices * maps * (size_t)s.channels;
     s.data = slices * s.data_slice;
     s.values = slices * s.error_slice;
     return s;
 }
 
-size_t winograd_scratch(const struct convolution *conv, int lanes) {
+static struct winograd_sizes sizes_of(const struct convolution *conv, int lanes,
+                                      enum conv_pass pass) {
     struct convolution turned = conv_turned(conv);
-    struct winograd_sizes there = winograd_sizes(conv, lanes);
-    struct winograd_sizes back = winograd_sizes(&turned, lanes);
-    size_t most = there.kernels + there.data + there.values;
-    size_t more = back.kernels + back.data + back.values;
-    return most > more ? most : more;
+    return winograd_sizes(pass == CONV_BACK_INPUT ? &turned : conv, lanes, pass);
+}
+
+size_t winograd_scratch(const struct convolution *conv, int lanes) {
+    size_t most = 0;
+    for (enum conv_pass pass = CONV_FORWARD; pass <= CONV_BACK_WEIGHTS; pass++) {
+        struct winograd_sizes s = sizes_of(conv, lanes, pass);
+        size_t all = s.kernels + s.data + s.values;
+        most = all > most ? all : most;
+    }
+    return most;
 }
 
 // Costs as measured, in vector multiply-adds for each slice: of one value of a tile
@@ -75,8 +87,7 @@ static bool switched_off(void) {
 }
 
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {
-    struct convolution turned = conv_turned(conv);
-    struct winograd_sizes s = winograd_sizes(pass == CONV_BACK_INPUT ? &turned : conv, lanes);
+    struct winograd_sizes s = sizes_of(conv, lanes, pass);
     if (s.points == 0 || switched_off())
         return INFINITY;
     bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes

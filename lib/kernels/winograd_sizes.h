@@ -17,8 +17,10 @@ struct winograd_sizes {
     size_t kernels, data, values; // floats of scratch
 };
 
-// With vectors, and blocks, of so many lanes.
-struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes);
+// Of a pass, with vectors, and blocks, of so many lanes. The convolution is the one whose
+// data and products these are: for CONV_BACK_INPUT the turned one (kernels/conv_sizes.h).
+struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
+                                     enum conv_pass pass);
 
 // What a pass of one block is expected to cost, in vector multiply-adds; INFINITY
 // when it is not for such kernels, or ADAM_WINOGRAD=0 in the environment switches it

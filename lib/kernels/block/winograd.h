@@ -28,7 +28,10 @@
 // - The pairs 1 and 2 that most use with 6 points have twice the error (1.1e-7) of
 //   2/3 and 3/2; 6 x 6 outputs of a kernel of 3 four times (2e-7).
 // - How many tiles a chunk has, 2 to 24, makes less than a tenth of difference: what
-//   more tiles save in reading kernels they cost in products that leave the cache.
+//   more tiles save in reading kernels they cost in products that leave the cache. But
+//   where the sums of the gradient leave it (6 to 21 MB in AlexNet), each chunk reads and
+//   writes all of them: 8 tiles for 3 make all passes back of these layers 4% faster in one
+//   process and 9% in two, 16 no more (and in nets of 32 maps, whose sums stay, 6% slower).
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_H
 
@@ -58,8 +61,9 @@ struct winograd {
     float *values;      // slices x tiles x maps x LANES, or of the errors below
 };
 
-static struct winograd winograd_lay(const struct convolution *conv, float *scratch) {
-    struct winograd w = {winograd_sizes(conv, LANES),
+static struct winograd winograd_lay(const struct convolution *conv, enum conv_pass pass,
+                                    float *scratch) {
+    struct winograd w = {winograd_sizes(conv, LANES, pass),
                          &conv->window,
                          conv->window.c,
                          conv->maps,
@@ -365,7 +369,7 @@ static void winograd_outputs(const struct winograd *w, float *y, const float *bi
 static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
                           bool relu, int blocks, const struct convolution *conv, bool turned,
                           float *scratch) {
-    struct winograd w = winograd_lay(conv, scratch);
+    struct winograd w = winograd_lay(conv, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h, all = blocks * s->down * s->across;
     for (int g = 0; g < conv->groups; g++) {
@@ -510,7 +514,7 @@ static void winograd_back_weights(float *dweights, float *dbiases, const float *
                                   int blocks, int lanes, const struct convolution *conv,
                                   float *scratch) {
     (void)lanes;
-    struct winograd w = winograd_lay(conv, scratch);
+    struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h, all = blocks * s->down * s->across;
     for (int g = 0; g < conv->groups; g++) {
