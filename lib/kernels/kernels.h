@@ -79,7 +79,9 @@ struct dense_errors {
     const float *dy; // n x units
     const float *x;  // n x inputs: what the layer saw
     float *dx;       // n x inputs: the errors dy W of x, to write; NULL: not wanted
+    bool add;        // them to what is in dx
     int n, units, inputs;
+    int of;    // units of the layer of which these are a part; 0: these are all
     int first; // unit at which dense_step begins, see dense
     // For dense_step: dense_step_scratch() floats; NULL: many samples take longer.
     float *scratch;

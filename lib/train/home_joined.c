@@ -2,15 +2,22 @@
 //  that share the model weights." (Adam 3.2.1)
 // Here they share the reading of them, too. Those who train at the same time (core/party.h)
 // meet at a large dense layer with n_i samples each, N together; its units are cut into a
-// slice for each thread.
+// slice for each thread, and each slice into pieces.
 //
 //   forward    each copies its rows of x into `inputs` (N x inputs)          - all meet -
-//              each computes its slice of all N samples' outputs             - all meet -
-//              each takes its samples' outputs from all slices
+//              each computes pieces of all N samples' outputs                - all meet -
+//              each takes its samples' outputs from all pieces
 //   backward   each puts its x and dy there, and its gradient of the biases  - all meet -
-//              each steps its slice of weights and biases by all N samples,
-//              and has the part of the errors of x that comes from it        - all meet -
-//              each adds up the parts of its samples
+//              each steps the weights and biases of pieces by all N samples,
+//              and adds up the errors of x that come from them               - all meet -
+//              each adds up what all have of its samples
+//
+// A thread takes the pieces of its own slice, one by one, then what others have left of
+// theirs: they wait for the last of them at each meeting, and somebody's processor is always
+// slower. Learned with the speech net at 16 samples, two threads of one: slices in one piece
+// 1.98, in 2, 4, 8 2.12, 2.13, 2.16; where another program has one of two processors for a
+// fifth of the time 1.80, and 1.88, 2.02, 1.98. Slices as large as each thread was fast in
+// the mini-batches before: 2.01 and 1.86.
 //
 // What a thread writes others read behind the next meeting only: all stores are plain.
 // Rates may differ from one mini-batch to the next: x is multiplied by the thread's rate
@@ -24,6 +31,7 @@
 // beginning then, they find at the next meeting that its samples are missing, and are alone
 // with the rest of the mini-batch, as threads without locks. As all of them see the same
 // layers in the same order, all that core/party.h asks for holds.
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +43,8 @@ enum {
     JOIN_WEIGHTS = 256 * 1024, // of a layer that does not stay in a thread's own cache
     JOIN_SAMPLES = 512,        // of all threads: what the step in strips is made for
     JOIN_WORK = 32,            // multiply-adds of a mini-batch for each weight that is joined
-    SLICE_UNITS = 16,          // a cache line of outputs
+    PIECE_UNITS = 16,          // a cache line of outputs, at least
+    PIECES = 4,                // of a slice, at most
 };
 
 // A thread. Others read it between the meetings of a pass, or when they begin together.
@@ -49,8 +58,10 @@ struct seat {
     float factor;       // its rate, in units of ...
     float step, decays; // ... the largest; the sum of all their factors
     const float *dbiases;
-    float *errors; // of all samples' inputs, from its slice
+    float *errors; // of all samples' inputs, from the pieces that it took
+    bool took;     // any, and so has them
     float *scratch;
+    _Alignas(MEM_ALIGN) _Atomic int taken; // pieces of its slice, in this pass; all count
 };
 
 struct joined {
@@ -65,25 +76,31 @@ struct joined {
     struct seat **members; // of the mini-batch, as many as each of them says, by place
     struct party *party;
     float *inputs; // samples x inputs of all threads
-    float *slices; // outputs or their errors: of each slice samples x units, one behind the other
+    float *pieces; // outputs or their errors: of each piece samples x units, one behind the other
 };
 
 // Units [first, first + units) of a layer.
-struct slice {
+struct piece {
     int first, units;
 };
 
-static struct slice slice_of(const struct layer *layer, int members, int place) {
-    int64_t units = layer->units, all = members;
-    int first = (int)(units * place / all) / SLICE_UNITS * SLICE_UNITS;
-    int end = place + 1 == members ? layer->units
-                                   : (int)(units * (place + 1) / all) / SLICE_UNITS * SLICE_UNITS;
-    return (struct slice){first, end - first};
+// Pieces of each slice.
+static int pieces_of(const struct layer *layer, int members) {
+    int most = layer->units / (PIECE_UNITS * members);
+    return most < PIECES ? most : PIECES;
+}
+
+// The one of so many, of all slices.
+static struct piece piece_of(const struct layer *layer, int count, int index) {
+    int64_t units = layer->units;
+    int first = (int)(units * index / count) / PIECE_UNITS * PIECE_UNITS;
+    int end = (int)(units * (index + 1) / count) / PIECE_UNITS * PIECE_UNITS;
+    return (struct piece){first, (index + 1 == count ? layer->units : end) - first};
 }
 
 static bool is_joined(const struct layer *layer, int threads) {
     return layer->weights.rank == 2 && layer->weights.count >= JOIN_WEIGHTS &&
-           layer->units >= SLICE_UNITS * threads;
+           layer->units >= PIECE_UNITS * threads;
 }
 
 static size_t inputs_of(const struct layer *layer) {
@@ -162,16 +179,39 @@ static bool meet(struct joined *joined, struct seat *seat) {
 
 // --- passes ---------------------------------------------------------------------------
 
-// Outputs, or their errors, of the thread's samples to all slices or back.
-static void copy_slices(struct joined *joined, const struct seat *seat, const struct layer *layer,
+// Before the meeting at which they begin to take: at the one before, all had ended.
+static void lay_out_pieces(struct joined *joined, const struct seat *seat) {
+    for (int m = 0; seat->place == 0 && m < seat->members; m++)
+        atomic_store_explicit(&joined->members[m]->taken, 0, memory_order_relaxed);
+}
+
+// Another piece that nobody has taken, of the slice of member place + *on, or of those after
+// it. False: there is none.
+static bool take_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
+                       int *on, struct piece *piece) {
+    int pieces = pieces_of(layer, seat->members);
+    for (; *on < seat->members; ++*on) {
+        int m = (seat->place + *on) % seat->members;
+        int i = atomic_fetch_add_explicit(&joined->members[m]->taken, 1, memory_order_relaxed);
+        if (i >= pieces)
+            continue;
+        *piece = piece_of(layer, seat->members * pieces, m * pieces + i);
+        return true;
+    }
+    return false;
+}
+
+// Outputs, or their errors, of the thread's samples to all pieces or back.
+static void copy_pieces(struct joined *joined, const struct seat *seat, const struct layer *layer,
                         float *to, const float *from) {
-    for (int m = 0; m < seat->members; m++) {
-        struct slice slice = slice_of(layer, seat->members, m);
-        size_t units = (size_t)slice.units;
+    int count = seat->members * pieces_of(layer, seat->members);
+    for (int p = 0; p < count; p++) {
+        struct piece piece = piece_of(layer, count, p);
+        size_t units = (size_t)piece.units;
         float *in =
-            joined->slices + (size_t)slice.first * (size_t)seat->rows + (size_t)seat->row * units;
+            joined->pieces + (size_t)piece.first * (size_t)seat->rows + (size_t)seat->row * units;
         for (int i = 0; i < seat->samples; i++, in += units) {
-            size_t at = (size_t)i * (size_t)layer->units + (size_t)slice.first;
+            size_t at = (size_t)i * (size_t)layer->units + (size_t)piece.first;
             if (to)
                 memcpy(to + at, in, units * sizeof *in);
             else if (from)
@@ -180,9 +220,9 @@ static void copy_slices(struct joined *joined, const struct seat *seat, const st
     }
 }
 
-static float *slice_values(const struct joined *joined, const struct seat *seat,
-                           struct slice slice) {
-    return joined->slices + (size_t)slice.first * (size_t)seat->rows;
+static float *piece_values(const struct joined *joined, const struct seat *seat,
+                           struct piece piece) {
+    return joined->pieces + (size_t)piece.first * (size_t)seat->rows;
 }
 
 static void put_inputs(struct joined *joined, const struct seat *seat, const struct layer *layer,
@@ -196,62 +236,77 @@ static void put_inputs(struct joined *joined, const struct seat *seat, const str
             to[i] = factor * x[i];
 }
 
+static void forward_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
+                          struct piece piece) {
+    size_t inputs = inputs_of(layer), first = (size_t)piece.first;
+    const float *weights = joined->parameters + layer->weights.offset + first * inputs;
+    const float *biases = joined->parameters + layer->biases.offset + first;
+    joined->kernels->dense(piece_values(joined, seat, piece), joined->inputs, weights, biases,
+                           seat->rows, piece.units, (int)inputs, 0, seat->scratch);
+}
+
 static bool joined_forward(struct home *home, int thread, const struct layer *layer, float *y,
                            const float *x, int n) {
     struct joined *joined = (struct joined *)home;
     struct seat *seat = &joined->seats[thread];
+    struct piece piece;
     (void)n;
     if (!is_joined(layer, joined->threads) || !begin(joined, thread))
         return false;
     put_inputs(joined, seat, layer, x, 1);
+    lay_out_pieces(joined, seat);
     if (!meet(joined, seat))
         return false;
-    struct slice slice = slice_of(layer, seat->members, seat->place);
-    joined->kernels->dense(slice_values(joined, seat, slice), joined->inputs,
-                           joined->parameters + layer->weights.offset +
-                               (size_t)slice.first * inputs_of(layer),
-                           joined->parameters + layer->biases.offset + slice.first, seat->rows,
-                           slice.units, (int)inputs_of(layer), 0, seat->scratch);
+    for (int on = 0; take_piece(joined, seat, layer, &on, &piece);)
+        forward_piece(joined, seat, layer, piece);
     party_meet(joined->party);
-    copy_slices(joined, seat, layer, y, NULL);
+    copy_pieces(joined, seat, layer, y, NULL);
     return true;
 }
 
 static void step_weights(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                         struct slice slice, float *dx) {
+                         struct piece piece, float *dx) {
     struct update update = optimizer_weights_update(joined->optimizer, layer, seat->step);
     const struct dense_errors errors = {
-        .dy = slice_values(joined, seat, slice),
+        .dy = piece_values(joined, seat, piece),
         .x = joined->inputs,
         .dx = dx,
+        .add = seat->took,
         .n = seat->rows,
-        .units = slice.units,
+        .units = piece.units,
         .inputs = layer->weights.dims[1],
+        .of = layer->units,
     };
     update.decay *= seat->decays;
     joined->kernels->dense_step(joined->parameters + layer->weights.offset +
-                                    (size_t)slice.first * inputs_of(layer),
+                                    (size_t)piece.first * inputs_of(layer),
                                 NULL, &errors, &update);
 }
 
 static void step_biases(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                        struct slice slice) {
+                        struct piece piece) {
     for (int m = 0; m < seat->members; m++) {
         const struct seat *other = joined->members[m];
         struct update update = optimizer_biases_update(joined->optimizer, layer, other->rate);
-        joined->kernels->update(joined->parameters + layer->biases.offset + slice.first, NULL,
-                                other->dbiases + slice.first, (size_t)slice.units, &update);
+        joined->kernels->update(joined->parameters + layer->biases.offset + piece.first, NULL,
+                                other->dbiases + piece.first, (size_t)piece.units, &update);
     }
 }
 
-// The sum of what all slices say of this thread's samples.
+// The sum of what all pieces say of this thread's samples.
 static void take_errors(const struct joined *joined, const struct seat *seat,
                         const struct layer *layer, float *dx) {
     size_t at = (size_t)seat->row * inputs_of(layer);
     size_t n = (size_t)seat->samples * inputs_of(layer);
-    memcpy(dx, joined->members[0]->errors + at, n * sizeof *dx);
-    for (int m = 1; m < seat->members; m++)
-        joined->kernels->axpy(dx, joined->members[m]->errors + at, n, 1);
+    bool some = false;
+    for (int m = 0; m < seat->members; m++) {
+        const struct seat *other = joined->members[m];
+        if (other->took && some)
+            joined->kernels->axpy(dx, other->errors + at, n, 1);
+        else if (other->took)
+            memcpy(dx, other->errors + at, n * sizeof *dx);
+        some = some || other->took;
+    }
 }
 
 static void joined_add_product(struct home *home, int thread, const struct layer *layer,
@@ -262,17 +317,21 @@ static void joined_add_product(struct home *home, int thread, const struct layer
     bool together = seat->members > 1 && is_joined(layer, joined->threads);
     if (together) {
         put_inputs(joined, seat, layer, errors->x, seat->factor);
-        copy_slices(joined, seat, layer, NULL, errors->dy);
+        copy_pieces(joined, seat, layer, NULL, errors->dy);
         seat->dbiases = dbiases;
+        lay_out_pieces(joined, seat);
         together = meet(joined, seat);
     }
     if (!together) {
         joined->local->ops->add_product(joined->local, thread, layer, errors, dbiases, rate);
         return;
     }
-    struct slice slice = slice_of(layer, seat->members, seat->place);
-    step_weights(joined, seat, layer, slice, errors->dx ? seat->errors : NULL);
-    step_biases(joined, seat, layer, slice);
+    struct piece piece;
+    seat->took = false;
+    for (int on = 0; take_piece(joined, seat, layer, &on, &piece); seat->took = true) {
+        step_weights(joined, seat, layer, piece, errors->dx ? seat->errors : NULL);
+        step_biases(joined, seat, layer, piece);
+    }
     party_meet(joined->party);
     if (errors->dx)
         take_errors(joined, seat, layer, errors->dx);
@@ -314,7 +373,7 @@ static void joined_close(struct home *home) {
     party_close(joined->party);
     if (joined->local)
         joined->local->ops->close(joined->local);
-    free(joined->inputs), free(joined->slices);
+    free(joined->inputs), free(joined->pieces);
     free(joined);
 }
 
@@ -359,9 +418,9 @@ static bool open_buffers(struct joined *joined, int batch) {
         units = (size_t)layer->units > units ? (size_t)layer->units : units;
     }
     joined->inputs = mem_untouched_floats(samples * inputs);
-    joined->slices = mem_untouched_floats(samples * units);
+    joined->pieces = mem_untouched_floats(samples * units);
     bool whole =
-        joined->inputs && joined->slices && joined->seats && joined->members && joined->party;
+        joined->inputs && joined->pieces && joined->seats && joined->members && joined->party;
     for (int i = 0; whole && i < joined->threads; i++) {
         struct seat *seat = &joined->seats[i];
         seat->errors = mem_untouched_floats(samples * inputs);

@@ -23,6 +23,7 @@ struct fixture {
     int n, units, inputs, first;
     struct random random;
     float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch, *panels;
+    float *there; // what errors are added to; NULL: nothing
 };
 
 static float *noise(struct fixture *f, size_t n) {
@@ -72,7 +73,7 @@ static void check_forward(struct fixture *f, const float *biases) {
 static void check_errors(struct fixture *f, const char *what, const float *w) {
     for (int i = 0; i < f->n; i++)
         for (int k = 0; k < f->inputs; k++) {
-            double sum = 0, size = 0;
+            double sum = f->there ? (double)f->there[i * f->inputs + k] : 0, size = fabs(sum);
             for (int u = 0; u < f->units; u++) {
                 double product = (double)f->dy[i * f->units + u] * (double)w[u * f->inputs + k];
                 sum += product, size += fabs(product);
@@ -91,10 +92,13 @@ static double gradient(const struct fixture *f, int u, int k, double *size) {
 }
 
 static struct dense_errors errors_of(const struct fixture *f, bool errors, bool panels) {
+    if (f->there)
+        memcpy(f->dx, f->there, (size_t)f->n * (size_t)f->inputs * sizeof *f->dx);
     return (struct dense_errors){
         .dy = f->dy,
         .x = f->x,
         .dx = errors ? f->dx : NULL,
+        .add = f->there != NULL,
         .n = f->n,
         .units = f->units,
         .inputs = f->inputs,
@@ -148,6 +152,18 @@ static void check_step(struct fixture *f, enum rule rule, bool errors, bool pane
     free(before), free(state);
 }
 
+// As one of several parts of a layer, whose errors are added up.
+static void check_part(struct fixture *f) {
+    f->there = noise(f, (size_t)f->n * (size_t)f->inputs);
+    check_gradients(f);
+    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++)
+        check_step(f, (enum rule)rule, true, false);
+    if (dense_step_scratch(f->n, f->units, f->inputs) > 0)
+        check_step(f, RULE_SGD, true, true);
+    free(f->there);
+    f->there = NULL;
+}
+
 static void check_shape(struct tap *tap, const struct kernels *k, int n, int units, int inputs) {
     struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
     f.first = n % 3 * units / 3; // where threads that share the weights begin
@@ -163,6 +179,7 @@ static void check_shape(struct tap *tap, const struct kernels *k, int n, int uni
         check_step(&f, RULE_SGD, true, true);
         check_step(&f, RULE_SGD, false, true);
     }
+    check_part(&f);
     fixture_free(&f);
 }
 

@@ -15,8 +15,8 @@ enum {
 };
 
 static void dense_products_back_input(const struct dense_errors *e, const float *weights) {
-    FAMILY_GEMM(false, false, e->n, e->inputs, e->units, 1, e->dy, e->units, weights, e->inputs, 0,
-                e->dx, e->inputs);
+    FAMILY_GEMM(false, false, e->n, e->inputs, e->units, 1, e->dy, e->units, weights, e->inputs,
+                e->add ? 1 : 0, e->dx, e->inputs);
 }
 
 static void dense_products_back_weights(float *dweights, const struct dense_errors *e) {
@@ -54,7 +54,8 @@ static void products_step_units(float *weights, float *state, const struct dense
             size_t at = (size_t)r * (size_t)e.inputs + (size_t)k;
             if (e.dx)
                 FAMILY_GEMM(false, false, e.n, count, some, 1, errors->dy + r, e.units,
-                            weights + at, e.inputs, r == e.first ? 0 : 1, e.dx + k, e.inputs);
+                            weights + at, e.inputs, r == e.first && !e.add ? 0 : 1, e.dx + k,
+                            e.inputs);
             e.dy = errors->dy + r;
             products_apply(weights + (size_t)r * (size_t)e.inputs,
                            state ? state + (size_t)r * (size_t)e.inputs : NULL, &e, some, k, count,

@@ -354,7 +354,7 @@ static void back_units(const struct stream_back *b, size_t first, size_t last) {
 
 static void stream_back(const struct stream_back *b) {
     const struct dense_errors *e = b->e;
-    if (e->dx)
+    if (e->dx && !e->add)
         memset(e->dx, 0, (size_t)e->n * (size_t)e->inputs * sizeof *e->dx);
     back_units(b, (size_t)e->first, (size_t)e->units);
     back_units(b, 0, (size_t)e->first);

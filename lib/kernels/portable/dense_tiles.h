@@ -185,7 +185,8 @@ static void gather_errors(float *to, const struct dense_errors *e, int first, in
 
 // Whether the weights come from memory as fast as it can.
 static bool tiles_stream(const struct dense_errors *e) {
-    return e->n <= 32 && (size_t)e->units * (size_t)e->inputs > TILES_CACHED;
+    int units = e->of ? e->of : e->units;
+    return e->n <= 32 && (size_t)units * (size_t)e->inputs > TILES_CACHED;
 }
 
 // Rows of a group: each reads and writes all errors of the inputs once, so many rows
@@ -202,7 +203,7 @@ static void tiles_sgd_units(const struct weight_strip *all, float *weights, floa
                             const struct dense_errors *e, int first, int last) {
     struct weight_strip s = *all;
     for (int r = first; r < last; r += (int)s.depth) {
-        s.first = r == e->first;
+        s.first = r == e->first && !e->add;
         s.rows = last - r < (int)s.depth ? last - r : (int)s.depth;
         s.w = weights + (size_t)r * s.inputs;
         s.ahead = tiles_stream(e) ? s.w + s.depth * s.inputs : NULL;
@@ -244,6 +245,8 @@ static void tiles_in_panels(struct weight_strip *s, const struct dense_errors *e
     s->x = e->scratch + cuts(e->inputs, TILE_WIDTH) * s->panel;
     if (!s->stays)
         pack_panels((float *)s->x, e->x, n, inputs);
+    if (e->dx && e->add)
+        pack_panels(s->dx, e->dx, n, inputs);
 }
 
 // dx, if wanted, and the step, unless the weights stay.
