@@ -42,7 +42,8 @@
 enum {
     JOIN_WEIGHTS = 256 * 1024, // of a layer that does not stay in a thread's own cache
     JOIN_SAMPLES = 512,        // of all threads: what the step in strips is made for
-    JOIN_WORK = 32,            // multiply-adds of a mini-batch for each weight that is joined
+    JOIN_BATCH = 32,           // of one: more make reading the weights the least of it
+    JOIN_WORK = 64,            // multiply-adds of a mini-batch for each weight that is joined
     PIECE_UNITS = 16,          // a cache line of outputs, at least
     PIECES = 4,                // of a slice, at most
 };
@@ -396,7 +397,7 @@ bool home_joins(const struct model *model, const struct optimizer *optimizer, in
         if (is_joined(&model->layers[i], threads))
             weights += model->layers[i].weights.count;
     return threads > 1 && optimizer->rule == RULE_SGD && optimizer->clip <= 0 &&
-           (int64_t)threads * batch <= JOIN_SAMPLES &&
+           batch <= JOIN_BATCH && (int64_t)threads * batch <= JOIN_SAMPLES &&
            model->connections * (uint64_t)batch <= weights * JOIN_WORK;
 }
 

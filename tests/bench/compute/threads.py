@@ -10,8 +10,12 @@ import peer
 import targets
 import turns
 
+FAST = 200e-9  # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
+PATIENCE = 3   # times the rounds asked for, at most, until so many of them were in the fast one
+
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
-                    ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'), ('target', 6, ''), ('', 9, '<'),
+                    ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
+                    ('fast', 6, '.2f'), ('turns', 6, ''), ('target', 6, ''), ('', 9, '<'),
                     ('apart', 9, '.1f'), ('x one', 6, '.2f'), ('two/apart', 9, '.2f'),
                     ('target', 6, ''), ('', 9, '<'),
                     ('Gconn/s', 8, '.2f'), ('Hogwild', 9, '.1f'), ('joined', 9, '.1f'),
@@ -20,8 +24,11 @@ TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two
 
 
 def show(net, batch, one, two, apart, peers, probe):
+    fast = in_fast_regime(probe)
     scaling, alone = turns.ratio(two, one)
-    machine, shared = turns.ratio(apart, one)[0], turns.ratio(two, apart)[0]
+    wanted = turns.ratio(two, one, fast)[0]
+    machine, shared = (turns.ratio(*pair, fast if any(fast) else None)[0]
+                       for pair in ((apart, one), (two, apart)))
     connections = two.rate() * float(two.about[1])
     target = targets.TRAINING.get(net, targets.NONE).ratios.get(batch)
     rates, wall, busy = (None, None), None, None
@@ -29,11 +36,17 @@ def show(net, batch, one, two, apart, peers, probe):
         rates = [each.rate() for each in peers]
         wall, busy = turns.ratio(two, max(peers, key=turns.Rates.rate))
     trips = [1e9 / rate for rate in probe.rates]
-    TABLE.row(net, batch, one.rate(), two.rate(), scaling, alone, targets.SCALING,
-              turns.verdict(scaling, targets.SCALING), apart.rate(), machine, shared,
+    TABLE.row(net, batch, one.rate(), two.rate(), scaling, alone, wanted,
+              f'{sum(fast)}/{len(fast)}', targets.SCALING,
+              turns.verdict(wanted, targets.SCALING) or 'slow', apart.rate(), machine, shared,
               targets.APART, turns.verdict(shared, targets.APART), connections / 1e9, *rates,
               wall, busy, target, turns.verdict(wall, target),
               f'{statistics.median(trips):.0f} ({min(trips):.0f}..{max(trips):.0f})')
+
+
+def in_fast_regime(probe):
+    """Which of the turns that began with the probe were."""
+    return [1 / rate < FAST for rate in probe.rates]
 
 
 def measure(net, batch, choice):
@@ -41,7 +54,13 @@ def measure(net, batch, choice):
     apart = turns.Apart(one, turns.ours('train', net, batch))
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
     probe = turns.Turner(f'{turns.BUILD}/tests/bench/pingpong')
-    turns.alternate([two, *peers, one, apart, probe], choice)
+    ours, theirs = [probe, two, one, apart], [each for each in peers if each]
+    for _ in range(choice.rounds):
+        turns.take(ours + theirs, choice)
+    while (sum(in_fast_regime(probe)) < choice.rounds and
+           len(probe.rates) < PATIENCE * choice.rounds):
+        turns.take(ours, choice)
+    turns.close([probe, two, apart, *theirs])
     show(net, batch, one, two, apart, peers, probe)
 
 

@@ -1,6 +1,7 @@
 """Programs that take turns (../turns.h), and what all tables here have in common."""
 import argparse
 import contextlib
+import itertools
 import os
 import re
 import statistics
@@ -109,20 +110,33 @@ def peak():
     return Turner(f'{BUILD}/tests/bench/peak')
 
 
+def take(turners, choice):
+    """A turn of each of them."""
+    for turner in turners:
+        turner.turn(choice.seconds)
+
+
 def alternate(turners, choice):
     """Turns of all of them, None left out, until each has had its share; ends them."""
     turners = [turner for turner in turners if turner]
     for _ in range(choice.rounds):
-        for turner in turners:
-            turner.turn(choice.seconds)
+        take(turners, choice)
+    close(turners)
+
+
+def close(turners):
     for turner in turners:
         turner.close()
 
 
-def ratio(a, b):
-    """Medians of the ratios of each turn: of the rates, and of those of processor time."""
-    return (statistics.median(x / y for x, y in zip(a.rates, b.rates)),
-            statistics.median(x / y for x, y in zip(a.busy, b.busy)))
+def ratio(a, b, counted=None):
+    """Medians of the ratios of each turn that is counted, all by default: of the rates, and
+    of those of processor time; None without any."""
+    def median(these, those):
+        ratios = [x / y for x, y in zip(these, those)]
+        ratios = ratios if counted is None else list(itertools.compress(ratios, counted))
+        return statistics.median(ratios) if ratios else None
+    return median(a.rates, b.rates), median(a.busy, b.busy)
 
 
 def verdict(value, target, at_least=True):
