@@ -181,9 +181,8 @@ static bool meet(struct joined *joined, struct seat *seat) {
 // --- passes ---------------------------------------------------------------------------
 
 // Before the meeting at which they begin to take: at the one before, all had ended.
-static void lay_out_pieces(struct joined *joined, const struct seat *seat) {
-    for (int m = 0; seat->place == 0 && m < seat->members; m++)
-        atomic_store_explicit(&joined->members[m]->taken, 0, memory_order_relaxed);
+static void lay_out_pieces(struct seat *seat) {
+    atomic_store_explicit(&seat->taken, 0, memory_order_relaxed);
 }
 
 // Another piece that nobody has taken, of the slice of member place + *on, or of those after
@@ -202,6 +201,11 @@ static bool take_piece(struct joined *joined, const struct seat *seat, const str
     return false;
 }
 
+static float *piece_values(const struct joined *joined, const struct seat *seat,
+                           struct piece piece) {
+    return joined->pieces + (size_t)piece.first * (size_t)seat->rows;
+}
+
 // Outputs, or their errors, of the thread's samples to all pieces or back.
 static void copy_pieces(struct joined *joined, const struct seat *seat, const struct layer *layer,
                         float *to, const float *from) {
@@ -209,8 +213,7 @@ static void copy_pieces(struct joined *joined, const struct seat *seat, const st
     for (int p = 0; p < count; p++) {
         struct piece piece = piece_of(layer, count, p);
         size_t units = (size_t)piece.units;
-        float *in =
-            joined->pieces + (size_t)piece.first * (size_t)seat->rows + (size_t)seat->row * units;
+        float *in = piece_values(joined, seat, piece) + (size_t)seat->row * units;
         for (int i = 0; i < seat->samples; i++, in += units) {
             size_t at = (size_t)i * (size_t)layer->units + (size_t)piece.first;
             if (to)
@@ -219,11 +222,6 @@ static void copy_pieces(struct joined *joined, const struct seat *seat, const st
                 memcpy(in, from + at, units * sizeof *in);
         }
     }
-}
-
-static float *piece_values(const struct joined *joined, const struct seat *seat,
-                           struct piece piece) {
-    return joined->pieces + (size_t)piece.first * (size_t)seat->rows;
 }
 
 static void put_inputs(struct joined *joined, const struct seat *seat, const struct layer *layer,
@@ -255,7 +253,7 @@ static bool joined_forward(struct home *home, int thread, const struct layer *la
     if (!is_joined(layer, joined->threads) || !begin(joined, thread))
         return false;
     put_inputs(joined, seat, layer, x, 1);
-    lay_out_pieces(joined, seat);
+    lay_out_pieces(seat);
     if (!meet(joined, seat))
         return false;
     for (int on = 0; take_piece(joined, seat, layer, &on, &piece);)
@@ -320,7 +318,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
         put_inputs(joined, seat, layer, errors->x, seat->factor);
         copy_pieces(joined, seat, layer, NULL, errors->dy);
         seat->dbiases = dbiases;
-        lay_out_pieces(joined, seat);
+        lay_out_pieces(seat);
         together = meet(joined, seat);
     }
     if (!together) {

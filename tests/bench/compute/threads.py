@@ -27,8 +27,8 @@ def show(net, batch, one, two, apart, peers, probe):
     fast = in_fast_regime(probe)
     scaling, alone = turns.ratio(two, one)
     wanted = turns.ratio(two, one, fast)[0]
-    machine, shared = (turns.ratio(*pair, fast if any(fast) else None)[0]
-                       for pair in ((apart, one), (two, apart)))
+    counted = fast if any(fast) else [True] * len(fast)
+    machine, shared = (turns.ratio(*pair, counted)[0] for pair in ((apart, one), (two, apart)))
     connections = two.rate() * float(two.about[1])
     target = targets.TRAINING.get(net, targets.NONE).ratios.get(batch)
     rates, wall, busy = (None, None), None, None

@@ -2,6 +2,7 @@
 import argparse
 import contextlib
 import itertools
+import operator
 import os
 import re
 import statistics
@@ -129,12 +130,11 @@ def close(turners):
         turner.close()
 
 
-def ratio(a, b, counted=None):
+def ratio(a, b, counted=itertools.repeat(True)):
     """Medians of the ratios of each turn that is counted, all by default: of the rates, and
     of those of processor time; None without any."""
     def median(these, those):
-        ratios = [x / y for x, y in zip(these, those)]
-        ratios = ratios if counted is None else list(itertools.compress(ratios, counted))
+        ratios = list(itertools.compress(map(operator.truediv, these, those), counted))
         return statistics.median(ratios) if ratios else None
     return median(a.rates, b.rates), median(a.busy, b.busy)
 
