@@ -26,6 +26,10 @@ uint64_t window_taps(const struct window *window) {
            side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w);
 }
 
+size_t maxpool_winner_size(const struct window *window) {
+    return window->kernel_h * window->kernel_w > UINT8_MAX ? sizeof(int32_t) : 1;
+}
+
 static int least(int a, int b) {
     return a < b ? a : b;
 }

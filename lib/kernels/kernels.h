@@ -37,6 +37,9 @@ struct window {
 // multiply-adds that a convolution cannot do without, for each map and channel.
 uint64_t window_taps(const struct window *window);
 
+// Bytes of what maxpool_block keeps of each output, in the order of y.
+size_t maxpool_winner_size(const struct window *window);
+
 // No block has more samples.
 enum { KERNELS_LANES_MOST = 16 };
 
@@ -243,13 +246,13 @@ struct kernels {
                                         const float *x, int blocks, int lanes,
                                         const struct convolution *conv, float *scratch);
 
-    // The pools and norms above, of blocks. winner, with room for all outputs, holds what
-    // the adjoint needs to find the maxima; lrn's scale, which holds what its adjoint needs, and
-    // lcn's v have the layout of x; lcn's s is blocks x h*w x lanes, its plane 2 * h*w * lanes
-    // floats.
-    void (*maxpool_block)(float *y, int32_t *winner, const float *x, int blocks, int lanes,
+    // The pools and norms above, of blocks. winner, maxpool_winner_size() bytes for each
+    // output, holds what the adjoint needs to find the maxima; lrn's scale, which holds what
+    // its adjoint needs, and lcn's v have the layout of x; lcn's s is blocks x h*w x lanes,
+    // its plane 2 * h*w * lanes floats.
+    void (*maxpool_block)(float *y, void *winner, const float *x, int blocks, int lanes,
                           const struct window *window, bool relu);
-    void (*maxpool_block_back)(float *dx, const float *dy, const int32_t *winner, int blocks,
+    void (*maxpool_block_back)(float *dx, const float *dy, const void *winner, int blocks,
                                int lanes, const struct window *window);
     void (*avgpool_block)(float *y, const float *x, int blocks, int lanes,
                           const struct window *window);

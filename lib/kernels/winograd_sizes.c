@@ -7,10 +7,11 @@
 #include "kernels/conv_sizes.h"
 
 enum {
-    MAPS_MOST = 1 << 14,    // so that no size overflows
-    CHUNK_FLOATS = 1 << 18, // of data and products at a time, to stay in the L2 cache
-    CHUNK_LEAST = 3,        // tiles that a kernel read from far is used for,
-    CHUNK_LEAST_SUMS = 8,   // and that a sum read and written far is
+    MAPS_MOST = 1 << 14, // so that no size overflows
+    L2_FLOATS = 1 << 18,
+    CHUNK_FLOATS = L2_FLOATS / 2, // of data and products at a time
+    CHUNK_LEAST = 3,              // tiles that a kernel read from far is used for,
+    CHUNK_LEAST_SUMS = 8,         // and that a sum read and written far is
     CHUNK_MOST = 24,
 };
 
@@ -28,7 +29,7 @@ static bool possible(const struct convolution *conv) {
 // Each chunk of the gradient of the weights goes once through the sums of all kernels.
 static int chunk_of(const struct winograd_sizes *s, int lanes, enum conv_pass pass) {
     int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / (s->channels + s->maps);
-    bool far = pass == CONV_BACK_WEIGHTS && s->kernels > CHUNK_FLOATS;
+    bool far = pass == CONV_BACK_WEIGHTS && s->kernels > L2_FLOATS;
     int least = far ? CHUNK_LEAST_SUMS : CHUNK_LEAST;
     return chunk < least ? least : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }

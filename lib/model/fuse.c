@@ -58,5 +58,5 @@ void fuse(const struct model *model, const int *readers, struct fused *fused) {
         }
     }
     for (int i = 0; i < model->layer_count; i++)
-        fused[i].spent = !fused[i].within && is_spent(model, fused, i);
+        fused[i].spent = is_spent(model, fused, source(model, fused, i));
 }

@@ -52,14 +52,20 @@ static void scratch(const struct layer *layer, int n, bool train, size_t *kept, 
     *brief = *brief > blocks ? *brief : blocks;
 }
 
-static bool winograd(const struct pass *pass, enum conv_pass part, const struct convolution *conv) {
-    return pass->lanes && pass->kernels->winograd_block_fits(part, conv, pass->lanes);
+static struct convolution convolution(const struct pass *pass) {
+    return (struct convolution){pass->window, pass->layer->maps, pass->layer->groups};
+}
+
+// Some rows go the way of all.
+static bool winograd(const struct pass *pass, enum conv_pass part) {
+    struct convolution conv = layer_convolution(pass->layer);
+    return pass->lanes && pass->kernels->winograd_block_fits(part, &conv, pass->lanes);
 }
 
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     bool relu = pass->act == ACT_RELU;
-    (winograd(pass, CONV_FORWARD, conv) ? k->winograd_block : k->conv_block)(
+    (winograd(pass, CONV_FORWARD) ? k->winograd_block : k->conv_block)(
         pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
         pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
@@ -74,19 +80,18 @@ static void forward_plain(const struct pass *pass, const struct convolution *con
 }
 
 static void forward(const struct pass *pass) {
-    struct convolution conv = layer_convolution(pass->layer);
+    struct convolution conv = convolution(pass);
     (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
 }
 
 static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
-    (winograd(pass, CONV_BACK_WEIGHTS, conv)
+    (winograd(pass, CONV_BACK_WEIGHTS)
          ? k->winograd_block_back_weights
          : k->conv_block_back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
                                        pass->blocks, pass->lanes, conv, pass->brief);
     if (pass->dx[0])
-        (winograd(pass, CONV_BACK_INPUT, conv) ? k->winograd_block_back_input
-                                               : k->conv_block_back_input)(
+        (winograd(pass, CONV_BACK_INPUT) ? k->winograd_block_back_input : k->conv_block_back_input)(
             pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes, conv, pass->brief);
 }
 
@@ -102,15 +107,14 @@ static void backward_plain(const struct pass *pass, const struct convolution *co
 }
 
 static void backward(const struct pass *pass) {
-    struct convolution conv = layer_convolution(pass->layer);
+    struct convolution conv = convolution(pass);
     pass_activate_back(pass, pass->kept);
     (pass->lanes ? backward_blocks : backward_plain)(pass, &conv);
 }
 
 static const char *way(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
-    return winograd(pass, part, &conv) ? "winograd"
-                                       : pass->kernels->conv_way(part, &conv, pass->lanes);
+    return winograd(pass, part) ? "winograd" : pass->kernels->conv_way(part, &conv, pass->lanes);
 }
 
 const struct layer_type layer_conv = {
@@ -123,6 +127,7 @@ const struct layer_type layer_conv = {
     .inputs_most = 1,
     .acts = ACTS_ALL,
     .back_reads_x = true,
+    .bands = true,
     .shape = shape,
     .scratch = scratch,
     .forward = forward,

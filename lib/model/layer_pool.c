@@ -25,67 +25,68 @@ static void scratch_winners(const struct layer *layer, int n, bool train, size_t
     *kept = (size_t)n * shape_size(layer->out); // an int32_t each
 }
 
-static int32_t *winners(const struct pass *pass) {
-    return (int32_t *)(void *)pass->kept;
+static void *winners(const struct pass *pass) {
+    const struct window *window = &pass->window;
+    size_t row = (size_t)(window->out_w * window->c * pass->lanes) * maxpool_winner_size(window);
+    return (char *)pass->kept + (size_t)pass->row * row;
 }
 
 static void forward_max(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (pass->lanes)
         pass->kernels->maxpool_block(pass->y, winners(pass), pass->x[0], pass->blocks, pass->lanes,
-                                     &window, pass->act == ACT_RELU);
+                                     window, pass->act == ACT_RELU);
     else
-        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, &window,
+        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, window,
                                pass->act == ACT_RELU);
 }
 
 static void backward_max(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (!pass->dx[0])
         return;
     if (pass->lanes)
         pass->kernels->maxpool_block_back(pass->dx[0], pass->dy, winners(pass), pass->blocks,
-                                          pass->lanes, &window);
+                                          pass->lanes, window);
     else
-        pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, &window);
+        pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, window);
 }
 
 static void forward_avg(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->avgpool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, &window);
+        pass->kernels->avgpool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
-        pass->kernels->avgpool(pass->y, pass->x[0], pass->n, &window);
+        pass->kernels->avgpool(pass->y, pass->x[0], pass->n, window);
 }
 
 static void backward_avg(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->blocks, pass->lanes,
-                                          &window);
+        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->blocks, pass->lanes, window);
     else
-        pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, &window);
+        pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, window);
 }
 
 static void forward_l2(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->l2pool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, &window);
+        pass->kernels->l2pool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
-        pass->kernels->l2pool(pass->y, pass->x[0], pass->n, &window);
+        pass->kernels->l2pool(pass->y, pass->x[0], pass->n, window);
 }
 
 static void backward_l2(const struct pass *pass) {
-    struct window window = layer_window(pass->layer);
+    const struct window *window = &pass->window;
     if (!pass->dx[0])
         return;
     if (pass->lanes)
         pass->kernels->l2pool_block_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->blocks,
-                                         pass->lanes, &window);
+                                         pass->lanes, window);
     else
-        pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, &window);
+        pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, window);
 }
 
 #define POOL(variable, type_name, text, ...)                                                       \
@@ -99,8 +100,8 @@ static void backward_l2(const struct pass *pass) {
                                         __VA_ARGS__}
 
 POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_winners,
-     .maximum = true, .acts = 1u << ACT_LINEAR | 1u << ACT_RELU, .forward = forward_max,
-     .backward = backward_max);
+     .maximum = true, .bands = true, .acts = 1u << ACT_LINEAR | 1u << ACT_RELU,
+     .forward = forward_max, .backward = backward_max);
 POOL(layer_avgpool, "avgpool", "the mean of each window, over the pixels that exist",
      .forward = forward_avg, .backward = backward_avg);
 POOL(layer_l2pool, "l2pool", "the root of the sum of squares of each window", .forward = forward_l2,

@@ -89,6 +89,29 @@ static void forward_layer(struct net *net, struct node *node, const float *param
     tell(net, pass->layer, NET_FORWARD);
 }
 
+static void forward_bands(struct net *net, struct node *node, const float *parameters,
+                          struct part part) {
+    struct node *pool = &net->nodes[node->pool];
+    net_view(net, node, part);
+    net_turn_inputs(net, node, part);
+    set_parameters(&node->pass, parameters, NULL);
+    for (int row = 0; row < node->rows; row += node->band) {
+        net_view_band(net, node, part, row, NET_FORWARD);
+        node->pass.layer->type->forward(&node->pass);
+        tell(net, node->pass.layer, NET_FORWARD);
+        pool->pass.layer->type->forward(&pool->pass);
+        tell(net, pool->pass.layer, NET_FORWARD);
+    }
+}
+
+static void forward_node(struct net *net, struct node *node, const float *parameters,
+                         struct part part) {
+    if (node->band)
+        forward_bands(net, node, parameters, part);
+    else if (!node->pooled)
+        forward_layer(net, node, parameters, part);
+}
+
 void net_forward(struct net *net, const float *parameters, const float *input, int n,
                  const uint64_t *draw, uint64_t seed) {
     net_lay_out(net, n);
@@ -99,7 +122,7 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
     for (int i = 0; i < net->model->layer_count; i = net->nodes[i].last)
         for (int p = 0; p < part_count(net, &net->nodes[i]); p++)
             for (int l = i; l < net->nodes[i].last; l++)
-                forward_layer(net, &net->nodes[l], parameters, part_of(net, &net->nodes[l], p));
+                forward_node(net, &net->nodes[l], parameters, part_of(net, &net->nodes[l], p));
 }
 
 static const struct node *output_node(const struct net *net) {
@@ -162,26 +185,26 @@ static void gather_errors(const struct net *net, const struct node *node) {
     }
 }
 
-static bool adds_up(const struct node *node, struct part part) {
-    return part.first > 0 && node->pass.layer->type->trains;
+static bool adds_up(const struct node *node, bool first) {
+    return !first && node->pass.layer->type->trains;
 }
 
-// Parameters for a part of the samples; the gradient of any but the first goes beside,
-// to be added.
+// Parameters for a part of the samples or rows; the gradient of any but the first goes
+// beside, to be added.
 static void set_gradient(const struct net *net, struct node *node, const float *parameters,
-                         float *gradient, struct part part) {
+                         float *gradient, bool first) {
     struct pass *pass = &node->pass;
     set_parameters(pass, parameters, gradient);
-    if (adds_up(node, part)) {
+    if (adds_up(node, first)) {
         pass->dweights = net->block_gradient;
         pass->dbiases = net->block_gradient + pass->layer->weights.count;
     }
 }
 
 static void add_gradient(const struct net *net, const struct node *node, float *gradient,
-                         struct part part) {
+                         bool first) {
     const struct layer *layer = node->pass.layer;
-    if (!adds_up(node, part))
+    if (!adds_up(node, first))
         return;
     net->kernels->axpy(gradient + layer->weights.offset, node->pass.dweights, layer->weights.count,
                        1);
@@ -195,16 +218,42 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     if (node->readers > 1)
         gather_errors(net, node);
     if (!node->fused.within) {
-        set_gradient(net, node, parameters, gradient, part);
+        set_gradient(net, node, parameters, gradient, part.first == 0);
         node->taken = false;
         pass->offer = net->offer;
         pass->taker = net->taker;
         pass->taken = &node->taken;
         pass->layer->type->backward(pass);
         net_turn_errors(net, node, part);
-        add_gradient(net, node, gradient, part);
+        add_gradient(net, node, gradient, part.first == 0);
     }
     tell(net, pass->layer, NET_BACKWARD);
+}
+
+static void backward_bands(struct net *net, struct node *node, const float *parameters,
+                           float *gradient, struct part part) {
+    struct node *pool = &net->nodes[node->pool];
+    net_view(net, pool, part);
+    if (pool->readers > 1)
+        gather_errors(net, pool);
+    for (int row = 0; row < node->rows; row += node->band) {
+        bool first = part.first == 0 && row == 0;
+        net_view_band(net, node, part, row, NET_BACKWARD);
+        pool->pass.layer->type->backward(&pool->pass);
+        tell(net, pool->pass.layer, NET_BACKWARD);
+        set_gradient(net, node, parameters, gradient, first);
+        node->pass.layer->type->backward(&node->pass);
+        add_gradient(net, node, gradient, first);
+        tell(net, node->pass.layer, NET_BACKWARD);
+    }
+}
+
+static void backward_node(struct net *net, struct node *node, const float *parameters,
+                          float *gradient, struct part part) {
+    if (node->band)
+        backward_bands(net, node, parameters, gradient, part);
+    else if (!node->pooled)
+        backward_layer(net, node, parameters, gradient, part);
 }
 
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
@@ -216,8 +265,7 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
         for (int p = 0; p < part_count(net, node); p++)
             for (int l = end - 1; l >= first; l--)
                 if (net->nodes[l].wanted)
-                    backward_layer(net, &net->nodes[l], parameters, gradient,
-                                   part_of(net, node, p));
+                    backward_node(net, &net->nodes[l], parameters, gradient, part_of(net, node, p));
         for (int l = end - 1; l >= first; l--) {
             const struct layer *layer = &net->model->layers[l];
             if (ready && layer->type->trains && !net->nodes[l].taken)

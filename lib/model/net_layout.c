@@ -1,3 +1,4 @@
+#include "model/keys.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
 
@@ -69,6 +70,7 @@ void net_lay_out(struct net *net, int n) {
         size_kept(net, node);
     }
     stack_layers(net);
+    net_lay_bands(net);
 }
 
 // --- parts --------------------------------------------------------------------------
@@ -108,6 +110,8 @@ void net_view(struct net *net, struct node *node, struct part part) {
     pass->places = pass->lanes ? pass->lanes * part.count : net->n;
     pass->n = left < pass->places ? left : pass->places;
     pass->draw = net->draw ? net->draw + at : NULL;
+    pass->window = layer_window(pass->layer);
+    pass->row = 0;
     pass->y = node->y ? node->y + (node->y_brief ? 0 : outputs) : NULL;
     pass->dy = node->dy ? node->dy + (node->dy_brief ? 0 : outputs) : NULL;
     pass->kept = node->kept + (size_t)at * node->kept_sample;

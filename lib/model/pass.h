@@ -16,7 +16,9 @@ struct pass {
     int seat, seats;   // see net_seated
     net_share *share;  // NULL, or who may compute y of a dense layer
     void *sharer;
-    int places;                       // for samples: n, or lanes * blocks
+    int places;           // for samples: n, or lanes * blocks
+    struct window window; // of a layer that has one; in a pass of some rows (net_bands.c) theirs
+    int row;              // of the layer's outputs, where that window's begin
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];
     float *y;                      // places x out; the backward pass may overwrite it

@@ -67,6 +67,33 @@ static void test_watch(struct tap *tap) {
     });
 }
 
+static void test_bands(struct tap *tap) {
+    TEST(tap, "a large convolution and its pool take turns, band by band", {
+        struct model *model;
+        struct net *net;
+        struct story story = {0};
+        int32_t labels[2] = {0, 2};
+        if (open_net(
+                tap,
+                "input 3x100x100\nconv a maps=16 kernel=5\nmaxpool p size=3\nsoftmax s units=3\n",
+                &model, &net)) {
+            float *parameters = mem_floats(model->parameter_count);
+            float *gradient = mem_floats(model->parameter_count);
+            float *input = mem_floats(shape_size(model_input(model)->out));
+            net_watched(net, note, &story);
+            net_forward(net, parameters, input, 1, NULL, 0);
+            net_backward(net, parameters, labels, 1, gradient, note_ready, &story);
+            CHECK_TEXT(tap, story.text,
+                       net_lanes(net, model_find(model, "a"))
+                           ? "+input +a +p +a +p +a +p +s -s =s -p -a -p -a -p -a =a "
+                           : "+input +a +p +s -s =s -p -a =a ");
+            free(parameters), free(input), free(gradient);
+        }
+        net_close(net);
+        model_free(model);
+    });
+}
+
 // Counted place by place.
 static uint64_t count_taps(const struct layer *l) {
     uint64_t taps = 0;
@@ -124,6 +151,7 @@ static void test_useful(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_watch(&tap);
+    test_bands(&tap);
     test_useful(&tap);
     return tap_done(&tap);
 }

@@ -125,7 +125,42 @@ static void check_same(struct tap *tap, const char *name, const char *text, cons
     tap_result(tap, name);
 }
 
+// Scores of a net that only predicts: the same work, without what a backward pass needs.
+static void predict(struct tap *tap, const struct run *run, float *scores) {
+    struct net *net;
+    struct error err = {0};
+    if (net_open(&net, run->model, run->kernels, MANY, NET_PREDICT, &err)) {
+        FAIL(tap, "%s", err.text);
+        return;
+    }
+    net_forward(net, run->parameters, run->input, MANY, NULL, 0);
+    memcpy(scores, net_scores(net), MANY * (size_t)model_classes(run->model) * sizeof *scores);
+    net_close(net);
+}
+
+// A convolution and the pool behind it go band by band where pictures are large; in
+// prediction deeper ones, too, which in training do not.
+static void check_bands(struct tap *tap, const char *name, const char *text) {
+    struct run whole, single;
+    if (run_open(tap, &whole, text, kernels_best())) {
+        size_t count = MANY * (size_t)model_classes(whole.model);
+        float *scores = mem_floats(count);
+        run_by(tap, &whole, MANY);
+        predict(tap, &whole, scores);
+        CHECK(tap, memcmp(scores, whole.scores, count * sizeof *scores) == 0);
+        if (run_open(tap, &single, text, kernels_of(CPU_REF))) {
+            run_by(tap, &single, 1);
+            compare(tap, &whole, &single, TOLERANCE);
+        }
+        run_close(&single);
+        free(scores);
+    }
+    run_close(&whole);
+    tap_result(tap, name);
+}
+
 #define IN "input 3x12x12\n"
+#define LARGE "input 3x42x40\n"
 #define OUT "softmax units=4\n"
 
 int main(void) {
@@ -158,5 +193,24 @@ int main(void) {
                   "concat from=a,b\n" OUT,
                IN "conv a maps=5 kernel=3\nrelu r from=a\nmaxpool b from=r size=3 stride=1 pad=1\n"
                   "concat from=r,b\n" OUT);
+    check_bands(&tap, "bands: windows that overlap, the last clipped",
+                LARGE "conv maps=9 kernel=5 pad=2\nmaxpool size=3 stride=2 round=up\nrelu\n"
+                      "conv maps=16 kernel=3 pad=1 act=relu\nmaxpool size=3 stride=2\n" OUT);
+    check_bands(
+        &tap, "bands: large kernels with a stride, windows that leave a row over",
+        "input 3x86x80\nconv maps=9 kernel=7 stride=2 pad=3 act=relu\nmaxpool size=2\n" OUT);
+    check_bands(&tap, "bands: padded windows that overlap much",
+                LARGE "conv maps=9 kernel=3 pad=2\nrelu\nmaxpool size=5 stride=1 pad=2\n"
+                      "maxpool size=4 stride=4\n" OUT);
+    check_bands(&tap, "bands: windows larger than a band, whose winners take four bytes",
+                LARGE "conv maps=33 kernel=1\nmaxpool size=17 stride=5 round=up pad=3\n" OUT);
+    check_bands(&tap, "bands: windows apart from each other",
+                LARGE "conv maps=33 kernel=3\nmaxpool size=2 stride=3\n" OUT);
+    check_bands(
+        &tap, "bands: two of them read the input, two layers each pool",
+        LARGE "conv a maps=9 kernel=3 pad=1 act=relu\nmaxpool b from=a size=3 stride=2\n"
+              "conv c from=input maps=9 kernel=5 pad=2 groups=3\nmaxpool d from=c size=3 stride=2\n"
+              "conv e from=b maps=2 kernel=3 pad=1\nconv f from=d maps=2 kernel=3 pad=1\n"
+              "concat from=b,d,e,f\nmaxpool size=4\n" OUT);
     return tap_done(&tap);
 }

@@ -27,6 +27,7 @@
 // In two processes side by side the first's adjoint takes 80 to 95 within a step of
 // cifar10_full: dx, as large as the L2 cache twice, comes from beyond it only to be
 // written. Asking for it two tiles ahead made that 65 to 80, and 42 to 46 alone: left out.
+// Band by band (model/net_bands.c) it takes 40 to 61, where 71 to 109 just before.
 #ifndef ADAM_KERNELS_BLOCK_MAXPOOL_H
 #define ADAM_KERNELS_BLOCK_MAXPOOL_H
 
@@ -36,7 +37,7 @@
 #include "kernels/portable/window.h"
 
 static bool window_wide(const struct window *v) {
-    return v->kernel_h * v->kernel_w > UINT8_MAX;
+    return maxpool_winner_size(v) > 1;
 }
 
 // No pixel's place.
@@ -169,13 +170,13 @@ __attribute__((always_inline)) static inline void maxpool_picture(bool wide, boo
         }
 }
 
-static void maxpool_block(float *y, int32_t *winner, const float *x, int blocks, int lanes,
+static void maxpool_block(float *y, void *winner, const float *x, int blocks, int lanes,
                           const struct window *v, bool relu) {
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     bool wide = window_wide(v);
-    for (int b = 0; b < blocks; b++, y += out, winner += out, x += in) {
-        uint8_t *winners = (uint8_t *)winner;
+    uint8_t *winners = winner;
+    for (int b = 0; b < blocks; b++, y += out, winners += out * place_size(wide), x += in) {
         if (wide)
             maxpool_picture(true, relu, y, winners, x, v, run);
         else if (relu)
@@ -366,13 +367,14 @@ static bool window_is(const struct window *v, int kernel, int stride) {
            v->stride_w == stride;
 }
 
-static void maxpool_block_back(float *dx, const float *dy, const int32_t *winner, int blocks,
+static void maxpool_block_back(float *dx, const float *dy, const void *winner, int blocks,
                                int lanes, const struct window *v) {
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     bool wide = window_wide(v);
-    for (int b = 0; b < blocks; b++, dx += in, dy += out, winner += out) {
-        struct won from = {dy, (const uint8_t *)winner};
+    struct won from = {dy, winner};
+    for (int b = 0; b < blocks;
+         b++, dx += in, from.dy += out, from.winners += out * place_size(wide)) {
         if (window_is(v, 2, 2))
             tiles_back(2, 2, dx, from, v, run);
         else if (window_is(v, 3, 1))

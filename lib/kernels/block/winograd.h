@@ -27,8 +27,12 @@
 //   transformed values, for a third of the error (0.33e-7).
 // - The pairs 1 and 2 that most use with 6 points have twice the error (1.1e-7) of
 //   2/3 and 3/2; 6 x 6 outputs of a kernel of 3 four times (2e-7).
-// - How many tiles a chunk has, 2 to 24, makes less than a tenth of difference: what
-//   more tiles save in reading kernels they cost in products that leave the cache. But
+// - How many tiles a chunk has, 2 to 24, makes less than a tenth of difference on a quiet
+//   machine: what more tiles save in reading kernels they cost in products that leave the
+//   cache. Where neighbours keep the L3 cache busy, data and products should not fill the
+//   L2 cache: at half of it 8 tiles became 4 for 10 -> 20 maps, whose passes back went from
+//   723 to 676 us (mini-batch 64, one process) and from 849 to 698 (two), and 4 became 3 for
+//   32 -> 32 (16: 726 to 682, 746 to 713). But
 //   where the sums of the gradient leave it (6 to 21 MB in AlexNet), each chunk reads and
 //   writes all of them: 8 tiles for 3 make all passes back of these layers 4% faster in one
 //   process and 9% in two, 16 no more (and in nets of 32 maps, whose sums stay, 6% slower).
