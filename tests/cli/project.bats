@@ -9,7 +9,8 @@ setup() {
 
 # The files of the project: what is committed, or all there is without git.
 files() {
-    git ls-files 2>/dev/null || find . -type f -not -path './build/*' -not -path './.git/*' -printf '%P\n'
+    git ls-files 2>/dev/null ||
+        find . \( -path ./build -o -path ./demo -o -path ./.git \) -prune -o -type f -printf '%P\n'
 }
 
 # Text files, without this one, which must name what it forbids.
