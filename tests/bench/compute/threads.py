@@ -2,7 +2,8 @@
 """Training on two threads: ours, sharing weights without locks, against PyTorch's
 two Hogwild processes and its two threads of one net, whichever is faster, against ours
 on one thread, and against two processes with one thread each, which share nothing but
-the machine; all in turns, with a probe of the machine in each."""
+the machine; all in turns, with probes of the machine in each."""
+import operator
 import os
 import statistics
 
@@ -10,8 +11,9 @@ import peer
 import targets
 import turns
 
-FAST = 200e-9  # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
-PATIENCE = 3   # times the rounds asked for, at most, until so many of them were in the fast one
+FAST = 200e-9   # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
+TWO_CORES = 1.5 # times one, multiply-adds of both processors: 2 of two cores, 1 of two halves of one
+PATIENCE = 3    # times the rounds asked for, at most, until so many of them were in the fast one
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
@@ -20,11 +22,40 @@ TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two
                     ('target', 6, ''), ('', 9, '<'),
                     ('Gconn/s', 8, '.2f'), ('Hogwild', 9, '.1f'), ('joined', 9, '.1f'),
                     ('ratio', 7, '.2f'), ('(cpu)', 7, '.2f'), ('target', 6, ''), ('', 9, '<'),
-                    ('line ns', 0, ''))
+                    ('cores', 5, '.2f'), ('line ns', 0, ''))
 
 
-def show(net, batch, one, two, apart, peers, probe):
-    fast = in_fast_regime(probe)
+class Regime:
+    """What the machine gives to any two threads, in the turns that began with this: round
+    trips of a line, and what two loops of multiply-adds in registers have of one."""
+
+    def __init__(self):
+        self.line = turns.Turner(f'{turns.BUILD}/tests/bench/pingpong')
+        self.loop = turns.peak()
+        self.loops = turns.Apart(self.loop, turns.peak())
+        self.probes = [self.line, self.loop, self.loops]
+
+    def turn(self, seconds):
+        for probe in self.probes:
+            probe.turn(seconds / len(self.probes))
+
+    def trips(self):
+        return [1 / rate for rate in self.line.rates]
+
+    def cores(self):
+        return list(map(operator.truediv, self.loops.rates, self.loop.rates))
+
+    def fast(self):
+        """Which of the turns."""
+        return [trip < FAST and cores > TWO_CORES
+                for trip, cores in zip(self.trips(), self.cores())]
+
+    def close(self):
+        turns.close([self.line, self.loops])
+
+
+def show(net, batch, one, two, apart, peers, regime):
+    fast = regime.fast()
     scaling, alone = turns.ratio(two, one)
     wanted = turns.ratio(two, one, fast)[0]
     counted = fast if any(fast) else [True] * len(fast)
@@ -35,33 +66,27 @@ def show(net, batch, one, two, apart, peers, probe):
     if all(peers):
         rates = [each.rate() for each in peers]
         wall, busy = turns.ratio(two, max(peers, key=turns.Rates.rate))
-    trips = [1e9 / rate for rate in probe.rates]
+    trips = [1e9 * trip for trip in regime.trips()]
     TABLE.row(net, batch, one.rate(), two.rate(), scaling, alone, wanted,
               f'{sum(fast)}/{len(fast)}', targets.SCALING,
               turns.verdict(wanted, targets.SCALING) or 'slow', apart.rate(), machine, shared,
               targets.APART, turns.verdict(shared, targets.APART), connections / 1e9, *rates,
-              wall, busy, target, turns.verdict(wall, target),
+              wall, busy, target, turns.verdict(wall, target), statistics.median(regime.cores()),
               f'{statistics.median(trips):.0f} ({min(trips):.0f}..{max(trips):.0f})')
-
-
-def in_fast_regime(probe):
-    """Which of the turns that began with the probe were."""
-    return [1 / rate < FAST for rate in probe.rates]
 
 
 def measure(net, batch, choice):
     one, two = (turns.ours('train', net, batch, count) for count in (1, 2))
     apart = turns.Apart(one, turns.ours('train', net, batch))
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
-    probe = turns.Turner(f'{turns.BUILD}/tests/bench/pingpong')
-    ours, theirs = [probe, two, one, apart], [each for each in peers if each]
+    regime = Regime()
+    ours, theirs = [regime, two, one, apart], [each for each in peers if each]
     for _ in range(choice.rounds):
         turns.take(ours + theirs, choice)
-    while (sum(in_fast_regime(probe)) < choice.rounds and
-           len(probe.rates) < PATIENCE * choice.rounds):
+    while sum(regime.fast()) < choice.rounds and len(one.rates) < PATIENCE * choice.rounds:
         turns.take(ours, choice)
-    turns.close([probe, two, apart, *theirs])
-    show(net, batch, one, two, apart, peers, probe)
+    turns.close([regime, two, apart, *theirs])
+    show(net, batch, one, two, apart, peers, regime)
 
 
 def main():
