@@ -26,8 +26,9 @@ TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two
 
 
 class Regime:
-    """What the machine gives to any two threads, in the turns that began with this: round
-    trips of a line, and what two loops of multiply-adds in registers have of one."""
+    """What the machine gives to any two threads, at the beginning and at the end of each
+    turn: round trips of a line, and what two loops of multiply-adds in registers have of
+    one."""
 
     def __init__(self):
         self.line = turns.Turner(f'{turns.BUILD}/tests/bench/pingpong')
@@ -46,9 +47,10 @@ class Regime:
         return list(map(operator.truediv, self.loops.rates, self.loop.rates))
 
     def fast(self):
-        """Which of the turns."""
-        return [trip < FAST and cores > TWO_CORES
+        """Which of the turns began and ended in the fast one."""
+        fast = [trip < FAST and cores > TWO_CORES
                 for trip, cores in zip(self.trips(), self.cores())]
+        return list(map(operator.and_, fast[::2], fast[1::2]))
 
     def close(self):
         turns.close([self.line, self.loops])
@@ -80,7 +82,7 @@ def measure(net, batch, choice):
     apart = turns.Apart(one, turns.ours('train', net, batch))
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
     regime = Regime()
-    ours, theirs = [regime, two, one, apart], [each for each in peers if each]
+    ours, theirs = [regime, two, one, apart, regime], [each for each in peers if each]
     for _ in range(choice.rounds):
         turns.take(ours + theirs, choice)
     while sum(regime.fast()) < choice.rounds and len(one.rates) < PATIENCE * choice.rounds:
