@@ -27,8 +27,8 @@ static void scratch_winners(const struct layer *layer, int n, bool train, size_t
 
 static void *winners(const struct pass *pass) {
     const struct window *window = &pass->window;
-    size_t row = (size_t)(window->out_w * window->c * pass->lanes) * maxpool_winner_size(window);
-    return (char *)pass->kept + (size_t)pass->row * row;
+    size_t run = (size_t)window->c * (size_t)pass->lanes * maxpool_winner_size(window);
+    return (char *)pass->kept + (size_t)pass->row * (size_t)window->out_w * run;
 }
 
 static void forward_max(const struct pass *pass) {

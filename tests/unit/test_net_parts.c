@@ -92,15 +92,21 @@ static void compare(struct tap *tap, const struct run *a, const struct run *b, d
         }
 }
 
+// With a run of all samples at once.
+static void compare_single(struct tap *tap, const struct run *whole, const char *text) {
+    struct run single;
+    if (run_open(tap, &single, text, kernels_of(CPU_REF))) {
+        run_by(tap, &single, 1);
+        compare(tap, whole, &single, TOLERANCE);
+    }
+    run_close(&single);
+}
+
 static void check_many(struct tap *tap, const char *name, const char *text) {
-    struct run whole, single;
+    struct run whole;
     if (run_open(tap, &whole, text, kernels_best())) {
         run_by(tap, &whole, MANY);
-        if (run_open(tap, &single, text, kernels_of(CPU_REF))) {
-            run_by(tap, &single, 1);
-            compare(tap, &whole, &single, TOLERANCE);
-        }
-        run_close(&single);
+        compare_single(tap, &whole, text);
     }
     run_close(&whole);
     tap_result(tap, name);
@@ -141,18 +147,14 @@ static void predict(struct tap *tap, const struct run *run, float *scores) {
 // A convolution and the pool behind it go band by band where pictures are large; in
 // prediction deeper ones, too, which in training do not.
 static void check_bands(struct tap *tap, const char *name, const char *text) {
-    struct run whole, single;
+    struct run whole;
     if (run_open(tap, &whole, text, kernels_best())) {
         size_t count = MANY * (size_t)model_classes(whole.model);
         float *scores = mem_floats(count);
         run_by(tap, &whole, MANY);
         predict(tap, &whole, scores);
         CHECK(tap, memcmp(scores, whole.scores, count * sizeof *scores) == 0);
-        if (run_open(tap, &single, text, kernels_of(CPU_REF))) {
-            run_by(tap, &single, 1);
-            compare(tap, &whole, &single, TOLERANCE);
-        }
-        run_close(&single);
+        compare_single(tap, &whole, text);
         free(scores);
     }
     run_close(&whole);

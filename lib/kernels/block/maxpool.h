@@ -34,7 +34,7 @@
 #include <string.h>
 
 #include "kernels/block/run.h"
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 static bool window_wide(const struct window *v) {
     return maxpool_winner_size(v) > 1;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "kernels/block/run.h"
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 enum pool { POOL_MEAN, POOL_L2 };
 

@@ -27,7 +27,7 @@
 #include "kernels/block/weights_pack.h"
 #include "kernels/block/weights_tile.h"
 #include "kernels/portable/carve.h"
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 // What is summed up before it is folded: tiles of some maps x columns of one group,
 // over a region of outputs.

@@ -32,10 +32,10 @@
 //   cache. Where neighbours keep the L3 cache busy, data and products should not fill the
 //   L2 cache: at half of it 8 tiles became 4 for 10 -> 20 maps, whose passes back went from
 //   723 to 676 us (mini-batch 64, one process) and from 849 to 698 (two), and 4 became 3 for
-//   32 -> 32 (16: 726 to 682, 746 to 713). But
-//   where the sums of the gradient leave it (6 to 21 MB in AlexNet), each chunk reads and
-//   writes all of them: 8 tiles for 3 make all passes back of these layers 4% faster in one
-//   process and 9% in two, 16 no more (and in nets of 32 maps, whose sums stay, 6% slower).
+//   32 -> 32 (16: 726 to 682, 746 to 713). But where the sums of the gradient leave it (6
+//   to 21 MB in AlexNet), each chunk reads and writes all of them: 8 tiles for 3 make all
+//   passes back of these layers 4% faster in one process and 9% in two, 16 no more (and in
+//   nets of 32 maps, whose sums stay, 6% slower).
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_H
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 enum { LCN_SIZE_MOST = 63 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/conv_sizes.h"
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 static void im2col(float *column, const float *picture, const struct window *v) {
     for (int c = 0; c < v->c; c++, picture += v->h * v->w)

@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/portable/relu.h"
-#include "kernels/portable/window.h"
+#include "kernels/window.h"
 
 // The maximum of one window, clipped to the picture.
 static inline void maxpool_one(float *y, int32_t *winner, const float *x, const struct window *v,

@@ -1,6 +1,6 @@
-// Where windows over pictures lie.
-#ifndef ADAM_KERNELS_PORTABLE_WINDOW_H
-#define ADAM_KERNELS_PORTABLE_WINDOW_H
+// Where windows over pictures lie. Inside lib/kernels and lib/model.
+#ifndef ADAM_KERNELS_WINDOW_H
+#define ADAM_KERNELS_WINDOW_H
 
 #include "kernels/kernels.h"
 
