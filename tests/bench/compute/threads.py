@@ -3,9 +3,12 @@
 two Hogwild processes and its two threads of one net, whichever is faster, against ours
 on one thread, and against two processes with one thread each, which share nothing but
 the machine; all in turns, with probes of the machine in each."""
+import itertools
 import operator
 import os
+import random
 import statistics
+import time
 
 import peer
 import targets
@@ -13,7 +16,8 @@ import turns
 
 FAST = 200e-9   # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
 TWO_CORES = 1.5 # times one, multiply-adds of both processors: 2 of two cores, 1 of two halves of one
-PATIENCE = 3    # times the rounds asked for, at most, until so many of them were in the fast one
+PATIENCE = 3    # times the turns asked for, at most, until so many of them were in the fast one
+ROW = 30        # times as long as those of one program, at least: short turns scatter, so there are more
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
@@ -23,6 +27,28 @@ TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two
                     ('Gconn/s', 8, '.2f'), ('Hogwild', 9, '.1f'), ('joined', 9, '.1f'),
                     ('ratio', 7, '.2f'), ('(cpu)', 7, '.2f'), ('target', 6, ''), ('', 9, '<'),
                     ('cores', 5, '.2f'), ('line ns', 0, ''))
+
+
+class Either(turns.Rates):
+    """A program on one processor and on the next, half of each turn on each. For seconds the
+    host gives less to one of them than to the other: what two threads have of one thread
+    is then a matter of where that was."""
+
+    def __init__(self, turner):
+        super().__init__()
+        self.turner = turner
+        self.processors = itertools.cycle(sorted(os.sched_getaffinity(0)))
+
+    def half(self, seconds):
+        self.turner.run_on({next(self.processors)})
+        self.turner.begin(seconds / 2)
+        return self.turner.end()
+
+    def turn(self, seconds):
+        self.note(*map(statistics.mean, zip(self.half(seconds), self.half(seconds))))
+
+    def close(self):
+        self.turner.close()
 
 
 class Regime:
@@ -77,26 +103,36 @@ def show(net, batch, one, two, apart, peers, regime):
               f'{statistics.median(trips):.0f} ({min(trips):.0f}..{max(trips):.0f})')
 
 
+def shuffled(programs):
+    """What comes behind one thread finds the other processor asleep: not always the same."""
+    return random.sample(programs, len(programs))
+
+
+def enough(rates, regime, began, choice):
+    if time.monotonic() - began < ROW * choice.rounds * choice.seconds:
+        return False
+    return sum(regime.fast()) >= choice.rounds or len(rates) >= PATIENCE * choice.rounds
+
+
 def measure(net, batch, choice):
-    one, two = (turns.ours('train', net, batch, count) for count in (1, 2))
-    apart = turns.Apart(one, turns.ours('train', net, batch))
+    one, two, other, another = (turns.ours('train', net, batch, count) for count in (1, 2, 1, 1))
+    either, apart = Either(one), turns.Apart(other, another)
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
-    regime = Regime()
-    ours, theirs = [regime, two, one, apart, regime], [each for each in peers if each]
-    for _ in range(choice.rounds):
-        turns.take(ours + theirs, choice)
-    while sum(regime.fast()) < choice.rounds and len(one.rates) < PATIENCE * choice.rounds:
-        turns.take(ours, choice)
-    turns.close([regime, two, apart, *theirs])
-    show(net, batch, one, two, apart, peers, regime)
+    regime, ours, theirs = Regime(), [either, two, apart], [each for each in peers if each]
+    began = time.monotonic()
+    while len(two.rates) < choice.rounds or not enough(two.rates, regime, began, choice):
+        more = theirs if len(two.rates) < choice.rounds else []
+        turns.take([regime, *shuffled(ours), regime, *more], choice)
+    turns.close([regime, *ours, *theirs])
+    show(net, batch, either, two, apart, peers, regime)
 
 
 def main():
-    choice = turns.options(__doc__, 10)
+    choice = turns.options(__doc__, 10, 0.1)
     if len(os.sched_getaffinity(0)) < 2:
         print('skip: two threads need two processors')
         return
-    print(f'# training on two threads: samples a second, {choice.rounds} turns of '
+    print(f'# training on two threads: samples a second, {choice.rounds} turns or more of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLE.head()
     with turns.watched():

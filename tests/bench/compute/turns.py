@@ -64,6 +64,10 @@ class Turner(Rates):
         self.begin(seconds)
         self.note(*self.end())
 
+    def run_on(self, processors):
+        for task in os.listdir(f'/proc/{self.process.pid}/task'):
+            os.sched_setaffinity(int(task), processors)
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -186,16 +190,16 @@ def watched():
           f'{": repeat it when they do not" if share > 0.1 else ""}', flush=True)
 
 
-def options(about, rounds):
-    """What all tables can be asked."""
+def options(about, rounds, seconds=0.3):
+    """What all tables can be asked, and what they do unless they are."""
     parser = argparse.ArgumentParser(description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('nets', nargs='*', metavar='NET',
                         help=f'{", ".join(NETS)}, or a model file; all with targets by default')
     parser.add_argument('--quick', action='store_true', help='few and short turns, small nets')
     parser.add_argument('--rounds', type=int, help=f'turns of each program ({rounds})')
-    parser.add_argument('--seconds', type=float, help='of each turn, two steps at least (0.3)')
+    parser.add_argument('--seconds', type=float, help=f'of each turn, two steps at least ({seconds})')
     chosen = parser.parse_args()
     chosen.rounds = chosen.rounds or (2 if chosen.quick else rounds)
-    chosen.seconds = chosen.seconds or (0.05 if chosen.quick else 0.3)
+    chosen.seconds = chosen.seconds or (0.05 if chosen.quick else seconds)
     return chosen
