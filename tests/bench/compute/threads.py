@@ -17,7 +17,7 @@ import turns
 FAST = 200e-9   # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
 TWO_CORES = 1.5 # times one, multiply-adds of both processors: 2 of two cores, 1 of two halves of one
 PATIENCE = 3    # times the turns asked for, at most, until so many of them were in the fast one
-ROW = 30        # times as long as those of one program, at least: short turns scatter, so there are more
+ROW = 30        # times as long as the turns asked for, of one program: short ones scatter
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
@@ -108,10 +108,10 @@ def shuffled(programs):
     return random.sample(programs, len(programs))
 
 
-def enough(rates, regime, began, choice):
-    if time.monotonic() - began < ROW * choice.rounds * choice.seconds:
+def enough(count, regime, began, choice):
+    if count < choice.rounds or time.monotonic() - began < ROW * choice.rounds * choice.seconds:
         return False
-    return sum(regime.fast()) >= choice.rounds or len(rates) >= PATIENCE * choice.rounds
+    return sum(regime.fast()) >= choice.rounds or count >= PATIENCE * choice.rounds
 
 
 def measure(net, batch, choice):
@@ -120,9 +120,12 @@ def measure(net, batch, choice):
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
     regime, ours, theirs = Regime(), [either, two, apart], [each for each in peers if each]
     began = time.monotonic()
-    while len(two.rates) < choice.rounds or not enough(two.rates, regime, began, choice):
-        more = theirs if len(two.rates) < choice.rounds else []
-        turns.take([regime, *shuffled(ours), regime, *more], choice)
+    for count in itertools.count():
+        if enough(count, regime, began, choice):
+            break
+        turns.take([regime, *shuffled(ours), regime], choice)
+        if count < choice.rounds:
+            turns.take(theirs, choice)
     turns.close([regime, *ours, *theirs])
     show(net, batch, either, two, apart, peers, regime)
 
