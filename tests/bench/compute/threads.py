@@ -104,7 +104,7 @@ def show(net, batch, one, two, apart, peers, regime):
 
 
 def shuffled(programs):
-    """What comes behind one thread finds the other processor asleep: not always the same."""
+    """Two threads that come right behind one have less: not always the same."""
     return random.sample(programs, len(programs))
 
 
@@ -120,11 +120,9 @@ def measure(net, batch, choice):
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
     regime, ours, theirs = Regime(), [either, two, apart], [each for each in peers if each]
     began = time.monotonic()
-    for count in itertools.count():
-        if enough(count, regime, began, choice):
-            break
+    while not enough(len(two.rates), regime, began, choice):
         turns.take([regime, *shuffled(ours), regime], choice)
-        if count < choice.rounds:
+        if len(two.rates) <= choice.rounds:
             turns.take(theirs, choice)
     turns.close([regime, *ours, *theirs])
     show(net, batch, either, two, apart, peers, regime)

@@ -198,7 +198,8 @@ def options(about, rounds, seconds=0.3):
                         help=f'{", ".join(NETS)}, or a model file; all with targets by default')
     parser.add_argument('--quick', action='store_true', help='few and short turns, small nets')
     parser.add_argument('--rounds', type=int, help=f'turns of each program ({rounds})')
-    parser.add_argument('--seconds', type=float, help=f'of each turn, two steps at least ({seconds})')
+    parser.add_argument('--seconds', type=float,
+                        help=f'of each turn, two steps at least ({seconds})')
     chosen = parser.parse_args()
     chosen.rounds = chosen.rounds or (2 if chosen.quick else rounds)
     chosen.seconds = chosen.seconds or (0.05 if chosen.quick else seconds)
