@@ -10,9 +10,12 @@ enum {
     MAPS_MOST = 1 << 14, // so that no size overflows
     L2_FLOATS = 1 << 18,
     CHUNK_FLOATS = L2_FLOATS / 2, // of data and products at a time
-    CHUNK_LEAST = 3,              // tiles that a kernel read from far is used for,
-    CHUNK_LEAST_SUMS = 8,         // and that a sum read and written far is
+    CHUNK_UNIT = 3,               // tiles that are multiplied at a time
+    CHUNK_LEAST_FAR = 6,          // that a kernel read from far is used for,
+    CHUNK_LEAST_SUMS = 2,         // that a sum is read and written for,
+    CHUNK_LEAST_FAR_SUMS = 8,     // and one that lies far
     CHUNK_MOST = 24,
+    LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
 };
 
 static int rounded_up(int n, int unit) {
@@ -26,12 +29,38 @@ static bool possible(const struct convolution *conv) {
            v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
 }
 
-// Each chunk of the gradient of the weights goes once through the sums of all kernels.
-static int chunk_of(const struct winograd_sizes *s, int lanes, enum conv_pass pass) {
-    int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / (s->channels + s->maps);
-    bool far = pass == CONV_BACK_WEIGHTS && s->kernels > L2_FLOATS;
-    int least = far ? CHUNK_LEAST_SUMS : CHUNK_LEAST;
-    return chunk < least ? least : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+static int at_least(int n, int least) {
+    return n < least ? least : n;
+}
+
+// A chunk should leave room in the L2 cache for what it is made of and becomes, but goes once
+// through all kernels, or through the sums of their gradient. `maps` come in whole vectors.
+static int chunk_of(const struct winograd_sizes *s, int lanes, int maps, enum conv_pass pass) {
+    bool sums = pass == CONV_BACK_WEIGHTS, far = s->kernels > L2_FLOATS;
+    int vectors = sums ? s->channels + maps : at_least(s->channels, s->maps);
+    int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / vectors;
+    if (sums)
+        chunk = at_least(chunk, far ? CHUNK_LEAST_FAR_SUMS : CHUNK_LEAST_SUMS);
+    else
+        chunk = at_least(chunk / CHUNK_UNIT * CHUNK_UNIT, far ? CHUNK_LEAST_FAR : CHUNK_UNIT);
+    return chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+}
+
+// Slice by slice, products come into the place of the data that were multiplied before.
+static void lay_products(struct winograd_sizes *s, size_t slices, size_t vectors) {
+    s->data_slice = s->value_slice =
+        vectors * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
+    s->values = s->kernels;
+    s->data = s->values + s->value_slice;
+    s->floats = s->data + slices * s->data_slice;
+}
+
+static void lay_errors(struct winograd_sizes *s, size_t slices, size_t vectors, int maps) {
+    s->data_slice = vectors * (size_t)s->channels + LINE_FLOATS;
+    s->value_slice = vectors * (size_t)maps + LINE_FLOATS;
+    s->data = s->kernels;
+    s->values = s->data + slices * s->data_slice;
+    s->floats = s->values + slices * s->value_slice;
 }
 
 struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
@@ -46,16 +75,14 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
         .channels = v->c / conv->groups,
         .maps = conv->maps / conv->groups,
     };
-    size_t slices = (size_t)(s.points * s.points), maps = (size_t)rounded_up(s.maps, lanes);
-    s.kernels = slices * maps * (size_t)s.channels;
-    s.chunk = chunk_of(&s, lanes, pass);
-    // A line more: slices must not all begin in the same set of a cache.
-    size_t vectors = (size_t)(s.chunk * lanes);
-    s.data_slice = vectors * (size_t)s.channels + 16;
-    s.value_slice = vectors * (size_t)s.maps + 16;
-    s.error_slice = vectors * maps + 16;
-    s.data = slices * s.data_slice;
-    s.values = slices * s.error_slice;
+    size_t slices = (size_t)(s.points * s.points);
+    int maps = rounded_up(s.maps, lanes);
+    s.kernels = slices * (size_t)maps * (size_t)s.channels;
+    s.chunk = chunk_of(&s, lanes, maps, pass);
+    if (pass == CONV_BACK_WEIGHTS)
+        lay_errors(&s, slices, (size_t)(s.chunk * lanes), maps);
+    else
+        lay_products(&s, slices, (size_t)(s.chunk * lanes));
     return s;
 }
 
@@ -69,8 +96,7 @@ size_t winograd_scratch(const struct convolution *conv, int lanes) {
     size_t most = 0;
     for (enum conv_pass pass = CONV_FORWARD; pass <= CONV_BACK_WEIGHTS; pass++) {
         struct winograd_sizes s = sizes_of(conv, lanes, pass);
-        size_t all = s.kernels + s.data + s.values;
-        most = all > most ? all : most;
+        most = s.floats > most ? s.floats : most;
     }
     return most;
 }

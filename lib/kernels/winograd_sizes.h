@@ -12,9 +12,11 @@ struct winograd_sizes {
     int down, across;   // tiles of a picture
     int channels, maps; // of one group
     int chunk;          // tiles at a time
-    // Floats of one slice (a pair of points) of a chunk: data, products, errors.
-    size_t data_slice, value_slice, error_slice;
-    size_t kernels, data, values; // floats of scratch
+    // Floats from one slice (a pair of points) of a chunk to the next: of data, and of
+    // products or errors.
+    size_t data_slice, value_slice;
+    // Where they begin in scratch, behind so many floats of kernels, and how many all are.
+    size_t kernels, data, values, floats;
 };
 
 // Of a pass, with vectors, and blocks, of so many lanes. The convolution is the one whose

@@ -27,15 +27,19 @@
 //   transformed values, for a third of the error (0.33e-7).
 // - The pairs 1 and 2 that most use with 6 points have twice the error (1.1e-7) of
 //   2/3 and 3/2; 6 x 6 outputs of a kernel of 3 four times (2e-7).
-// - How many tiles a chunk has, 2 to 24, makes less than a tenth of difference on a quiet
-//   machine: what more tiles save in reading kernels they cost in products that leave the
-//   cache. Where neighbours keep the L3 cache busy, data and products should not fill the
-//   L2 cache: at half of it 8 tiles became 4 for 10 -> 20 maps, whose passes back went from
-//   723 to 676 us (mini-batch 64, one process) and from 849 to 698 (two), and 4 became 3 for
-//   32 -> 32 (16: 726 to 682, 746 to 713). But where the sums of the gradient leave it (6
-//   to 21 MB in AlexNet), each chunk reads and writes all of them: 8 tiles for 3 make all
-//   passes back of these layers 4% faster in one process and 9% in two, 16 no more (and in
-//   nets of 32 maps, whose sums stay, 6% slower).
+// - A chunk's data and products should leave room in the L2 cache. So products come into the
+//   place of data that were multiplied before, and chunks are small: cifar10_full at 16 (32 ->
+//   32 and 64 maps), both apart 3 tiles, together 3: forward 261 -> 247, 154 -> 148 us, back 542
+//   -> 523, 331 -> 324; 4 tiles, which go two by two, nothing; 1 tile 10% more. For the gradient
+//   2 tiles for 3 made another 1 or 2%, for 8 5%. One thread of the whole net 4 to 5%.
+// - But each chunk goes through all kernels, which lie far where they are large (6 to 21 MB in
+//   AlexNet), and whose sums are read and written by the gradient: 6 tiles for 3 make the same
+//   with one thread and 1% more with two, which then wait for memory less (1.88 -> 1.90 times
+//   one); 12 lose 5%. 8 tiles for 3 made all passes back of these layers 4% faster in one
+//   process and 9% in two, 16 no more.
+// - Asking for lines of the outputs, or of the data of the next chunk, while slices are
+//   multiplied: nothing in one process nor in two, though storing outputs is what takes longest
+//   beside a second process on the same L3 cache (9 to 15% longer).
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_H
 
@@ -74,8 +78,8 @@ static struct winograd winograd_lay(const struct convolution *conv, enum conv_pa
                          scratch,
                          NULL,
                          NULL};
-    w.data = w.kernels + w.sizes.kernels;
-    w.values = w.data + w.sizes.data;
+    w.data = scratch + w.sizes.data;
+    w.values = scratch + w.sizes.values;
     return w;
 }
 
@@ -441,10 +445,10 @@ static void winograd_errors_tile(const struct winograd *w, float *to, const floa
     }
     for (int l = 0; l < LANES; l++)
         if (w->sizes.points == 6)
-            transform_values(6, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
+            transform_values(6, WINOGRAD_TILE, false, to + l * LANES, w->sizes.value_slice,
                              square + l * PIXELS * LANES, LANES);
         else
-            transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.error_slice,
+            transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.value_slice,
                              square + l * PIXELS * LANES, LANES);
 }
 
@@ -469,7 +473,7 @@ static void winograd_gradient_slice(const struct winograd *w, int slice, int cou
             products_channels[columns - 1][rows - 1](&(struct slice_product){
                 .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
                 .a_skip = (size_t)s->channels * LANES,
-                .b = w->values + (size_t)slice * s->error_slice + (size_t)b * errors,
+                .b = w->values + (size_t)slice * s->value_slice + (size_t)b * errors,
                 .b_column = errors,
                 .outer = count,
                 .inner = LANES,
