@@ -48,8 +48,7 @@ static int chunk_of(const struct winograd_sizes *s, int lanes, int maps, enum co
 
 // Slice by slice, products come into the place of the data that were multiplied before.
 static void lay_products(struct winograd_sizes *s, size_t slices, size_t vectors) {
-    s->data_slice = s->value_slice =
-        vectors * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
+    s->data_slice = s->value_slice = vectors * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
     s->values = s->kernels;
     s->data = s->values + s->value_slice;
     s->floats = s->data + slices * s->data_slice;

@@ -52,8 +52,8 @@ enum {
     JOIN_WORK = 64,            // multiply-adds of a mini-batch for each weight that is joined,
     JOIN_WORK_FAR = 512,       // where these many weights come from memory each time:
     FAR_WEIGHTS = 8 << 20,
-    PIECE_UNITS = 16,          // a cache line of outputs, at least
-    PIECES = 4,                // of a slice, at most
+    PIECE_UNITS = 16, // a cache line of outputs, at least
+    PIECES = 4,       // of a slice, at most
 };
 
 // A thread. Others read it between the meetings of a pass, or when they begin together.
