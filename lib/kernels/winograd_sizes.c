@@ -9,11 +9,12 @@
 enum {
     MAPS_MOST = 1 << 14, // so that no size overflows
     L2_FLOATS = 1 << 18,
-    CHUNK_FLOATS = L2_FLOATS / 2, // of data and products at a time
+    CHUNK_FLOATS = L2_FLOATS / 2, // of data, products and kernels at a time
+    FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
     CHUNK_UNIT = 3,               // tiles that are multiplied at a time
-    CHUNK_LEAST_FAR = 6,          // that a kernel read from far is used for,
-    CHUNK_LEAST_SUMS = 2,         // that a sum is read and written for,
-    CHUNK_LEAST_FAR_SUMS = 8,     // and one that lies far
+    CHUNK_LEAST = 2,              // that a kernel is read for, or a sum read and written,
+    CHUNK_FAR = 6,                // and a kernel that lies far,
+    CHUNK_FAR_SUMS = 8,           // and such a sum
     CHUNK_MOST = 24,
     LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
 };
@@ -33,28 +34,40 @@ static int at_least(int n, int least) {
     return n < least ? least : n;
 }
 
-// A chunk should leave room in the L2 cache for what it is made of and becomes, but goes once
-// through all kernels, or through the sums of their gradient. `maps` come in whole vectors.
-static int chunk_of(const struct winograd_sizes *s, int lanes, int maps, enum conv_pass pass) {
-    bool sums = pass == CONV_BACK_WEIGHTS, far = s->kernels > L2_FLOATS;
-    int vectors = sums ? s->channels + maps : at_least(s->channels, s->maps);
-    int chunk = CHUNK_FLOATS / (s->points * s->points * lanes) / vectors;
-    if (sums)
-        chunk = at_least(chunk, far ? CHUNK_LEAST_FAR_SUMS : CHUNK_LEAST_SUMS);
-    else
-        chunk = at_least(chunk / CHUNK_UNIT * CHUNK_UNIT, far ? CHUNK_LEAST_FAR : CHUNK_UNIT);
-    return chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+// Tiles of so many vectors for each slice that fit the L2 cache beside the kernels.
+static int chunk_near(const struct winograd_sizes *s, int lanes, int vectors) {
+    size_t tile = (size_t)(s->points * s->points * lanes) * (size_t)vectors;
+    size_t chunk = s->kernels < CHUNK_FLOATS ? (CHUNK_FLOATS - s->kernels) / tile : 0;
+    return chunk < CHUNK_MOST ? (int)chunk : CHUNK_MOST;
+}
+
+// Each chunk goes once through all kernels.
+static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
+    int chunk = chunk_near(s, lanes, at_least(s->channels, s->maps));
+    if (chunk >= CHUNK_UNIT)
+        return chunk / CHUNK_UNIT * CHUNK_UNIT;
+    return s->kernels > FAR_FLOATS ? CHUNK_FAR : CHUNK_LEAST;
+}
+
+// Each goes through the sums of their gradient, of all maps that fill vectors.
+static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) {
+    int chunk = chunk_near(s, lanes, s->channels + maps);
+    return chunk > 0 ? chunk : s->kernels > FAR_FLOATS ? CHUNK_FAR_SUMS : CHUNK_LEAST;
 }
 
 // Slice by slice, products come into the place of the data that were multiplied before.
-static void lay_products(struct winograd_sizes *s, size_t slices, size_t vectors) {
-    s->data_slice = s->value_slice = vectors * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
+static void lay_products(struct winograd_sizes *s, size_t slices, int lanes) {
+    s->chunk = chunk_of_products(s, lanes);
+    s->data_slice = s->value_slice =
+        (size_t)(s->chunk * lanes) * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
     s->values = s->kernels;
     s->data = s->values + s->value_slice;
     s->floats = s->data + slices * s->data_slice;
 }
 
-static void lay_errors(struct winograd_sizes *s, size_t slices, size_t vectors, int maps) {
+static void lay_errors(struct winograd_sizes *s, size_t slices, int lanes, int maps) {
+    s->chunk = chunk_of_errors(s, lanes, maps);
+    size_t vectors = (size_t)(s->chunk * lanes);
     s->data_slice = vectors * (size_t)s->channels + LINE_FLOATS;
     s->value_slice = vectors * (size_t)maps + LINE_FLOATS;
     s->data = s->kernels;
@@ -77,11 +90,10 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
     size_t slices = (size_t)(s.points * s.points);
     int maps = rounded_up(s.maps, lanes);
     s.kernels = slices * (size_t)maps * (size_t)s.channels;
-    s.chunk = chunk_of(&s, lanes, maps, pass);
     if (pass == CONV_BACK_WEIGHTS)
-        lay_errors(&s, slices, (size_t)(s.chunk * lanes), maps);
+        lay_errors(&s, slices, lanes, maps);
     else
-        lay_products(&s, slices, (size_t)(s.chunk * lanes));
+        lay_products(&s, slices, lanes);
     return s;
 }
 

@@ -27,16 +27,18 @@
 //   transformed values, for a third of the error (0.33e-7).
 // - The pairs 1 and 2 that most use with 6 points have twice the error (1.1e-7) of
 //   2/3 and 3/2; 6 x 6 outputs of a kernel of 3 four times (2e-7).
-// - A chunk's data and products should leave room in the L2 cache. So products come into the
-//   place of data that were multiplied before, and chunks are small: cifar10_full at 16 (32 ->
-//   32 and 64 maps), both apart 3 tiles, together 3: forward 261 -> 247, 154 -> 148 us, back 542
-//   -> 523, 331 -> 324; 4 tiles, which go two by two, nothing; 1 tile 10% more. For the gradient
-//   2 tiles for 3 made another 1 or 2%, for 8 5%. One thread of the whole net 4 to 5%.
-// - But each chunk goes through all kernels, which lie far where they are large (6 to 21 MB in
-//   AlexNet), and whose sums are read and written by the gradient: 6 tiles for 3 make the same
-//   with one thread and 1% more with two, which then wait for memory less (1.88 -> 1.90 times
-//   one); 12 lose 5%. 8 tiles for 3 made all passes back of these layers 4% faster in one
-//   process and 9% in two, 16 no more.
+// - What a chunk is made of, the kernels, and the lines of the picture that go by should fit the
+//   L2 cache together: two processes with one L3 cache lose what they write there
+//   (kernels/README.md). So products come into the place of data that were multiplied before,
+//   and chunks are small. cifar10_full at 16 (32 -> 32 and 64 maps): both apart, 3 tiles,
+//   to together, 3: forward 261 -> 247, 154 -> 148 us, back 542 -> 523, 331 -> 324; 2 tiles for
+//   3 1% less with one process, 1 to 2% more with two (1.88 -> 1.92 times one). 4 tiles, which
+//   are multiplied two by two, nothing; 1 tile, but for the gradient, 10% less. 128 -> 48 maps,
+//   kernel 5: 2 tiles for 6 and, of the gradient, 8: 598 -> 517, 944 -> 798 us.
+// - But each chunk goes through all kernels, or reads and writes the sums of the gradient. Where
+//   those lie in memory (6 to 21 MB in AlexNet), 6 tiles for 3 make the same with one thread and
+//   1% more with two (1.88 -> 1.90 times one), 12 lose 5%; 8 for 3 made all passes back of these
+//   layers 4% faster in one process and 9% in two, 16 no more.
 // - Asking for lines of the outputs, or of the data of the next chunk, while slices are
 //   multiplied: nothing in one process nor in two, though storing outputs is what takes longest
 //   beside a second process on the same L3 cache (9 to 15% longer).
