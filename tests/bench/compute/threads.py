@@ -16,8 +16,9 @@ import turns
 
 FAST = 200e-9   # seconds: a line's round trip takes less in the fast regime, some 370e-9 in the slow
 TWO_CORES = 1.5 # times one, multiply-adds of both processors: 2 of two cores, 1 of two halves of one
-PATIENCE = 3    # times the turns asked for, at most, until so many of them were in the fast one
 ROW = 30        # times as long as the turns asked for, of one program: short ones scatter
+PATIENCE = 6    # times as long as that, at most, until enough of them were in the fast regime:
+ENOUGH = 2      # times the turns asked for; 7 of them once had 0.13 less than all 55
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
@@ -109,9 +110,11 @@ def shuffled(programs):
 
 
 def enough(count, regime, began, choice):
-    if count < choice.rounds or time.monotonic() - began < ROW * choice.rounds * choice.seconds:
+    row = ROW * choice.rounds * choice.seconds
+    took = time.monotonic() - began
+    if count < choice.rounds or took < row:
         return False
-    return sum(regime.fast()) >= choice.rounds or count >= PATIENCE * choice.rounds
+    return sum(regime.fast()) >= ENOUGH * choice.rounds or took >= PATIENCE * row
 
 
 def measure(net, batch, choice):
