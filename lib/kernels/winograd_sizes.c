@@ -11,8 +11,7 @@ enum {
     L2_FLOATS = 1 << 18,
     CHUNK_FLOATS = L2_FLOATS / 2, // of data, products and kernels at a time
     FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
-    CHUNK_UNIT = 3,               // tiles that are multiplied at a time
-    CHUNK_LEAST = 2,              // that a kernel is read for, or a sum read and written,
+    CHUNK_LEAST = 2,              // tiles that a kernel is read for, or a sum read and written,
     CHUNK_FAR = 6,                // and a kernel that lies far,
     CHUNK_FAR_SUMS = 8,           // and such a sum
     CHUNK_MOST = 24,
@@ -30,10 +29,6 @@ static bool possible(const struct convolution *conv) {
            v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
 }
 
-static int at_least(int n, int least) {
-    return n < least ? least : n;
-}
-
 // Tiles of so many vectors for each slice that fit the L2 cache beside the kernels.
 static int chunk_near(const struct winograd_sizes *s, int lanes, int vectors) {
     size_t tile = (size_t)(s->points * s->points * lanes) * (size_t)vectors;
@@ -41,11 +36,16 @@ static int chunk_near(const struct winograd_sizes *s, int lanes, int vectors) {
     return chunk < CHUNK_MOST ? (int)chunk : CHUNK_MOST;
 }
 
+// Of a tile and slice: its data, or the products that come into their place.
+static int product_vectors(const struct winograd_sizes *s) {
+    return s->channels > s->maps ? s->channels : s->maps;
+}
+
 // Each chunk goes once through all kernels.
 static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
-    int chunk = chunk_near(s, lanes, at_least(s->channels, s->maps));
-    if (chunk >= CHUNK_UNIT)
-        return chunk / CHUNK_UNIT * CHUNK_UNIT;
+    int chunk = chunk_near(s, lanes, product_vectors(s));
+    if (chunk >= WINOGRAD_COLUMNS)
+        return chunk / WINOGRAD_COLUMNS * WINOGRAD_COLUMNS;
     return s->kernels > FAR_FLOATS ? CHUNK_FAR : CHUNK_LEAST;
 }
 
@@ -55,11 +55,11 @@ static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) 
     return chunk > 0 ? chunk : s->kernels > FAR_FLOATS ? CHUNK_FAR_SUMS : CHUNK_LEAST;
 }
 
-// Slice by slice, products come into the place of the data that were multiplied before.
+// Products of a slice lie where the data of the slice before were, which are multiplied by then.
 static void lay_products(struct winograd_sizes *s, size_t slices, int lanes) {
     s->chunk = chunk_of_products(s, lanes);
     s->data_slice = s->value_slice =
-        (size_t)(s->chunk * lanes) * (size_t)at_least(s->channels, s->maps) + LINE_FLOATS;
+        (size_t)(s->chunk * lanes) * (size_t)product_vectors(s) + LINE_FLOATS;
     s->values = s->kernels;
     s->data = s->values + s->value_slice;
     s->floats = s->data + slices * s->data_slice;

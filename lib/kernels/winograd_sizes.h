@@ -5,7 +5,10 @@
 
 #include "kernels/kernels.h"
 
-enum { WINOGRAD_TILE = 4 }; // outputs along a side of a tile
+enum {
+    WINOGRAD_TILE = 4,    // outputs along a side of a tile
+    WINOGRAD_COLUMNS = 3, // tiles that are multiplied at a time
+};
 
 struct winograd_sizes {
     int points;         // along a side of a tile; 0: not for such kernels

@@ -33,12 +33,12 @@
 //   and chunks are small. cifar10_full at 16 (32 -> 32 and 64 maps): both apart, 3 tiles,
 //   to together, 3: forward 261 -> 247, 154 -> 148 us, back 542 -> 523, 331 -> 324; 2 tiles for
 //   3 1% less with one process, 1 to 2% more with two (1.88 -> 1.92 times one). 4 tiles, which
-//   are multiplied two by two, nothing; 1 tile, but for the gradient, 10% less. 128 -> 48 maps,
+//   are multiplied two by two, nothing; 1 tile forward takes 15 to 28% longer. 128 -> 48 maps,
 //   kernel 5: 2 tiles for 6 and, of the gradient, 8: 598 -> 517, 944 -> 798 us.
 // - But each chunk goes through all kernels, or reads and writes the sums of the gradient. Where
 //   those lie in memory (6 to 21 MB in AlexNet), 6 tiles for 3 make the same with one thread and
-//   1% more with two (1.88 -> 1.90 times one), 12 lose 5%; 8 for 3 made all passes back of these
-//   layers 4% faster in one process and 9% in two, 16 no more.
+//   1% more with two (1.88 -> 1.90 times one), 12 take 4 to 10% longer; 8 for 3 made all passes
+//   back of these layers 4% faster in one process and 9% in two, 16 no more.
 // - Asking for lines of the outputs, or of the data of the next chunk, while slices are
 //   multiplied: nothing in one process nor in two, though storing outputs is what takes longest
 //   beside a second process on the same L3 cache (9 to 15% longer).
@@ -55,10 +55,10 @@
 #include "kernels/winograd_sizes.h"
 
 enum {
-    PRODUCT_ROWS = LANES / 2, // broadcasts
-    PRODUCT_COLUMNS = 3,      // vectors: 24 or 12 sums
-    CHANNELS_AT_ONCE = 128,   // so that a tile's data stay in the L1 cache
-    KERNEL_CHANNELS = 16,     // whose taps are whole squares of LANES
+    PRODUCT_ROWS = LANES / 2,           // broadcasts
+    PRODUCT_COLUMNS = WINOGRAD_COLUMNS, // vectors: 24 or 12 sums
+    CHANNELS_AT_ONCE = 128,             // so that a tile's data stay in the L1 cache
+    KERNEL_CHANNELS = 16,               // whose taps are whole squares of LANES
     TAPS_MOST = 25,
 };
 
@@ -68,7 +68,9 @@ struct winograd {
     int channels, maps; // of the whole convolution
     float *kernels;     // of one group: bundles x slices x channels x LANES
     float *data;        // slices x tiles x channels x LANES
-    float *values;      // slices x tiles x maps x LANES, or of the errors below
+    // slices x tiles x maps x LANES, or of the errors below. Products of a slice lie where the
+    // data of the slice before were: slice after slice, each of them over all channels.
+    float *values;
 };
 
 static struct winograd winograd_lay(const struct convolution *conv, enum conv_pass pass,
