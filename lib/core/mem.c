@@ -4,6 +4,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum {
+    HUGE_PAGE = 2 << 20,
+    HUGE_LEAST = 32 << 20, // what no cache holds
+};
 
 void *mem_array(size_t n, size_t size) {
     return mem_resize(NULL, n, size);
@@ -27,11 +33,26 @@ static bool whole_lines(size_t n, size_t size, size_t *bytes) {
     return true;
 }
 
+// A step goes through all weights, of the speech net 170 MB: in pages of 4 KB their tables go
+// through the caches with them, and a virtual machine walks through two. At mini-batch 4 it is 3%
+// faster in huge pages, alexnet 0.5%. A kernel that has none to give gives small ones. Contexts
+// of two threads that use one L3 cache are better scattered over it: in huge pages cifar10_full
+// at 16 lost 2%.
+static void *lines(size_t bytes) {
+    bool huge = bytes >= HUGE_LEAST;
+    void *p;
+    if (posix_memalign(&p, huge ? HUGE_PAGE : MEM_ALIGN, bytes))
+        return NULL;
+    if (huge)
+        (void)madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
 float *mem_untouched_floats(size_t n) {
     size_t bytes;
     if (!whole_lines(n ? n : 1, sizeof(float), &bytes))
         return NULL;
-    return aligned_alloc(MEM_ALIGN, bytes);
+    return lines(bytes);
 }
 
 float *mem_floats(size_t n) {
@@ -65,7 +86,7 @@ bool arena_open(struct arena *arena) {
         return false;
     size_t size = arena->used ? arena->used : MEM_ALIGN;
     // numa_alloc_local is page-aligned and zeroed, and places pages on this node.
-    void *base = several_nodes() ? numa_alloc_local(size) : aligned_alloc(MEM_ALIGN, size);
+    void *base = several_nodes() ? numa_alloc_local(size) : lines(size);
     if (!base)
         return false;
     memset(base, 0, size); // touches every page now, by the thread that will use it

@@ -53,7 +53,7 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
         if (status)
             return status;
     }
-    net_seated(trial->solo.net, trial->solo.thread, threads);
+    solo_seated(&trial->solo, threads);
     return STATUS_OK;
 }
 

@@ -89,7 +89,6 @@ static int open_context(struct seat *seat) {
     int status = net_open(&seat->net, config->model, config->kernels, most, NET_TRAIN, &seat->err);
     if (status || config->sync)
         return status;
-    net_seated(seat->net, seat->index, config->threads);
     seat->solo = (struct solo){
         .kernels = config->kernels,
         .optimizer = config->optimizer,
@@ -104,6 +103,7 @@ static int open_context(struct seat *seat) {
     if (!seat->solo.gradient)
         return error_set(&seat->err, STATUS_IO, "out of memory for the gradient of thread %d",
                          seat->index);
+    solo_seated(&seat->solo, config->threads);
     return STATUS_OK;
 }
 

@@ -7,6 +7,11 @@ static bool is_over(const struct solo *solo) {
            (solo->stopped && atomic_load_explicit(solo->stopped, memory_order_relaxed));
 }
 
+void solo_seated(const struct solo *solo, int threads) {
+    if (!solo->home->ops->apart)
+        net_seated(solo->net, solo->thread, threads);
+}
+
 void solo_leave(const struct solo *solo) {
     if (solo->home->ops->leave)
         solo->home->ops->leave(solo->home, solo->thread);

@@ -29,6 +29,9 @@ struct solo {
     bool refused;
 };
 
+// One of so many threads of its home: where they share weights, each begins elsewhere (net_seated).
+void solo_seated(const struct solo *solo, int threads);
+
 // Trains at this learning rate. False when the loss was not finite, or a gradient, which
 // the home did not get then (*loss is NAN), or when it was stopped. *loss is the sum over
 // the samples before the update.
