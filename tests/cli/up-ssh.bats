@@ -51,7 +51,7 @@ setup() {
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epochs = 3' >run.conf
     printf '%s\n' 'one roles=serve,ps address=127.0.0.1' \
-        'two roles=ps,worker slots=2 threads=1 address=localhost' >hosts
+        'two roles=ps,worker slots=2 threads=1 address=127.0.0.2' >hosts
 }
 
 teardown() {
@@ -87,7 +87,7 @@ begin() {
     # One connection each.
     [ "$(grep -c 'Accepted publickey' sshd.log)" = 2 ]
     # Servers of both, and workers of the second; what they say is told here.
-    grep -q 'parameter server.*ps-2.*tcp://localhost:' run/log/controller.log
+    grep -q 'parameter server.*ps-2.*tcp://127.0.0.2:' run/log/controller.log
     grep -q 'data server.*serve-1.*tcp://127.0.0.1:' run/log/controller.log
     [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
@@ -111,7 +111,7 @@ begin() {
 }
 
 @test "a connection that breaks is made anew, and the workers behind it are started again" {
-    printf '%s\n' 'one roles=serve,ps address=127.0.0.1' 'two roles=worker slots=2 address=localhost' >hosts
+    printf '%s\n' 'one roles=serve,ps address=127.0.0.1' 'two roles=worker slots=2 address=127.0.0.2' >hosts
     begin --set epochs=1000000 --set batch=16
     wait_for it_trains
     pkill -KILL -P "$pid" -f -- ' -N two$'
@@ -127,7 +127,7 @@ begin() {
 }
 
 @test "a machine that does not answer is named, and the run ends" {
-    printf '%s\n' 'nobody roles=ps address=127.0.0.1' 'two address=localhost' >hosts
+    printf '%s\n' 'nobody roles=ps address=127.0.0.1' 'two address=127.0.0.2' >hosts
     run_status 69 up --ps 1
     [[ "$stderr" = *"ps-1| ssh: connect to host 127.0.0.1 port"*"Connection refused"* ]]
     [[ "$stderr" = *"adam-ctl: error: ps-1 on nobody ended with status 255 (no connection)"* ]]
