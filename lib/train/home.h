@@ -64,7 +64,7 @@ int home_local(struct home **out, const struct model *model, const struct optimi
 // The same for threads that would spend their time on taking the shared weights out of
 // each other's caches: each works on a copy of its own, and every so many samples adds
 // what it has changed to the shared ones, and takes them over.
-int home_merge_samples(int threads);
+int home_merge_samples(const struct model *model, int threads);
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
                 const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                 int threads, int batch, struct error *err);

@@ -8,6 +8,7 @@
 //
 // Ownership: a copy is its thread's. The shared arrays are changed by whichever thread
 // holds `merging`; others, such as those that evaluate, may read meanwhile.
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -153,17 +154,32 @@ static bool open_copy(struct copy *copy, size_t n, bool state) {
     return copy->parameters && copy->begin && (!state || (copy->state && copy->begin_state));
 }
 
-// So rarely that no thread misses more than MISSED_MOST samples of all the others, or
-// MERGE_OFTEN of each. With 512 held back by four threads MNIST ended 0.1 to 0.2% lower after 6
-// epochs, with 256 by two no lower. Merging more often where a model is small costs more than its
-// bytes: they come from the other core's cache. Two threads, from 16 samples to 128: cifar10_full
-// at 16 1% more, another net of odd shapes, 200,000 weights, 1.4 and 1.1% at 4 and 16; MNIST at 4
-// has 1.3% more yet if it never merges.
-enum { MISSED_MOST = 128, MERGE_OFTEN = 32 };
+// Merging one parameter takes as long as so many multiply-adds: 24 bytes at 108 GB/s,
+// beside 120 G multiply-adds a second (MNIST net, two threads of a Zen 5).
+#define MERGE_PRICE 27.0
+// What merging may take of the time, where it is a matter of choice.
+#define MERGE_SHARE 0.025
 
-int home_merge_samples(int threads) {
+// As rarely as that asks for, but within these limits; and so often that no thread misses
+// more than MISSED_MOST samples of all the others, or MERGE_OFTEN of each. (With 512 held
+// back by four threads MNIST ended 0.1 to 0.2% lower after 6 epochs, with 256 by two no
+// lower. cifar10_full after each 128 instead of 16, two threads, momentum 0.9: 1% faster, but
+// 79.85% after 40 epochs for 81.19%.)
+enum { MERGE_LEAST = 16, MERGE_OFTEN = 32, MERGE_MOST = 128, MISSED_MOST = 128 };
+
+// The price of merging all parameters, in training passes of one sample.
+static double merge_price(const struct model *model) {
+    uint64_t useful = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        useful += model->layers[i].useful;
+    return MERGE_PRICE * (double)model->parameter_count / (3.0 * (double)useful);
+}
+
+int home_merge_samples(const struct model *model, int threads) {
+    double samples = fmax(merge_price(model) / MERGE_SHARE, MERGE_LEAST);
     int others = threads > 1 ? threads - 1 : 1;
-    return MISSED_MOST / others > MERGE_OFTEN ? MISSED_MOST / others : MERGE_OFTEN;
+    double most = fmax(fmin((double)MISSED_MOST / others, MERGE_MOST), MERGE_OFTEN);
+    return (int)fmin(samples, most);
 }
 
 int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
@@ -181,7 +197,7 @@ int home_copies(struct home **out, const struct model *model, const struct optim
         .state = state,
         .copies = mem_zeroed((size_t)threads, sizeof *copies->copies),
         .threads = threads,
-        .every = (home_merge_samples(threads) + batch - 1) / batch,
+        .every = (home_merge_samples(model, threads) + batch - 1) / batch,
         .clock = clock,
         .merging = ATOMIC_FLAG_INIT,
     };
@@ -201,23 +217,11 @@ enum { CACHED_FLOATS = 4 << 20 };
 // Mini-batches of fewer samples need copies whatever merging costs.
 enum { SMALL_BATCH = 16 };
 
-// Merging one parameter takes as long as so many multiply-adds: 24 bytes at 108 GB/s,
-// beside 120 G multiply-adds a second (MNIST net, two threads of a Zen 5).
-#define MERGE_PRICE 27.0
-// What merging after each of them may take of the time of larger ones.
-#define MERGE_SHARE 0.025
-
-// The price of merging all parameters, in training passes of one sample.
-static double merge_price(const struct model *model) {
-    uint64_t useful = 0;
-    for (int i = 0; i < model->layer_count; i++)
-        useful += model->layers[i].useful;
-    return MERGE_PRICE * (double)model->parameter_count / (3.0 * (double)useful);
-}
-
 static bool copies_pay(const struct model *model, int threads, int batch) {
+    int samples = home_merge_samples(model, threads);
     return threads > 1 && model->parameter_count <= CACHED_FLOATS / (size_t)threads &&
-           (batch < SMALL_BATCH || merge_price(model) <= MERGE_SHARE * batch);
+           (batch < SMALL_BATCH ||
+            merge_price(model) <= MERGE_SHARE * (samples > batch ? samples : batch));
 }
 
 int home_for_threads(struct home **out, const struct model *model,
