@@ -240,8 +240,10 @@ struct kernels {
     void (*winograd_block)(float *y, const float *x, const float *weights, const float *biases,
                            bool relu, int blocks, int lanes, const struct convolution *conv,
                            float *scratch);
-    void (*winograd_block_back_input)(float *dx, const float *dy, const float *weights, int blocks,
-                                      int lanes, const struct convolution *conv, float *scratch);
+    // relu: NULL, or the outputs x of a relu through which dx goes on, where they are above 0.
+    void (*winograd_block_back_input)(float *dx, const float *dy, const float *weights,
+                                      const float *relu, int blocks, int lanes,
+                                      const struct convolution *conv, float *scratch);
     void (*winograd_block_back_weights)(float *dweights, float *dbiases, const float *dy,
                                         const float *x, int blocks, int lanes,
                                         const struct convolution *conv, float *scratch);
@@ -249,14 +251,15 @@ struct kernels {
     // The pools and norms above, of blocks. winner, maxpool_winner_size() bytes for each
     // output, holds what the adjoint needs to find the maxima; lrn's scale, which holds what
     // its adjoint needs, and lcn's v have the layout of x; lcn's s is blocks x h*w x lanes,
-    // its plane 2 * h*w * lanes floats.
+    // its plane 2 * h*w * lanes floats. avgpool_block_back's relu: see
+    // winograd_block_back_input.
     void (*maxpool_block)(float *y, void *winner, const float *x, int blocks, int lanes,
                           const struct window *window, bool relu);
     void (*maxpool_block_back)(float *dx, const float *dy, const void *winner, int blocks,
                                int lanes, const struct window *window);
     void (*avgpool_block)(float *y, const float *x, int blocks, int lanes,
                           const struct window *window);
-    void (*avgpool_block_back)(float *dx, const float *dy, int blocks, int lanes,
+    void (*avgpool_block_back)(float *dx, const float *dy, const float *relu, int blocks, int lanes,
                                const struct window *window);
     void (*l2pool_block)(float *y, const float *x, int blocks, int lanes,
                          const struct window *window);

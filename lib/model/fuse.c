@@ -31,10 +31,21 @@ static void take_relu(const struct model *model, const int *readers, struct fuse
     fused[layer->index].act = ACT_RELU;
 }
 
+static void take_errors_back(const struct model *model, const int *readers, struct fused *fused,
+                             const struct layer *layer) {
+    int from = source(model, fused, layer->from[0]);
+    if (!layer->type->undoes_relu || readers[layer->from[0]] > 1 || fused[from].act != ACT_RELU ||
+        model->layers[from].type->maximum || model->layers[from].dropout > 0)
+        return;
+    fused[from].undone = true;
+    fused[layer->index].undoes = true;
+}
+
 // Whether the backward pass of a layer looks at its own outputs.
 static bool reads_outputs(const struct layer *layer, const struct fused *fused) {
     bool masked = layer->type->maximum; // it knows its winners
-    return layer->type->back_reads_y || layer->dropout > 0 || (fused->act != ACT_LINEAR && !masked);
+    return layer->type->back_reads_y || layer->dropout > 0 ||
+           (fused->act != ACT_LINEAR && !masked && !fused->undone);
 }
 
 static bool is_spent(const struct model *model, const struct fused *fused, int i) {
@@ -43,7 +54,7 @@ static bool is_spent(const struct model *model, const struct fused *fused, int i
     for (int r = i + 1; r < model->layer_count; r++)
         for (int j = 0; j < model->layers[r].from_count; j++)
             if (source(model, fused, model->layers[r].from[j]) == i && !fused[r].within &&
-                model->layers[r].type->back_reads_x)
+                (model->layers[r].type->back_reads_x || fused[r].undoes))
                 return false;
     return true;
 }
@@ -57,6 +68,9 @@ void fuse(const struct model *model, const int *readers, struct fused *fused) {
             take_relu(model, readers, fused, layer);
         }
     }
+    for (int i = 1; i < model->layer_count; i++)
+        if (model->layers[i].from_count == 1 && !fused[i].within)
+            take_errors_back(model, readers, fused, &model->layers[i]);
     for (int i = 0; i < model->layer_count; i++)
         fused[i].spent = is_spent(model, fused, source(model, fused, i));
 }

@@ -4,6 +4,8 @@
 //     itself is left to that layer: both have the same outputs and errors.
 //   - relu(x) followed by a maximum is the maximum followed by relu, on fewer values: it
 //     moves from a layer to the maxpool that alone reads it.
+//   - The errors of a relu's outputs go on through it where they are written, if by a layer
+//     which can do so.
 //   - Outputs that the backward pass does not look at give their place to their errors.
 // Inside lib/model only.
 #ifndef ADAM_MODEL_FUSE_H
@@ -14,6 +16,8 @@
 struct fused {
     enum act act; // that the layer applies to its outputs, in this net
     bool within;  // the layer that it reads has done its work
+    bool undone;  // its reader takes errors back through its relu
+    bool undoes;  // it is such a reader
     bool spent;   // once its readers have run forward, nobody reads its outputs again
 };
 

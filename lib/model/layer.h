@@ -62,7 +62,8 @@ struct layer_type {
     bool activation, maximum;
     unsigned acts;
     bool back_reads_x, back_reads_y;
-    bool bands; // its passes may be of some rows of one block (pass.window)
+    bool undoes_relu; // it can take errors back through the relu below it, see pass.undoes
+    bool bands;       // its passes may be of some rows of one block (pass.window)
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.

@@ -90,9 +90,17 @@ static void backward_blocks(const struct pass *pass, const struct convolution *c
          ? k->winograd_block_back_weights
          : k->conv_block_back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
                                        pass->blocks, pass->lanes, conv, pass->brief);
-    if (pass->dx[0])
-        (winograd(pass, CONV_BACK_INPUT) ? k->winograd_block_back_input : k->conv_block_back_input)(
-            pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes, conv, pass->brief);
+    if (!pass->dx[0])
+        return;
+    if (winograd(pass, CONV_BACK_INPUT)) {
+        k->winograd_block_back_input(pass->dx[0], pass->dy, pass->weights,
+                                     pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes,
+                                     conv, pass->brief);
+        return;
+    }
+    k->conv_block_back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes, conv,
+                             pass->brief);
+    pass_undo(pass);
 }
 
 static void backward_plain(const struct pass *pass, const struct convolution *conv) {
@@ -101,9 +109,11 @@ static void backward_plain(const struct pass *pass, const struct convolution *co
                             layer->out.h * layer->out.w);
     pass->kernels->conv_back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
                                      pass->brief);
-    if (pass->dx[0])
-        pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
-                                       pass->brief);
+    if (!pass->dx[0])
+        return;
+    pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
+                                   pass->brief);
+    pass_undo(pass);
 }
 
 static void backward(const struct pass *pass) {
@@ -127,6 +137,7 @@ const struct layer_type layer_conv = {
     .inputs_most = 1,
     .acts = ACTS_ALL,
     .back_reads_x = true,
+    .undoes_relu = true,
     .bands = true,
     .shape = shape,
     .scratch = scratch,

@@ -64,10 +64,13 @@ static void backward_avg(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (!pass->dx[0])
         return;
-    if (pass->lanes)
-        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->blocks, pass->lanes, window);
-    else
-        pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, window);
+    if (pass->lanes) {
+        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->undoes ? pass->x[0] : NULL,
+                                          pass->blocks, pass->lanes, window);
+        return;
+    }
+    pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, window);
+    pass_undo(pass);
 }
 
 static void forward_l2(const struct pass *pass) {
@@ -103,6 +106,6 @@ POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_
      .maximum = true, .bands = true, .acts = 1u << ACT_LINEAR | 1u << ACT_RELU,
      .forward = forward_max, .backward = backward_max);
 POOL(layer_avgpool, "avgpool", "the mean of each window, over the pixels that exist",
-     .forward = forward_avg, .backward = backward_avg);
+     .undoes_relu = true, .forward = forward_avg, .backward = backward_avg);
 POOL(layer_l2pool, "l2pool", "the root of the sum of squares of each window", .forward = forward_l2,
      .back_reads_x = true, .back_reads_y = true, .backward = backward_l2);

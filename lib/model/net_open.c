@@ -111,6 +111,8 @@ static void connect(struct net *net) {
         pass->layer = &net->model->layers[i];
         pass->kernels = net->kernels;
         pass->act = node->fused.act;
+        pass->undone = node->fused.undone;
+        pass->undoes = node->fused.undoes;
         pass->seats = 1;
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = net_from(net, pass->layer, j);

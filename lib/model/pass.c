@@ -85,13 +85,19 @@ static void undo_scale(const struct pass *pass, size_t n) {
         pass->y[i] *= keep;
 }
 
+void pass_undo(const struct pass *pass) {
+    if (pass->undoes)
+        pass->kernels->relu_back(pass->dx[0], pass->x[0],
+                                 (size_t)pass->places * shape_size(pass->in[0]));
+}
+
 void pass_activate_back(const struct pass *pass, const float *mask) {
     size_t n = pass_outputs(pass);
     if (drops(pass)) {
         pass->kernels->multiply(pass->dy, mask, n);
         undo_scale(pass, n);
     }
-    switch (pass->act) {
+    switch (pass->undone ? ACT_LINEAR : pass->act) {
     case ACT_RELU:
         pass->kernels->relu_back(pass->dy, pass->y, n);
         break;

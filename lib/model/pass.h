@@ -11,6 +11,8 @@ struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
     enum act act;      // to apply to the outputs (model/fuse.h)
+    bool undone;       // errors of the outputs have come through `act`, which is a relu
+    bool undoes;       // errors of the input are to go through the relu that it came from
     int n;             // samples
     int lanes, blocks; // samples in a block; 0: plain samples
     int seat, seats;   // see net_seated
@@ -44,6 +46,8 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 void pass_activate(const struct pass *pass, float *mask);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, const float *mask);
+// Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
+void pass_undo(const struct pass *pass);
 // Floats of `mask` for n samples.
 size_t pass_mask_size(const struct layer *layer, int n, bool train);
 

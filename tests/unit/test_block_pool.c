@@ -63,8 +63,13 @@ static void check_mean(struct family *f, struct pool_case *p) {
     f->k->avgpool_block(y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
     f->ref->avgpool_back(p->dx, p->dy, p->n, v);
-    f->k->avgpool_block_back(dx, p->bdy, p->blocks, p->lanes, v);
+    f->k->avgpool_block_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
+    f->ref->relu_back(p->dx, p->x, (size_t)(p->n * v->c * p->in));
+    dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
+    f->k->avgpool_block_back(dx, p->bdy, p->bx, p->blocks, p->lanes, v);
+    check_blocks(f, "avgpool_block_back through a relu", dx, p->dx, p->n, v->c, p->in, p->lanes,
+                 TOLERANCE);
 }
 
 static void check_l2(struct family *f, struct pool_case *p) {

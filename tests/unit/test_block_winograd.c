@@ -122,7 +122,10 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
         wanted_add(&db, map, (double)dy[i]);
     }
     f->k->winograd_block(by, bx, weights, biases, relu, blocks, lanes, &conv, scratch);
-    f->k->winograd_block_back_input(bdx, bdy, weights, blocks, lanes, &conv, scratch);
+    f->k->winograd_block_back_input(bdx, bdy, weights, relu ? bx : NULL, blocks, lanes, &conv,
+                                    scratch);
+    for (size_t i = 0; relu && i < dx.size; i++)
+        dx.value[i] = x[i] > 0 ? dx.value[i] : 0;
     f->k->winograd_block_back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels);

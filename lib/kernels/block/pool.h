@@ -111,10 +111,19 @@ static void l2pool_block(float *y, const float *x, int blocks, int lanes, const 
 
 // ---- The adjoints.
 
-// What an adjoint reads of one block.
+// What an adjoint reads of one block; relu: NULL, or the outputs of one through which the
+// errors of a mean's inputs go on.
 struct pooled {
-    const float *dy, *y;
+    const float *dy, *y, *relu;
 };
+
+// The errors of inputs that lie at `at`, having gone through the relu.
+__attribute__((always_inline)) static inline void
+store_errors(float *dx, vector errors, const float *relu, size_t at, int count) {
+    if (relu)
+        errors = (vector)((load_part(relu + at, count) > 0) & (vector_int)errors);
+    store_part(dx + at, errors, count);
+}
 
 // What a window, whose run is at `at`, gives to its pixels.
 __attribute__((always_inline)) static inline vector window_error(enum pool kind, struct pooled from,
@@ -137,7 +146,7 @@ static bool window_tiles(const struct window *v) {
 struct tile {
     size_t at, run, row;
     float *dx;
-    const float *x;
+    const float *x, *relu;
     float factor; // of a mean
 };
 
@@ -156,7 +165,7 @@ __attribute__((always_inline)) static inline void spread_vector(enum pool kind, 
             vector part = error;
             if (kind == POOL_L2)
                 part *= load_part(tile.x + to, count);
-            store_part(tile.dx + to, part, count);
+            store_errors(tile.dx, part, tile.relu, to, count);
         }
 }
 
@@ -189,6 +198,7 @@ __attribute__((always_inline)) static inline void spread_block(enum pool kind, f
             s = window_span(v, oy, ox);
             size_t place = (size_t)(s.y0 * v->w + s.x0) * run;
             tile.dx = dx + place;
+            tile.relu = from.relu ? from.relu + place : NULL;
             if (kind == POOL_L2)
                 tile.x = x + place;
             if (kind == POOL_MEAN)
@@ -209,7 +219,7 @@ __attribute__((always_inline)) static inline void spread_block(enum pool kind, f
 struct pixel {
     int top, left;
     float *dx;
-    const float *x;
+    const float *x, *relu;
     size_t run, first, row;
 };
 
@@ -231,7 +241,7 @@ gather_vector(enum pool kind, int rows, int columns, const float *factors, struc
         }
     if (kind == POOL_L2)
         sum *= load_part(to.x + i, count);
-    store_part(to.dx + i, sum, count);
+    store_errors(to.dx, sum, to.relu, i, count);
 }
 
 __attribute__((always_inline)) static inline void gather_run(enum pool kind, int rows, int columns,
@@ -276,7 +286,8 @@ __attribute__((always_inline)) static inline void gather_pixel(enum pool kind, i
 __attribute__((always_inline)) static inline void gather_block(enum pool kind, float *dx,
                                                                struct pooled from, const float *x,
                                                                const struct window *v, size_t run) {
-    struct pixel to = {.run = run, .dx = dx, .x = x, .row = (size_t)v->out_w * run};
+    struct pixel to = {
+        .run = run, .dx = dx, .x = x, .relu = from.relu, .row = (size_t)v->out_w * run};
     struct means means = means_of(v);
     struct seen down = {0};
     for (int row = 0; row < v->h; row++) {
@@ -290,6 +301,8 @@ __attribute__((always_inline)) static inline void gather_block(enum pool kind, f
             gather_pixel(kind, down.last - down.first, across.last - across.first, to, from, means);
             if (kind == POOL_L2)
                 to.x += run;
+            if (to.relu)
+                to.relu += run;
         }
     }
 }
@@ -303,12 +316,14 @@ pool_block_back(enum pool kind, float *dx, struct pooled from, const float *x,
         gather_block(kind, dx, from, x, v, run);
 }
 
-static void avgpool_block_back(float *dx, const float *dy, int blocks, int lanes,
+static void avgpool_block_back(float *dx, const float *dy, const float *relu, int blocks, int lanes,
                                const struct window *v) {
     size_t run = (size_t)v->c * (size_t)lanes;
     size_t in = (size_t)(v->h * v->w) * run, out = (size_t)(v->out_h * v->out_w) * run;
     for (int b = 0; b < blocks; b++, dx += in, dy += out)
-        pool_block_back(POOL_MEAN, dx, (struct pooled){.dy = dy}, NULL, v, run);
+        pool_block_back(POOL_MEAN, dx,
+                        (struct pooled){.dy = dy, .relu = relu ? relu + (size_t)b * in : NULL},
+                        NULL, v, run);
 }
 
 static void l2pool_block_back(float *dx, const float *dy, const float *y, const float *x,

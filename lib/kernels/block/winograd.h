@@ -50,6 +50,7 @@
 #include "core/hogwild.h"
 #include "kernels/block/conv_pack.h"
 #include "kernels/block/conv_plan.h"
+#include "kernels/block/run.h"
 #include "kernels/block/winograd_transform.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/winograd_sizes.h"
@@ -329,13 +330,16 @@ struct output {
     int rows, columns;   // that exist
     const float *biases; // NULL: none
     bool relu;
+    const float
+        *passed; // NULL, or outputs of a relu through which these errors go, at the same places
 };
 
 INLINE void winograd_output(int n, struct output o, const float *from, size_t slice, int maps) {
     int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
+    bool masked = o.relu || o.passed;
     ALIGNED vector y[WINOGRAD_TILE * WINOGRAD_TILE];
     vector zero = {0};
-    for (int m = 0; m < maps; m++, o.to += LANES, from += LANES) {
+    for (int m = 0; m < maps; m++, from += LANES) {
         transform_back(n, WINOGRAD_TILE, false, y, from, slice);
         float bias = o.biases ? o.biases[m] : 0;
 #pragma GCC unroll 1
@@ -343,9 +347,11 @@ INLINE void winograd_output(int n, struct output o, const float *from, size_t sl
 #pragma GCC unroll 4
             for (int j = 0; j < WINOGRAD_TILE; j++)
                 if (j < o.columns) {
+                    size_t at = (size_t)m * LANES + (size_t)i * o.row + (size_t)j * o.pixel;
                     vector value = y[i * WINOGRAD_TILE + j] + bias;
-                    *(vector *)(o.to + (size_t)i * o.row + (size_t)j * o.pixel) =
-                        o.relu ? (vector)((places)value & (value > zero)) : value;
+                    vector passed = o.passed ? *(const vector *)(o.passed + at) : value;
+                    *(vector *)(o.to + at) =
+                        masked ? (vector)((places)value & (passed > zero)) : value;
                 }
     }
 }
@@ -359,19 +365,20 @@ HOGWILD static void winograd_output_8(struct output o, const float *from, size_t
 }
 
 static void winograd_outputs(const struct winograd *w, float *y, const float *biases, bool relu,
-                             int first, int count) {
+                             const float *passed, int first, int count) {
     const struct window *v = w->window;
     size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
     for (int t = 0; t < count; t++) {
         struct place p = place_of(&w->sizes, first + t);
-        struct output o = {.to = y + (p.block * (size_t)v->out_h + (size_t)p.y) * row +
-                                 (size_t)p.x * pixel,
+        size_t at = (p.block * (size_t)v->out_h + (size_t)p.y) * row + (size_t)p.x * pixel;
+        struct output o = {.to = y + at,
                            .row = row,
                            .pixel = pixel,
                            .rows = v->out_h - p.y,
                            .columns = v->out_w - p.x,
                            .biases = biases,
-                           .relu = relu};
+                           .relu = relu,
+                           .passed = passed ? passed + at : NULL};
         (w->sizes.points == 6 ? winograd_output_6 : winograd_output_8)(
             o, w->values + (size_t)(t * w->sizes.maps) * LANES, w->sizes.value_slice,
             w->sizes.maps);
@@ -379,8 +386,8 @@ static void winograd_outputs(const struct winograd *w, float *y, const float *bi
 }
 
 static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
-                          bool relu, int blocks, const struct convolution *conv, bool turned,
-                          float *scratch) {
+                          bool relu, const float *passed, int blocks,
+                          const struct convolution *conv, bool turned, float *scratch) {
     struct winograd w = winograd_lay(conv, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h, all = blocks * s->down * s->across;
@@ -396,7 +403,8 @@ static void winograd_pass(float *y, const float *x, const float *weights, const 
                     winograd_slice(&w, slice, count, c, c + step);
                 }
             winograd_outputs(&w, y + (size_t)(g * s->maps) * LANES,
-                             biases ? biases + g * s->maps : NULL, relu, t, count);
+                             biases ? biases + g * s->maps : NULL, relu,
+                             passed ? passed + (size_t)(g * s->maps) * LANES : NULL, t, count);
         }
     }
 }
@@ -405,22 +413,23 @@ static void winograd_forward(float *y, const float *x, const float *weights, con
                              bool relu, int blocks, int lanes, const struct convolution *conv,
                              float *scratch) {
     (void)lanes;
-    winograd_pass(y, x, weights, biases, relu, blocks, conv, false, scratch);
+    winograd_pass(y, x, weights, biases, relu, NULL, blocks, conv, false, scratch);
 }
 
-static void winograd_back_input(float *dx, const float *dy, const float *weights, int blocks,
-                                int lanes, const struct convolution *conv, float *scratch) {
+static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *relu,
+                                int blocks, int lanes, const struct convolution *conv,
+                                float *scratch) {
     (void)lanes;
     struct convolution turned = conv_turned(conv);
-    winograd_pass(dx, dy, weights, NULL, false, blocks, &turned, true, scratch);
+    winograd_pass(dx, dy, weights, NULL, false, relu, blocks, &turned, true, scratch);
 }
 
 // ---- The gradient of the weights. Errors lie as slices x bundles x tiles x
 // samples x LANES maps.
 
 // The errors of up to LANES maps at one pixel: for each sample (`step` floats
-// from one to the next) a vector of maps.
-static void winograd_turn(float *to, int step, const float *from, int maps) {
+// from one to the next) a vector of maps. Gives their sum over the samples.
+static vector winograd_turn(float *to, int step, const float *from, int maps) {
     vector v[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
@@ -429,20 +438,29 @@ static void winograd_turn(float *to, int step, const float *from, int maps) {
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         *(vector *)(to + i * step) = v[i];
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < half; i++)
+            v[i] += v[i + half];
+    return v[0];
 }
 
-static void winograd_errors_tile(const struct winograd *w, float *to, const float *from,
-                                 struct place p, int maps) {
+// Gives their sum over pixels and samples: what the tile adds to the gradient of the biases.
+static vector winograd_errors_tile(const struct winograd *w, float *to, const float *from,
+                                   struct place p, int maps) {
     enum { PIXELS = WINOGRAD_TILE * WINOGRAD_TILE };
     const struct window *v = w->window;
     ALIGNED float square[LANES * PIXELS * LANES];
+    vector sum = {0};
     for (int i = 0; i < PIXELS; i++) {
         int y = p.y + i / WINOGRAD_TILE, x = p.x + i % WINOGRAD_TILE;
         if (y < v->out_h && x < v->out_w)
-            winograd_turn(square + i * LANES, PIXELS * LANES,
-                          from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
-                                     (size_t)w->maps * LANES,
-                          maps);
+            sum +=
+                winograd_turn(square + i * LANES, PIXELS * LANES,
+                              from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
+                                         (size_t)w->maps * LANES,
+                              maps);
         else
             for (int l = 0; l < LANES; l++)
                 *(vector *)(square + (l * PIXELS + i) * LANES) = (vector){0};
@@ -454,14 +472,20 @@ static void winograd_errors_tile(const struct winograd *w, float *to, const floa
         else
             transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.value_slice,
                              square + l * PIXELS * LANES, LANES);
+    return sum;
 }
 
-static void winograd_errors(const struct winograd *w, const float *dy, int first, int count) {
+static void winograd_errors(const struct winograd *w, const float *dy, float *dbiases, int first,
+                            int count) {
     const struct winograd_sizes *s = &w->sizes;
     for (int t = 0; t < count; t++)
-        for (int m = 0; m < s->maps; m += LANES)
-            winograd_errors_tile(w, w->values + (size_t)(m * s->chunk + t * LANES) * LANES,
-                                 dy + (size_t)m * LANES, place_of(s, first + t), s->maps - m);
+        for (int m = 0; m < s->maps; m += LANES) {
+            int maps = s->maps - m < LANES ? s->maps - m : LANES;
+            vector sum =
+                winograd_errors_tile(w, w->values + (size_t)(m * s->chunk + t * LANES) * LANES,
+                                     dy + (size_t)m * LANES, place_of(s, first + t), maps);
+            store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
+        }
 }
 
 // One slice of the gradient of all kernels over `count` tiles.
@@ -509,19 +533,6 @@ static void winograd_gradient(const struct winograd *w, float *dweights) {
         }
 }
 
-static void winograd_bias_sum(float *dbiases, const float *dy, int blocks,
-                              const struct convolution *conv) {
-    size_t rows = (size_t)blocks * window_out_pixels(&conv->window);
-    for (int m = 0; m < conv->maps; m++) {
-        vector sum = {0};
-        for (size_t i = 0; i < rows; i++)
-            sum += *(const vector *)(dy + (i * (size_t)conv->maps + (size_t)m) * LANES);
-        dbiases[m] = 0;
-        for (int l = 0; l < LANES; l++)
-            dbiases[m] += sum[l];
-    }
-}
-
 static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
                                   int blocks, int lanes, const struct convolution *conv,
                                   float *scratch) {
@@ -529,17 +540,18 @@ static void winograd_back_weights(float *dweights, float *dbiases, const float *
     struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h, all = blocks * s->down * s->across;
+    memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
     for (int g = 0; g < conv->groups; g++) {
         for (int t = 0, count; t < all; t += count) {
             count = winograd_part(all - t, s->chunk);
             winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
-            winograd_errors(&w, dy + (size_t)(g * s->maps) * LANES, t, count);
+            winograd_errors(&w, dy + (size_t)(g * s->maps) * LANES, dbiases + g * s->maps, t,
+                            count);
             for (int slice = 0; slice < s->points * s->points; slice++)
                 winograd_gradient_slice(&w, slice, count, t > 0);
         }
         winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
     }
-    winograd_bias_sum(dbiases, dy, blocks, conv);
 }
 
 static bool winograd_block_fits(enum conv_pass pass, const struct convolution *conv, int lanes) {
