@@ -38,13 +38,16 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
     trial->batch = (struct batch){.n = batch};
     trial->arena = (struct arena){0};
     trial->prepared = NULL;
-    int status = net_open(&trial->solo.net, model, trial->solo.kernels, batch, trial->mode, err);
+    const struct kernels *kernels = trial->solo.kernels;
+    bool train = trial->mode == NET_TRAIN;
+    int most = train ? solo_part(trial->solo.home, model, kernels, batch) : batch;
+    int status = net_open(&trial->solo.net, model, kernels, most, trial->mode, err);
     if (status)
         return status;
     take(trial, model, (size_t)batch);
-    if (trial->mode == NET_TRAIN)
+    if (train)
         trial->solo.gradient = mem_untouched_floats(model->parameter_count);
-    if (!arena_open(&trial->arena) || (trial->mode == NET_TRAIN && !trial->solo.gradient))
+    if (!arena_open(&trial->arena) || (train && !trial->solo.gradient))
         return error_nomem(err);
     take(trial, model, (size_t)batch);
     fill(trial, model);

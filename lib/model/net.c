@@ -35,6 +35,18 @@ void net_offered(struct net *net, net_offer *offer, void *self) {
     net->taker = self;
 }
 
+void net_adds(struct net *net, bool adds) {
+    net->adds = adds;
+}
+
+int net_most(const struct net *net) {
+    return net->most;
+}
+
+size_t net_sample(const struct net *net) {
+    return shape_size(model_input(net->model)->out);
+}
+
 static void tell(const struct net *net, const struct layer *layer, enum net_pass pass) {
     if (net->watch)
         net->watch(net->watcher, layer, pass);
@@ -189,6 +201,11 @@ static bool adds_up(const struct node *node, bool first) {
     return !first && node->pass.layer->type->trains;
 }
 
+// Whether this gradient is the first of its layer, and no other is there.
+static bool begins(const struct net *net, struct part part, int row) {
+    return !net->adds && part.first == 0 && row == 0;
+}
+
 // Parameters for a part of the samples or rows; the gradient of any but the first goes
 // beside, to be added.
 static void set_gradient(const struct net *net, struct node *node, const float *parameters,
@@ -218,14 +235,14 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     if (node->readers > 1)
         gather_errors(net, node);
     if (!node->fused.within) {
-        set_gradient(net, node, parameters, gradient, part.first == 0);
+        set_gradient(net, node, parameters, gradient, begins(net, part, 0));
         node->taken = false;
         pass->offer = net->offer;
         pass->taker = net->taker;
         pass->taken = &node->taken;
         pass->layer->type->backward(pass);
         net_turn_errors(net, node, part);
-        add_gradient(net, node, gradient, part.first == 0);
+        add_gradient(net, node, gradient, begins(net, part, 0));
     }
     tell(net, pass->layer, NET_BACKWARD);
 }
@@ -237,7 +254,7 @@ static void backward_bands(struct net *net, struct node *node, const float *para
     if (pool->readers > 1)
         gather_errors(net, pool);
     for (int row = 0; row < node->rows; row += node->band) {
-        bool first = part.first == 0 && row == 0;
+        bool first = begins(net, part, row);
         net_view_band(net, node, part, row, NET_BACKWARD);
         pool->pass.layer->type->backward(&pool->pass);
         tell(net, pool->pass.layer, NET_BACKWARD);

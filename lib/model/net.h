@@ -22,6 +22,14 @@ void net_close(struct net *net);
 // Bytes that net_open would allocate; SIZE_MAX when that does not fit.
 size_t net_bytes(const struct model *model, int most, enum net_mode mode);
 
+// How many of a mini-batch of n samples a net should pass forward and back at a time, so that
+// "the working sets for the operations fit in the L3 cache" (Adam 3.2.4), and in the L2 cache
+// where they can; n: all.
+int net_part(const struct model *model, const struct kernels *kernels, int n);
+// The most samples of a pass, and the floats of each.
+int net_most(const struct net *net);
+size_t net_sample(const struct net *net);
+
 // This thread is number `seat` of `seats` that share weights without locks: in large
 // layers it begins where the others are not, so that they do not wait for each other's
 // cache lines. Sums of errors are added up in another order then. At first: 0 of 1.
@@ -87,6 +95,10 @@ void net_offered(struct net *net, net_offer *offer, void *self);
 // Told as soon as the gradient of one layer's parameters is complete, last layer
 // first, so that updates and sending overlap the rest of the backward pass.
 typedef void net_ready(void *self, const struct layer *layer, const float *gradient);
+
+// From the next backward pass on: adds to `gradient` what else it would write there. Only
+// of models for which net_part() would not have all samples at once.
+void net_adds(struct net *net, bool adds);
 
 // The backward pass of the last net_forward (NET_TRAIN only): writes into
 // `gradient` (parameter_count floats) the gradient of scale * loss. `ready` may

@@ -3,6 +3,7 @@
 //   net_open.c    which buffers there are, and whom they serve
 //   net_layout.c  where in them one part of a pass reads and writes
 //   net_bands.c   the same for some rows of it
+//   net_part.c    how many samples at a time
 //   net.c         the passes
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
@@ -52,6 +53,7 @@ struct net {
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
     int most;
+    bool adds; // the gradient, to what is there
     int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
     const float *input;
     const uint64_t *draw;
@@ -73,6 +75,9 @@ static inline struct node *net_from(const struct net *net, const struct layer *l
 // Whether the layer may be passed block by block where there are several: its weights
 // are prepared, and their gradient is added up, for each block anew.
 bool net_by_block(const struct layer *layer, int lanes);
+
+// Whether large mini-batches are to go in parts; then there is room to add up any gradient.
+bool net_in_parts(const struct model *model);
 
 // Floats that input j of a layer takes in the layout of `reader`, at most.
 size_t net_input_size(const struct net *net, const struct node *reader, const struct layer *layer,

@@ -78,7 +78,7 @@ static size_t most_of(size_t a, size_t b) {
 
 // Takes every buffer from the arena: once measuring, once for real.
 static void take(struct net *net) {
-    bool train = net->mode == NET_TRAIN;
+    bool train = net->mode == NET_TRAIN, in_parts = net_in_parts(net->model);
     size_t brief_most = 0, turned_most = 0, gradient_most = 0;
     for (int i = 0; i < net->model->layer_count; i++) {
         const struct layer *layer = &net->model->layers[i];
@@ -93,7 +93,7 @@ static void take(struct net *net) {
         node->kept = arena_take(&net->arena, kept, sizeof(float));
         if (train && node->wanted)
             take_branch_errors(net, node, layer);
-        if (node->blocked && net_by_block(layer, KERNELS_LANES_MOST))
+        if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
             gradient_most = most_of(gradient_most, layer->weights.count + layer->biases.count);
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));

@@ -85,7 +85,9 @@ float loop_rate(const struct loop *loop, uint64_t number) {
 // The context is the thread's own: allocated, and first touched, by it.
 static int open_context(struct seat *seat) {
     const struct loop_config *config = &seat->loop->config;
-    int most = config->sync ? step_chunk(config->batch) : config->batch;
+    int most = config->sync
+                   ? step_chunk(config->batch)
+                   : solo_part(config->home, config->model, config->kernels, config->batch);
     int status = net_open(&seat->net, config->model, config->kernels, most, NET_TRAIN, &seat->err);
     if (status || config->sync)
         return status;

@@ -7,6 +7,11 @@ static bool is_over(const struct solo *solo) {
            (solo->stopped && atomic_load_explicit(solo->stopped, memory_order_relaxed));
 }
 
+int solo_part(const struct home *home, const struct model *model, const struct kernels *kernels,
+              int batch) {
+    return home->ops->enter ? batch : net_part(model, kernels, batch);
+}
+
 void solo_seated(const struct solo *solo, int threads) {
     if (!solo->home->ops->apart)
         net_seated(solo->net, solo->thread, threads);
@@ -52,6 +57,25 @@ static bool layer_offered(void *self, const struct layer *layer, const struct de
     return true;
 }
 
+// Samples [at, at + n) of the mini-batch; its gradient is complete with the last ones. Gives
+// their loss.
+static double train_part(struct solo *solo, const struct batch *batch, const float *weights, int at,
+                         int n) {
+    struct net *net = solo->net;
+    const int32_t *labels = batch->label + at;
+    bool whole = n == batch->n, last = at + n == batch->n;
+    net_forward(net, weights, batch->input + (size_t)at * net_sample(net), n, batch->draw + at,
+                solo->seed);
+    double loss = net_loss(net, labels);
+    if (!isfinite(loss))
+        return loss;
+    net_adds(net, at > 0);
+    net_offered(net, whole ? layer_offered : NULL, solo);
+    net_backward(net, weights, labels, 1.0f / (float)batch->n, solo->gradient,
+                 last ? layer_ready : NULL, solo);
+    return loss;
+}
+
 bool solo_train(struct solo *solo, const struct batch *batch, float rate, double *loss) {
     struct home *home = solo->home;
     const float *weights = home->ops->weights(home, solo->thread);
@@ -60,15 +84,15 @@ bool solo_train(struct solo *solo, const struct batch *batch, float rate, double
     if (home->ops->enter)
         home->ops->enter(home, solo->thread, batch->n, rate);
     net_shared(solo->net, home->ops->forward ? layer_shared : NULL, solo);
-    net_forward(solo->net, weights, batch->input, batch->n, batch->draw, solo->seed);
-    *loss = net_loss(solo->net, batch->label);
+    *loss = 0;
+    for (int at = 0, n; at < batch->n && isfinite(*loss); at += n) {
+        n = batch->n - at < net_most(solo->net) ? batch->n - at : net_most(solo->net);
+        *loss += train_part(solo, batch, weights, at, n);
+    }
     if (!isfinite(*loss)) {
         solo_leave(solo);
         return false;
     }
-    net_offered(solo->net, layer_offered, solo);
-    net_backward(solo->net, weights, batch->label, 1.0f / (float)batch->n, solo->gradient,
-                 layer_ready, solo);
     if (solo->refused)
         *loss = NAN;
     if (is_over(solo))

@@ -29,6 +29,11 @@ struct solo {
     bool refused;
 };
 
+// The samples that the net of a solo should be opened for: it passes mini-batches of more in
+// parts, unless threads of this home pass them together.
+int solo_part(const struct home *home, const struct model *model, const struct kernels *kernels,
+              int batch);
+
 // One of so many threads of its home: where they share weights, each begins elsewhere (net_seated).
 void solo_seated(const struct solo *solo, int threads);
 
