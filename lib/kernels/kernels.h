@@ -158,6 +158,7 @@ struct kernels {
     // over `size` neighbouring maps, y = x * scale^-beta. `scale` is kept.
     void (*lrn)(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
                 float alpha, float beta, float k);
+    // dx may be x.
     void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale, const float *x,
                      int n, int c, int pixels, int size, float alpha, float beta);
 
@@ -252,7 +253,7 @@ struct kernels {
     // output, holds what the adjoint needs to find the maxima; lrn's scale, which holds what
     // its adjoint needs, and lcn's v have the layout of x; lcn's s is blocks x h*w x lanes,
     // its plane 2 * h*w * lanes floats. avgpool_block_back's relu: see
-    // winograd_block_back_input.
+    // winograd_block_back_input; it may lie where dx does.
     void (*maxpool_block)(float *y, void *winner, const float *x, int blocks, int lanes,
                           const struct window *window, bool relu);
     void (*maxpool_block_back)(float *dx, const float *dy, const void *winner, int blocks,
@@ -267,6 +268,7 @@ struct kernels {
                               int blocks, int lanes, const struct window *window);
     void (*lrn_block)(float *y, float *scale, const float *x, int blocks, int lanes, int c,
                       int pixels, int size, float alpha, float beta, float k);
+    // dx may be x.
     void (*lrn_block_back)(float *dx, const float *dy, const float *y, const float *scale,
                            const float *x, int blocks, int lanes, int c, int pixels, int size,
                            float alpha, float beta);

@@ -48,13 +48,19 @@ static bool reads_outputs(const struct layer *layer, const struct fused *fused) 
            (fused->act != ACT_LINEAR && !masked && !fused->undone);
 }
 
-static bool is_spent(const struct model *model, const struct fused *fused, int i) {
+static bool reads_input(const struct layer *layer, const struct fused *fused) {
+    return layer->type->back_reads_x || fused->undoes;
+}
+
+// `over`: those who read what they write over do not count.
+static bool is_spent(const struct model *model, const struct fused *fused, int i, bool over) {
     if (i == 0 || model->layers[i].type->output || reads_outputs(&model->layers[i], &fused[i]))
         return false;
     for (int r = i + 1; r < model->layer_count; r++)
         for (int j = 0; j < model->layers[r].from_count; j++)
             if (source(model, fused, model->layers[r].from[j]) == i && !fused[r].within &&
-                (model->layers[r].type->back_reads_x || fused[r].undoes))
+                reads_input(&model->layers[r], &fused[r]) &&
+                !(over && model->layers[r].type->back_over_x))
                 return false;
     return true;
 }
@@ -71,6 +77,9 @@ void fuse(const struct model *model, const int *readers, struct fused *fused) {
     for (int i = 1; i < model->layer_count; i++)
         if (model->layers[i].from_count == 1 && !fused[i].within)
             take_errors_back(model, readers, fused, &model->layers[i]);
-    for (int i = 0; i < model->layer_count; i++)
-        fused[i].spent = is_spent(model, fused, source(model, fused, i));
+    for (int i = 0; i < model->layer_count; i++) {
+        int from = source(model, fused, i);
+        fused[i].spent = is_spent(model, fused, from, false);
+        fused[i].over = is_spent(model, fused, from, true);
+    }
 }

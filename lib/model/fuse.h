@@ -6,7 +6,8 @@
 //     moves from a layer to the maxpool that alone reads it.
 //   - The errors of a relu's outputs go on through it where they are written, if by a layer
 //     which can do so.
-//   - Outputs that the backward pass does not look at give their place to their errors.
+//   - Outputs that the backward pass does not look at, or just where it writes their errors,
+//     give their place to these.
 // Inside lib/model only.
 #ifndef ADAM_MODEL_FUSE_H
 #define ADAM_MODEL_FUSE_H
@@ -19,6 +20,7 @@ struct fused {
     bool undone;  // its reader takes errors back through its relu
     bool undoes;  // it is such a reader
     bool spent;   // once its readers have run forward, nobody reads its outputs again
+    bool over;    // or only those who then write their errors there
 };
 
 // `fused` has layer_count elements, `readers` how many layers read each.

@@ -62,6 +62,7 @@ struct layer_type {
     bool activation, maximum;
     unsigned acts;
     bool back_reads_x, back_reads_y;
+    bool back_over_x; // it has read all that it wants of x where it writes dx, which may be there
     bool undoes_relu; // it can take errors back through the relu below it, see pass.undoes
     bool bands;       // its passes may be of some rows of one block (pass.window)
 

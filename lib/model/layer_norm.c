@@ -98,6 +98,7 @@ const struct layer_type layer_lrn = {
     .inputs_most = 1,
     .back_reads_x = true,
     .back_reads_y = true,
+    .back_over_x = true,
     .shape = shape,
     .scratch = scratch_lrn,
     .forward = forward_lrn,

@@ -1,4 +1,6 @@
 // maxpool, avgpool and l2pool.
+#include <string.h>
+
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -52,6 +54,13 @@ static void backward_max(const struct pass *pass) {
         pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, window);
 }
 
+// The errors of plain inputs, which come window by window, before they lie over the inputs.
+static void scratch_errors(const struct layer *layer, int n, bool train, size_t *kept,
+                           size_t *brief) {
+    (void)kept;
+    *brief = train ? (size_t)n * shape_size(layer->in) : 0;
+}
+
 static void forward_avg(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (pass->lanes)
@@ -69,8 +78,11 @@ static void backward_avg(const struct pass *pass) {
                                           pass->blocks, pass->lanes, window);
         return;
     }
-    pass->kernels->avgpool_back(pass->dx[0], pass->dy, pass->n, window);
-    pass_undo(pass);
+    size_t inputs = (size_t)pass->n * shape_size(pass->in[0]);
+    pass->kernels->avgpool_back(pass->brief, pass->dy, pass->n, window);
+    if (pass->undoes)
+        pass->kernels->relu_back(pass->brief, pass->x[0], inputs);
+    memcpy(pass->dx[0], pass->brief, inputs * sizeof *pass->brief);
 }
 
 static void forward_l2(const struct pass *pass) {
@@ -106,6 +118,7 @@ POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_
      .maximum = true, .bands = true, .acts = 1u << ACT_LINEAR | 1u << ACT_RELU,
      .forward = forward_max, .backward = backward_max);
 POOL(layer_avgpool, "avgpool", "the mean of each window, over the pixels that exist",
-     .undoes_relu = true, .forward = forward_avg, .backward = backward_avg);
+     .scratch = scratch_errors, .undoes_relu = true, .back_over_x = true, .forward = forward_avg,
+     .backward = backward_avg);
 POOL(layer_l2pool, "l2pool", "the root of the sum of squares of each window", .forward = forward_l2,
      .back_reads_x = true, .back_reads_y = true, .backward = backward_l2);

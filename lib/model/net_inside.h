@@ -53,7 +53,7 @@ struct net {
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
     int most;
-    bool adds; // the gradient, to what is there
+    bool adds;            // the gradient, to what is there
     int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
     const float *input;
     const uint64_t *draw;

@@ -69,7 +69,7 @@ static void take_outputs(struct net *net, struct node *node, const struct layer 
     if (layer->type->forward)
         node->y = arena_take(&net->arena, size, sizeof(float));
     if (errors)
-        node->dy = node->fused.spent ? node->y : arena_take(&net->arena, size, sizeof(float));
+        node->dy = node->fused.over ? node->y : arena_take(&net->arena, size, sizeof(float));
 }
 
 static size_t most_of(size_t a, size_t b) {

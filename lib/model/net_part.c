@@ -14,7 +14,6 @@ bool net_in_parts(const struct model *model) {
 }
 
 int net_part(const struct model *model, const struct kernels *kernels, int n) {
-    int lanes = kernels->lanes;
-    bool blocks = lanes == KERNELS_LANES_MOST && layout_lanes(model, kernels, n) == lanes;
-    return n > lanes && blocks && net_in_parts(model) ? lanes : n;
+    int part = KERNELS_LANES_MOST;
+    return n > part && net_in_parts(model) && layout_lanes(model, kernels, part) > 0 ? part : n;
 }

@@ -22,9 +22,11 @@ static void check_lrn(struct family *f, const struct lrn_case *p, int n, int lan
     f->k->lrn_block(by, bscale, bx, blocks, lanes, c, pixels, p->size, 0.3f, p->beta, 1.5f);
     f->k->lrn_block_back(bdx, bdy, by, bscale, bx, blocks, lanes, c, pixels, p->size, 0.3f,
                          p->beta);
+    f->k->lrn_block_back(bx, bdy, by, bscale, bx, blocks, lanes, c, pixels, p->size, 0.3f, p->beta);
+    check_blocks(f, "lrn_block_back in place", bx, dx, n, c, pixels, lanes, TOLERANCE);
     check_blocks(f, "lrn_block", by, y, n, c, pixels, lanes, TOLERANCE);
     check_blocks(f, "lrn_block_back", bdx, dx, n, c, pixels, lanes, TOLERANCE);
-    free(x), free(dy), free(y), free(scale), free(dx), free(bx), free(bdy), free(bscale);
+    free(x), free(dy), free(y), free(scale), free(dx), free(bdy), free(bscale);
 }
 
 static void test_lrn(struct family *f, int lanes) {

@@ -66,10 +66,10 @@ static void check_mean(struct family *f, struct pool_case *p) {
     f->k->avgpool_block_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
     f->ref->relu_back(p->dx, p->x, (size_t)(p->n * v->c * p->in));
-    dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
-    f->k->avgpool_block_back(dx, p->bdy, p->bx, p->blocks, p->lanes, v);
-    check_blocks(f, "avgpool_block_back through a relu", dx, p->dx, p->n, v->c, p->in, p->lanes,
-                 TOLERANCE);
+    dx = blocks_of(f, p->x, p->n, v->c, p->in, p->lanes);
+    f->k->avgpool_block_back(dx, p->bdy, dx, p->blocks, p->lanes, v);
+    check_blocks(f, "avgpool_block_back through a relu, in place", dx, p->dx, p->n, v->c, p->in,
+                 p->lanes, TOLERANCE);
 }
 
 static void check_l2(struct family *f, struct pool_case *p) {

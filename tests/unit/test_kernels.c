@@ -408,6 +408,8 @@ static void check_lrn(struct family *f, int c, int pixels, int size, float beta)
     near_all(f, "lrn", y, wanted, n);
     f->k->lrn_back(dx, dy, y, scale, x, 2, c, pixels, size, (float)alpha, beta);
     near_all(f, "lrn_back", dx, errors, n);
+    f->k->lrn_back(x, dy, y, scale, x, 2, c, pixels, size, (float)alpha, beta);
+    near_all(f, "lrn_back in place", x, errors, n);
     free(x), free(y), free(scale), free(dy), free(dx), free(s), free(wanted), free(errors);
 }
 

@@ -8,7 +8,10 @@
 #include "model/layer.h"
 #include "model/net.h"
 
-enum { MANY = 43 }; // three blocks of 16, the last not full
+enum {
+    MANY = 43, // three blocks of 16, the last not full
+    PART = 16,
+};
 #define SEED 5
 // Sums of MANY gradients in two orders, of magnitudes of about 1.
 #define TOLERANCE 2e-5
@@ -92,6 +95,32 @@ static void compare(struct tap *tap, const struct run *a, const struct run *b, d
         }
 }
 
+// The same as whoever trains by parts does it: the gradient adds up in its place.
+static void run_in_parts(struct tap *tap, struct run *run) {
+    struct net *net;
+    struct error err = {0};
+    int part = net_part(run->model, run->kernels, MANY);
+    size_t count = run->model->parameter_count, classes = (size_t)model_classes(run->model);
+    CHECK_INT(tap, part, run->kernels->lanes > 0 ? PART : MANY);
+    if (net_open(&net, run->model, run->kernels, part, NET_TRAIN, &err)) {
+        FAIL(tap, "%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        run->gradient[i] = NAN; // the first part must write every place
+    for (int at = 0, n; at < MANY; at += n) {
+        n = MANY - at < net_most(net) ? MANY - at : net_most(net);
+        net_forward(net, run->parameters, run->input + (size_t)at * net_sample(net), n,
+                    run->draw + at, SEED);
+        memcpy(run->scores + (size_t)at * classes, net_scores(net),
+               (size_t)n * classes * sizeof *run->scores);
+        net_adds(net, at > 0);
+        net_backward(net, run->parameters, run->labels + at, 1.0f / MANY, run->gradient, NULL,
+                     NULL);
+    }
+    net_close(net);
+}
+
 // With a run of all samples at once.
 static void compare_single(struct tap *tap, const struct run *whole, const char *text) {
     struct run single;
@@ -128,6 +157,24 @@ static void check_same(struct tap *tap, const char *name, const char *text, cons
         run_close(&b);
     }
     run_close(&a);
+    tap_result(tap, name);
+}
+
+static void check_parts(struct tap *tap, const char *name, const char *text) {
+    struct run whole;
+    if (run_open(tap, &whole, text, kernels_best())) {
+        run_in_parts(tap, &whole);
+        compare_single(tap, &whole, text);
+    }
+    run_close(&whole);
+    tap_result(tap, name);
+}
+
+static void check_whole(struct tap *tap, const char *name, const char *text) {
+    struct run run;
+    if (run_open(tap, &run, text, kernels_best()))
+        CHECK_INT(tap, net_part(run.model, run.kernels, MANY), MANY);
+    run_close(&run);
     tap_result(tap, name);
 }
 
@@ -182,6 +229,20 @@ int main(void) {
                   "dense units=9 act=tanh dropout=0.5\n" OUT);
     check_many(&tap, "a layer whose weights are too many to be used block by block",
                IN "conv maps=6 kernel=3\nmaxpool size=3\nconv maps=300 kernel=3\nrelu\n" OUT);
+    check_many(&tap, "errors that go on through a relu where they are written",
+               IN "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"
+                  "avgpool size=3 stride=2\nlrn size=5\nconv maps=7 kernel=3 stride=2 act=relu\n"
+                  "conv maps=9 kernel=1 act=relu\navgpool size=2\n" OUT);
+    check_parts(&tap, "many samples in parts whose gradients add up",
+                IN "conv maps=20 kernel=5 pad=2\nmaxpool size=3 stride=2\nrelu\nlrn size=3\n"
+                   "conv maps=16 kernel=3 pad=1 act=relu\navgpool size=2\n"
+                   "dense units=9 act=tanh dropout=0.5\n" OUT);
+    check_parts(&tap, "parts of large pictures, in bands, and of branches",
+                LARGE "conv a maps=9 kernel=5 pad=2\nmaxpool b from=a size=3 stride=2\nrelu\n"
+                      "local c maps=1 kernel=3 stride=4\nconv d from=b maps=3 kernel=3 stride=4\n"
+                      "concat from=c,d\n" OUT);
+    check_whole(&tap, "a net of many weights passes all samples at once",
+                IN "conv maps=8 kernel=3 act=relu\ndense units=400 act=relu\n" OUT);
     check_same(&tap, "relu as a line of its own is act=relu",
                IN "conv maps=5 kernel=3\nrelu\navgpool size=2\n" OUT,
                IN "conv maps=5 kernel=3 act=relu\navgpool size=2\n" OUT);

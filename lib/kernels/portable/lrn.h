@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stddef.h>
 
+enum { LRN_PIXELS = 64 };
+
 // x^-beta; 3/4, which every published net uses, by two roots that vectorise.
 static inline float power_negative(float x, float beta) {
     if (beta == 0.75f)
@@ -41,7 +43,24 @@ static void lrn(float *y, float *scale, const float *x, int n, int c, int pixels
 }
 
 // dx_m = dy_m scale_m^-beta - 2 alpha beta / size x_m sum_j dy_j y_j / scale_j,
-// over the maps j in whose windows m stands: the mirrored window.
+// over the maps j in whose windows m stands: the mirrored window. Some pixels at a time, since
+// dx may be x.
+static void lrn_back_pixels(float *dx, const float *dy, const float *y, const float *scale,
+                            const float *x, int first, int last, size_t at, size_t pixels,
+                            int count, float factor, float beta) {
+    float sums[LRN_PIXELS] = {0};
+    for (int j = first; j < last; j++)
+        for (int p = 0; p < count; p++) {
+            size_t q = (size_t)j * pixels + (size_t)p;
+            sums[p] += dy[q] * y[q] / scale[q];
+        }
+#pragma GCC ivdep // if dx is x, each number is read before it is written
+    for (int p = 0; p < count; p++) {
+        size_t q = at + (size_t)p;
+        dx[q] = dy[q] * power_negative(scale[q], beta) - factor * x[q] * sums[p];
+    }
+}
+
 static void lrn_back(float *dx, const float *dy, const float *y, const float *scale, const float *x,
                      int n, int c, int pixels, int size, float alpha, float beta) {
     size_t sample = (size_t)c * (size_t)pixels;
@@ -50,18 +69,12 @@ static void lrn_back(float *dx, const float *dy, const float *y, const float *sc
          i++, x += sample, y += sample, scale += sample, dx += sample, dy += sample)
         for (int m = 0; m < c; m++) {
             int first = m + size / 2 - size + 1, last = m + size / 2 + 1;
-            size_t at = (size_t)m * (size_t)pixels;
             first = first > 0 ? first : 0;
             last = last < c ? last : c;
-            for (int p = 0; p < pixels; p++)
-                dx[at + (size_t)p] = 0;
-            for (int j = first; j < last; j++)
-                for (int p = 0; p < pixels; p++) {
-                    size_t q = (size_t)j * (size_t)pixels + (size_t)p;
-                    dx[at + (size_t)p] += dy[q] * y[q] / scale[q];
-                }
-            for (size_t q = at; q < at + (size_t)pixels; q++)
-                dx[q] = dy[q] * power_negative(scale[q], beta) - factor * x[q] * dx[q];
+            for (int p = 0; p < pixels; p += LRN_PIXELS)
+                lrn_back_pixels(dx + p, dy + p, y + p, scale + p, x + p, first, last,
+                                (size_t)m * (size_t)pixels, (size_t)pixels,
+                                pixels - p < LRN_PIXELS ? pixels - p : LRN_PIXELS, factor, beta);
         }
 }
 
