@@ -65,6 +65,14 @@ static void lay_products(struct winograd_sizes *s, size_t slices, int lanes) {
     s->floats = s->data + slices * s->data_slice;
 }
 
+static void lay_few(struct winograd_sizes *s, size_t slices, int lanes) {
+    s->few = true;
+    s->chunk = WINOGRAD_COLUMNS;
+    s->data_slice = (size_t)(s->chunk * lanes * s->channels) + LINE_FLOATS;
+    s->values = s->data = s->kernels;
+    s->floats = s->data + slices * s->data_slice;
+}
+
 static void lay_errors(struct winograd_sizes *s, size_t slices, int lanes, int maps) {
     s->chunk = chunk_of_errors(s, lanes, maps);
     size_t vectors = (size_t)(s->chunk * lanes);
@@ -92,6 +100,8 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
     s.kernels = slices * (size_t)maps * (size_t)s.channels;
     if (pass == CONV_BACK_WEIGHTS)
         lay_errors(&s, slices, lanes, maps);
+    else if (s.channels <= WINOGRAD_FEW)
+        lay_few(&s, slices, lanes);
     else
         lay_products(&s, slices, lanes);
     return s;

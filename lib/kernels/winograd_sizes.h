@@ -8,6 +8,7 @@
 enum {
     WINOGRAD_TILE = 4,    // outputs along a side of a tile
     WINOGRAD_COLUMNS = 3, // tiles that are multiplied at a time
+    WINOGRAD_FEW = 4,     // channels, whose products are not kept
 };
 
 struct winograd_sizes {
@@ -15,6 +16,7 @@ struct winograd_sizes {
     int down, across;   // tiles of a picture
     int channels, maps; // of one group
     int chunk;          // tiles at a time
+    bool few;           // channels: no products are kept
     // Floats from one slice (a pair of points) of a chunk to the next: of data, and of
     // products or errors.
     size_t data_slice, value_slice;

@@ -199,29 +199,38 @@ INLINE void transform_values(int n, int count, bool kernel, float *to, size_t sl
     }
 }
 
-// Its adjoint: n x n values to count x count sums.
+// Its adjoint: n x n values to count x count sums, column by column, then row by row.
+INLINE void column_back(int n, int count, bool kernel, struct square *line, vector *column, int j) {
+    vector out[POINTS_MOST];
+    if (kernel)
+        scale(n, column);
+    weigh(n, count, column, out);
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++)
+        line->at[i][j] = out[i];
+}
+
+INLINE void rows_back(int n, int count, bool kernel, vector *to, struct square *line) {
+#pragma GCC unroll 1
+    for (int i = 0; i < count; i++, to += count) {
+        if (kernel)
+            scale(n, line->at[i]);
+        weigh(n, count, line->at[i], to);
+    }
+}
+
 INLINE void transform_back(int n, int count, bool kernel, vector *to, const float *from,
                            size_t slice) {
     struct square line;
-    vector column[POINTS_MOST], out[POINTS_MOST];
+    vector column[POINTS_MOST];
 #pragma GCC unroll 1
     for (int j = 0; j < n; j++, from += slice) {
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++)
             column[i] = *(const vector *)(from + (size_t)(i * n) * slice);
-        if (kernel)
-            scale(n, column);
-        weigh(n, count, column, out);
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++)
-            line.at[i][j] = out[i];
+        column_back(n, count, kernel, &line, column, j);
     }
-#pragma GCC unroll 1
-    for (int i = 0; i < count; i++, to += count) {
-        if (kernel)
-            scale(n, line.at[i]);
-        weigh(n, count, line.at[i], to);
-    }
+    rows_back(n, count, kernel, to, &line);
 }
 
 #endif
