@@ -54,11 +54,11 @@ static void backward_max(const struct pass *pass) {
         pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, window);
 }
 
-// The errors of plain inputs, which come window by window, before they lie over the inputs.
+// The errors of a plain sample, which come window by window, before they lie over its inputs.
 static void scratch_errors(const struct layer *layer, int n, bool train, size_t *kept,
                            size_t *brief) {
-    (void)kept;
-    *brief = train ? (size_t)n * shape_size(layer->in) : 0;
+    (void)kept, (void)n;
+    *brief = train ? shape_size(layer->in) : 0;
 }
 
 static void forward_avg(const struct pass *pass) {
@@ -78,11 +78,14 @@ static void backward_avg(const struct pass *pass) {
                                           pass->blocks, pass->lanes, window);
         return;
     }
-    size_t inputs = (size_t)pass->n * shape_size(pass->in[0]);
-    pass->kernels->avgpool_back(pass->brief, pass->dy, pass->n, window);
-    if (pass->undoes)
-        pass->kernels->relu_back(pass->brief, pass->x[0], inputs);
-    memcpy(pass->dx[0], pass->brief, inputs * sizeof *pass->brief);
+    size_t in = shape_size(pass->in[0]), out = shape_size(pass->layer->out);
+    for (int i = 0; i < pass->n; i++) {
+        size_t at = (size_t)i * in;
+        pass->kernels->avgpool_back(pass->brief, pass->dy + (size_t)i * out, 1, window);
+        if (pass->undoes)
+            pass->kernels->relu_back(pass->brief, pass->x[0] + at, in);
+        memcpy(pass->dx[0] + at, pass->brief, in * sizeof *pass->brief);
+    }
 }
 
 static void forward_l2(const struct pass *pass) {

@@ -20,7 +20,7 @@ static size_t plus(size_t a, size_t b) {
 struct model_cost model_cost(const struct model *model, int batch, int threads) {
     struct model_cost cost = {
         .weights = times(model->parameter_count, sizeof(float)),
-        .context = net_bytes(model, batch, NET_TRAIN),
+        .context = net_bytes(model, net_part(model, kernels_best(), batch), NET_TRAIN),
         .update = times(model->parameter_count, sizeof(float)),
     };
     size_t thread = plus(cost.context, cost.update);

@@ -34,12 +34,20 @@ load ../helper/common
 @test "memory grows with the mini-batch, and only that of the context" {
     local batch
     for batch in 16 32 64; do
-        adam-ctl check --json -b $batch "$ROOT/examples/cifar10_full.net"
+        adam-ctl check --json -b $batch "$ROOT/examples/alexnet.net"
     done >sizes
     # Behind a constant (scratch), as the samples do.
     jq -es 'map(.context_bytes) as [$a, $b, $c] | ($c - $b) / ($b - $a) | . > 1.99 and . < 2.01' sizes
     jq -es 'map(.update_bytes) | unique | length == 1' sizes
     jq -es 'map(.weight_bytes) | unique | length == 1' sizes
+}
+
+@test "a net of few parameters passes a large mini-batch in parts, in the memory of one" {
+    local batch
+    for batch in 16 64 1000; do
+        adam-ctl check --json -b $batch "$ROOT/examples/cifar10_full.net"
+    done >sizes
+    jq -es 'map(.context_bytes) | unique | length == 1' sizes
 }
 
 @test "every example is a sound model" {
