@@ -19,6 +19,8 @@ TWO_CORES = 1.5 # times one, multiply-adds of both processors: 2 of two cores, 1
 ROW = 30        # times as long as the turns asked for, of one program: short ones scatter
 PATIENCE = 6    # times as long as that, at most, until enough of them were in the fast regime:
 ENOUGH = 2      # times the turns asked for; 7 of them once had 0.13 less than all 55
+LIFE = 10       # turns of a program, which then starts anew: which of its pages share places in
+                # the L2 cache is a matter of luck, that it keeps, of 1 to 2%
 
 TABLE = turns.Table(('net', 14, '<'), ('batch', 5, ''), ('one', 9, '.1f'), ('two', 9, '.1f'),
                     ('x one', 6, '.2f'), ('(cpu)', 6, '.2f'),
@@ -117,18 +119,40 @@ def enough(count, regime, began, choice):
     return sum(regime.fast()) >= ENOUGH * choice.rounds or took >= PATIENCE * row
 
 
+class Renewed(turns.Rates):
+    """A program that starts anew every LIFE turns."""
+
+    def __init__(self, start):
+        super().__init__()
+        self.start, self.now = start, start()
+        self.about = self.now.about
+
+    def turn(self, seconds):
+        if len(self.now.rates) == LIFE:
+            self.now.close()
+            self.now = self.start()
+        self.now.turn(seconds)
+        self.note(self.now.rates[-1], self.now.busy[-1])
+
+    def close(self):
+        self.now.close()
+
+
 def measure(net, batch, choice):
-    one, two, other, another = (turns.ours('train', net, batch, count) for count in (1, 2, 1, 1))
-    either, apart = Either(one), turns.Apart(other, another)
+    def ours(threads):
+        return turns.ours('train', net, batch, threads)
+
+    one, two = Renewed(lambda: Either(ours(1))), Renewed(lambda: ours(2))
+    apart = Renewed(lambda: turns.Apart(ours(1), ours(1)))
     peers = [peer.steps('train', net, batch, 2, hogwild) for hogwild in (True, False)]
-    regime, ours, theirs = Regime(), [either, two, apart], [each for each in peers if each]
+    regime, theirs = Regime(), [each for each in peers if each]
     began = time.monotonic()
     while not enough(len(two.rates), regime, began, choice):
-        turns.take([regime, *shuffled(ours), regime], choice)
+        turns.take([regime, *shuffled([one, two, apart]), regime], choice)
         if len(two.rates) <= choice.rounds:
             turns.take(theirs, choice)
-    turns.close([regime, *ours, *theirs])
-    show(net, batch, either, two, apart, peers, regime)
+    turns.close([regime, one, two, apart, *theirs])
+    show(net, batch, one, two, apart, peers, regime)
 
 
 def main():

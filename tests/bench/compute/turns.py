@@ -22,6 +22,7 @@ NETS = {'mnist': 'examples/mnist.net', 'cifar10_full': 'examples/cifar10_full.ne
 
 class Rates:
     """Of turns so far, by the clock and by processor time."""
+    about = () # what the program says of itself
 
     def __init__(self):
         self.rates, self.busy = [], []
