@@ -158,9 +158,9 @@ struct kernels {
     // over `size` neighbouring maps, y = x * scale^-beta. `scale` is kept.
     void (*lrn)(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
                 float alpha, float beta, float k);
-    // dx may be x.
+    // dx may be x. With `relu`, x are outputs of one, through which the errors go on.
     void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale, const float *x,
-                     int n, int c, int pixels, int size, float alpha, float beta);
+                     bool relu, int n, int c, int pixels, int size, float alpha, float beta);
 
     // Local contrast normalisation (Jarrett 2009, Le 2012; DistBelief's third
     // stage): with Gaussian weights G over size x size pixels that exist and all
@@ -270,8 +270,8 @@ struct kernels {
                       int pixels, int size, float alpha, float beta, float k);
     // dx may be x.
     void (*lrn_block_back)(float *dx, const float *dy, const float *y, const float *scale,
-                           const float *x, int blocks, int lanes, int c, int pixels, int size,
-                           float alpha, float beta);
+                           const float *x, bool relu, int blocks, int lanes, int c, int pixels,
+                           int size, float alpha, float beta);
     void (*lcn_block)(float *y, float *v, float *s, const float *x, int blocks, int lanes, int c,
                       int h, int w, int size, float least);
     void (*lcn_block_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,

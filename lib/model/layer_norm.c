@@ -49,11 +49,12 @@ static void backward_lrn(const struct pass *pass) {
         return;
     if (pass->lanes)
         pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0],
-                                      pass->blocks, pass->lanes, l->in.c, pixels(l), l->size,
-                                      l->alpha, l->beta);
+                                      pass->undoes, pass->blocks, pass->lanes, l->in.c, pixels(l),
+                                      l->size, l->alpha, l->beta);
     else
-        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0], pass->n,
-                                l->in.c, pixels(l), l->size, l->alpha, l->beta);
+        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0],
+                                pass->undoes, pass->n, l->in.c, pixels(l), l->size, l->alpha,
+                                l->beta);
 }
 
 // Kept: the centred values, then the deviations.
@@ -99,6 +100,7 @@ const struct layer_type layer_lrn = {
     .back_reads_x = true,
     .back_reads_y = true,
     .back_over_x = true,
+    .undoes_relu = true,
     .shape = shape,
     .scratch = scratch_lrn,
     .forward = forward_lrn,

@@ -115,9 +115,9 @@ int main(void) {
     check(&tap, "local: 1x1", UNDER "local maps=3 kernel=1 act=sigmoid" OVER);
     check(&tap, "maxpool", UNDER "maxpool size=3 stride=2 round=up" OVER);
     check(&tap, "maxpool: padded", UNDER "maxpool size=3 stride=2 pad=1" OVER);
-    check(&tap, "relu below a mean, and below convolutions",
-          UNDER
-          "conv maps=5 kernel=3 pad=1 act=relu\nconv maps=4 kernel=3\nrelu\navgpool size=2" OVER);
+    check(&tap, "relu below a norm, a mean and convolutions",
+          UNDER "conv maps=5 kernel=3 pad=1 act=relu\nlrn size=3 alpha=0.8 k=1.2\n"
+                "conv maps=6 kernel=3 act=relu\nconv maps=4 kernel=3\nrelu\navgpool size=2" OVER);
     check(&tap, "avgpool", UNDER "avgpool size=3 stride=2 round=up pad=1" OVER);
     check(&tap, "l2pool", UNDER "l2pool size=2" OVER);
     check(&tap, "lrn", UNDER "lrn size=3 alpha=0.8 beta=0.75 k=1.2" OVER);

@@ -406,10 +406,12 @@ static void check_lrn(struct family *f, int c, int pixels, int size, float beta)
     }
     f->k->lrn(y, scale, x, 2, c, pixels, size, (float)alpha, beta, (float)k);
     near_all(f, "lrn", y, wanted, n);
-    f->k->lrn_back(dx, dy, y, scale, x, 2, c, pixels, size, (float)alpha, beta);
+    f->k->lrn_back(dx, dy, y, scale, x, false, 2, c, pixels, size, (float)alpha, beta);
     near_all(f, "lrn_back", dx, errors, n);
-    f->k->lrn_back(x, dy, y, scale, x, 2, c, pixels, size, (float)alpha, beta);
-    near_all(f, "lrn_back in place", x, errors, n);
+    for (int q = 0; q < (int)n; q++)
+        errors[q] = x[q] > 0 ? errors[q] : 0;
+    f->k->lrn_back(x, dy, y, scale, x, true, 2, c, pixels, size, (float)alpha, beta);
+    near_all(f, "lrn_back through a relu, in place", x, errors, n);
     free(x), free(y), free(scale), free(dy), free(dx), free(s), free(wanted), free(errors);
 }
 

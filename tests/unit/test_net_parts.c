@@ -230,7 +230,8 @@ int main(void) {
     check_many(&tap, "a layer whose weights are too many to be used block by block",
                IN "conv maps=6 kernel=3\nmaxpool size=3\nconv maps=300 kernel=3\nrelu\n" OUT);
     check_many(&tap, "errors that go on through a relu where they are written",
-               IN "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"
+               IN "conv maps=20 kernel=3 pad=1 act=relu\nlrn size=3\n"
+                  "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"
                   "avgpool size=3 stride=2\nlrn size=5\nconv maps=7 kernel=3 stride=2 act=relu\n"
                   "conv maps=9 kernel=1 act=relu\navgpool size=2\n" OUT);
     check_parts(&tap, "many samples in parts whose gradients add up",

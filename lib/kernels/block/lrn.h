@@ -30,6 +30,7 @@ struct lrn_run {
     int size, before;       // maps of a window, and how many of them before its own
     float factor, constant; // of the sum, and what is added to it
     float beta;
+    bool relu; // x are the outputs of one, through which the errors dx go on
 };
 
 // x^-1/4 to about 2 units in the last place: a first guess by halving the exponent
@@ -105,7 +106,10 @@ __attribute__((always_inline)) static inline void lrn_vector(bool back, bool qua
     vector x = load_part(run.x + i, count);
     if (back) {
         vector power = lrn_power(quarter, load_part(run.kept + i, count), run.beta);
-        store_part(out + i, load_part(run.dy + i, count) * power - run.factor * x * sum, count);
+        vector errors = load_part(run.dy + i, count) * power - run.factor * x * sum;
+        if (run.relu)
+            errors = (vector)((x > 0) & (vector_int)errors);
+        store_part(out + i, errors, count);
         return;
     }
     vector scale = run.constant + run.factor * sum;
@@ -209,8 +213,8 @@ static void lrn_block(float *y, float *scale, const float *x, int blocks, int la
 }
 
 static void lrn_block_back(float *dx, const float *dy, const float *y, const float *scale,
-                           const float *x, int blocks, int lanes, int c, int pixels, int size,
-                           float alpha, float beta) {
+                           const float *x, bool relu, int blocks, int lanes, int c, int pixels,
+                           int size, float alpha, float beta) {
     struct lrn_run run = {.x = x,
                           .y = y,
                           .dy = dy,
@@ -220,7 +224,8 @@ static void lrn_block_back(float *dx, const float *dy, const float *y, const flo
                           .size = size,
                           .before = size - 1 - size / 2,
                           .factor = 2.0f * alpha * beta / (float)size,
-                          .beta = beta};
+                          .beta = beta,
+                          .relu = relu};
     lrn_all(true, dx, NULL, run, (size_t)blocks * (size_t)pixels);
 }
 

@@ -43,11 +43,11 @@ static void lrn(float *y, float *scale, const float *x, int n, int c, int pixels
 }
 
 // dx_m = dy_m scale_m^-beta - 2 alpha beta / size x_m sum_j dy_j y_j / scale_j,
-// over the maps j in whose windows m stands: the mirrored window. Some pixels at a time, since
-// dx may be x.
+// over the maps j in whose windows m stands: the mirrored window, and 0 where a relu gave x = 0.
+// Some pixels at a time, since dx may be x.
 static void lrn_back_pixels(float *dx, const float *dy, const float *y, const float *scale,
-                            const float *x, int first, int last, size_t at, size_t pixels,
-                            int count, float factor, float beta) {
+                            const float *x, bool relu, int first, int last, size_t at,
+                            size_t pixels, int count, float factor, float beta) {
     float sums[LRN_PIXELS] = {0};
     for (int j = first; j < last; j++)
         for (int p = 0; p < count; p++) {
@@ -57,12 +57,13 @@ static void lrn_back_pixels(float *dx, const float *dy, const float *y, const fl
 #pragma GCC ivdep // if dx is x, each number is read before it is written
     for (int p = 0; p < count; p++) {
         size_t q = at + (size_t)p;
-        dx[q] = dy[q] * power_negative(scale[q], beta) - factor * x[q] * sums[p];
+        float error = dy[q] * power_negative(scale[q], beta) - factor * x[q] * sums[p];
+        dx[q] = !relu || x[q] > 0 ? error : 0;
     }
 }
 
 static void lrn_back(float *dx, const float *dy, const float *y, const float *scale, const float *x,
-                     int n, int c, int pixels, int size, float alpha, float beta) {
+                     bool relu, int n, int c, int pixels, int size, float alpha, float beta) {
     size_t sample = (size_t)c * (size_t)pixels;
     float factor = 2.0f * alpha * beta / (float)size;
     for (int i = 0; i < n;
@@ -72,7 +73,7 @@ static void lrn_back(float *dx, const float *dy, const float *y, const float *sc
             first = first > 0 ? first : 0;
             last = last < c ? last : c;
             for (int p = 0; p < pixels; p += LRN_PIXELS)
-                lrn_back_pixels(dx + p, dy + p, y + p, scale + p, x + p, first, last,
+                lrn_back_pixels(dx + p, dy + p, y + p, scale + p, x + p, relu, first, last,
                                 (size_t)m * (size_t)pixels, (size_t)pixels,
                                 pixels - p < LRN_PIXELS ? pixels - p : LRN_PIXELS, factor, beta);
         }
