@@ -90,6 +90,4 @@ const struct layer_type *const *layer_types(size_t *count);
 // `from`, which every type but input has, and keys of every type with parameters.
 const struct layer_key *layer_common_keys(size_t *count);
 
-size_t shape_size(struct shape shape); // c * h * w
-
 #endif

@@ -33,7 +33,3 @@ const struct layer_key *layer_common_keys(size_t *count) {
     *count = sizeof keys / sizeof *keys;
     return keys;
 }
-
-size_t shape_size(struct shape shape) {
-    return (size_t)shape.c * (size_t)shape.h * (size_t)shape.w;
-}

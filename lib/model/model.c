@@ -78,6 +78,10 @@ void model_free(struct model *model) {
     free(model);
 }
 
+size_t shape_size(struct shape shape) {
+    return (size_t)shape.c * (size_t)shape.h * (size_t)shape.w;
+}
+
 const struct layer *model_input(const struct model *model) {
     return &model->layers[0];
 }

@@ -15,6 +15,8 @@ struct shape {
     int c, h, w;
 };
 
+size_t shape_size(struct shape shape); // c * h * w
+
 enum act { ACT_LINEAR, ACT_RELU, ACT_TANH, ACT_SIGMOID };
 enum init { INIT_DEFAULT, INIT_HE, INIT_GLOROT, INIT_NORMAL, INIT_UNIFORM, INIT_ZERO };
 enum rounding { ROUND_DOWN, ROUND_UP };

@@ -139,13 +139,11 @@ static void compute_chunk(struct seat *seat, int c) {
     const struct loop_config *config = &seat->loop->config;
     struct step *step = &seat->loop->step;
     const struct batch *batch = step->batch;
-    const struct layer *input = model_input(config->model);
-    size_t values = (size_t)input->out.c * (size_t)input->out.h * (size_t)input->out.w;
     int first = c * step->chunk;
     int n = batch->n - first < step->chunk ? batch->n - first : step->chunk;
     const float *weights = config->home->ops->weights(config->home, seat->index);
-    net_forward(seat->net, weights, batch->input + (size_t)first * values, n, batch->draw + first,
-                config->seed);
+    net_forward(seat->net, weights, batch->input + (size_t)first * net_sample(seat->net), n,
+                batch->draw + first, config->seed);
     step->losses[c] = net_loss(seat->net, batch->label + first);
     seat->first = first;
     net_offered(seat->net, chunk_offered, seat);

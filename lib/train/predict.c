@@ -118,7 +118,7 @@ static int prepare(struct worker *w, struct slot *slot) {
     struct shape in = model_input(config->model)->out;
     struct sample *sample = &slot->sample;
     struct error *err = &slot->why;
-    float *row = w->input + (size_t)w->rows * (size_t)in.c * (size_t)in.h * (size_t)in.w;
+    float *row = w->input + (size_t)w->rows * net_sample(w->net);
     struct ops_draw draw = {0};
     int status = sample_decode(sample, &w->predictor->decode, err);
     if (status != STATUS_OK)
@@ -188,8 +188,7 @@ static int run(struct worker *w, struct error *err) {
 
 static int open_worker(struct worker *w, struct error *err) {
     const struct predict_config *config = w->predictor->config;
-    struct shape in = model_input(config->model)->out;
-    size_t batch = (size_t)config->batch, values = (size_t)in.c * (size_t)in.h * (size_t)in.w;
+    size_t batch = (size_t)config->batch, values = shape_size(model_input(config->model)->out);
     if (__builtin_mul_overflow(values, batch, &values))
         return error_nomem(err);
     w->slots = mem_zeroed(batch, sizeof *w->slots);

@@ -31,11 +31,17 @@ load ../helper/common
         <<<"$output"
 }
 
-@test "memory grows with the mini-batch, and only that of the context" {
-    local batch
-    for batch in 16 32 64; do
-        adam-ctl check --json -b $batch "$ROOT/examples/alexnet.net"
+# What each of these mini-batches takes.
+sizes_of() {
+    local net=$1 batch
+    shift
+    for batch; do
+        adam-ctl check --json -b "$batch" "$ROOT/examples/$net"
     done >sizes
+}
+
+@test "memory grows with the mini-batch, and only that of the context" {
+    sizes_of alexnet.net 16 32 64
     # Behind a constant (scratch), as the samples do.
     jq -es 'map(.context_bytes) as [$a, $b, $c] | ($c - $b) / ($b - $a) | . > 1.99 and . < 2.01' sizes
     jq -es 'map(.update_bytes) | unique | length == 1' sizes
@@ -43,10 +49,7 @@ load ../helper/common
 }
 
 @test "a net of few parameters passes a large mini-batch in parts, in the memory of one" {
-    local batch
-    for batch in 16 64 1000; do
-        adam-ctl check --json -b $batch "$ROOT/examples/cifar10_full.net"
-    done >sizes
+    sizes_of cifar10_full.net 16 64 1000
     jq -es 'map(.context_bytes) | unique | length == 1' sizes
 }
 

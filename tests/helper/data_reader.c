@@ -17,7 +17,6 @@
 #include "core/random.h"
 #include "member/member.h"
 #include "member/run_text.h"
-#include "model/layer.h"
 #include "model/model.h"
 #include "role/data_client.h"
 #include "train/model_ops.h"
@@ -119,8 +118,7 @@ static void finish(struct reader *reader) {
 }
 
 static void keep(struct reader *reader, const struct batch *batch) {
-    const struct layer *input = model_input(reader->model);
-    size_t floats = (size_t)input->out.c * (size_t)input->out.h * (size_t)input->out.w;
+    size_t floats = shape_size(model_input(reader->model)->out);
     reader->epoch = batch->epoch;
     reader->n = batch->n;
     for (int i = 0; i < batch->n; i++) {
