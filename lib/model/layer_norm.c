@@ -24,23 +24,28 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return false;
 }
 
-static int pixels(const struct layer *layer) {
-    return layer->in.h * layer->in.w;
-}
-
 static void scratch_lrn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
     (void)train, (void)brief;
     *kept = (size_t)n * shape_size(layer->out); // the scales
 }
 
+static int pixels(const struct pass *pass) {
+    return pass->window.h * pass->window.w;
+}
+
+static float *scales(const struct pass *pass) {
+    return pass->kept + (size_t)pass->row * (size_t)pass->window.w * (size_t)pass->window.c *
+                            (size_t)pass->lanes;
+}
+
 static void forward_lrn(const struct pass *pass) {
     const struct layer *l = pass->layer;
     if (pass->lanes)
-        pass->kernels->lrn_block(pass->y, pass->kept, pass->x[0], pass->blocks, pass->lanes,
-                                 l->in.c, pixels(l), l->size, l->alpha, l->beta, l->bias_k);
+        pass->kernels->lrn_block(pass->y, scales(pass), pass->x[0], pass->blocks, pass->lanes,
+                                 l->in.c, pixels(pass), l->size, l->alpha, l->beta, l->bias_k);
     else
-        pass->kernels->lrn(pass->y, pass->kept, pass->x[0], pass->n, l->in.c, pixels(l), l->size,
-                           l->alpha, l->beta, l->bias_k);
+        pass->kernels->lrn(pass->y, scales(pass), pass->x[0], pass->n, l->in.c, pixels(pass),
+                           l->size, l->alpha, l->beta, l->bias_k);
 }
 
 static void backward_lrn(const struct pass *pass) {
@@ -48,19 +53,20 @@ static void backward_lrn(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0],
-                                      pass->undoes, pass->blocks, pass->lanes, l->in.c, pixels(l),
-                                      l->size, l->alpha, l->beta);
+        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, scales(pass), pass->x[0],
+                                      pass->undoes, pass->blocks, pass->lanes, l->in.c,
+                                      pixels(pass), l->size, l->alpha, l->beta);
     else
-        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, pass->kept, pass->x[0],
-                                pass->undoes, pass->n, l->in.c, pixels(l), l->size, l->alpha,
+        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, scales(pass), pass->x[0],
+                                pass->undoes, pass->n, l->in.c, pixels(pass), l->size, l->alpha,
                                 l->beta);
 }
 
 // Kept: the centred values, then the deviations.
 static void scratch_lcn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    *kept = (size_t)n * (shape_size(layer->out) + (size_t)pixels(layer));
-    *brief = train ? 2 * KERNELS_LANES_MOST * (size_t)pixels(layer) : 0;
+    size_t plane = (size_t)layer->in.h * (size_t)layer->in.w;
+    *kept = (size_t)n * (shape_size(layer->out) + plane);
+    *brief = train ? 2 * KERNELS_LANES_MOST * plane : 0;
 }
 
 static float *deviations(const struct pass *pass) {
@@ -101,6 +107,8 @@ const struct layer_type layer_lrn = {
     .back_reads_y = true,
     .back_over_x = true,
     .undoes_relu = true,
+    .bands = true,
+    .pixelwise = true,
     .shape = shape,
     .scratch = scratch_lrn,
     .forward = forward_lrn,

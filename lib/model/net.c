@@ -101,26 +101,31 @@ static void forward_layer(struct net *net, struct node *node, const float *param
     tell(net, pass->layer, NET_FORWARD);
 }
 
+// Who takes each band from this layer.
+static struct node *next_of(const struct net *net, const struct node *node) {
+    return node->next ? &net->nodes[node->next] : NULL;
+}
+
 static void forward_bands(struct net *net, struct node *node, const float *parameters,
                           struct part part) {
-    struct node *pool = &net->nodes[node->pool];
     net_view(net, node, part);
     net_turn_inputs(net, node, part);
     set_parameters(&node->pass, parameters, NULL);
-    for (int row = 0; row < node->rows; row += node->band) {
-        net_view_band(net, node, part, row, NET_FORWARD);
-        node->pass.layer->type->forward(&node->pass);
-        tell(net, node->pass.layer, NET_FORWARD);
-        pool->pass.layer->type->forward(&pool->pass);
-        tell(net, pool->pass.layer, NET_FORWARD);
-    }
+    for (int row = 0; row < node->rows; row += node->band)
+        for (struct node *each = node; each; each = next_of(net, each)) {
+            net_view_band(net, each, part, row, NET_FORWARD);
+            each->pass.layer->type->forward(&each->pass);
+            tell(net, each->pass.layer, NET_FORWARD);
+        }
 }
 
 static void forward_node(struct net *net, struct node *node, const float *parameters,
                          struct part part) {
-    if (node->band)
+    if (node->prev)
+        return;
+    if (node->next)
         forward_bands(net, node, parameters, part);
-    else if (!node->pooled)
+    else
         forward_layer(net, node, parameters, part);
 }
 
@@ -247,29 +252,38 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     tell(net, pass->layer, NET_BACKWARD);
 }
 
+// Of the layer and, before, of those that take the band from it.
+static void backward_band(struct net *net, struct node *node, const float *parameters,
+                          float *gradient, struct part part, int row) {
+    bool first = begins(net, part, row);
+    if (node->next)
+        backward_band(net, next_of(net, node), parameters, gradient, part, row);
+    net_view_band(net, node, part, row, NET_BACKWARD);
+    set_gradient(net, node, parameters, gradient, first);
+    node->pass.layer->type->backward(&node->pass);
+    add_gradient(net, node, gradient, first);
+    tell(net, node->pass.layer, NET_BACKWARD);
+}
+
 static void backward_bands(struct net *net, struct node *node, const float *parameters,
                            float *gradient, struct part part) {
-    struct node *pool = &net->nodes[node->pool];
+    struct node *pool = node;
+    while (pool->next)
+        pool = next_of(net, pool);
     net_view(net, pool, part);
     if (pool->readers > 1)
         gather_errors(net, pool);
-    for (int row = 0; row < node->rows; row += node->band) {
-        bool first = begins(net, part, row);
-        net_view_band(net, node, part, row, NET_BACKWARD);
-        pool->pass.layer->type->backward(&pool->pass);
-        tell(net, pool->pass.layer, NET_BACKWARD);
-        set_gradient(net, node, parameters, gradient, first);
-        node->pass.layer->type->backward(&node->pass);
-        add_gradient(net, node, gradient, first);
-        tell(net, node->pass.layer, NET_BACKWARD);
-    }
+    for (int row = 0; row < node->rows; row += node->band)
+        backward_band(net, node, parameters, gradient, part, row);
 }
 
 static void backward_node(struct net *net, struct node *node, const float *parameters,
                           float *gradient, struct part part) {
-    if (node->band)
+    if (node->prev)
+        return;
+    if (node->next)
         backward_bands(net, node, parameters, gradient, part);
-    else if (!node->pooled)
+    else
         backward_layer(net, node, parameters, gradient, part);
 }
 

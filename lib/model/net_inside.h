@@ -11,7 +11,7 @@
 // the next. "the working sets for the operations fit in the L3 cache" is what Adam 3.2.4
 // asks for; so what one layer writes the next finds in the L2 cache, and what nobody
 // reads later takes the room of one block, however large the mini-batch is. Where one
-// block of outputs is too large for that, and a max pool reads it, the two go band by band.
+// block of outputs is too large for that, layers up to a max pool go band by band.
 #ifndef ADAM_MODEL_NET_INSIDE_H
 #define ADAM_MODEL_NET_INSIDE_H
 
@@ -38,10 +38,10 @@ struct node {
     bool y_brief;       // y is read within its stack only, and before the next block:
     bool dy_brief;      // all blocks lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
-    int band;           // rows of outputs at a time; 0: all
-    int rows;           // of those that its pool reads,
-    int pool;           // the layer that does its work band by band, too:
-    bool pooled;        // this one is such a pool
+    int band;           // rows at a time of the outputs of the layer that begins; 0: all
+    int rows;           // of those that are wanted
+    int next;           // the layer that takes each band from this one,
+    int prev;           // and that which gives it; 0: none
 };
 
 struct net {
@@ -91,10 +91,10 @@ void net_view(struct net *net, struct node *node, struct part part);
 void net_turn_inputs(const struct net *net, const struct node *node, struct part part);
 void net_turn_errors(const struct net *net, const struct node *node, struct part part);
 
-// Decides which convolutions go band by band, when all else is decided.
+// Decides which layers go band by band, when all else is decided.
 void net_lay_bands(struct net *net);
-// Brings the passes, forward or backward, of such a layer and of its pool to the band of
-// the part, which is one block, that begins at this row.
+// Brings the pass, forward or backward, of such a layer to the band of the part, which is
+// one block, that begins at this row.
 void net_view_band(struct net *net, struct node *node, struct part part, int row,
                    enum net_pass pass);
 

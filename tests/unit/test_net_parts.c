@@ -268,6 +268,15 @@ int main(void) {
                       "maxpool size=4 stride=4\n" OUT);
     check_bands(&tap, "bands: windows larger than a band, whose winners take four bytes",
                 LARGE "conv maps=33 kernel=1\nmaxpool size=17 stride=5 round=up pad=3\n" OUT);
+    check_bands(&tap, "bands: norms before a pool, whose windows leave a row over",
+                "input 3x43x40\nconv maps=33 kernel=3 act=relu\nlrn size=5\nlrn size=3\n"
+                "maxpool size=2\nconv maps=34 kernel=6 pad=4\nrelu\nlrn size=3 beta=0.5\n"
+                "maxpool size=2 stride=2\n" OUT);
+    check_bands(&tap, "bands: a norm of what several layers read, and a pool that two read",
+                LARGE
+                "conv a maps=17 kernel=3 pad=1\nlrn b from=a size=3\n"
+                "maxpool c from=b size=3 stride=2\nmaxpool d from=a size=3 stride=2\n"
+                "conv e from=c maps=4 kernel=3 pad=1\nconcat from=c,d,e\nmaxpool size=4\n" OUT);
     check_bands(&tap, "bands: windows apart from each other",
                 LARGE "conv maps=33 kernel=3\nmaxpool size=2 stride=3\n" OUT);
     check_bands(
