@@ -41,6 +41,7 @@ BUILD_TOOLS = gcc make libc6-dev
 TEST_TOOLS += bats                 # runs the tests of the programs
 TEST_TOOLS += iproute2             # machines of network namespaces
 TEST_TOOLS += jq                   # reads our JSON as a user would
+TEST_TOOLS += curl                 # asks a controller as Prometheus would
 TEST_TOOLS += mandoc               # lints and shows the manuals
 TEST_TOOLS += zsh fish             # load the completions
 TEST_TOOLS += zstd xz-utils        # compressed inputs

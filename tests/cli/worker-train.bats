@@ -111,7 +111,6 @@ END
 }
 
 @test "numpy reads a checkpoint, and torch computes the loss that adam-worker says" {
-    need jq
     run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --rate 0.05 --out run
     python - run/latest/model.safetensors "$(metrics run eval loss | tail -n 1)" <<'END'
 import json, sys
@@ -152,7 +151,6 @@ END
 }
 
 @test "adam-prep feeds adam-worker through a pipe, names of classes and all" {
-    need adam-prep
     adam-prep train.idx --labels train.lab -o - |
         adam-worker --model tiny.net --data - --test test.idx --test-labels test.lab --out run
     [ "$(metrics run done samples)" = 103 ]

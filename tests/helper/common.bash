@@ -35,11 +35,14 @@ adam_data() {
     data=$(realpath "$data")
 }
 
-# Skips the test unless all these commands exist.
+# Fails the test unless all these commands exist: what Debian has must be tested with.
 need() {
     local command
     for command; do
-        if ! command -v "$command" >/dev/null; then skip "no $command here"; fi
+        if ! command -v "$command" >/dev/null; then
+            echo "no $command here; make test-deps brings it" >&2
+            return 1
+        fi
     done
 }
 
