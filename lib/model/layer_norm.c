@@ -34,8 +34,7 @@ static int pixels(const struct pass *pass) {
 }
 
 static float *scales(const struct pass *pass) {
-    return pass->kept + (size_t)pass->row * (size_t)pass->window.w * (size_t)pass->window.c *
-                            (size_t)pass->lanes;
+    return pass->kept + pass_above(pass);
 }
 
 static void forward_lrn(const struct pass *pass) {

@@ -28,9 +28,7 @@ static void scratch_winners(const struct layer *layer, int n, bool train, size_t
 }
 
 static void *winners(const struct pass *pass) {
-    const struct window *window = &pass->window;
-    size_t run = (size_t)window->c * (size_t)pass->lanes * maxpool_winner_size(window);
-    return (char *)pass->kept + (size_t)pass->row * (size_t)window->out_w * run;
+    return (char *)pass->kept + pass_above(pass) * maxpool_winner_size(&pass->window);
 }
 
 static void forward_max(const struct pass *pass) {

@@ -85,6 +85,11 @@ static void undo_scale(const struct pass *pass, size_t n) {
         pass->y[i] *= keep;
 }
 
+size_t pass_above(const struct pass *pass) {
+    return (size_t)pass->row * (size_t)pass->window.out_w * (size_t)pass->window.c *
+           (size_t)pass->lanes;
+}
+
 void pass_undo(const struct pass *pass) {
     if (pass->undoes)
         pass->kernels->relu_back(pass->dx[0], pass->x[0],

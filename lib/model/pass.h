@@ -48,6 +48,8 @@ void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, const float *mask);
 // Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
 void pass_undo(const struct pass *pass);
+// Outputs, of one block, above the rows in hand.
+size_t pass_above(const struct pass *pass);
 // Floats of `mask` for n samples.
 size_t pass_mask_size(const struct layer *layer, int n, bool train);
 

@@ -23,6 +23,10 @@ static void check_lrn(struct family *f, const struct lrn_case *p, int n, int lan
     f->k->lrn_block_back(bdx, bdy, by, bscale, bx, false, blocks, lanes, c, pixels, p->size, 0.3f,
                          p->beta);
     check_blocks(f, "lrn_block_back", bdx, dx, n, c, pixels, lanes, TOLERANCE);
+    bdx = blocks_of(f, x, n, c, pixels, lanes);
+    f->k->lrn_block_back(bdx, bdy, by, bscale, bdx, false, blocks, lanes, c, pixels, p->size, 0.3f,
+                         p->beta);
+    check_blocks(f, "lrn_block_back in place", bdx, dx, n, c, pixels, lanes, TOLERANCE);
     f->ref->relu_back(dx, x, size);
     f->k->lrn_block_back(bx, bdy, by, bscale, bx, true, blocks, lanes, c, pixels, p->size, 0.3f,
                          p->beta);

@@ -408,6 +408,9 @@ static void check_lrn(struct family *f, int c, int pixels, int size, float beta)
     near_all(f, "lrn", y, wanted, n);
     f->k->lrn_back(dx, dy, y, scale, x, false, 2, c, pixels, size, (float)alpha, beta);
     near_all(f, "lrn_back", dx, errors, n);
+    memcpy(dx, x, n * sizeof *dx);
+    f->k->lrn_back(dx, dy, y, scale, dx, false, 2, c, pixels, size, (float)alpha, beta);
+    near_all(f, "lrn_back in place", dx, errors, n);
     for (int q = 0; q < (int)n; q++)
         errors[q] = x[q] > 0 ? errors[q] : 0;
     f->k->lrn_back(x, dy, y, scale, x, true, 2, c, pixels, size, (float)alpha, beta);
