@@ -13,7 +13,7 @@ enum {
     FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
     CHUNK_LEAST = 2,              // tiles that a kernel is read for, or a sum read and written,
     CHUNK_FAR = 6,                // and a kernel that lies far,
-    CHUNK_FAR_SUMS = 8,           // and such a sum
+    CHUNK_FAR_SUMS = 9,           // and such a sum
     CHUNK_MOST = 24,
     LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
 };
@@ -46,13 +46,13 @@ static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
     int chunk = chunk_near(s, lanes, product_vectors(s));
     if (chunk >= WINOGRAD_COLUMNS)
         return chunk / WINOGRAD_COLUMNS * WINOGRAD_COLUMNS;
-    return s->kernels > FAR_FLOATS ? CHUNK_FAR : CHUNK_LEAST;
+    return s->far ? CHUNK_FAR : CHUNK_LEAST;
 }
 
 // Each goes through the sums of their gradient, of all maps that fill vectors.
 static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) {
     int chunk = chunk_near(s, lanes, s->channels + maps);
-    return chunk > 0 ? chunk : s->kernels > FAR_FLOATS ? CHUNK_FAR_SUMS : CHUNK_LEAST;
+    return chunk > 0 ? chunk : s->far ? CHUNK_FAR_SUMS : CHUNK_LEAST;
 }
 
 // Products of a slice lie where the data of the slice before were, which are multiplied by then.
@@ -83,6 +83,77 @@ static void lay_errors(struct winograd_sizes *s, size_t slices, int lanes, int m
     s->floats = s->values + slices * s->value_slice;
 }
 
+// ---- Parts.
+
+// Tiles along a side.
+struct span {
+    int first, tiles, outputs; // of a tile
+};
+
+static int spans_of(struct span *to, int outputs, bool cut) {
+    int whole = cut ? outputs / WINOGRAD_TILE : rounded_up(outputs, WINOGRAD_TILE) / WINOGRAD_TILE;
+    int count = 0, left = outputs - whole * WINOGRAD_TILE;
+    if (whole > 0)
+        to[count++] = (struct span){0, whole, WINOGRAD_TILE};
+    if (left > 0)
+        to[count++] = (struct span){whole * WINOGRAD_TILE, 1, left};
+    return count;
+}
+
+static void cut_parts(struct winograd_sizes *s, const struct window *v, bool last_row,
+                      bool last_column) {
+    struct span down[2], across[2];
+    int rows = spans_of(down, v->out_h, last_row),
+        columns = spans_of(across, v->out_w, last_column);
+    s->part_count = 0;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            s->parts[s->part_count++] =
+                (struct winograd_part){down[i].first,   across[j].first, down[i].tiles,
+                                       across[j].tiles, down[i].outputs, across[j].outputs};
+}
+
+// Costs as measured, in vector multiply-adds for each slice: of one value of a tile
+// to the points and back, and of one kernel.
+static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
+// The share of the peak that products reach, and how many tiles a tile that is multiplied alone
+// takes as long as.
+static const double product_share = 0.85, alone_cost = 1.3;
+
+// Of one group of a block.
+static double cost_of(const struct winograd_sizes *s, int lanes, enum conv_pass pass) {
+    bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes
+    double channels = s->channels, maps = weights ? rounded_up(s->maps, lanes) : s->maps;
+    double values = data_cost * channels + (weights ? data_cost : output_cost) * maps;
+    double sum = kernel_cost * channels * maps * s->points * s->points;
+    for (const struct winograd_part *p = s->parts; p < s->parts + s->part_count; p++) {
+        int tiles = p->down * p->across, more = s->points - WINOGRAD_TILE;
+        double products = tiles % WINOGRAD_COLUMNS == 1 ? tiles - 1 + alone_cost : tiles;
+        sum += (p->high + more) * (p->wide + more) *
+               (products * channels * maps / product_share + tiles * values);
+    }
+    return sum;
+}
+
+// Cuts the last tiles where the fewer points are worth parts of fewer tiles, which go through
+// the kernels one after the other.
+static void choose_parts(struct winograd_sizes *s, const struct window *v, int lanes,
+                         enum conv_pass pass) {
+    cut_parts(s, v, false, false);
+    if (s->channels <= WINOGRAD_FEW)
+        return;
+    struct winograd_sizes cut = *s;
+    double least = cost_of(s, lanes, pass);
+    for (int way = 1; way < WINOGRAD_PARTS; way++) {
+        cut_parts(&cut, v, way & 1, way & 2);
+        double cost = cost_of(&cut, lanes, pass);
+        if (cost < least) {
+            least = cost;
+            *s = cut;
+        }
+    }
+}
+
 struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
                                      enum conv_pass pass) {
     const struct window *v = &conv->window;
@@ -90,14 +161,15 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
         return (struct winograd_sizes){0};
     struct winograd_sizes s = {
         .points = v->kernel_h + WINOGRAD_TILE - 1,
-        .down = rounded_up(v->out_h, WINOGRAD_TILE) / WINOGRAD_TILE,
-        .across = rounded_up(v->out_w, WINOGRAD_TILE) / WINOGRAD_TILE,
         .channels = v->c / conv->groups,
         .maps = conv->maps / conv->groups,
     };
+    choose_parts(&s, v, lanes, pass);
     size_t slices = (size_t)(s.points * s.points);
     int maps = rounded_up(s.maps, lanes);
-    s.kernels = slices * (size_t)maps * (size_t)s.channels;
+    s.kernel_slice = (size_t)(s.channels * lanes) + (s.channels > WINOGRAD_FEW ? LINE_FLOATS : 0);
+    s.kernels = slices * (size_t)(maps / lanes) * s.kernel_slice;
+    s.far = s.kernels > FAR_FLOATS;
     if (pass == CONV_BACK_WEIGHTS)
         lay_errors(&s, slices, lanes, maps);
     else if (s.channels <= WINOGRAD_FEW)
@@ -122,11 +194,8 @@ size_t winograd_scratch(const struct convolution *conv, int lanes) {
     return most;
 }
 
-// Costs as measured, in vector multiply-adds for each slice: of one value of a tile
-// to the points and back, and of one kernel.
-static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
-// Shares of the peak that the products and the direct way reach.
-static const double product_share = 0.85, direct_share = 0.95, direct_weights_share = 0.75;
+// Shares of the peak that the direct way reaches.
+static const double direct_share = 0.95, direct_weights_share = 0.75;
 
 // Somebody may want the rounding of the direct way.
 static bool switched_off(void) {
@@ -138,12 +207,7 @@ double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass p
     struct winograd_sizes s = sizes_of(conv, lanes, pass);
     if (s.points == 0 || switched_off())
         return INFINITY;
-    bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes
-    double slices = s.points * s.points, tiles = s.down * s.across, channels = s.channels;
-    double maps = weights ? rounded_up(s.maps, lanes) : s.maps;
-    double each = channels * maps / product_share + data_cost * channels +
-                  (weights ? data_cost : output_cost) * maps;
-    return conv->groups * slices * (tiles * each + kernel_cost * channels * maps);
+    return conv->groups * cost_of(&s, lanes, pass);
 }
 
 bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass) {

@@ -9,17 +9,28 @@ enum {
     WINOGRAD_TILE = 4,    // outputs along a side of a tile
     WINOGRAD_COLUMNS = 3, // tiles that are multiplied at a time
     WINOGRAD_FEW = 4,     // channels, whose products are not kept
+    WINOGRAD_PARTS = 4,   // of a picture, whose tiles differ
+};
+
+// Tiles of one size: all, which reach over the picture, or, where they are cut at its end, the
+// whole ones, those of the last row, of the last column, and the last.
+struct winograd_part {
+    int y, x;         // the first output pixel
+    int down, across; // tiles of a picture
+    int high, wide;   // outputs of a tile, up to WINOGRAD_TILE
 };
 
 struct winograd_sizes {
-    int points;         // along a side of a tile; 0: not for such kernels
-    int down, across;   // tiles of a picture
+    int points; // along a side of a tile of WINOGRAD_TILE outputs; 0: not for such kernels
+    struct winograd_part parts[WINOGRAD_PARTS];
+    int part_count;
     int channels, maps; // of one group
     int chunk;          // tiles at a time
     bool few;           // channels: no products are kept
-    // Floats from one slice (a pair of points) of a chunk to the next: of data, and of
-    // products or errors.
-    size_t data_slice, value_slice;
+    bool far;           // do the kernels lie, beyond the L2 cache, and so most else
+    // Floats from one slice (a pair of points) to the next: of kernels, and of a chunk, of data,
+    // and of products or errors.
+    size_t kernel_slice, data_slice, value_slice;
     // Where they begin in scratch, behind so many floats of kernels, and how many all are.
     size_t kernels, data, values, floats;
 };

@@ -107,6 +107,8 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
     float *x = noise(f, dx.size), *dy = noise(f, y.size), *weights = noise(f, weight_count);
     float *biases = noise(f, (size_t)s->maps), *dbiases = noise(f, (size_t)s->maps);
     float *dweights = noise(f, weight_count), *scratch = mem_floats(conv_block_scratch(&conv));
+    for (size_t i = 0; i < conv_block_scratch(&conv); i++)
+        scratch[i] = NAN; // nobody clears it
     float *bx = blocks_of(f, x, n, s->c, in_pixels, lanes);
     float *bdy = blocks_of(f, dy, n, s->maps, out_pixels, lanes);
     float *by = blocks_of(f, NULL, n, s->maps, out_pixels, lanes);
@@ -138,13 +140,17 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
 }
 
 // Maps that no vector holds evenly, pictures that no tile divides, one pixel,
-// groups, padding of 0 to kernel - 1, two blocks, the last one not full.
+// groups, padding of 0 to kernel - 1, two blocks, the last one not full; pictures that end with
+// tiles of 1, 2 and 3 outputs either way, or are no larger.
 static void test_awkward(struct family *f, int lanes) {
     static const struct shape shapes[] = {
-        {3, 7, 7, 3, 1, 5, 1, 0},   {10, 14, 14, 5, 2, 20, 1, 0}, {4, 9, 10, 5, 0, 33, 1, 0},
-        {6, 13, 13, 3, 1, 8, 2, 0}, {3, 1, 1, 3, 1, 3, 1, 0},     {20, 6, 7, 3, 2, 10, 2, 0},
-        {34, 8, 9, 5, 4, 34, 2, 0}, {1, 5, 5, 5, 0, 1, 1, 0},     {1, 12, 3, 3, 0, 17, 1, 0},
-        {65, 27, 4, 5, 2, 2, 1, 0}, {2, 1, 40, 5, 2, 49, 1, 0},
+        {3, 7, 7, 3, 1, 5, 1, 0},     {10, 14, 14, 5, 2, 20, 1, 0}, {4, 9, 10, 5, 0, 33, 1, 0},
+        {6, 13, 13, 3, 1, 8, 2, 0},   {3, 1, 1, 3, 1, 3, 1, 0},     {20, 6, 7, 3, 2, 10, 2, 0},
+        {34, 8, 9, 5, 4, 34, 2, 0},   {1, 5, 5, 5, 0, 1, 1, 0},     {1, 12, 3, 3, 0, 17, 1, 0},
+        {65, 27, 4, 5, 2, 2, 1, 0},   {2, 1, 40, 5, 2, 49, 1, 0},   {16, 13, 14, 3, 1, 16, 1, 0},
+        {17, 15, 13, 3, 1, 18, 1, 0}, {16, 14, 15, 3, 1, 33, 1, 0}, {16, 13, 14, 5, 2, 16, 1, 0},
+        {17, 15, 13, 5, 2, 18, 1, 0}, {32, 14, 15, 5, 2, 34, 2, 0}, {16, 1, 21, 3, 1, 16, 1, 0},
+        {16, 22, 2, 3, 1, 16, 1, 0},  {16, 3, 3, 5, 2, 16, 1, 0},
     };
     if (lanes == f->k->lanes)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -159,7 +165,7 @@ static void test_accuracy(struct family *f, int lanes) {
     static const struct shape alexnet_3 = {384, 13, 13, 3, 1, 16, 1, 2};
     static const struct shape alexnet_5 = {48, 27, 27, 5, 2, 16, 1, 2};
     if (lanes == f->k->lanes) {
-        check_shape(f, &alexnet_3, 5e-7, 1e-7);
+        check_shape(f, &alexnet_3, 6e-7, 1e-7);
         check_shape(f, &alexnet_5, 2e-6, 3e-7);
     }
 }

@@ -10,7 +10,7 @@
 //
 // Rounding errors, of normal numbers and of those after relu, 48 to 384 channels,
 // in parts of the sum of |w x|: root mean square 0.5e-7 to 0.7e-7 with kernels of 3
-// and 1.1e-7 to 1.4e-7 with 5, at most 5e-7 and 7e-7 within the picture; the direct
+// and 1.1e-7 to 1.4e-7 with 5, at most 6e-7 and 7e-7 within the picture; the direct
 // way 0.28e-7, at most 2.5e-7. An output that sees little of the picture has
 // the errors of its whole tile: up to 1.5e-5 of its own sum, in a corner of padding 4.
 //
@@ -19,10 +19,20 @@
 //   27 x 27, kernel 5: 810, 740, 630 (direct 253, 240, 191); 256 -> 384 of 13 x 13,
 //   kernel 3: 470, 430, 380 (249, 247, 168); 32 -> 32 of 16 x 16, kernel 5: 800, 780,
 //   720 (259, 261, 185); 10 -> 20 of 14 x 14: 440, 420, 300 (259, 268, 203).
-// - The transforms are bound by lines going through the L2 cache, 2 cycles each,
-//   which asking for them ahead does not change. Local vectors that were not
-//   aligned to cache lines, and loops unrolled until each of n x n vectors had an
-//   address to keep, had each doubled their time.
+// - The transforms are bound by lines going through the L2 cache, 2 cycles each, where all is
+//   there: asking for them ahead takes 6% more of a step of cifar10_full. Where kernels and data
+//   come from beyond, a line took up to 28 cycles: its channels lie one line in each of 36 or 64
+//   slices or pixels, which no processor asks for by itself, and in kernels all of them fell into
+//   one set of the L1 cache. With a line between the slices, kernels of AlexNet went to the
+//   points in 6.2 ms for 10.3 of a step of 16, and with the channel after the next asked for in
+//   3.9; their gradient back in 4.5 for 7.0, data 11.7 for 18.2, errors 5.8 for 7.8, outputs 7.0
+//   for 8.8; sums of the gradient, asked for a tile ahead, took 34.8 for 38.7. Values that
+//   products are added to: nothing. One process 11% faster, each of two 14%.
+// - The last tiles of a row or column at fewer points (winograd_points.h) make 441 products of 576
+//   of 13 x 13 outputs: 14% of a step of AlexNet less. Whole columns of 3 tiles, for equal chunks,
+//   3% less.
+// - Local vectors that were not aligned to cache lines, and loops unrolled until each of n x n
+//   vectors had an address to keep, had each doubled the time of transforms.
 // - Kernels of 5 as 2 x 2 outputs at the 6 points need 2.25 times the products and
 //   transformed values, for a third of the error (0.33e-7).
 // - The pairs 1 and 2 that most use with 6 points have twice the error (1.1e-7) of
@@ -37,8 +47,9 @@
 //   kernel 5: 2 tiles for 6 and, of the gradient, 8: 598 -> 517, 944 -> 798 us.
 // - But each chunk goes through all kernels, or reads and writes the sums of the gradient. Where
 //   those lie in memory (6 to 21 MB in AlexNet), 6 tiles for 3 make the same with one thread and
-//   1% more with two (1.88 -> 1.90 times one), 12 take 4 to 10% longer; 8 for 3 made all passes
-//   back of these layers 4% faster in one process and 9% in two, 16 no more.
+//   1% more with two (1.88 -> 1.90 times one), 9 for 6 2 to 4% less, 12 take 4 to 10% longer; 8
+//   for 3 made all passes back of these layers 4% faster in one process and 9% in two, 9 makes
+//   one part of 3 x 3 whole tiles, 16 no more.
 // - Small pictures whose data of all tiles stay in the L2 cache (8 x 8, 32 -> 64 maps), with 16
 //   maps at a time, so that kernels, products, sums and errors of only those lie beside them:
 //   forward the same, back 0 to 4% slower.
@@ -46,8 +57,7 @@
 //   are kept: 32 maps of 32 x 32 forward 300 -> 195 us.
 // - Sums of biases in a pass of their own, map by map, took 2% of a step of cifar10_full.
 // - Asking for lines of the outputs, or of the data of the next chunk, while slices are
-//   multiplied: nothing in one process nor in two, though storing outputs is what takes longest
-//   beside a second process on the same L3 cache (9 to 15% longer).
+//   multiplied: nothing in one process nor in two.
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_H
 
@@ -57,16 +67,16 @@
 #include "kernels/block/conv_pack.h"
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/run.h"
+#include "kernels/block/winograd_products.h"
 #include "kernels/block/winograd_transform.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/winograd_sizes.h"
 
 enum {
-    PRODUCT_ROWS = LANES / 2,           // broadcasts
-    PRODUCT_COLUMNS = WINOGRAD_COLUMNS, // vectors: 24 or 12 sums
-    CHANNELS_AT_ONCE = 128,             // so that a tile's data stay in the L1 cache
-    KERNEL_CHANNELS = 16,               // whose taps are whole squares of LANES
+    CHANNELS_AT_ONCE = 128, // so that a tile's data stay in the L1 cache
+    KERNEL_CHANNELS = 16,   // whose taps are whole squares of LANES
     TAPS_MOST = 25,
+    TILE_PIXELS = WINOGRAD_TILE * WINOGRAD_TILE,
 };
 
 struct winograd {
@@ -94,7 +104,50 @@ static struct winograd winograd_lay(const struct convolution *conv, enum conv_pa
     return w;
 }
 
-// ---- Tiles.
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+// The next part of what is left, in parts as equal as can be, of at most `most`.
+static int equal_part(int left, int most) {
+    return divided_up(left, divided_up(left, most));
+}
+
+// ---- Tiles of a part of the picture.
+
+struct tiles {
+    const struct winograd *winograd;
+    const struct winograd_part *part;
+    const struct side_functions *down, *across;
+    int high, wide; // points
+    int first, count;
+};
+
+static struct tiles tiles_of(const struct winograd *w, const struct winograd_part *part) {
+    int taps = w->sizes.points + 1 - WINOGRAD_TILE;
+    return (struct tiles){.winograd = w,
+                          .part = part,
+                          .down = &sides_of[taps == 5][part->high - 1],
+                          .across = &sides_of[taps == 5][part->wide - 1],
+                          .high = part->high + taps - 1,
+                          .wide = part->wide + taps - 1};
+}
+
+// As equal_part(), in whole columns of products, where there are so many.
+static int tiles_part(int left, int most) {
+    if (most < PRODUCT_COLUMNS)
+        return equal_part(left, most);
+    int columns = equal_part(divided_up(left, PRODUCT_COLUMNS), most / PRODUCT_COLUMNS);
+    return least(left, columns * PRODUCT_COLUMNS);
+}
+
+// The next tiles of `blocks` blocks, or false.
+static bool tiles_next(struct tiles *t, int blocks) {
+    int all = blocks * t->part->down * t->part->across;
+    t->first += t->count;
+    t->count = t->first < all ? tiles_part(all - t->first, t->winograd->sizes.chunk) : 0;
+    return t->count > 0;
+}
 
 // A tile's block and its first output pixel.
 struct place {
@@ -102,152 +155,79 @@ struct place {
     int y, x;
 };
 
-static struct place place_of(const struct winograd_sizes *s, int tile) {
-    int all = s->across * s->down;
-    return (struct place){(size_t)(tile / all), tile % all / s->across * WINOGRAD_TILE,
-                          tile % s->across * WINOGRAD_TILE};
+static struct place place_of(const struct tiles *t, int tile) {
+    const struct winograd_part *p = t->part;
+    int all = p->down * p->across, i = t->first + tile;
+    return (struct place){(size_t)(i / all), p->y + i % all / p->across * WINOGRAD_TILE,
+                          p->x + i % p->across * WINOGRAD_TILE};
 }
 
-#define WINOGRAD_DATA(n)                                                                           \
-    static void winograd_data_##n(float *to, size_t slice, const float *from, size_t row,          \
-                                  size_t column, int channels) {                                   \
-        for (int c = 0; c < channels; c++)                                                         \
-            transform_data(n, to + c * LANES, slice, from + c * LANES, row, column);               \
-    }
-WINOGRAD_DATA(6)
-WINOGRAD_DATA(8)
-#undef WINOGRAD_DATA
+// Which of all points i of n is: the last of an even number is infinity.
+static int point_of(int i, int n, int all) {
+    return i == n - 1 && n % 2 == 0 ? all - 1 : i;
+}
 
-typedef void winograd_data_function(float *, size_t, const float *, size_t, size_t, int);
+// Where the kernels of a slice of these tiles lie.
+static size_t kernel_slice(const struct tiles *t, int slice) {
+    const struct winograd_sizes *s = &t->winograd->sizes;
+    int y = point_of(slice / t->wide, t->high, s->points);
+    int x = point_of(slice % t->wide, t->wide, s->points);
+    return (size_t)(y * s->points + x) * s->kernel_slice;
+}
+
+// A channel of a tile: `row` and `column` floats from pixel to pixel.
+static void data_vector(const struct tiles *t, float *to, const float *from, size_t row,
+                        size_t column) {
+    struct square line;
+    size_t slice = t->winograd->sizes.data_slice;
+    if (t->winograd->sizes.far)
+        ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+    t->down->data_columns(&line, from, row, column, t->wide);
+    t->across->data_rows(to, slice, &line, t->high);
+}
 
 // The data of a tile that reaches over the border: zeros there.
-static void winograd_data_edge(winograd_data_function *transform, float *to, const float *picture,
-                               int y, int x, const struct winograd *w) {
+static void data_edge(const struct tiles *t, float *to, const float *picture, int y, int x) {
+    const struct winograd *w = t->winograd;
     const struct window *v = w->window;
-    int n = w->sizes.points;
     ALIGNED vector square[POINTS_MOST * POINTS_MOST] = {0};
     int top = y < 0 ? -y : 0, left = x < 0 ? -x : 0;
-    int bottom = v->h - y < n ? v->h - y : n, right = v->w - x < n ? v->w - x : n;
-    for (int c = 0; c < w->sizes.channels; c++) {
-        for (int i = top; i < bottom; i++)
-            for (int j = left; j < right; j++)
-                square[i * n + j] = *(const vector *)(picture + ((size_t)((y + i) * v->w + x + j) *
-                                                                     (size_t)w->channels +
-                                                                 (size_t)c) *
-                                                                    LANES);
-        transform(to + c * LANES, w->sizes.data_slice, (const float *)(const void *)square,
-                  (size_t)n * LANES, LANES, 1);
+    int rows = (v->h - y < t->high ? v->h - y : t->high) - top;
+    int columns = (v->w - x < t->wide ? v->w - x : t->wide) - left;
+    size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
+    const float *from = picture + (size_t)(y + top) * row + (size_t)(x + left) * pixel;
+    for (int c = 0; c < w->sizes.channels; c++, to += LANES, from += LANES) {
+        if (w->sizes.far)
+            ask_to_read(rows, columns, from + AHEAD, row, pixel);
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < columns; j++)
+                square[(top + i) * POINTS_MOST + left + j] =
+                    *(const vector *)(from + (size_t)i * row + (size_t)j * pixel);
+        data_vector(t, to, (const float *)(const void *)square, (size_t)POINTS_MOST * LANES, LANES);
     }
 }
 
-// The data of `count` tiles, of the channels from x on.
-static void winograd_data(const struct winograd *w, const float *x, int first, int count) {
+// The data of the tiles, of the channels from x on.
+static void winograd_data(const struct tiles *t, const float *x) {
+    const struct winograd *w = t->winograd;
     const struct window *v = w->window;
-    int n = w->sizes.points;
-    winograd_data_function *transform = n == 6 ? winograd_data_6 : winograd_data_8;
     size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
-    for (int t = 0; t < count; t++) {
-        struct place p = place_of(&w->sizes, first + t);
-        float *to = w->data + (size_t)(t * w->sizes.channels) * LANES;
+    for (int i = 0; i < t->count; i++) {
+        struct place p = place_of(t, i);
+        float *to = w->data + (size_t)(i * w->sizes.channels) * LANES;
         const float *picture = x + p.block * (size_t)v->h * row;
         int top = p.y - v->pad_h, left = p.x - v->pad_w;
-        if (top >= 0 && left >= 0 && top + n <= v->h && left + n <= v->w)
-            transform(to, w->sizes.data_slice, picture + (size_t)top * row + (size_t)left * pixel,
-                      row, pixel, w->sizes.channels);
-        else
-            winograd_data_edge(transform, to, picture, top, left, w);
-    }
-}
-
-// ---- Products: rows x columns vectors of sums over outer x inner places, of
-// broadcast numbers a and vectors b.
-struct slice_product {
-    const float *a, *b;
-    size_t a_skip, b_column;
-    int outer, inner;
-    float *to;
-    size_t to_column;
-    bool add;
-    const float *next; // numbers to ask for meanwhile
-};
-
-INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner, bool ahead,
-                         const struct slice_product *p) {
-    vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
-#pragma GCC unroll 3
-    for (int j = 0; j < columns; j++) {
-        const float *to = p->to + (size_t)j * p->to_column;
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            sum[r][j] = p->add ? *(const vector *)(to + r * LANES) : (vector){0};
-    }
-    const float *a = p->a, *b = p->b, *next = p->next;
-    size_t a_skip = p->a_skip, b_column = p->b_column;
-    for (int o = p->outer; o > 0; o--, a += a_skip)
-        for (int l = 0; l < inner; l++, b += LANES) {
-            vector right[PRODUCT_COLUMNS];
-            if (ahead)
-                __builtin_prefetch(next + (size_t)l * a_step);
-#pragma GCC unroll 3
-            for (int j = 0; j < columns; j++)
-                right[j] = *(const vector *)(b + (size_t)j * b_column);
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll 3
-                for (int j = 0; j < columns; j++)
-                    sum[r][j] += a[(size_t)r * a_row + (size_t)l * a_step] * right[j];
+        if (top < 0 || left < 0 || top + t->high > v->h || left + t->wide > v->w) {
+            data_edge(t, to, picture, top, left);
+            continue;
         }
-#pragma GCC unroll 3
-    for (int j = 0; j < columns; j++) {
-        float *to = p->to + (size_t)j * p->to_column;
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            *(vector *)(to + r * LANES) = sum[r][j];
+        const float *from = picture + (size_t)top * row + (size_t)left * pixel;
+        for (int c = 0; c < w->sizes.channels; c++, to += LANES, from += LANES) {
+            if (w->sizes.far)
+                ask_to_read(t->high, t->wide, from + AHEAD, row, pixel);
+            data_vector(t, to, from, row, pixel);
+        }
     }
-}
-
-typedef void product_function(const struct slice_product *);
-
-// Maps x tiles: kernels are broadcast, summed over channels. Channels x bundles of
-// maps: data are broadcast, summed over tiles and their lanes.
-#define PRODUCT(rows, columns)                                                                     \
-    static void product_maps_##rows##columns(const struct slice_product *p) {                      \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, p->inner, true, \
-                     p);                                                                           \
-    }                                                                                              \
-    static void product_channels_##rows##columns(const struct slice_product *p) {                  \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, false,   \
-                     p);                                                                           \
-    }
-#define PRODUCTS(columns)                                                                          \
-    PRODUCT(1, columns)                                                                            \
-    PRODUCT(2, columns)                                                                            \
-    PRODUCT(3, columns)                                                                            \
-    PRODUCT(4, columns)                                                                            \
-    PRODUCT(5, columns)                                                                            \
-    PRODUCT(6, columns)                                                                            \
-    PRODUCT(7, columns)                                                                            \
-    PRODUCT(8, columns)
-PRODUCTS(1)
-PRODUCTS(2)
-PRODUCTS(3)
-#undef PRODUCTS
-#undef PRODUCT
-
-#define ROW(of, columns)                                                                           \
-    {                                                                                              \
-        of##_1##columns, of##_2##columns, of##_3##columns, of##_4##columns, of##_5##columns,       \
-            of##_6##columns, of##_7##columns, of##_8##columns                                      \
-    }
-static product_function *const products_maps[PRODUCT_COLUMNS][8] = {
-    ROW(product_maps, 1), ROW(product_maps, 2), ROW(product_maps, 3)};
-static product_function *const products_channels[PRODUCT_COLUMNS][8] = {
-    ROW(product_channels, 1), ROW(product_channels, 2), ROW(product_channels, 3)};
-#undef ROW
-
-// The next part of what is left, in parts as equal as can be, of at most `most`.
-static int winograd_part(int left, int most) {
-    return divided_up(left, divided_up(left, most));
 }
 
 // ---- Forward.
@@ -279,41 +259,50 @@ HOGWILD static void winograd_taps(float *to, const struct winograd *w, const flo
             pack_kernels(&p, weights + (size_t)(((c + i) * s->maps + m) * taps), i, taps);
 }
 
+INLINE void kernel_values(int k, float *to, size_t slice, const float *from, size_t tap) {
+    struct side side = side_of(k, WINOGRAD_TILE);
+    struct square line;
+    value_columns(side, k, true, &line, from, (size_t)k * tap, tap, k);
+    value_rows(side, k, true, to, slice, &line, side_points(side));
+}
+
 // All kernels of a group, from `weights` on, at the points.
 static void winograd_kernels(const struct winograd *w, const float *weights, bool turned) {
     const struct winograd_sizes *s = &w->sizes;
     ALIGNED float taps[TAPS_MOST * KERNEL_CHANNELS * LANES] = {0};
     int n = s->points;
-    size_t slice = (size_t)s->channels * LANES;
+    size_t slice = s->kernel_slice;
     float *to = w->kernels;
     for (int m = 0; m < s->maps; m += LANES, to += (size_t)(n * n) * slice)
         for (int c = 0; c < s->channels; c++) {
             int i = c % KERNEL_CHANNELS, left = s->channels - c;
             const float *from = taps + i * LANES;
+            if (s->far)
+                ask_to_write(n, n, to + c * LANES + AHEAD, (size_t)n * slice, slice);
             if (i == 0)
                 winograd_taps(taps, w, weights, m, c,
                               left < KERNEL_CHANNELS ? left : KERNEL_CHANNELS, turned);
             if (n == 6)
-                transform_values(6, 3, true, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
+                kernel_values(3, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
             else
-                transform_values(8, 5, true, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
+                kernel_values(5, to + c * LANES, slice, from, KERNEL_CHANNELS * LANES);
         }
 }
 
-// One slice of the products of `count` tiles with all maps, over the channels
-// [first, end).
-static void winograd_slice(const struct winograd *w, int slice, int count, int first, int end) {
+// One slice of the products of the tiles with all maps, over the channels [first, end).
+static void winograd_slice(const struct tiles *tiles, int slice, int first, int end) {
+    const struct winograd *w = tiles->winograd;
     const struct winograd_sizes *s = &w->sizes;
-    size_t bundle = (size_t)(s->points * s->points * s->channels) * LANES;
+    size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
     size_t data_tile = (size_t)s->channels * LANES, value_tile = (size_t)s->maps * LANES;
-    const float *kernels = w->kernels + (size_t)(slice * s->channels + first) * LANES;
+    const float *kernels = w->kernels + kernel_slice(tiles, slice) + (size_t)first * LANES;
     const float *data = w->data + (size_t)slice * s->data_slice + (size_t)first * LANES;
     float *values = w->values + (size_t)slice * s->value_slice;
-    for (int t = 0, columns; t < count; t += columns) {
-        columns = winograd_part(count - t, PRODUCT_COLUMNS);
+    for (int t = 0, columns; t < tiles->count; t += columns) {
+        columns = equal_part(tiles->count - t, PRODUCT_COLUMNS);
         for (int m = 0, rows; m < s->maps; m += rows) {
             int stop = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
-            rows = winograd_part(stop - m, PRODUCT_ROWS);
+            rows = equal_part(stop - m, PRODUCT_ROWS);
             products_maps[columns - 1][rows - 1](&(struct slice_product){
                 .a = kernels + (size_t)(m / LANES) * bundle + m % LANES,
                 .b = data + (size_t)t * data_tile,
@@ -335,7 +324,7 @@ struct output {
     size_t row, pixel;
     int rows, columns;   // that exist
     const float *biases; // NULL: none
-    bool relu;
+    bool relu, far;
     const float
         *passed; // NULL, or outputs of a relu through which these errors go, at the same places
 };
@@ -343,6 +332,9 @@ struct output {
 INLINE void store_output(struct output o, const vector *y, int m) {
     int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
     bool masked = o.relu || o.passed;
+    if (o.far)
+        ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
+                     o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
     float bias = o.biases ? o.biases[m] : 0;
     vector zero = {0};
 #pragma GCC unroll 1
@@ -357,20 +349,17 @@ INLINE void store_output(struct output o, const vector *y, int m) {
             }
 }
 
-INLINE void winograd_output(int n, struct output o, const float *from, size_t slice, int maps) {
-    ALIGNED vector y[WINOGRAD_TILE * WINOGRAD_TILE];
-    for (int m = 0; m < maps; m++, from += LANES) {
-        transform_back(n, WINOGRAD_TILE, false, y, from, slice);
+HOGWILD static void output_tile(const struct tiles *t, struct output o, const float *from) {
+    ALIGNED vector y[TILE_PIXELS];
+    struct square line;
+    size_t slice = t->winograd->sizes.value_slice, row = (size_t)t->wide * slice;
+    for (int m = 0; m < t->winograd->sizes.maps; m++, from += LANES) {
+        if (o.far)
+            ask_to_read(t->high, t->wide, from + AHEAD, row, slice);
+        t->down->output_columns(&line, from, row, slice, t->wide);
+        t->across->output_rows(y, &line, t->part->high);
         store_output(o, y, m);
     }
-}
-
-HOGWILD static void winograd_output_6(struct output o, const float *from, size_t slice, int maps) {
-    winograd_output(6, o, from, slice, maps);
-}
-
-HOGWILD static void winograd_output_8(struct output o, const float *from, size_t slice, int maps) {
-    winograd_output(8, o, from, slice, maps);
 }
 
 // ---- Of few channels: a product takes less than to write and to read it. So products of a tile
@@ -381,9 +370,11 @@ struct few {
 };
 
 // Maps m and, of two, m + 1.
-INLINE void few_maps(int n, int channels, int count, struct output o, struct few f, int m) {
-    ALIGNED vector y[WINOGRAD_TILE * WINOGRAD_TILE];
+INLINE void few_maps(int k, int channels, int count, struct output o, struct few f, int m) {
+    ALIGNED vector y[TILE_PIXELS];
+    struct side side = side_of(k, WINOGRAD_TILE);
     struct square line[2];
+    int n = side_points(side);
 #pragma GCC unroll 1
     for (int j = 0; j < n; j++) {
         vector column[2][POINTS_MOST] = {0};
@@ -394,40 +385,39 @@ INLINE void few_maps(int n, int channels, int count, struct output o, struct few
 #pragma GCC unroll 4
             for (int c = 0; c < channels; c++)
 #pragma GCC unroll 2
-                for (int k = 0; k < count; k++)
-                    column[k][i] += kernels[c * LANES + k] * *(const vector *)(data + c * LANES);
+                for (int of = 0; of < count; of++)
+                    column[of][i] += kernels[c * LANES + of] * *(const vector *)(data + c * LANES);
         }
 #pragma GCC unroll 2
-        for (int k = 0; k < count; k++)
-            column_back(n, WINOGRAD_TILE, false, &line[k], column[k], j);
+        for (int of = 0; of < count; of++)
+            column_back(side, WINOGRAD_TILE, false, &line[of], column[of], j);
     }
 #pragma GCC unroll 2
-    for (int k = 0; k < count; k++) {
-        rows_back(n, WINOGRAD_TILE, false, y, &line[k]);
-        store_output(o, y, m + k);
+    for (int of = 0; of < count; of++) {
+        back_rows(side, WINOGRAD_TILE, false, y, WINOGRAD_TILE, &line[of], WINOGRAD_TILE);
+        store_output(o, y, m + of);
     }
 }
 
-INLINE void few_outputs(int n, int channels, struct output o, struct few f, int maps) {
-    size_t bundle = (size_t)(n * n * channels) * LANES;
-    int m = 0;
+INLINE void few_outputs(int k, int channels, struct output o, struct few f, int maps) {
+    int n = k + WINOGRAD_TILE - 1, m = 0;
     for (; m + 1 < maps; m += 2) {
-        few_maps(n, channels, 2, o, f, m);
+        few_maps(k, channels, 2, o, f, m);
         if ((m + 2) % LANES == 0)
-            f.kernels += bundle;
+            f.kernels += (size_t)(n * n * channels) * LANES;
     }
     if (m < maps)
-        few_maps(n, channels, 1, o, f, m);
+        few_maps(k, channels, 1, o, f, m);
 }
 
 typedef void few_function(struct output, struct few, int maps);
 
 #define FEW(channels)                                                                              \
-    HOGWILD static void few_6_##channels(struct output o, struct few f, int maps) {                \
-        few_outputs(6, channels, o, f, maps);                                                      \
+    HOGWILD static void few_3_##channels(struct output o, struct few f, int maps) {                \
+        few_outputs(3, channels, o, f, maps);                                                      \
     }                                                                                              \
-    HOGWILD static void few_8_##channels(struct output o, struct few f, int maps) {                \
-        few_outputs(8, channels, o, f, maps);                                                      \
+    HOGWILD static void few_5_##channels(struct output o, struct few f, int maps) {                \
+        few_outputs(5, channels, o, f, maps);                                                      \
     }
 FEW(1)
 FEW(2)
@@ -435,37 +425,47 @@ FEW(3)
 FEW(4)
 #undef FEW
 
-static few_function *const few_functions[2][WINOGRAD_FEW] = {{few_6_1, few_6_2, few_6_3, few_6_4},
-                                                             {few_8_1, few_8_2, few_8_3, few_8_4}};
+static few_function *const few_functions[2][WINOGRAD_FEW] = {{few_3_1, few_3_2, few_3_3, few_3_4},
+                                                             {few_5_1, few_5_2, few_5_3, few_5_4}};
 
 // ---- Outputs of some tiles.
 
-static void winograd_outputs(const struct winograd *w, float *y, const float *biases, bool relu,
-                             const float *passed, int first, int count) {
+static void winograd_outputs(const struct tiles *t, float *y, const float *biases, bool relu,
+                             const float *passed) {
+    const struct winograd *w = t->winograd;
+    const struct winograd_sizes *s = &w->sizes;
     const struct window *v = w->window;
     size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
-    for (int t = 0; t < count; t++) {
-        struct place p = place_of(&w->sizes, first + t);
+    for (int i = 0; i < t->count; i++) {
+        struct place p = place_of(t, i);
         size_t at = (p.block * (size_t)v->out_h + (size_t)p.y) * row + (size_t)p.x * pixel;
         struct output o = {.to = y + at,
                            .row = row,
                            .pixel = pixel,
-                           .rows = v->out_h - p.y,
-                           .columns = v->out_w - p.x,
+                           .rows = least(v->out_h - p.y, t->part->high),
+                           .columns = least(v->out_w - p.x, t->part->wide),
                            .biases = biases,
                            .relu = relu,
+                           .far = s->far,
                            .passed = passed ? passed + at : NULL};
-        if (w->sizes.few)
-            few_functions[w->sizes.points == 8][w->sizes.channels - 1](
+        if (s->few)
+            few_functions[s->points == 8][s->channels - 1](
                 o,
-                (struct few){w->data + (size_t)(t * w->sizes.channels) * LANES, w->kernels,
-                             w->sizes.data_slice},
-                w->sizes.maps);
+                (struct few){w->data + (size_t)(i * s->channels) * LANES, w->kernels,
+                             s->data_slice},
+                s->maps);
         else
-            (w->sizes.points == 6 ? winograd_output_6 : winograd_output_8)(
-                o, w->values + (size_t)(t * w->sizes.maps) * LANES, w->sizes.value_slice,
-                w->sizes.maps);
+            output_tile(t, o, w->values + (size_t)(i * s->maps) * LANES);
     }
+}
+
+static void winograd_products(const struct tiles *t) {
+    int channels = t->winograd->sizes.channels;
+    for (int slice = 0; slice < t->high * t->wide; slice++)
+        for (int c = 0, step; c < channels; c += step) {
+            step = equal_part(channels - c, CHANNELS_AT_ONCE);
+            winograd_slice(t, slice, c, c + step);
+        }
 }
 
 static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
@@ -473,22 +473,19 @@ static void winograd_pass(float *y, const float *x, const float *weights, const 
                           const struct convolution *conv, bool turned, float *scratch) {
     struct winograd w = winograd_lay(conv, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     const struct winograd_sizes *s = &w.sizes;
-    int k = conv->window.kernel_h, all = blocks * s->down * s->across;
+    int k = conv->window.kernel_h;
     for (int g = 0; g < conv->groups; g++) {
         winograd_kernels(&w, weights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k),
                          turned);
-        for (int t = 0, count; t < all; t += count) {
-            count = winograd_part(all - t, s->chunk);
-            winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
-            for (int slice = 0; !s->few && slice < s->points * s->points; slice++)
-                for (int c = 0, step; c < s->channels; c += step) {
-                    step = winograd_part(s->channels - c, CHANNELS_AT_ONCE);
-                    winograd_slice(&w, slice, count, c, c + step);
-                }
-            winograd_outputs(&w, y + (size_t)(g * s->maps) * LANES,
-                             biases ? biases + g * s->maps : NULL, relu,
-                             passed ? passed + (size_t)(g * s->maps) * LANES : NULL, t, count);
-        }
+        for (int p = 0; p < s->part_count; p++)
+            for (struct tiles t = tiles_of(&w, &s->parts[p]); tiles_next(&t, blocks);) {
+                winograd_data(&t, x + (size_t)(g * s->channels) * LANES);
+                if (!s->few)
+                    winograd_products(&t);
+                winograd_outputs(&t, y + (size_t)(g * s->maps) * LANES,
+                                 biases ? biases + g * s->maps : NULL, relu,
+                                 passed ? passed + (size_t)(g * s->maps) * LANES : NULL);
+            }
     }
 }
 
@@ -529,66 +526,73 @@ static vector winograd_turn(float *to, int step, const float *from, int maps) {
     return v[0];
 }
 
-// Gives their sum over pixels and samples: what the tile adds to the gradient of the biases.
-static vector winograd_errors_tile(const struct winograd *w, float *to, const float *from,
-                                   struct place p, int maps) {
-    enum { PIXELS = WINOGRAD_TILE * WINOGRAD_TILE };
+// The errors of up to LANES maps of a tile, sample by sample as pixels of a square. Gives their
+// sum over pixels and samples: what the tile adds to the gradient of the biases.
+static vector errors_squares(const struct tiles *t, float *squares, const float *from,
+                             struct place p, int maps) {
+    const struct winograd *w = t->winograd;
     const struct window *v = w->window;
-    ALIGNED float square[LANES * PIXELS * LANES];
     vector sum = {0};
-    for (int i = 0; i < PIXELS; i++) {
-        int y = p.y + i / WINOGRAD_TILE, x = p.x + i % WINOGRAD_TILE;
+    for (int i = 0; i < TILE_PIXELS; i++) {
+        int down = i / WINOGRAD_TILE, right = i % WINOGRAD_TILE, y = p.y + down, x = p.x + right;
+        if (down >= t->part->high || right >= t->part->wide)
+            continue;
         if (y < v->out_h && x < v->out_w)
             sum +=
-                winograd_turn(square + i * LANES, PIXELS * LANES,
+                winograd_turn(squares + i * LANES, TILE_PIXELS * LANES,
                               from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
                                          (size_t)w->maps * LANES,
                               maps);
         else
             for (int l = 0; l < LANES; l++)
-                *(vector *)(square + (l * PIXELS + i) * LANES) = (vector){0};
+                *(vector *)(squares + (l * TILE_PIXELS + i) * LANES) = (vector){0};
     }
-    for (int l = 0; l < LANES; l++)
-        if (w->sizes.points == 6)
-            transform_values(6, WINOGRAD_TILE, false, to + l * LANES, w->sizes.value_slice,
-                             square + l * PIXELS * LANES, LANES);
-        else
-            transform_values(8, WINOGRAD_TILE, false, to + l * LANES, w->sizes.value_slice,
-                             square + l * PIXELS * LANES, LANES);
     return sum;
 }
 
-static void winograd_errors(const struct winograd *w, const float *dy, float *dbiases, int first,
-                            int count) {
-    const struct winograd_sizes *s = &w->sizes;
-    for (int t = 0; t < count; t++)
+static void errors_tile(const struct tiles *t, float *to, const float *squares) {
+    size_t slice = t->winograd->sizes.value_slice;
+    struct square line;
+    for (int l = 0; l < LANES; l++, to += LANES, squares += TILE_PIXELS * LANES) {
+        if (t->winograd->sizes.far)
+            ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+        t->down->error_columns(&line, squares, WINOGRAD_TILE * LANES, LANES, t->part->wide);
+        t->across->error_rows(to, slice, &line, t->high);
+    }
+}
+
+static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases) {
+    const struct winograd_sizes *s = &t->winograd->sizes;
+    ALIGNED float squares[LANES * TILE_PIXELS * LANES];
+    for (int i = 0; i < t->count; i++)
         for (int m = 0; m < s->maps; m += LANES) {
-            int maps = s->maps - m < LANES ? s->maps - m : LANES;
-            vector sum =
-                winograd_errors_tile(w, w->values + (size_t)(m * s->chunk + t * LANES) * LANES,
-                                     dy + (size_t)m * LANES, place_of(s, first + t), maps);
+            int maps = least(s->maps - m, LANES);
+            vector sum = errors_squares(t, squares, dy + (size_t)m * LANES, place_of(t, i), maps);
+            errors_tile(t, t->winograd->values + (size_t)(m * s->chunk + i * LANES) * LANES,
+                        squares);
             store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
         }
 }
 
-// One slice of the gradient of all kernels over `count` tiles.
-static void winograd_gradient_slice(const struct winograd *w, int slice, int count, bool add) {
+// One slice of the gradient of all kernels over the tiles.
+static void winograd_gradient_slice(const struct tiles *t, int slice, bool add) {
+    const struct winograd *w = t->winograd;
     const struct winograd_sizes *s = &w->sizes;
-    size_t bundle = (size_t)(s->points * s->points * s->channels) * LANES;
+    size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
     size_t errors = (size_t)s->chunk * LANES * LANES;
     int bundles = (s->maps + LANES - 1) / LANES;
     for (int b = 0, columns; b < bundles; b += columns) {
-        columns = winograd_part(bundles - b, PRODUCT_COLUMNS);
+        columns = equal_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
-            rows = winograd_part(s->channels - c, PRODUCT_ROWS);
+            rows = equal_part(s->channels - c, PRODUCT_ROWS);
             products_channels[columns - 1][rows - 1](&(struct slice_product){
                 .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
                 .a_skip = (size_t)s->channels * LANES,
                 .b = w->values + (size_t)slice * s->value_slice + (size_t)b * errors,
                 .b_column = errors,
-                .outer = count,
+                .outer = t->count,
                 .inner = LANES,
-                .to = w->kernels + (size_t)b * bundle + (size_t)(slice * s->channels + c) * LANES,
+                .to = w->kernels + (size_t)b * bundle + kernel_slice(t, slice) + (size_t)c * LANES,
                 .to_column = bundle,
                 .add = add,
             });
@@ -597,22 +601,48 @@ static void winograd_gradient_slice(const struct winograd *w, int slice, int cou
 }
 
 // From the points to the taps.
+INLINE void taps_back(int k, vector *taps, const float *from, size_t slice) {
+    struct side side = side_of(k, WINOGRAD_TILE);
+    struct square line;
+    int n = side_points(side);
+    back_columns(side, k, true, &line, from, (size_t)n * slice, slice, n);
+    back_rows(side, k, true, taps, k, &line, k);
+}
+
 static void winograd_gradient(const struct winograd *w, float *dweights) {
     const struct winograd_sizes *s = &w->sizes;
     int n = s->points, taps = (n + 1 - WINOGRAD_TILE) * (n + 1 - WINOGRAD_TILE);
-    size_t slice = (size_t)s->channels * LANES;
+    size_t slice = s->kernel_slice;
     const float *from = w->kernels;
     for (int m = 0; m < s->maps; m += LANES, from += (size_t)(n * n) * slice)
         for (int c = 0; c < s->channels; c++) {
             ALIGNED vector kernel[TAPS_MOST];
+            if (s->far)
+                ask_to_read(n, n, from + c * LANES + AHEAD, (size_t)n * slice, slice);
             if (n == 6)
-                transform_back(6, 3, true, kernel, from + c * LANES, slice);
+                taps_back(3, kernel, from + c * LANES, slice);
             else
-                transform_back(8, 5, true, kernel, from + c * LANES, slice);
+                taps_back(5, kernel, from + c * LANES, slice);
             for (int l = 0; l < LANES && m + l < s->maps; l++)
                 for (int t = 0; t < taps; t++)
                     dweights[(size_t)((m + l) * s->channels + c) * (size_t)taps + (size_t)t] =
                         kernel[t][l];
+        }
+}
+
+// Over the tiles of a group. The first tiles give all sums, unless they have not all points.
+static void winograd_sums(const struct winograd *w, float *dbiases, const float *dy, const float *x,
+                          int blocks) {
+    const struct winograd_sizes *s = &w->sizes;
+    bool add = s->parts[0].high < WINOGRAD_TILE || s->parts[0].wide < WINOGRAD_TILE;
+    if (add)
+        memset(w->kernels, 0, s->kernels * sizeof *w->kernels);
+    for (int p = 0; p < s->part_count; p++)
+        for (struct tiles t = tiles_of(w, &s->parts[p]); tiles_next(&t, blocks); add = true) {
+            winograd_data(&t, x);
+            winograd_errors(&t, dy, dbiases);
+            for (int slice = 0; slice < t.high * t.wide; slice++)
+                winograd_gradient_slice(&t, slice, add);
         }
 }
 
@@ -622,17 +652,11 @@ static void winograd_back_weights(float *dweights, float *dbiases, const float *
     (void)lanes;
     struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
-    int k = conv->window.kernel_h, all = blocks * s->down * s->across;
+    int k = conv->window.kernel_h;
     memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
     for (int g = 0; g < conv->groups; g++) {
-        for (int t = 0, count; t < all; t += count) {
-            count = winograd_part(all - t, s->chunk);
-            winograd_data(&w, x + (size_t)(g * s->channels) * LANES, t, count);
-            winograd_errors(&w, dy + (size_t)(g * s->maps) * LANES, dbiases + g * s->maps, t,
-                            count);
-            for (int slice = 0; slice < s->points * s->points; slice++)
-                winograd_gradient_slice(&w, slice, count, t > 0);
-        }
+        winograd_sums(&w, dbiases + g * s->maps, dy + (size_t)(g * s->maps) * LANES,
+                      x + (size_t)(g * s->channels) * LANES, blocks);
         winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
     }
 }
