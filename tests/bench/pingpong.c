@@ -2,10 +2,10 @@
 // (turns.h). Virtual machines may have their processors near to each other or far
 // apart, and be moved in between; two threads that share weights feel it.
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "seats.h"
 #include "turns.h"
 
 enum { TRIPS = 200 };
@@ -16,16 +16,9 @@ struct table {
     int processor[2];
 };
 
-static void sit(const struct table *table, int side) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(table->processor[side], &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
 static void *answer(void *self) {
     struct table *table = self;
-    sit(table, 1);
+    seats_take(table->processor[1]);
     while (!atomic_load_explicit(&table->over, memory_order_relaxed))
         if (atomic_load_explicit(&table->turn, memory_order_acquire) == 1)
             atomic_store_explicit(&table->turn, 0, memory_order_release);
@@ -60,15 +53,9 @@ static struct rate match(void *self, double seconds) {
 
 int main(void) {
     struct table table = {0};
-    cpu_set_t allowed;
-    int found = 0;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
-        if (CPU_ISSET(i, &allowed))
-            table.processor[found++] = i;
-    if (found < 2)
+    if (seats_allowed(table.processor, 2) < 2)
         return fprintf(stderr, "pingpong: needs two processors\n"), 69;
-    sit(&table, 0);
+    seats_take(table.processor[0]);
     take_turns(match, &table, "round trips");
     return 0;
 }

@@ -1,12 +1,13 @@
 // steps train|predict MODEL BATCH THREADS: training steps (forward, backward,
 // update) or forward passes on random samples in memory (measure/trial.h), in turns
-// (turns.h), of threads whose weights are those of adam-worker's (train/home.h). Says:
-// useful operations of a sample, connections.
+// (turns.h), of threads whose weights are those of adam-worker's (train/home.h), several each
+// on a processor of its own (seats.h). Says: useful operations of a sample, connections.
 #include <pthread.h>
 #include <string.h>
 
 #include "core/mem.h"
 #include "measure/trial.h"
+#include "seats.h"
 #include "turns.h"
 
 enum { THREADS_MOST = 256 };
@@ -26,6 +27,7 @@ struct bench {
     enum net_mode mode;
     int batch, threads;
     double seconds;
+    int seats[THREADS_MOST], seat_count;
     pthread_barrier_t start;
     struct worker workers[THREADS_MOST];
 };
@@ -38,8 +40,11 @@ static void step(void *self) {
 
 static void *work(void *self) {
     struct worker *worker = self;
-    pthread_barrier_wait(&worker->bench->start);
-    worker->rate = rate_of(step, worker, worker->bench->batch, 2, worker->bench->seconds);
+    struct bench *bench = worker->bench;
+    if (bench->threads > 1)
+        seats_take(bench->seats[worker->trial.solo.thread % bench->seat_count]);
+    pthread_barrier_wait(&bench->start);
+    worker->rate = rate_of(step, worker, bench->batch, 2, bench->seconds);
     trial_rest(&worker->trial);
     return NULL;
 }
@@ -120,6 +125,7 @@ int main(int argc, char **argv) {
     bench.mode = argc > 1 && strcmp(argv[1], "predict") == 0 ? NET_PREDICT : NET_TRAIN;
     bench.batch = argc > 3 ? atoi(argv[3]) : 0;
     bench.threads = argc > 4 ? atoi(argv[4]) : 0;
+    bench.seat_count = seats_allowed(bench.seats, THREADS_MOST);
     if (argc != 5 || bench.batch < 1 || bench.threads < 1 || bench.threads > THREADS_MOST)
         return fprintf(stderr, "usage: steps train|predict MODEL BATCH THREADS\n"), 2;
     if (bench_open(&bench, argv[2], &err))

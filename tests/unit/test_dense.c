@@ -195,6 +195,9 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     check_shape(tap, k, 1, 10000, 65);
     check_shape(tap, k, 4, 2100, 129);
     check_shape(tap, k, 150, 45, 1301);
+    // Of weights that do not stay in the caches: rows of one part, and of several.
+    check_shape(tap, k, 1, 1030, 1021);
+    check_shape(tap, k, 4, 290, 4001);
     // With panels: of whole strips and not, of one part and of two.
     check_shape(tap, k, 32, 1024, 96);
     check_shape(tap, k, 45, 1031, 70);

@@ -14,11 +14,11 @@
 // way 0.28e-7, at most 2.5e-7. An output that sees little of the picture has
 // the errors of its whole tile: up to 1.5e-5 of its own sum, in a corner of padding 4.
 //
-// What was learned (Zen 5, AVX-512, one thread of two busy ones; peak 265 GFLOP/s):
-// - Forward, errors, gradient in useful GFLOP/s at 64 samples: 48 -> 128 maps of
-//   27 x 27, kernel 5: 810, 740, 630 (direct 253, 240, 191); 256 -> 384 of 13 x 13,
-//   kernel 3: 470, 430, 380 (249, 247, 168); 32 -> 32 of 16 x 16, kernel 5: 800, 780,
-//   720 (259, 261, 185); 10 -> 20 of 14 x 14: 440, 420, 300 (259, 268, 203).
+// What was learned (Zen 5, AVX-512, one thread; peak 245 to 265 GFLOP/s):
+// - Useful GFLOP/s forward and back, of both products, where direct ways have 160 to 270
+//   (adam-ctl time): at 64 samples 96 -> 256 maps of 27 x 27, kernel 5, 980 and 870; 256 -> 384
+//   of 13 x 13, kernel 3, 570 and 520; at 16 32 -> 32 of 16 x 16, kernel 5, 710 and 680;
+//   10 -> 20 of 14 x 14 435 and 350.
 // - The transforms are bound by lines going through the L2 cache, 2 cycles each, where all is
 //   there: asking for them ahead takes 6% more of a step of cifar10_full. Where kernels and data
 //   come from beyond, a line took up to 28 cycles: its channels lie one line in each of 36 or 64

@@ -1,5 +1,8 @@
 // Dense layers of few samples, where reading the weights takes the time: each is
-// read once, as it lies.
+// read once, as it lies, by groups of rows: forward from the first to the last, backward from
+// the last to the first, to meet what the caches still hold (MNIST at 1: 7% of a step). Weights
+// that come from memory are asked for a group ahead, 1.1 to 1.7 times as fast; others would come
+// into the L1 cache twice, and take a sixth longer.
 //
 // Forward: sums of products along the inputs, for some rows of weights and all
 // samples at once, whose lanes are added up at the end. Backward: one load of each
@@ -19,7 +22,9 @@
 
 enum {
     STREAM_MOST = LANES > 8 ? 6 : 3, // samples at a time
-    STREAM_GROUP = 64 * 1024,        // weights that come into the L2 cache ahead of their use
+    STREAM_FAR = 1024 * 1024,        // weights of a layer that come from memory each time
+    STREAM_GROUP = 64 * 1024,        // of these, what comes into the L2 cache ahead of its use
+    STREAM_NEAR = 16 * 1024,         // of others, what is read in a row
     STREAM_SHARE = 2 * 1024,         // floats of x and dx that stay in the L1 cache
     STREAM_ROW = 2 * 1024,           // of one row at most
     STREAM_SUMS = 2 * LANES,         // vector registers
@@ -35,7 +40,7 @@ struct piece {
     size_t count;       // inputs of this piece
     bool first;         // y holds nothing yet
     float rate, decay;  // both negative: what a gradient and a weight are times
-    const float *ahead; // weights that will be read soon, as many as this piece has
+    const float *ahead; // as many weights that will be read soon; NULL: need not be asked for
 };
 
 // --- forward ----------------------------------------------------------------------
@@ -46,15 +51,15 @@ struct piece {
     ((n) == 1 ? 4 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
 #define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
 
-__attribute__((always_inline)) static inline void dot_step(int rows, int n, const struct piece *p,
-                                                           size_t k, int count, vector *sum) {
+__attribute__((always_inline)) static inline void
+dot_step(int rows, int n, bool far, const struct piece *p, size_t k, int count, vector *sum) {
     vector x[STREAM_MOST];
 #pragma GCC unroll 16
     for (int i = 0; i < n; i++)
         x[i] = load_part(p->x + (size_t)i * p->inputs + k, count);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
-        if (n > 2) // a plain row after row is followed without
+        if (far)
             __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
         vector w = load_part(p->w + (size_t)r * p->inputs + k, count);
 #pragma GCC unroll 16
@@ -73,20 +78,30 @@ __attribute__((always_inline)) static inline void dot_fold(int count, const vect
     store_part(to, lane_sums(some), count);
 }
 
+// From input k on as far as all sums have whole vectors; returns how far.
+__attribute__((always_inline)) static inline size_t
+dot_along(int rows, int n, bool far, const struct piece *p, size_t k, vector *sum) {
+    const int turns = DOT_TURNS(rows, n), sums = rows * n;
+    for (; k + (size_t)(turns * LANES) <= p->count; k += (size_t)(turns * LANES))
+#pragma GCC unroll 8
+        for (int t = 0; t < turns; t++)
+            dot_step(rows, n, far, p, k + (size_t)(t * LANES), LANES, sum + t * sums);
+    return k;
+}
+
 // rows x n sums.
 __attribute__((always_inline)) static inline void dot(int rows, int n, const struct piece *p,
                                                       float *to) {
     const int turns = DOT_TURNS(rows, n), sums = rows * n;
     vector sum[STREAM_SUMS] = {0};
     size_t k = 0;
-    for (; k + (size_t)(turns * LANES) <= p->count; k += (size_t)(turns * LANES))
-#pragma GCC unroll 8
-        for (int t = 0; t < turns; t++)
-            dot_step(rows, n, p, k + (size_t)(t * LANES), LANES, sum + t * sums);
+    if (n > 2 && p->ahead) // a plain row after row is followed without
+        k = dot_along(rows, n, true, p, k, sum);
+    k = dot_along(rows, n, false, p, k, sum);
     for (; k + LANES <= p->count; k += LANES)
-        dot_step(rows, n, p, k, LANES, sum);
+        dot_step(rows, n, false, p, k, LANES, sum);
     if (k < p->count)
-        dot_step(rows, n, p, k, (int)(p->count - k), sum);
+        dot_step(rows, n, false, p, k, (int)(p->count - k), sum);
 #pragma GCC unroll 8
     for (int t = 1; t < turns; t++)
 #pragma GCC unroll 8
@@ -111,8 +126,8 @@ enum work {
                                            : 8)
 
 __attribute__((always_inline)) static inline void back_step(enum work work, int rows, int n,
-                                                            const struct piece *p, size_t k,
-                                                            int count, const vector *dy) {
+                                                            bool far, const struct piece *p,
+                                                            size_t k, int count, const vector *dy) {
     vector x[STREAM_MOST], dx[STREAM_MOST];
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
@@ -124,7 +139,8 @@ __attribute__((always_inline)) static inline void back_step(enum work work, int 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         vector w = {0}, change = {0};
-        __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
+        if (far)
+            __builtin_prefetch(p->ahead + k * (size_t)rows + (size_t)(r * LANES));
         if (work != WORK_GRADIENT)
             w = load_part(p->w + (size_t)r * p->inputs + k, count);
         if (work == WORK_STEP)
@@ -153,10 +169,13 @@ __attribute__((always_inline)) static inline void back(enum work work, int rows,
         for (int i = 0; i < n; i++)
             dy[r * n + i] = p->dy[(size_t)i * p->units + (size_t)r] - (vector){0};
     size_t k = 0;
+    if (p->ahead)
+        for (; k + LANES <= p->count; k += LANES)
+            back_step(work, rows, n, true, p, k, LANES, dy);
     for (; k + LANES <= p->count; k += LANES)
-        back_step(work, rows, n, p, k, LANES, dy);
+        back_step(work, rows, n, false, p, k, LANES, dy);
     if (k < p->count)
-        back_step(work, rows, n, p, k, (int)(p->count - k), dy);
+        back_step(work, rows, n, false, p, k, (int)(p->count - k), dy);
 }
 
 // --- what there is for each number of samples -------------------------------------
@@ -220,10 +239,19 @@ static size_t stream_share(int n) {
            LANES * LANES;
 }
 
-// Rows that are read together while the next ones are asked for: whole tiles.
-static size_t group_rows(size_t inputs, int tile) {
-    size_t rows = STREAM_GROUP / inputs / (size_t)tile * (size_t)tile;
+static bool stream_far(size_t units, size_t inputs) {
+    return units * inputs > STREAM_FAR;
+}
+
+// Rows that are read together, of far weights while the next ones are asked for: whole tiles.
+static size_t group_rows(bool far, size_t inputs, int tile) {
+    size_t rows = (far ? STREAM_GROUP : STREAM_NEAR) / inputs / (size_t)tile * (size_t)tile;
     return rows ? rows : (size_t)tile;
+}
+
+// What is asked for `weights` later.
+static const float *further(const float *ahead, size_t weights) {
+    return ahead ? ahead + weights : NULL;
 }
 
 // The sums of rows [0, rows) of a tile go to y, on top of what other inputs gave.
@@ -245,7 +273,7 @@ static void dot_rows(struct piece p, float *y, const float *weights, const float
         p.w = weights + u * p.inputs;
         (tile ? kernels->dot : kernels->dot_row)(&p, sums);
         dot_put(y + u, sums, biases ? biases + u : NULL, n, p.units, rows, p.first);
-        p.ahead += p.count * (size_t)rows;
+        p.ahead = further(p.ahead, p.count * (size_t)rows);
         u += (size_t)rows;
     }
 }
@@ -262,11 +290,12 @@ static void stream_forward(const struct stream_forward *f, size_t first, size_t 
     struct piece p = f->piece;
     int most = (f->n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
     most = (f->n + most - 1) / most;
-    size_t group = group_rows(p.inputs, stream_kernels[most - 1].dot_rows), end;
+    bool far = stream_far(p.units, p.inputs);
+    size_t group = group_rows(far, p.inputs, stream_kernels[most - 1].dot_rows), end;
     size_t share = stream_share(f->n);
     for (size_t g = first; g < last; g = end) {
         end = less(g + group, last);
-        p.ahead = f->weights + end * p.inputs;
+        p.ahead = far ? f->weights + end * p.inputs : NULL;
         for (size_t k = 0; k < p.inputs; k += p.count) {
             p.first = k == 0;
             p.count = less(share, p.inputs - k);
@@ -275,7 +304,7 @@ static void stream_forward(const struct stream_forward *f, size_t first, size_t 
                 dot_rows(p, f->y + (size_t)i * p.units, f->weights + k, f->biases,
                          f->n - i < most ? f->n - i : most, g, end);
             }
-            p.ahead += p.count * (end - g);
+            p.ahead = further(p.ahead, p.count * (end - g));
         }
     }
 }
@@ -303,13 +332,13 @@ static void back_update(const struct stream_back *b, const struct stream_kernels
     float gradient[STREAM_ROW];
     if (b->e->dx)
         (tile ? kernels->back : kernels->back_row)[WORK_ERRORS](&p);
-    if (b->state)
+    if (b->state && p.ahead)
         p.ahead = b->state + (p.ahead - b->weights);
     p.to = gradient;
     for (int r = 0; r < (tile ? kernels->back_rows : 1); r++) {
         kernels->back_row[WORK_GRADIENT](&p);
         update(b->to + at, b->state ? b->state + at : NULL, gradient, p.count, b->update);
-        p.dy++, p.ahead += p.count, at += p.inputs;
+        p.dy++, p.ahead = further(p.ahead, p.count), at += p.inputs;
     }
 }
 
@@ -326,23 +355,25 @@ static void back_rows(const struct stream_back *b, const struct stream_kernels *
             back_update(b, kernels, *p, tile, at);
         else
             (tile ? kernels->back : kernels->back_row)[b->work](p);
-        p->ahead += p->count * rows;
+        p->ahead = further(p->ahead, p->count * rows);
         u += rows;
     }
 }
 
-// Units [first, last).
+// Units [first, last), the last ones first: the forward pass left them in the caches, as this
+// pass leaves the first ones, which the next step begins with.
 static void back_units(const struct stream_back *b, size_t first, size_t last) {
     const struct dense_errors *e = b->e;
     const struct stream_kernels *kernels = &stream_kernels[e->n - 1];
-    size_t inputs = (size_t)e->inputs, end;
-    size_t group = group_rows(inputs, kernels->back_rows), share = stream_share(2 * e->n);
+    size_t inputs = (size_t)e->inputs;
+    bool far = stream_far((size_t)e->units, inputs);
+    size_t group = group_rows(far, inputs, kernels->back_rows), share = stream_share(2 * e->n);
     struct piece p = {.inputs = inputs, .units = (size_t)e->units, .rate = 1};
     if (b->work == WORK_STEP)
         p.rate = -b->update->rate, p.decay = -b->update->rate * b->update->decay;
-    for (size_t g = first; g < last; g = end) {
-        end = less(g + group, last);
-        p.ahead = (b->weights ? b->weights : b->to) + end * inputs;
+    for (size_t end = last, g; end > first; end = g) {
+        g = first + (end - first - 1) / group * group;
+        p.ahead = far ? (b->weights ? b->weights : b->to) + (g - less(g, group)) * inputs : NULL;
         for (size_t k = 0; k < inputs; k += p.count) {
             p.count = less(share, inputs - k);
             p.x = e->x + k;
@@ -356,8 +387,8 @@ static void stream_back(const struct stream_back *b) {
     const struct dense_errors *e = b->e;
     if (e->dx && !e->add)
         memset(e->dx, 0, (size_t)e->n * (size_t)e->inputs * sizeof *e->dx);
-    back_units(b, (size_t)e->first, (size_t)e->units);
     back_units(b, 0, (size_t)e->first);
+    back_units(b, (size_t)e->first, (size_t)e->units);
 }
 
 #endif

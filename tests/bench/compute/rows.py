@@ -58,7 +58,7 @@ def measure(mode, net, batches, wanted, choice):
 
 def main(mode, about, batches, wanted):
     """`batches` and `wanted` by net; a net of neither has the usual batches, no targets."""
-    choice = turns.options(about, 7)
+    choice = turns.options(about, 11)
     print(f'# {mode} on one thread: samples a second, {choice.rounds} turns of '
           f'{choice.seconds} s each; {peer.about()}')
     TABLES[mode].head()
