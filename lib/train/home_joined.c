@@ -24,8 +24,8 @@
 // while both use one L3 cache, which share the way to memory: at 4 1.91 -> 1.96 to 2.00; at 16
 // 1.89 -> 1.90 to 1.94 in two runs, and 1.89 where two processes had 1.90, by processor time
 // 1.95: the rest is waiting. With convolutions that take a fifth less 1.884 -> 1.929 (+-0.016),
-// and the images of two threads 1.015 (+-0.009) times as many. But weights that stay in the L3 cache save less: MNIST's at 16
-// 1.96 -> 1.82, at 32 1.96 -> 1.77.
+// and the images of two threads 1.015 (+-0.009) times as many. But weights that stay in the L3
+// cache save less: MNIST's at 16 1.96 -> 1.82, at 32 1.96 -> 1.77.
 //
 // What a thread writes others read behind the next meeting only: all stores are plain.
 // Rates may differ from one mini-batch to the next: x is multiplied by the thread's rate
