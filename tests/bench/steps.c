@@ -41,7 +41,7 @@ static void step(void *self) {
 static void *work(void *self) {
     struct worker *worker = self;
     struct bench *bench = worker->bench;
-    if (bench->threads > 1)
+    if (bench->threads > 1 && bench->seat_count)
         seats_take(bench->seats[worker->trial.solo.thread % bench->seat_count]);
     pthread_barrier_wait(&bench->start);
     worker->rate = rate_of(step, worker, bench->batch, 2, bench->seconds);
