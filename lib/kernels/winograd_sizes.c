@@ -10,10 +10,11 @@ enum {
     MAPS_MOST = 1 << 14, // so that no size overflows
     L2_FLOATS = 1 << 18,
     CHUNK_FLOATS = L2_FLOATS / 2, // of data, products and kernels at a time
+    L3_FLOATS = 1 << 22,          // of a core where two have 32 MB
     FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
     CHUNK_LEAST = 2,              // tiles that a kernel is read for, or a sum read and written,
     CHUNK_FAR = 6,                // and a kernel that lies far,
-    CHUNK_FAR_SUMS = 9,           // and such a sum
+    CHUNK_FAR_SUMS = 9,           // and such a sum where all does not stay in the L3 cache
     CHUNK_MOST = 24,
     LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
 };
@@ -29,10 +30,10 @@ static bool possible(const struct convolution *conv) {
            v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
 }
 
-// Tiles of so many vectors for each slice that fit the L2 cache beside the kernels.
-static int chunk_near(const struct winograd_sizes *s, int lanes, int vectors) {
+// Tiles of so many vectors for each slice that fit into so many floats beside the kernels.
+static int chunk_within(size_t floats, const struct winograd_sizes *s, int lanes, int vectors) {
     size_t tile = (size_t)(s->points * s->points * lanes) * (size_t)vectors;
-    size_t chunk = s->kernels < CHUNK_FLOATS ? (CHUNK_FLOATS - s->kernels) / tile : 0;
+    size_t chunk = s->kernels < floats ? (floats - s->kernels) / tile : 0;
     return chunk < CHUNK_MOST ? (int)chunk : CHUNK_MOST;
 }
 
@@ -43,7 +44,7 @@ static int product_vectors(const struct winograd_sizes *s) {
 
 // Each chunk goes once through all kernels.
 static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
-    int chunk = chunk_near(s, lanes, product_vectors(s));
+    int chunk = chunk_within(CHUNK_FLOATS, s, lanes, product_vectors(s));
     if (chunk >= WINOGRAD_COLUMNS)
         return chunk / WINOGRAD_COLUMNS * WINOGRAD_COLUMNS;
     return s->far ? CHUNK_FAR : CHUNK_LEAST;
@@ -51,8 +52,11 @@ static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
 
 // Each goes through the sums of their gradient, of all maps that fill vectors.
 static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) {
-    int chunk = chunk_near(s, lanes, s->channels + maps);
-    return chunk > 0 ? chunk : s->far ? CHUNK_FAR_SUMS : CHUNK_LEAST;
+    int near = chunk_within(CHUNK_FLOATS, s, lanes, s->channels + maps);
+    if (near > 0 || !s->far)
+        return near > 0 ? near : CHUNK_LEAST;
+    int beside = chunk_within(L3_FLOATS, s, lanes, s->channels + maps);
+    return beside < CHUNK_FAR || beside > CHUNK_FAR_SUMS ? CHUNK_FAR_SUMS : beside;
 }
 
 // Products of a slice lie where the data of the slice before were, which are multiplied by then.
