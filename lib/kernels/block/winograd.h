@@ -50,6 +50,10 @@
 //   1% more with two (1.88 -> 1.90 times one), 9 for 6 2 to 4% less, 12 take 4 to 10% longer; 8
 //   for 3 made all passes back of these layers 4% faster in one process and 9% in two, 9 makes
 //   one part of 3 x 3 whole tiles, 16 no more.
+//   Where sums and chunk fit a core's share of the L3 cache together (kernels of 5, 96 -> 256 maps,
+//   6 MB of sums, 1.4 MB a tile), 6 tiles for 9: back 118 -> 114 ms, in each of two processes
+//   129 -> 120; 4 tiles the same. Kernels of 3 with 14 to 21 MB of sums: no difference.
+// - Errors asked for a bundle of maps ahead while they are turned: no difference.
 // - Small pictures whose data of all tiles stay in the L2 cache (8 x 8, 32 -> 64 maps), with 16
 //   maps at a time, so that kernels, products, sums and errors of only those lie beside them:
 //   forward the same, back 0 to 4% slower.
