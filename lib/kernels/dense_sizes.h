@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 enum {
-    // Samples up to which the weights of a forward pass stream: one at a time is loaded
-    // from memory sooner than the products of so many are done.
+    // Samples up to which weights stream, forward and in the step: of more, the products take
+    // longer than it takes to load a weight from memory.
     DENSE_STREAM_MOST = 16,
     // Beyond: vectors of samples, and inputs of each, that are turned at once
     // (portable/dense_forward.h). With 16 lanes 640 KiB, for an L2 cache.

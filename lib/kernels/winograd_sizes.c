@@ -53,8 +53,10 @@ static int chunk_of_products(const struct winograd_sizes *s, int lanes) {
 // Each goes through the sums of their gradient, of all maps that fill vectors.
 static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) {
     int near = chunk_within(CHUNK_FLOATS, s, lanes, s->channels + maps);
-    if (near > 0 || !s->far)
-        return near > 0 ? near : CHUNK_LEAST;
+    if (near > 0)
+        return near;
+    if (!s->far)
+        return CHUNK_LEAST;
     int beside = chunk_within(L3_FLOATS, s, lanes, s->channels + maps);
     return beside < CHUNK_FAR || beside > CHUNK_FAR_SUMS ? CHUNK_FAR_SUMS : beside;
 }

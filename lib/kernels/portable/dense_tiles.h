@@ -23,11 +23,12 @@
 //   the next strip asked for by its steps, parts of
 //   256 samples (this)                                214   215   204   204
 //   the same, from rows                               213   195   203   187
-// Groups of 16 rows, for weights that stream, up to 32 samples: inputs and errors of these are as
-// much as four groups, and each goes through them. Up to 16 samples, one thread of the speech net
-// at 20 makes 0.992 (+-0.007) of what it made, at 32 1.043 (+-0.014); two that join their passes
-// at 16 1.17 (+-0.03). AlexNet's first dense layer, each of two 12.7 -> 11.1 ms, in panels,
-// packed for each piece, 10.7 (not done); groups of 32 rows 12.5.
+// Weights stream, by groups of 16 rows or fewer, up to 16 samples. They did up to 32, whose inputs
+// and errors, which each group goes through, are as much as four groups: since then one thread of
+// the speech net makes 0.992 (+-0.007) of the samples at 20 and 1.043 (+-0.014) at 32, two that
+// join their passes at 16 1.17 (+-0.03). AlexNet's first dense layer, joined at 16, took each of
+// two 12.7 ms, now 11.1, by groups of 32 rows 12.5; in panels, packed for each piece, 10.7 (not
+// done).
 // By Strassen's scheme, one level, strip by strip: 204 of useful work in panels at 256, 187 at
 // 512: sums and three times as many additions to errors eat what is gained.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_H
@@ -49,7 +50,6 @@ enum {
     TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
-    STREAMED_MOST = 16,         // samples that are computed sooner than read
     TILES_CACHED = 1024 * 1024, // weights that are taken to stay in the L3 cache
 };
 
@@ -192,7 +192,7 @@ static void gather_errors(float *to, const struct dense_errors *e, int first, in
 // Whether the weights come from memory as fast as it can.
 static bool tiles_stream(const struct dense_errors *e) {
     int units = e->of ? e->of : e->units;
-    return e->n <= STREAMED_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
+    return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
 }
 
 // Rows of a group: each reads and writes all errors of the inputs once, so many rows
