@@ -6,7 +6,8 @@
 #include "kernels/winograd_sizes.h"
 
 // Shares of the peak, at the convolutions of the example nets.
-static const double block_share = 0.9, direct_share = 0.75, columns_share = 0.55;
+static const double block_share = 0.9, depthwise_share = 0.25, direct_share = 0.75,
+                    columns_share = 0.55;
 
 enum { PASSES = 3 };
 
@@ -17,6 +18,9 @@ static double rounded_up(int n, int unit) {
 // One pass of one block of `lanes` samples, whose maps share the vectors with them.
 static double cost_direct(const struct convolution *conv, int lanes, int vector) {
     int maps = conv->maps / conv->groups, channels = conv->window.c / conv->groups;
+    if (conv_depthwise(conv))
+        return rounded_up(conv->maps * lanes, vector) / vector *
+               (double)window_taps(&conv->window) / depthwise_share;
     double each = rounded_up(maps, vector / lanes) * lanes / vector * channels * conv->groups;
     return each * (double)window_taps(&conv->window) / block_share;
 }

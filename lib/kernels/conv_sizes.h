@@ -19,6 +19,11 @@ static inline bool window_pointwise(const struct window *v) {
            v->pad_h == 0 && v->pad_w == 0;
 }
 
+// Whether each group has one channel and one map, and there are several.
+static inline bool conv_depthwise(const struct convolution *conv) {
+    return conv->groups > 1 && conv->groups == conv->window.c && conv->groups == conv->maps;
+}
+
 // Pictures that a direct weight gradient sums over before it leaves the registers.
 enum { DIRECT_CHUNK = 8 };
 

@@ -25,9 +25,10 @@ static int rounded_up(int n, int unit) {
 
 static bool possible(const struct convolution *conv) {
     const struct window *v = &conv->window;
-    return v->kernel_h == v->kernel_w && (v->kernel_h == 3 || v->kernel_h == 5) &&
-           v->stride_h == 1 && v->stride_w == 1 && v->pad_h < v->kernel_h &&
-           v->pad_w < v->kernel_w && v->c <= MAPS_MOST && conv->maps <= MAPS_MOST;
+    return !conv_depthwise(conv) && v->kernel_h == v->kernel_w &&
+           (v->kernel_h == 3 || v->kernel_h == 5) && v->stride_h == 1 && v->stride_w == 1 &&
+           v->pad_h < v->kernel_h && v->pad_w < v->kernel_w && v->c <= MAPS_MOST &&
+           conv->maps <= MAPS_MOST;
 }
 
 // Tiles of so many vectors for each slice that fit into so many floats beside the kernels.

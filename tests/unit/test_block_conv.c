@@ -166,6 +166,15 @@ static void test_shapes(struct family *f) {
         {5, 9, 8, 4, 2, 3, 1, 2, 0, 16, 1},  // even kernels
         {48, 8, 8, 5, 5, 1, 1, 2, 2, 64, 1},
         {2, 3, 1100, 1, 3, 1, 1, 0, 1, 2, 1}, // rows longer than a list of pixels
+        // A group each:
+        {33, 9, 11, 3, 3, 1, 1, 1, 1, 33, 33},
+        {5, 8, 12, 3, 3, 2, 2, 1, 1, 5, 5},
+        {20, 17, 13, 5, 5, 2, 2, 2, 2, 20, 20},
+        {3, 9, 8, 4, 2, 3, 1, 2, 0, 3, 3},
+        {10, 1, 1, 3, 3, 1, 1, 1, 1, 10, 10}, // one pixel, all other taps on padding
+        {4, 3, 4, 1, 1, 2, 2, 0, 0, 4, 4},    // pixels that no tap reaches
+        {2, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2},    // outputs that see nothing
+        {7, 3, 40, 1, 5, 1, 3, 0, 1, 7, 7},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int lanes = 1; lanes <= f->k->lanes; lanes *= 2) {

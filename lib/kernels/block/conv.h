@@ -36,6 +36,7 @@
 #include "kernels/block/conv_pack.h"
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/conv_tile.h"
+#include "kernels/block/depthwise.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.h"
 #include "kernels/portable/relu.h"
@@ -344,6 +345,10 @@ static void conv_block(float *y, const float *x, const float *weights, const flo
                        bool relu, int blocks, int lanes, const struct convolution *conv,
                        float *scratch) {
     const struct window *v = &conv->window;
+    if (conv_depthwise(conv)) {
+        depthwise(y, x, weights, biases, relu, blocks, lanes, conv, scratch);
+        return;
+    }
     struct conv_job p = {
         .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
         .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
@@ -361,6 +366,10 @@ static void conv_block(float *y, const float *x, const float *weights, const flo
 static void conv_block_back_input(float *dx, const float *dy, const float *weights, int blocks,
                                   int lanes, const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
+    if (conv_depthwise(conv)) {
+        depthwise_back_input(dx, dy, weights, blocks, lanes, conv, scratch);
+        return;
+    }
     struct conv_job p = {
         .y = {v->h, v->out_h, v->kernel_h, v->pad_h, 1, v->stride_h, true},
         .x = {v->w, v->out_w, v->kernel_w, v->pad_w, 1, v->stride_w, true},

@@ -23,6 +23,7 @@
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_H
 
+#include "kernels/block/depthwise_gradient.h"
 #include "kernels/block/weights_fold.h"
 #include "kernels/block/weights_pack.h"
 #include "kernels/block/weights_tile.h"
@@ -383,6 +384,10 @@ static void conv_block_back_weights(float *dweights, float *dbiases, const float
                                     const float *x, int blocks, int lanes,
                                     const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
+    if (conv_depthwise(conv)) {
+        depthwise_back_weights(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
+        return;
+    }
     struct gradient_task t = gradient_lay(conv, lanes, scratch);
     int regions = cuts(v->out_h, t.sizes.region_height);
     for (int b = 0; b < blocks; b += t.blocks) {

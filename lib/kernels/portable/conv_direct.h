@@ -401,7 +401,7 @@ static void conv_direct_back_weights(float *dweights, const float *dy, const flo
 static const char *conv_direct_way(enum conv_pass pass, const struct convolution *conv, int lanes) {
     bool direct = pass == CONV_BACK_INPUT ? direct_fits_back(conv) : direct_fits(conv, LANES);
     if (lanes)
-        return "blocks";
+        return conv_depthwise(conv) ? "depthwise" : "blocks";
     return direct ? "direct" : conv_columns_way(pass, conv, lanes);
 }
 

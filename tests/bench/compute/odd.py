@@ -19,6 +19,7 @@ SHAPES = (
     ('33 maps of 3, 11x11, stride 2', 3, 61, 'conv x maps=33 kernel=11 stride=2 pad=5'),
     ('20 maps of 10, 7x7, 2 groups', 10, 16, 'conv x maps=20 kernel=7 pad=3 groups=2'),
     ('33 maps of 33, 3x3, 11 groups', 33, 16, 'conv x maps=33 kernel=3 pad=1 groups=11'),
+    ('33 maps of 33, 3x3, 33 groups', 33, 16, 'conv x maps=33 kernel=3 pad=1 groups=33'),
     ('33 maps of 33, 3x3 to 1 pixel', 33, 3, 'conv x maps=33 kernel=3'),
     ('70 maps of 70, 1x1, 1 pixel', 70, 1, 'conv x maps=70 kernel=1'),
     ('dense 1000 to 10', 1000, 1, 'dense x units=10'),
