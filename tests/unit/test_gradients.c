@@ -108,6 +108,9 @@ int main(void) {
     check(&tap, "conv: stride, padding, kernel not square",
           UNDER "conv maps=5 kernel=5x3 stride=2x1 pad=2x1 act=sigmoid" OVER);
     check(&tap, "conv: groups", UNDER "conv maps=6 kernel=3 groups=2 act=tanh" OVER);
+    check(&tap, "conv: a group for each map",
+          UNDER "conv maps=4 kernel=3 stride=2 pad=1 groups=4 act=tanh\n"
+                "conv maps=4 kernel=2 groups=4" OVER);
     check(&tap, "conv: 1x1", UNDER "conv maps=3 kernel=1 act=tanh" OVER);
     check(&tap, "conv: rounded up", UNDER "conv maps=3 kernel=3 stride=2 round=up act=tanh" OVER);
     check(&tap, "conv: dropout", UNDER "conv maps=3 kernel=3 act=tanh dropout=0.3" OVER);

@@ -263,6 +263,8 @@ int main(void) {
     check_bands(
         &tap, "bands: large kernels with a stride, windows that leave a row over",
         "input 3x86x80\nconv maps=9 kernel=7 stride=2 pad=3 act=relu\nmaxpool size=2\n" OUT);
+    check_bands(&tap, "bands: a group for each map",
+                LARGE "conv maps=3 kernel=5 pad=2 groups=3\nmaxpool size=3 stride=2\n" OUT);
     check_bands(&tap, "bands: padded windows that overlap much",
                 LARGE "conv maps=9 kernel=3 pad=2\nrelu\nmaxpool size=5 stride=1 pad=2\n"
                       "maxpool size=4 stride=4\n" OUT);
