@@ -253,7 +253,19 @@ static bool add_depthwise(size_t *floats, const struct window *v) {
            add(floats, run, (size_t)most(v->w, v->out_w), 1);
 }
 
-size_t conv_block_scratch(const struct convolution *conv) {
+int conv_merge(const struct convolution *conv, int lanes, int vector) {
+    int maps = conv->maps / conv->groups, channels = conv->window.c / conv->groups;
+    int merge = conv_depthwise(conv) ? 1 : most(vector / lanes / most(maps, channels), 1);
+    while (conv->groups % merge != 0)
+        merge--;
+    return merge;
+}
+
+struct convolution conv_merged(const struct convolution *conv, int merge) {
+    return (struct convolution){conv->window, conv->maps, conv->groups / merge};
+}
+
+static size_t block_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     int channels = v->c / conv->groups, maps = conv->maps / conv->groups;
     size_t there = 0, back = 0, depthwise = 0;
@@ -265,4 +277,19 @@ size_t conv_block_scratch(const struct convolution *conv) {
     for (int lanes = 8; lanes <= 16; lanes += 8)
         there = larger(there, winograd_scratch(conv, lanes));
     return larger(larger(there, back), gradient_scratch(conv));
+}
+
+size_t conv_block_scratch(const struct convolution *conv) {
+    size_t floats = block_scratch(conv);
+    for (int vector = 8; vector <= 16; vector += 8)
+        for (int lanes = 1; lanes < vector; lanes *= 2) {
+            int merge = conv_merge(conv, lanes, vector);
+            struct convolution merged = conv_merged(conv, merge);
+            size_t these = merge > 1 ? block_scratch(&merged) : 0;
+            size_t channels = (size_t)(merged.window.c / merged.groups);
+            if (merge > 1 && !add(&these, (size_t)conv->maps, channels, conv_taps(conv)))
+                return SIZE_MAX;
+            floats = larger(floats, these);
+        }
+    return floats;
 }

@@ -24,6 +24,22 @@ static inline bool conv_depthwise(const struct convolution *conv) {
     return conv->groups > 1 && conv->groups == conv->window.c && conv->groups == conv->maps;
 }
 
+static inline size_t conv_taps(const struct convolution *conv) {
+    return (size_t)conv->window.kernel_h * (size_t)conv->window.kernel_w;
+}
+
+// How many groups pass as one where blocks have so many lanes, in vectors of `vector` floats
+// (block/groups.h): a divisor of their number. And the convolution that they are then.
+int conv_merge(const struct convolution *conv, int lanes, int vector);
+struct convolution conv_merged(const struct convolution *conv, int merge);
+
+// Where the weights of a map lie among those of all channels of the merged groups.
+static inline size_t conv_merged_place(const struct convolution *conv, int merge, int map) {
+    int maps = conv->maps / conv->groups, channels = conv->window.c / conv->groups;
+    size_t own = (size_t)channels * conv_taps(conv);
+    return ((size_t)map * (size_t)merge + (size_t)(map / maps % merge)) * own;
+}
+
 // Pictures that a direct weight gradient sums over before it leaves the registers.
 enum { DIRECT_CHUNK = 8 };
 

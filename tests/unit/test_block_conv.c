@@ -166,6 +166,11 @@ static void test_shapes(struct family *f) {
         {5, 9, 8, 4, 2, 3, 1, 2, 0, 16, 1},  // even kernels
         {48, 8, 8, 5, 5, 1, 1, 2, 2, 64, 1},
         {2, 3, 1100, 1, 3, 1, 1, 0, 1, 2, 1}, // rows longer than a list of pixels
+        // Groups that are merged in blocks of few lanes:
+        {16, 7, 8, 3, 3, 1, 1, 1, 1, 16, 8},
+        {33, 5, 9, 3, 3, 2, 2, 1, 1, 33, 11},
+        {24, 6, 5, 5, 5, 1, 1, 2, 2, 12, 12},
+        {7, 4, 6, 3, 1, 1, 2, 0, 0, 28, 7},
         // A group each:
         {33, 9, 11, 3, 3, 1, 1, 1, 1, 33, 33},
         {5, 8, 12, 3, 3, 2, 2, 1, 1, 5, 5},

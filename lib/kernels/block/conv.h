@@ -37,6 +37,7 @@
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/conv_tile.h"
 #include "kernels/block/depthwise.h"
+#include "kernels/block/groups.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.h"
 #include "kernels/portable/relu.h"
@@ -349,18 +350,19 @@ static void conv_block(float *y, const float *x, const float *weights, const flo
         depthwise(y, x, weights, biases, relu, blocks, lanes, conv, scratch);
         return;
     }
+    struct merged all = merge_groups(conv, lanes, weights, &scratch);
     struct conv_job p = {
         .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
         .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
-        .sources = v->c / conv->groups,
-        .results = conv->maps / conv->groups,
-        .groups = conv->groups,
+        .sources = v->c / all.conv.groups,
+        .results = conv->maps / all.conv.groups,
+        .groups = all.conv.groups,
         .blocks = blocks,
         .lanes = lanes,
         .relu = relu,
     };
     pass_carve(&p, scratch);
-    convolve(&p, y, x, weights, biases);
+    convolve(&p, y, x, all.weights, biases);
 }
 
 static void conv_block_back_input(float *dx, const float *dy, const float *weights, int blocks,
@@ -370,17 +372,18 @@ static void conv_block_back_input(float *dx, const float *dy, const float *weigh
         depthwise_back_input(dx, dy, weights, blocks, lanes, conv, scratch);
         return;
     }
+    struct merged all = merge_groups(conv, lanes, weights, &scratch);
     struct conv_job p = {
         .y = {v->h, v->out_h, v->kernel_h, v->pad_h, 1, v->stride_h, true},
         .x = {v->w, v->out_w, v->kernel_w, v->pad_w, 1, v->stride_w, true},
-        .sources = conv->maps / conv->groups,
-        .results = v->c / conv->groups,
-        .groups = conv->groups,
+        .sources = conv->maps / all.conv.groups,
+        .results = v->c / all.conv.groups,
+        .groups = all.conv.groups,
         .blocks = blocks,
         .lanes = lanes,
     };
     pass_carve(&p, scratch);
-    convolve(&p, dx, dy, weights, NULL);
+    convolve(&p, dx, dy, all.weights, NULL);
 }
 
 #endif

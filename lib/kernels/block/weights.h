@@ -380,14 +380,9 @@ static void gradient_region(struct gradient_task t, float *dweights, float *dbia
     }
 }
 
-static void conv_block_back_weights(float *dweights, float *dbiases, const float *dy,
-                                    const float *x, int blocks, int lanes,
-                                    const struct convolution *conv, float *scratch) {
+static void gradient_groups(float *dweights, float *dbiases, const float *dy, const float *x,
+                            int blocks, int lanes, const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
-    if (conv_depthwise(conv)) {
-        depthwise_back_weights(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
-        return;
-    }
     struct gradient_task t = gradient_lay(conv, lanes, scratch);
     int regions = cuts(v->out_h, t.sizes.region_height);
     for (int b = 0; b < blocks; b += t.blocks) {
@@ -401,6 +396,37 @@ static void conv_block_back_weights(float *dweights, float *dbiases, const float
             t.add = true;
         }
     }
+}
+
+// The gradient of the weights there are, of that of all.
+static void pick_merged(float *dweights, const float *all, const struct convolution *conv,
+                        int merge) {
+    size_t own = (size_t)(conv->window.c / conv->groups) * conv_taps(conv);
+    for (int m = 0; m < conv->maps; m++)
+        for (size_t i = 0; i < own; i++)
+            dweights[(size_t)m * own + i] = all[conv_merged_place(conv, merge, m) + i];
+}
+
+static void gradient_merged(float *dweights, float *dbiases, const float *dy, const float *x,
+                            int blocks, int lanes, const struct convolution *conv, int merge,
+                            float *scratch) {
+    struct convolution merged = conv_merged(conv, merge);
+    size_t all = (size_t)conv->window.c / (size_t)merged.groups * conv_taps(conv);
+    float *gradient = carve(&scratch, (size_t)conv->maps * all);
+    gradient_groups(gradient, dbiases, dy, x, blocks, lanes, &merged, scratch);
+    pick_merged(dweights, gradient, conv, merge);
+}
+
+static void conv_block_back_weights(float *dweights, float *dbiases, const float *dy,
+                                    const float *x, int blocks, int lanes,
+                                    const struct convolution *conv, float *scratch) {
+    int merge = conv_merge(conv, lanes, LANES);
+    if (conv_depthwise(conv))
+        depthwise_back_weights(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
+    else if (merge > 1)
+        gradient_merged(dweights, dbiases, dy, x, blocks, lanes, conv, merge, scratch);
+    else
+        gradient_groups(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
 }
 
 #endif
