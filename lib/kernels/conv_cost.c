@@ -6,8 +6,8 @@
 #include "kernels/winograd_sizes.h"
 
 // Shares of the peak, at the convolutions of the example nets.
-static const double block_share = 0.9, depthwise_share = 0.25, direct_share = 0.75,
-                    columns_share = 0.55;
+static const double block_share = 0.9, depthwise_share = 0.25, depthwise_direct_share = 0.12,
+                    direct_share = 0.75, columns_share = 0.55;
 
 enum { PASSES = 3 };
 
@@ -39,7 +39,7 @@ static double cost_plain(const struct convolution *conv, int vector) {
     struct direct_sizes s = direct_sizes(conv, vector);
     double each = (double)PASSES * conv->maps * s.taps;
     if (direct_fits(conv, vector))
-        return each * s.strips / direct_share;
+        return each * s.strips / (conv_depthwise(conv) ? depthwise_direct_share : direct_share);
     return each * (double)window_out_pixels(&conv->window) / vector / columns_share;
 }
 

@@ -22,6 +22,7 @@ static const struct {
     {"1x28x28", "conv maps=10 kernel=5 pad=2 act=relu"},
     {"20x14x14", "conv maps=33 kernel=3 pad=1 act=tanh"},
     {"12x9x11", "conv maps=20 kernel=5x3 pad=2x1 groups=4"},
+    {"12x9x11", "conv maps=12 kernel=3 stride=2 groups=12"},
     {"3x27x23", "conv maps=7 kernel=11x7 stride=4x3"},
     {"33x6x5", "conv maps=17 kernel=1"},
     {"5x9x8", "local maps=6 kernel=3 pad=1 act=sigmoid"},

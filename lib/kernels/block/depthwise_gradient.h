@@ -11,7 +11,7 @@
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.h"
 
-enum { DEPTHWISE_SIDE = 3 }; // of the taps whose sums stay in registers
+enum { DEPTHWISE_ROWS = 3, DEPTHWISE_COLUMNS = 5 }; // of taps whose sums stay in registers
 
 struct depthwise_sums {
     struct conv_axis y, x;
@@ -33,11 +33,11 @@ struct depthwise_errors {
 __attribute__((always_inline)) static inline void
 depthwise_sums_vector(int rows, int columns, const struct depthwise_errors *e, size_t i,
                       int count) {
-    vector sum[DEPTHWISE_SIDE][DEPTHWISE_SIDE];
+    vector sum[DEPTHWISE_ROWS][DEPTHWISE_COLUMNS];
     const float *dy = e->dy + i, *from = e->from + i;
 #pragma GCC unroll 3
     for (int ky = 0; ky < rows; ky++)
-#pragma GCC unroll 3
+#pragma GCC unroll 5
         for (int kx = 0; kx < columns; kx++)
             sum[ky][kx] =
                 load_part(e->sums + (size_t)ky * e->sums_row + (size_t)kx * e->run + i, count);
@@ -45,14 +45,14 @@ depthwise_sums_vector(int rows, int columns, const struct depthwise_errors *e, s
         vector error = load_part(dy, count);
 #pragma GCC unroll 3
         for (int ky = 0; ky < rows; ky++)
-#pragma GCC unroll 3
+#pragma GCC unroll 5
             for (int kx = 0; kx < columns; kx++)
                 sum[ky][kx] +=
                     error * load_part(from + (size_t)ky * e->from_row + (size_t)kx * e->run, count);
     }
 #pragma GCC unroll 3
     for (int ky = 0; ky < rows; ky++)
-#pragma GCC unroll 3
+#pragma GCC unroll 5
         for (int kx = 0; kx < columns; kx++)
             store_part(e->sums + (size_t)ky * e->sums_row + (size_t)kx * e->run + i, sum[ky][kx],
                        count);
@@ -67,16 +67,28 @@ depthwise_sums_run(int rows, int columns, const struct depthwise_errors *e) {
         depthwise_sums_vector(rows, columns, e, i, (int)(e->run - i));
 }
 
-// A square of taps at a time, or else one tap.
+static void depthwise_sums_columns(const struct depthwise_errors *e, int columns) {
+    if (columns == 5)
+        depthwise_sums_run(1, 5, e);
+    else if (columns == 3)
+        depthwise_sums_run(1, 3, e);
+    else
+        depthwise_sums_run(1, 1, e);
+}
+
+// A square of taps at a time, or else some of a row.
 static void depthwise_sums_taps(struct depthwise_errors e, int rows, int columns) {
-    if (rows == DEPTHWISE_SIDE && columns == DEPTHWISE_SIDE) {
-        depthwise_sums_run(DEPTHWISE_SIDE, DEPTHWISE_SIDE, &e);
+    if (rows == 3 && columns == 3) {
+        depthwise_sums_run(3, 3, &e);
         return;
     }
     for (int ky = 0; ky < rows; ky++, e.from += e.from_row, e.sums += e.sums_row) {
-        struct depthwise_errors tap = e;
-        for (int kx = 0; kx < columns; kx++, tap.from += e.run, tap.sums += e.run)
-            depthwise_sums_run(1, 1, &tap);
+        struct depthwise_errors some = e;
+        for (int kx = 0, step; kx < columns; kx += step) {
+            step = columns - kx >= 5 ? 5 : columns - kx >= 3 ? 3 : 1;
+            depthwise_sums_columns(&some, step);
+            some.from += (size_t)step * e.run, some.sums += (size_t)step * e.run;
+        }
     }
 }
 
