@@ -51,7 +51,7 @@ setup_file() {
         # The page that shows how a run is made makes its own.
         if grep -qs -e '--out run' "$blocks"/*; then rm -rf run; fi
         for number in $(find "$blocks" -type f -printf '%f\n' | sort -n); do
-            timeout 120 bash -euo pipefail "$blocks/$number" >log 2>&1 </dev/null ||
+            timeout 600 bash -euo pipefail "$blocks/$number" >log 2>&1 </dev/null ||
                 bad+="$name: $(cat "$blocks/$number")"$'\n'"$(tail -n 20 log)"$'\n'
         done
     done
