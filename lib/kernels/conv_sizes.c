@@ -245,9 +245,10 @@ static size_t gradient_scratch(const struct convolution *conv) {
 
 // What block/depthwise.h and block/depthwise_gradient.h take: a run for each tap, one more, and
 // runs of rows and columns.
-static bool add_depthwise(size_t *floats, const struct window *v) {
-    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w, run = CONV_FLOATS(struct conv_run);
-    return add(floats, taps, (size_t)v->c, KERNELS_LANES_MOST) &&
+static bool add_depthwise(size_t *floats, const struct convolution *conv) {
+    const struct window *v = &conv->window;
+    size_t run = CONV_FLOATS(struct conv_run);
+    return add(floats, conv_taps(conv), (size_t)v->c, KERNELS_LANES_MOST) &&
            add(floats, (size_t)v->c, KERNELS_LANES_MOST, 1) &&
            add(floats, run, (size_t)most(v->h, v->out_h), 1) &&
            add(floats, run, (size_t)most(v->w, v->out_w), 1);
@@ -270,7 +271,7 @@ static size_t block_scratch(const struct convolution *conv) {
     int channels = v->c / conv->groups, maps = conv->maps / conv->groups;
     size_t there = 0, back = 0, depthwise = 0;
     if (conv_depthwise(conv))
-        return add_depthwise(&depthwise, v) ? depthwise : SIZE_MAX;
+        return add_depthwise(&depthwise, conv) ? depthwise : SIZE_MAX;
     if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w, 1) ||
         !add_pass(&back, v, maps, channels, v->h, v->w, v->stride_w))
         return SIZE_MAX;

@@ -28,6 +28,10 @@ static inline size_t conv_taps(const struct convolution *conv) {
     return (size_t)conv->window.kernel_h * (size_t)conv->window.kernel_w;
 }
 
+static inline size_t conv_weights(const struct convolution *conv) {
+    return (size_t)conv->maps * (size_t)(conv->window.c / conv->groups) * conv_taps(conv);
+}
+
 // How many groups pass as one where blocks have so many lanes, in vectors of `vector` floats
 // (block/groups.h): a divisor of their number. And the convolution that they are then.
 int conv_merge(const struct convolution *conv, int lanes, int vector);

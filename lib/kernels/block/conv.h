@@ -38,6 +38,7 @@
 #include "kernels/block/conv_tile.h"
 #include "kernels/block/depthwise.h"
 #include "kernels/block/groups.h"
+#include "kernels/block/spread.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.h"
 #include "kernels/portable/relu.h"
@@ -75,13 +76,6 @@ static int job_tiles(const struct conv_job *p) {
 
 static struct conv_rows job_tile(const struct conv_job *p, int t) {
     return conv_rows(p->lanes, LANES, p->results, t);
-}
-
-// Each bias as often as there are lanes, as the results of a pixel lie.
-HOGWILD static void spread_biases(float *to, const float *biases, int maps, int lanes) {
-    for (int m = 0; m < maps; m++)
-        for (int i = 0; i < lanes; i++)
-            *to++ = biases ? biases[m] : 0;
 }
 
 // A piece of the weights of a tile whose first vector of maps is `first`, from place
@@ -318,7 +312,7 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
         struct conv_part part = {to + (size_t)(g * p->results * p->lanes),
                                  from + (size_t)(g * p->sources * p->lanes),
                                  weights + (size_t)g * count, end};
-        spread_biases(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
+        spread(p->begin, biases ? biases + g * p->results : NULL, 1, p->results, p->lanes);
         if (p->by_rows)
             begin_part(p, &part);
         convolve_part(p, &part);

@@ -5,9 +5,9 @@
 #ifndef ADAM_KERNELS_BLOCK_DEPTHWISE_H
 #define ADAM_KERNELS_BLOCK_DEPTHWISE_H
 
-#include "core/hogwild.h"
 #include "kernels/block/conv_plan.h"
 #include "kernels/block/run.h"
+#include "kernels/block/spread.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.h"
 
@@ -95,19 +95,20 @@ static void depthwise_results(const struct depthwise_view *v, int count) {
         depthwise_pixels(v->rows, v->columns, *v, count);
 }
 
-// The rows of one run and the columns of another, of one block.
+// Row `i` of a run, and the columns of another, of one block.
 static void depthwise_part(const struct depthwise_pass *p, float *to, const float *from,
-                           const struct conv_run *row, const struct conv_run *column) {
+                           const struct conv_run *row, int i, const struct conv_run *column) {
     size_t to_row = (size_t)p->x.results * p->run, from_row = (size_t)p->x.sources * p->run;
     ptrdiff_t next = p->x.turned ? -p->x.phases : 1, next_row = p->y.turned ? -p->y.phases : 1;
     int tap = axis_tap(&p->x, column->phase, column->tap);
     int tap_row = axis_tap(&p->y, row->phase, row->tap);
     bool some = row->taps > 0 && column->taps > 0;
     struct depthwise_view v = {
-        .from = from + (size_t)row->from * from_row + (size_t)column->from * p->run,
+        .from =
+            from + (size_t)(row->from + i * p->y.step) * from_row + (size_t)column->from * p->run,
         .weights = p->weights + (size_t)(some ? tap_row * p->x.kernel + tap : 0) * p->run,
         .begin = p->begin,
-        .to = to + (size_t)row->to * to_row + (size_t)column->to * p->run,
+        .to = to + (size_t)(row->to + i * p->y.phases) * to_row + (size_t)column->to * p->run,
         .run = p->run,
         .from_row = from_row,
         .from_next = (size_t)p->x.step * p->run,
@@ -118,11 +119,7 @@ static void depthwise_part(const struct depthwise_pass *p, float *to, const floa
         .columns = column->taps,
         .relu = p->relu,
     };
-    for (int i = 0; i < row->count; i++) {
-        depthwise_results(&v, column->count);
-        v.from += (size_t)p->y.step * from_row;
-        v.to += (size_t)p->y.phases * to_row;
-    }
+    depthwise_results(&v, column->count);
 }
 
 // Row by row, so that the rows that taps share stay in a cache.
@@ -132,28 +129,10 @@ static void depthwise_convolve(struct depthwise_pass *p, float *to, const float 
     p->row_runs = axis_runs(p->rows, &p->y);
     p->column_runs = axis_runs(p->columns, &p->x);
     for (int b = 0; b < p->blocks; b++, to += results, from += sources)
-        for (int r = 0; r < p->row_runs; r++)
-            for (int i = 0; i < p->rows[r].count; i++) {
-                struct conv_run row = p->rows[r];
-                row.to += i * p->y.phases, row.from += i * p->y.step, row.count = 1;
+        for (const struct conv_run *r = p->rows; r < p->rows + p->row_runs; r++)
+            for (int i = 0; i < r->count; i++)
                 for (int c = 0; c < p->column_runs; c++)
-                    depthwise_part(p, to, from, &row, &p->columns[c]);
-            }
-}
-
-// taps x channels x lanes, of channels x taps.
-HOGWILD static void depthwise_repeat(float *to, const float *weights, int channels, int taps,
-                                     int lanes) {
-    for (int t = 0; t < taps; t++)
-        for (int c = 0; c < channels; c++)
-            for (int l = 0; l < lanes; l++)
-                *to++ = weights[c * taps + t];
-}
-
-HOGWILD static void depthwise_begin(float *to, const float *biases, int channels, int lanes) {
-    for (int c = 0; c < channels; c++)
-        for (int l = 0; l < lanes; l++)
-            *to++ = biases ? biases[c] : 0;
+                    depthwise_part(p, to, from, r, i, &p->columns[c]);
 }
 
 // Cuts the scratch as add_depthwise() in conv_sizes.c counts it.
@@ -165,8 +144,9 @@ static void depthwise_spread(struct depthwise_pass *p, const float *weights, con
     p->begin = carve(&scratch, p->run);
     p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
     p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->x.results);
-    depthwise_repeat(p->weights, weights, channels, taps, lanes);
-    depthwise_begin(p->begin, biases, channels, lanes);
+    for (int t = 0; t < taps; t++)
+        spread(p->weights + (size_t)t * p->run, weights + t, (size_t)taps, channels, lanes);
+    spread(p->begin, biases, 1, channels, lanes);
 }
 
 static void depthwise(float *y, const float *x, const float *weights, const float *biases,

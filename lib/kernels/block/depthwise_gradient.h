@@ -130,7 +130,7 @@ static void depthwise_back_weights(float *dweights, float *dbiases, const float 
                                    int blocks, int lanes, const struct convolution *conv,
                                    float *scratch) {
     const struct window *v = &conv->window;
-    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w;
+    size_t taps = conv_taps(conv);
     struct depthwise_sums s = {
         .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
         .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},

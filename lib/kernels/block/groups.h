@@ -17,7 +17,7 @@
 HOGWILD static void merge_weights(float *to, const float *weights, const struct convolution *conv,
                                   int merge) {
     size_t own = (size_t)(conv->window.c / conv->groups) * conv_taps(conv);
-    size_t all = (size_t)conv->maps * own * (size_t)merge;
+    size_t all = conv_weights(conv) * (size_t)merge;
     for (size_t i = 0; i < all; i++)
         to[i] = 0;
     for (int m = 0; m < conv->maps; m++)
@@ -36,8 +36,7 @@ static struct merged merge_groups(const struct convolution *conv, int lanes, con
     int merge = conv_merge(conv, lanes, LANES);
     struct merged merged = {conv_merged(conv, merge), weights};
     if (merge > 1) {
-        size_t all = (size_t)conv->window.c / (size_t)merged.conv.groups * conv_taps(conv);
-        float *to = carve(scratch, (size_t)conv->maps * all);
+        float *to = carve(scratch, conv_weights(&merged.conv));
         merge_weights(to, weights, conv, merge);
         merged.weights = to;
     }

@@ -411,8 +411,7 @@ static void gradient_merged(float *dweights, float *dbiases, const float *dy, co
                             int blocks, int lanes, const struct convolution *conv, int merge,
                             float *scratch) {
     struct convolution merged = conv_merged(conv, merge);
-    size_t all = (size_t)conv->window.c / (size_t)merged.groups * conv_taps(conv);
-    float *gradient = carve(&scratch, (size_t)conv->maps * all);
+    float *gradient = carve(&scratch, conv_weights(&merged));
     gradient_groups(gradient, dbiases, dy, x, blocks, lanes, &merged, scratch);
     pick_merged(dweights, gradient, conv, merge);
 }
