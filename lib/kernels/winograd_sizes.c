@@ -10,12 +10,12 @@ enum {
     MAPS_MOST = 1 << 14, // so that no size overflows
     L2_FLOATS = 1 << 18,
     CHUNK_FLOATS = L2_FLOATS / 2, // of data, products and kernels at a time
-    L3_FLOATS = 1 << 22,          // of a core where two have 32 MB
     FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
     CHUNK_LEAST = 2,              // tiles that a kernel is read for, or a sum read and written,
     CHUNK_FAR = 6,                // and a kernel that lies far,
-    CHUNK_FAR_SUMS = 9,           // and such a sum where all does not stay in the L3 cache
+    CHUNK_FAR_SUMS = 9,           // and such a sum
     CHUNK_MOST = 24,
+    SHARE_FAR = WINOGRAD_COLUMNS, // vectors of maps whose sums lie far
     LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
 };
 
@@ -56,10 +56,7 @@ static int chunk_of_errors(const struct winograd_sizes *s, int lanes, int maps) 
     int near = chunk_within(CHUNK_FLOATS, s, lanes, s->channels + maps);
     if (near > 0)
         return near;
-    if (!s->far)
-        return CHUNK_LEAST;
-    int beside = chunk_within(L3_FLOATS, s, lanes, s->channels + maps);
-    return beside < CHUNK_FAR || beside > CHUNK_FAR_SUMS ? CHUNK_FAR_SUMS : beside;
+    return s->far ? CHUNK_FAR_SUMS : CHUNK_LEAST;
 }
 
 // Products of a slice lie where the data of the slice before were, which are multiplied by then.
@@ -82,9 +79,10 @@ static void lay_few(struct winograd_sizes *s, size_t slices, int lanes) {
 
 static void lay_errors(struct winograd_sizes *s, size_t slices, int lanes, int maps) {
     s->chunk = chunk_of_errors(s, lanes, maps);
+    s->share = s->far && maps > SHARE_FAR * lanes ? SHARE_FAR * lanes : maps;
     size_t vectors = (size_t)(s->chunk * lanes);
     s->data_slice = vectors * (size_t)s->channels + LINE_FLOATS;
-    s->value_slice = vectors * (size_t)maps + LINE_FLOATS;
+    s->value_slice = vectors * (size_t)s->share + LINE_FLOATS;
     s->data = s->kernels;
     s->values = s->data + slices * s->data_slice;
     s->floats = s->values + slices * s->value_slice;

@@ -26,6 +26,7 @@ struct winograd_sizes {
     int part_count;
     int channels, maps; // of one group
     int chunk;          // tiles at a time
+    int share;          // of the maps, whose errors are at the points at a time
     bool few;           // channels: no products are kept
     bool far;           // do the kernels lie, beyond the L2 cache, and so most else
     // Floats from one slice (a pair of points) to the next: of kernels, and of a chunk, of data,

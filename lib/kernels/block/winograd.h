@@ -50,9 +50,12 @@
 //   1% more with two (1.88 -> 1.90 times one), 9 for 6 2 to 4% less, 12 take 4 to 10% longer; 8
 //   for 3 made all passes back of these layers 4% faster in one process and 9% in two, 9 makes
 //   one part of 3 x 3 whole tiles, 16 no more.
-//   Where sums and chunk fit a core's share of the L3 cache together (kernels of 5, 96 -> 256 maps,
-//   6 MB of sums, 1.4 MB a tile), 6 tiles for 9: back 118 -> 114 ms, in each of two processes
-//   129 -> 120; 4 tiles the same. Kernels of 3 with 14 to 21 MB of sums: no difference.
+//   There errors of all maps, beside sums and data, were what the L3 cache did not hold (kernels of
+//   5, 96 -> 256 maps, 64 samples: 6 MB of sums, 1.4 MB a tile): with those of 48 maps at a time,
+//   in the same place, back 120 -> 114 ms, in each of two processes 129 -> 117; 384 -> 384 maps,
+//   kernel 3, 21 MB of sums, 91 -> 88 and 93 -> 89. 32 maps 1 to 3% less, 96 1 to 3%, 16, whose
+//   products take one column, 10%; 6 and 12 tiles for 9 0 to 3%, 15 3 to 7%. Products of the
+//   other passes, shared alike, beside the data: 1 to 3% slower.
 // - Errors asked for a bundle of maps ahead while they are turned: no difference.
 // - Small pictures whose data of all tiles stay in the L2 cache (8 x 8, 32 -> 64 maps), with 16
 //   maps at a time, so that kernels, products, sums and errors of only those lie beside them:
@@ -89,8 +92,9 @@ struct winograd {
     int channels, maps; // of the whole convolution
     float *kernels;     // of one group: bundles x slices x channels x LANES
     float *data;        // slices x tiles x channels x LANES
-    // slices x tiles x maps x LANES, or of the errors below. Products of a slice lie where the
-    // data of the slice before were: slice after slice, each of them over all channels.
+    // slices x tiles x maps x LANES, or of the errors below, of a share of the maps. Products of a
+    // slice lie where the data of the slice before were: slice after slice, each of them over all
+    // channels.
     float *values;
 };
 
@@ -565,26 +569,30 @@ static void errors_tile(const struct tiles *t, float *to, const float *squares) 
     }
 }
 
-static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases) {
-    const struct winograd_sizes *s = &t->winograd->sizes;
+// Of the maps [first, end).
+static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases, int first,
+                            int end) {
+    int chunk = t->winograd->sizes.chunk;
     ALIGNED float squares[LANES * TILE_PIXELS * LANES];
     for (int i = 0; i < t->count; i++)
-        for (int m = 0; m < s->maps; m += LANES) {
-            int maps = least(s->maps - m, LANES);
+        for (int m = first; m < end; m += LANES) {
+            int maps = least(end - m, LANES);
+            float *to = t->winograd->values + (size_t)((m - first) * chunk + i * LANES) * LANES;
             vector sum = errors_squares(t, squares, dy + (size_t)m * LANES, place_of(t, i), maps);
-            errors_tile(t, t->winograd->values + (size_t)(m * s->chunk + i * LANES) * LANES,
-                        squares);
+            errors_tile(t, to, squares);
             store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
         }
 }
 
-// One slice of the gradient of all kernels over the tiles.
-static void winograd_gradient_slice(const struct tiles *t, int slice, bool add) {
+// One slice of the gradient of the kernels of the maps [first, end) over the tiles.
+static void winograd_gradient_slice(const struct tiles *t, int slice, bool add, int first,
+                                    int end) {
     const struct winograd *w = t->winograd;
     const struct winograd_sizes *s = &w->sizes;
     size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
     size_t errors = (size_t)s->chunk * LANES * LANES;
-    int bundles = (s->maps + LANES - 1) / LANES;
+    float *sums = w->kernels + (size_t)(first / LANES) * bundle + kernel_slice(t, slice);
+    int bundles = (end - first + LANES - 1) / LANES;
     for (int b = 0, columns; b < bundles; b += columns) {
         columns = equal_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
@@ -596,7 +604,7 @@ static void winograd_gradient_slice(const struct tiles *t, int slice, bool add) 
                 .b_column = errors,
                 .outer = t->count,
                 .inner = LANES,
-                .to = w->kernels + (size_t)b * bundle + kernel_slice(t, slice) + (size_t)c * LANES,
+                .to = sums + (size_t)b * bundle + (size_t)c * LANES,
                 .to_column = bundle,
                 .add = add,
             });
@@ -634,6 +642,18 @@ static void winograd_gradient(const struct winograd *w, float *dweights) {
         }
 }
 
+// What a chunk of tiles adds to all sums, whose data are at the points.
+static void winograd_chunk_sums(const struct tiles *t, float *dbiases, const float *dy, bool add) {
+    const struct winograd_sizes *s = &t->winograd->sizes;
+    for (int m = 0, end; m < s->maps; m = end) {
+        int bundles = equal_part(divided_up(s->maps - m, LANES), s->share / LANES);
+        end = least(s->maps, m + bundles * LANES);
+        winograd_errors(t, dy, dbiases, m, end);
+        for (int slice = 0; slice < t->high * t->wide; slice++)
+            winograd_gradient_slice(t, slice, add, m, end);
+    }
+}
+
 // Over the tiles of a group. The first tiles give all sums, unless they have not all points.
 static void winograd_sums(const struct winograd *w, float *dbiases, const float *dy, const float *x,
                           int blocks) {
@@ -644,9 +664,7 @@ static void winograd_sums(const struct winograd *w, float *dbiases, const float 
     for (int p = 0; p < s->part_count; p++)
         for (struct tiles t = tiles_of(w, &s->parts[p]); tiles_next(&t, blocks); add = true) {
             winograd_data(&t, x);
-            winograd_errors(&t, dy, dbiases);
-            for (int slice = 0; slice < t.high * t.wide; slice++)
-                winograd_gradient_slice(&t, slice, add);
+            winograd_chunk_sums(&t, dbiases, dy, add);
         }
 }
 
