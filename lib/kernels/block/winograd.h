@@ -592,7 +592,7 @@ static void winograd_gradient_slice(const struct tiles *t, int slice, bool add, 
     size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
     size_t errors = (size_t)s->chunk * LANES * LANES;
     float *sums = w->kernels + (size_t)(first / LANES) * bundle + kernel_slice(t, slice);
-    int bundles = (end - first + LANES - 1) / LANES;
+    int bundles = divided_up(end - first, LANES);
     for (int b = 0, columns; b < bundles; b += columns) {
         columns = equal_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
