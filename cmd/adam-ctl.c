@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
         .key = {.days = 365},
     };
     struct error err = {0};
+    talk_begin();
     network_default(&options.controller.network);
     network_default(&options.admin.network);
     move_dry_run(argc, argv);

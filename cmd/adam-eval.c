@@ -589,6 +589,7 @@ int main(int argc, char **argv) {
     };
     struct error err = {0};
     int status;
+    talk_begin();
     network_default(&o.network);
     if (parse(&o, argc, argv, &status, &err))
         status = o.network.controller ? follow_run(&o, &err) : evaluate_model(&o, &err);

@@ -588,6 +588,7 @@ int main(int argc, char **argv) {
     struct options options = {
         .copies = 1, .memory = 1 << 30, .on_error = "skip", .size = 28, .threads = cpu_count()};
     struct error err = {0};
+    talk_begin();
     char *operations = operations_text();
     int status = run(argc, argv, &options, operations, &err);
     if (status > STATUS_SKIPPED)

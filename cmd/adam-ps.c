@@ -98,6 +98,7 @@ int main(int argc, char **argv) {
     struct options o = {.talk = {.program = name}, .threads = cpu_count()};
     struct error err = {0};
     int status;
+    talk_begin();
     network_default(&o.network);
     if (parse(&o, argc, argv, &status, &err))
         status = run(&o, &err);

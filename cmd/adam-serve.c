@@ -123,6 +123,7 @@ int main(int argc, char **argv) {
                         .ahead = 64 << 20};
     struct error err = {0};
     int status, operand;
+    talk_begin();
     network_default(&o.network);
     if (parse(&o, argc, argv, &operand, &status, &err))
         status = run(&o, argv + operand, argc - operand, &err);

@@ -140,12 +140,10 @@ static void save_handler(int number) {
     saves_wanted++;
 }
 
-// A limit on the size of files is to be an error like a full disk, not a death.
 static void prepare_signals(void) {
     struct sigaction action = {.sa_handler = save_handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGUSR1, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN);
     stop_on_signals(true);
 }
 
@@ -291,6 +289,7 @@ static int run(struct options *o, int argc, char **argv, struct error *err) {
 int main(int argc, char **argv) {
     struct options options = {0};
     struct error err = {0};
+    talk_begin();
     settings_default(&options.settings);
     network_default(&options.network);
     int status = run(&options, argc, argv, &err);

@@ -25,6 +25,10 @@ static bool names_a_place(const char *text) {
     return false;
 }
 
+void talk_begin(void) {
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int talk_error(const char *program, const struct error *err) {
     bool colour = talk_colour();
     if (names_a_place(err->text))

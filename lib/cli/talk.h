@@ -6,6 +6,10 @@
 
 #include "core/error.h"
 
+// First in every main: beyond a limit on the size of files (RLIMIT_FSIZE) a write fails with
+// EFBIG, as on a full disk, and does not kill the process.
+void talk_begin(void);
+
 // "adam-prep: error: TEXT"; a text that starts with "file:line:" goes out as it is.
 // Returns err->status, so that main can `return talk_error(...)`.
 int talk_error(const char *program, const struct error *err);

@@ -458,6 +458,11 @@ static int run(struct controller *c, struct error *err) {
     }
     if (!status && c->cluster.status)
         status = error_set(err, c->cluster.status, "%s", c->cluster.why);
+    if (!status && !controller_has(c, "DONE"))
+        status = error_set(err, STATUS_IO,
+                           "%s has no DONE, though all epochs are over; "
+                           "--resume %s writes it",
+                           c->config->folder, c->config->folder);
     return status;
 }
 

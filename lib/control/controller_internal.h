@@ -96,6 +96,8 @@ struct proto_member *controller_status(const struct controller *c, struct proto_
 int controller_answer(struct controller *c, struct letter *letter, struct error *err);
 // The path of the newest checkpoint; without one that of the run's folder, and false.
 bool controller_latest(const struct controller *c, char path[512]);
+// Whether the run's folder holds a file of this name.
+bool controller_has(const struct controller *c, const char *name);
 // Where the run stands: a new one, one whose controller was killed, one that goes on.
 int controller_open_run(struct controller *c, struct error *err);
 

@@ -33,8 +33,8 @@ static int open_metrics(struct controller *c, struct error *err) {
     return status;
 }
 
-static bool has(const char *folder, const char *name) {
-    char *path = path_in(folder, name);
+bool controller_has(const struct controller *c, const char *name) {
+    char *path = path_in(c->config->folder, name);
     bool there = path && access(path, F_OK) == 0;
     free(path);
     return there;
@@ -103,19 +103,19 @@ static int make_folder(struct controller *c, bool keep, struct error *err) {
 }
 
 // All that a controller leaves that was killed before it had agreed on anything.
-static bool is_only_begun(const char *folder) {
+static bool is_only_begun(const struct controller *c) {
     struct stat about;
-    char *path = path_in(folder, "metrics.jsonl");
+    char *path = path_in(c->config->folder, "metrics.jsonl");
     bool empty = path && stat(path, &about) == 0 && about.st_size == 0;
     free(path);
-    return empty && !has(folder, "latest");
+    return empty && !controller_has(c, "latest");
 }
 
 static int begin_anew(struct controller *c, const char *resume, struct error *err) {
     const char *folder = c->config->folder;
     bool keep = resume && same_folder(resume, folder);
     int status = begin(c, resume, err);
-    if (!status && !keep && !c->record && !is_only_begun(folder))
+    if (!status && !keep && !c->record && !is_only_begun(c))
         status = run_folder_check(folder, err);
     if (!status)
         status = make_folder(c, keep, err);
@@ -177,14 +177,15 @@ static bool is_alive(const struct controller *c) {
 
 static int go_on(struct controller *c, struct error *err) {
     const char *folder = c->config->folder;
-    bool saved = has(folder, "latest");
+    bool saved = controller_has(c, "latest");
     if (is_alive(c)) {
         controller_say(c, "the run in %s goes on: its controller was gone, not its members",
                        folder);
         hear_all(c);
         return STATUS_OK;
     }
-    if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && !c->config->resume) {
+    if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && controller_has(c, "DONE") &&
+        !c->config->resume) {
         controller_say(c, "the run in %s is done: its controller was gone while all left", folder);
         cluster_enter(&c->cluster, CLUSTER_OVER);
         return STATUS_OK;
@@ -201,7 +202,7 @@ static int go_on(struct controller *c, struct error *err) {
 
 int controller_open_run(struct controller *c, struct error *err) {
     int status;
-    if (!has(c->config->folder, "controller.state"))
+    if (!controller_has(c, "controller.state"))
         return begin_anew(c, c->config->resume, err);
     status = read_state(c, err);
     return status ? status : go_on(c, err);

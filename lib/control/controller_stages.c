@@ -176,8 +176,9 @@ int controller_take_result(struct controller *c, struct error *err) {
     controller_answer_saves(&c->saving, &result, NULL);
     if (result.job.attach)
         take_attached(c, &result);
-    return c->cluster.stage == CLUSTER_SAVING ? controller_enter(c, CLUSTER_STOPPING, err)
-                                              : STATUS_OK;
+    // Another job may end in this stage: one begun while workers trained, or the attachment of a
+    // controller that was started again. None of them has saved the run.
+    return result.job.last ? controller_enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
 }
 
 // --- stages -------------------------------------------------------------------------------------
@@ -253,6 +254,7 @@ static int stay_saving(struct controller *c) {
                      .test = c->cluster.finished,
                      .save = true,
                      .done = c->cluster.finished,
+                     .last = true,
                  });
     return STATUS_OK;
 }

@@ -328,11 +328,12 @@ static int test(struct statistics *s, struct error *err) {
     return status;
 }
 
-static void measure(struct statistics *s) {
+// Bytes of the model in the checkpoint; 0: there is none.
+static uint64_t measure(const struct statistics *s) {
     char file[1100];
     struct stat about;
     snprintf(file, sizeof file, "%s/model.safetensors", s->result.path);
-    s->result.bytes = stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
+    return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
 static int save(struct statistics *s, struct error *err) {
@@ -342,13 +343,14 @@ static int save(struct statistics *s, struct error *err) {
         return error_nomem(err);
     snprintf(s->result.path, sizeof s->result.path, "%s", path);
     free(path);
-    bool there = s->ever_saved && s->saved == s->checkpoint.clock;
+    // What the run goes on from may be in another folder.
+    bool there = s->ever_saved && s->saved == s->checkpoint.clock && measure(s) > 0;
     int status =
         there ? STATUS_OK
               : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
     if (status)
         return status;
-    measure(s);
+    s->result.bytes = measure(s);
     s->saved = s->checkpoint.clock;
     s->ever_saved = true;
     if (!there)
@@ -360,8 +362,10 @@ static int save(struct statistics *s, struct error *err) {
 
 static int finish(struct statistics *s, struct error *err) {
     double top1 = s->result.top1;
-    report(s, "done", json_pack("{s:o}", "top1", top1 < 0 ? json_null() : json_real(top1)));
-    return events_done(s->config.folder, &s->checkpoint, top1, err);
+    int status = events_done(s->config.folder, &s->checkpoint, top1, err);
+    if (!status)
+        report(s, "done", json_pack("{s:o}", "top1", top1 < 0 ? json_null() : json_real(top1)));
+    return status;
 }
 
 // --- the thread -------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ struct statistics_job {
     bool initialise;  // with it: the servers get their first weights
     bool test, save;  // on a copy of the weights as they are now
     bool done;        // all epochs are over: write RUN/DONE
+    bool last;        // the job with which the run has saved itself, for the caller
     uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };
 

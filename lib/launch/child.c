@@ -27,6 +27,7 @@ static void become(char *const *argv, pid_t parent, const int fds[4], int failed
         if (fds[fd] >= 0)
             dup2(fds[fd], fd);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(argv[0], argv);
     int reason = errno;

@@ -71,7 +71,7 @@ char *output_temporary(const char *path, unsigned n) {
     return name;
 }
 
-static int sync_folder_of(const char *path, struct error *err) {
+int output_sync_name(const char *path, struct error *err) {
     size_t n = folder_length(path);
     char *folder = n ? strndup(path, n) : mem_string(".");
     if (!folder)
@@ -97,13 +97,13 @@ int output_rename(const char *from, const char *to, bool force, struct error *er
     }
     if (result)
         return error_errno(err, STATUS_CANTCREATE, "cannot create %s", to);
-    return sync_folder_of(to, err);
+    return output_sync_name(to, err);
 }
 
 int output_exchange(const char *from, const char *to, struct error *err) {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE))
         return error_errno(err, STATUS_CANTCREATE, "cannot replace %s", to);
-    return sync_folder_of(to, err);
+    return output_sync_name(to, err);
 }
 
 static int write_all(int fd, const void *data, size_t size) {

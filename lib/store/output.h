@@ -38,6 +38,8 @@ char *output_temporary(const char *path, unsigned n);
 // Gives a complete file or folder its name, and makes the name durable. Without
 // `force` an existing file is kept, and that is STATUS_CANTCREATE.
 int output_rename(const char *from, const char *to, bool force, struct error *err);
+// Makes the name of a file or folder durable: syncs the folder that it is in. STATUS_IO.
+int output_sync_name(const char *path, struct error *err);
 // Both exist, and each gets the other's name at once.
 int output_exchange(const char *from, const char *to, struct error *err);
 

@@ -185,8 +185,11 @@ static int fill_folder(const struct checkpoint *checkpoint, const char *folder, 
     char *text = manifest_of(checkpoint, &sum);
     status = sync_and_close(fd, write_manifest(fd, text, err), err);
     free(text);
-    fd = status ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? status : sync_and_close(fd, STATUS_OK, err);
+    if (status)
+        return status;
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? error_errno(err, STATUS_IO, "cannot sync folder %s", folder)
+                  : sync_and_close(fd, STATUS_OK, err);
 }
 
 // Gives the complete folder its name. One of the same name (a run that was
@@ -194,10 +197,10 @@ static int fill_folder(const struct checkpoint *checkpoint, const char *folder, 
 static int publish(const char *temporary, const char *path, struct error *err) {
     if (access(path, F_OK))
         return output_rename(temporary, path, false, err);
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_EXCHANGE))
-        return error_errno(err, STATUS_CANTCREATE, "cannot replace %s", path);
-    run_folder_remove(temporary);
-    return STATUS_OK;
+    int status = output_exchange(temporary, path, err);
+    if (!status)
+        run_folder_remove(temporary);
+    return status;
 }
 
 // RUN/latest -> ckpt-00012000, replaced in one step.

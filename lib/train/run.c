@@ -336,7 +336,10 @@ static int done(struct run *run, struct error *err) {
     json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - run->started, "top1",
                                run->top1 < 0 ? json_null() : json_real(run->top1));
     int status = events_done(run->config->folder, checkpoint, run->top1, err);
-    report(run, "done", fields);
+    if (status)
+        json_decref(fields);
+    else
+        report(run, "done", fields);
     return status;
 }
 

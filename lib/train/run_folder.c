@@ -132,6 +132,9 @@ int run_folder_make(const char *run, struct error *err) {
         return error_errno(err, STATUS_CANTCREATE, "cannot create %s", run);
     if (access(run, W_OK | X_OK))
         return error_errno(err, STATUS_CANTCREATE, "cannot write in %s", run);
+    int status = output_sync_name(run, err);
+    if (status)
+        return status;
     remove_file(run, "DONE");
     remove_file(run, "latest");
     remove_file(run, "metrics.jsonl");

@@ -61,6 +61,14 @@ nothing() {
     done
 }
 
+@test "beyond a limit on the size of files every program says so, status 74, and is not killed" {
+    local program
+    for program in $(programs); do
+        run_status 74 bash -c "ulimit -f 1; $program --completion bash >$BATS_TEST_TMPDIR/long"
+        [[ "$stderr" = "$program: error: "*"standard output: File too large" ]]
+    done
+}
+
 @test "every option of --help is in the manual, and no other" {
     local program sub subs bad=
     for program in $(programs); do

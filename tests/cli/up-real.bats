@@ -70,6 +70,32 @@ members() {
     all_members 0
 }
 
+@test "a controller that dies before its only checkpoint is whole: the next one writes it first" {
+    # The last test of the weights, which comes before the checkpoint, takes a while.
+    adam-prep draw 60000 --seed 5 -q -o many.arec
+    start adam-ctl up run.conf --threads 1 --set test=many.arec --set threads=1 2>err
+    wait_for grep -q '"event":"start"' run/metrics.jsonl
+    local controller
+    controller=$(working_here '^adam-ctl controller ')
+    wait_for grep -q '"stage":"saving"' run/controller.state
+    kill -KILL "$controller"
+    [ ! -e run/latest ]
+    wait_end
+    cat err
+    [ "$status" -eq 0 ]
+    grep -q 'controller was killed by signal 9' err
+    [ -e run/DONE ] && [ -e run/latest/manifest.json ]
+    all_members 0
+}
+
+@test "a checkpoint that cannot be written whole ends the run with 74 and its text, never with 0" {
+    # In units of 1024 bytes: enough for every log, and not for the 37 kB of the weights.
+    run_status 74 bash -c 'ulimit -f 24; exec adam-ctl up run.conf --threads 1 --set metrics-every=60'
+    [[ "$stderr" = *"ckpt-"*"File too large"* ]]
+    [ ! -e run/DONE ] && [ ! -e run/latest ]
+    all_members 0
+}
+
 @test "kill -9 of adam-ctl up leaves no process" {
     start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
     wait_for grep -q '"event":"eval"' run/metrics.jsonl
