@@ -387,6 +387,23 @@ static int answer_one(struct controller *c, struct letter *letter, struct error 
     }
 }
 
+// Who asks in the name of another is told, and named: at once, then when they have doubled.
+static bool is_impostor(struct controller *c, const struct letter *letter) {
+    uint64_t session;
+    if (link_check_session(letter->link, letter->type, &letter->message->message, &session) ==
+        PROTO_REFUSAL_NONE)
+        return false;
+    link_refuse(letter->link, letter->request, PROTO_REFUSAL_WRONG_SESSION, session,
+                proto_refusal_text(PROTO_REFUSAL_WRONG_SESSION));
+    c->impostors++;
+    if ((c->impostors & (c->impostors - 1)) == 0)
+        controller_say(
+            c, "refused a %s of a %s (%s): session %" PRIu64 " is not its own; %" PRIu64 " so far",
+            proto_message_name(letter->type), proto_role_name(role_of(letter)),
+            link_address(letter->link), session, c->impostors);
+    return true;
+}
+
 static bool is_for_people(uint16_t type) {
     return type == PROTO_TYPE_SET || type == PROTO_TYPE_SAVE || type == PROTO_TYPE_STOP;
 }
@@ -395,6 +412,8 @@ int controller_answer(struct controller *c, struct letter *letter, struct error 
     int status = STATUS_OK;
     if (!letter->message)
         vitals_closed(&c->vitals, letter->link, clock_seconds());
+    else if (is_impostor(c, letter))
+        ;
     else if (is_for_people(letter->type) && role_of(letter) != PROTO_ROLE_ADMINISTRATOR)
         refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
     else if (letter->type == PROTO_TYPE_SAVE)

@@ -174,7 +174,7 @@ json_t *figures_json(const struct proto_status *status) {
     G(samples, 1, "adam_samples_total", "counter", "Samples trained on, applied or served.")       \
     G(pushes, 1, "adam_pushes_total", "counter", "Pushes sent or applied.")                        \
     G(pulls, 1, "adam_pulls_total", "counter", "Pulls asked for or answered.")                     \
-    G(refused, 1, "adam_refused_total", "counter", "Requests refused.")                            \
+    G(refused, 1, "adam_refused_total", "counter", "Requests refused, of a worker pushes.")        \
     G(received, 1, "adam_received_bytes_total", "counter", "Bytes received.")                      \
     G(sent, 1, "adam_sent_bytes_total", "counter", "Bytes sent.")                                  \
     G(epoch, 1, "adam_epoch", "gauge", "Epochs that are done, with the part of the present one.")  \

@@ -280,12 +280,14 @@ static void set_link(struct member *member, struct link *link) {
     pthread_mutex_unlock(&member->lock);
 }
 
-// Neither run nor session is claimed in the hello: who is told of another run can say so
-// in the right words, and the session is in what follows.
+// The run is not claimed in the hello: who is told of another one can say so in the right
+// words.
 static int dial(struct member *member, struct error *err) {
     const struct member_options *o = &member->options;
     const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
-    const struct proto_hello hello = {.role = (uint16_t)o->role, .name = text_or_none(o->name)};
+    const struct proto_hello hello = {.role = (uint16_t)o->role,
+                                      .session = member->identity.session,
+                                      .name = text_or_none(o->name)};
     struct proto_welcome welcome;
     struct link *link;
     int status = ready_find(o->controller, member->address, err);

@@ -14,6 +14,10 @@
 // and by new routes when the old ones were refused. What was refused for good ends the
 // exchange with an error that says what, where and why.
 //
+// That a push was applied before is good news only of one that was sent again after an
+// answer was lost. Of any other it says that somebody else pushes in this session: the push
+// was not applied, and no later one would be.
+//
 // Threads: servers_* may be called by any thread but servers_open and servers_close, which
 // are the owner's. An exchange belongs to one thread at a time, which starts it and waits
 // for it, while the client's own threads (one a server, that dials) and those of the
@@ -58,6 +62,7 @@ void servers_close(struct servers *servers);
 struct servers_figures {     // since servers_open
     uint64_t pushes, pulls;  // exchanges that were carried out
     uint64_t refused;        // requests refused
+    uint64_t pushes_refused; // pushes that were not carried out since a server refused them
     uint64_t unchanged;      // parcels that need not be pulled, since nothing had changed
     uint64_t repeated;       // parcels that a server had applied before
     uint64_t redials;        // links made anew
@@ -133,8 +138,9 @@ bool exchange_over(const struct exchange *exchange);
 //   STATUS_OK           carried out; of a push: applied
 //   STATUS_SKIPPED      of a push: some or all of it was too stale, and was not applied; pull
 //   STATUS_DIVERGED     of a push: not finite, refused whole
-//   STATUS_STOPPED      servers_stop
-//   STATUS_UNAVAILABLE  refused for good: the session is over, a peer is lost
+//   STATUS_STOPPED      servers_stop; the session is over, or not this client's alone: a
+//                       worker joins anew
+//   STATUS_UNAVAILABLE  refused for good: a peer is lost, another run, model or role
 //   STATUS_DATA         refused for good: the shapes do not fit
 int exchange_wait(struct exchange *exchange, double *waited, struct error *err);
 

@@ -245,7 +245,27 @@ static void fail(struct parcel *parcel, int status, const struct proto_refused *
     snprintf(text, sizeof text, "%s refused shard %u: %s%s%.*s", parcel->peer->address,
              (unsigned)parcel->shard, name, refused->text.length > 0 ? ": " : "",
              (int)refused->text.length, refused->text.at);
+    parcel->exchange->refused = true;
     parcel_fail(parcel, status, text);
+}
+
+// The push was applied before, says the server. Otherwise than after a lost answer it was
+// not this client's.
+static void settle_repeated(struct parcel *parcel) {
+    const struct exchange *exchange = parcel->exchange;
+    char text[ERROR_TEXT];
+    if (parcel->unsure) {
+        exchange->servers->figures.repeated++;
+        parcel_end(parcel);
+        return;
+    }
+    snprintf(text, sizeof text,
+             "%s did not apply push %llu to shard %u: it has had one of that number, which was "
+             "not sent by this worker; somebody else pushes in its session %llu",
+             parcel->peer->address, (unsigned long long)exchange->sequence, (unsigned)parcel->shard,
+             (unsigned long long)exchange->servers->options.hello.session);
+    parcel->exchange->refused = true;
+    parcel_fail(parcel, STATUS_STOPPED, text);
 }
 
 static void again(struct parcel *parcel, double seconds) {
@@ -279,13 +299,12 @@ static bool settle_refusal(struct parcel *parcel, const struct proto_refused *re
         fail(parcel, STATUS_SKIPPED, refused);
         break;
     case PROTO_REFUSAL_REPLAYED:
-        figures->repeated++;
-        parcel_end(parcel);
+        settle_repeated(parcel);
         break;
     case PROTO_REFUSAL_NOT_FINITE:
         fail(parcel, STATUS_DIVERGED, refused);
         break;
-    case PROTO_REFUSAL_WRONG_SESSION: // whoever is started again joins anew
+    case PROTO_REFUSAL_WRONG_SESSION:
         fail(parcel, STATUS_STOPPED, refused);
         break;
     case PROTO_REFUSAL_PEER_LOST:
@@ -300,20 +319,24 @@ static bool settle_refusal(struct parcel *parcel, const struct proto_refused *re
     return false;
 }
 
+static void fail_answer(struct parcel *parcel, const char *asked) {
+    char text[LINK_WHY];
+    snprintf(text, sizeof text, "%s answered a %s of shard %u by what was not asked for",
+             parcel->peer->address, asked, (unsigned)parcel->shard);
+    parcel_fail(parcel, STATUS_DATA, text);
+}
+
 // "Every byte from outside is checked": the answer must be about what was asked.
 static void settle_weights(struct parcel *parcel, const struct link_request *ask) {
     const struct proto_weights *weights = &ask->answer->weights;
     const struct proto_piece *piece = weights->pieces.at;
     struct span span = parcel->exchange->spans[parcel->first];
-    char text[LINK_WHY];
     bool meant = weights->pieces.count == 1 && piece->shard == parcel->shard &&
                  piece->offset == span.first % PROTO_SHARD_FLOATS;
     bool whole = meant && piece->count == span.n && ask->received == ask->room;
     bool unchanged = meant && piece->count == 0 && ask->received == 0 && parcel->version > 0;
     if (!whole && !unchanged) {
-        snprintf(text, sizeof text, "%s answered a pull of shard %u by what was not asked for",
-                 parcel->peer->address, (unsigned)parcel->shard);
-        parcel_fail(parcel, STATUS_DATA, text);
+        fail_answer(parcel, "pull");
         return;
     }
     parcel->exchange->servers->figures.unchanged += unchanged;
@@ -324,7 +347,14 @@ static void settle_weights(struct parcel *parcel, const struct link_request *ask
 // The next version is this push alone: a shard counts each that it applies.
 static void settle_pushed(struct parcel *parcel, const struct proto_pushed *pushed) {
     const struct proto_piece *piece = pushed->pieces.at;
-    parcel->exchange->servers->figures.repeated += pushed->repeated;
+    if (pushed->sequence != parcel->exchange->sequence) {
+        fail_answer(parcel, "push");
+        return;
+    }
+    if (pushed->repeated) {
+        settle_repeated(parcel);
+        return;
+    }
     if (pushed->pieces.count > 0 && piece->shard == parcel->shard &&
         piece->version == parcel->version + 1)
         parcel->version = piece->version;
@@ -335,6 +365,7 @@ static void settle_pushed(struct parcel *parcel, const struct proto_pushed *push
 static bool settle(struct parcel *parcel, const struct link_request *ask) {
     if (ask->status) {
         parcel->due = 0;
+        parcel->unsure = true;
         servers_dispatch(parcel->exchange->servers, parcel);
         return false;
     }
@@ -380,11 +411,13 @@ static void begin(struct exchange *exchange, enum cargo cargo, const uint64_t *v
     exchange->cargo = cargo;
     exchange->started = true;
     exchange->status = STATUS_OK;
+    exchange->refused = false;
     exchange->sequence = exchange->way == EXCHANGE_PUSH ? ++servers->sequence : 0;
     atomic_store(&exchange->left, exchange->parcel_count);
     for (size_t i = 0; i < exchange->parcel_count; i++) {
         struct parcel *parcel = &exchange->parcels[i];
         parcel->over = false;
+        parcel->unsure = false;
         parcel->version = versions[parcel->shard];
         parcel->due = 0;
         parcel->refusal = PROTO_REFUSAL_NONE;
@@ -521,6 +554,7 @@ static void count(struct exchange *exchange) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
     servers->figures.pushes += exchange->way == EXCHANGE_PUSH && !exchange->status;
+    servers->figures.pushes_refused += exchange->way == EXCHANGE_PUSH && exchange->refused;
     servers->figures.pulls += exchange->way == EXCHANGE_PULL && !exchange->status;
     pthread_mutex_unlock(&servers->lock);
 }

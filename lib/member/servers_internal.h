@@ -43,6 +43,7 @@ struct parcel {
     uint32_t shard;
     size_t first, count; // spans of the exchange
     bool over;
+    bool unsure;       // it was sent before, and no answer came: it may have been carried out
     uint64_t version;  // of pulls: here, then there; else of the weights that it is about
     double due;        // seconds: not before
     uint16_t refusal;  // the last one, 0: none
@@ -63,7 +64,8 @@ struct exchange {
     size_t parcel_count;
     _Atomic size_t left; // parcels under way
     bool started;
-    int status; // how it ends
+    int status;   // how it ends
+    bool refused; // so that it was not carried out
     struct error err;
     // What it was started with.
     enum cargo cargo;

@@ -326,6 +326,8 @@ int link_answer(struct link *link, uint64_t request, uint16_t type, const void *
     bool start = false;
     if (frame) {
         frame_number(frame, request);
+        if (type == PROTO_TYPE_JOINED) // before the other side can ask in its name
+            atomic_store(&link->session, ((const struct proto_joined *)message)->session);
         pthread_mutex_lock(&link->lock);
         bool broken = link->broken;
         if (!broken)
@@ -360,6 +362,16 @@ void link_set_user(struct link *link, void *user) {
 
 void *link_user(const struct link *link) {
     return atomic_load(&link->user);
+}
+
+enum proto_refusal link_check_session(const struct link *link, uint16_t type,
+                                      const union proto_message *message, uint64_t *detail) {
+    uint64_t session;
+    *detail = 0;
+    if (!proto_session(type, message, &session) || session == atomic_load(&link->session))
+        return PROTO_REFUSAL_NONE;
+    *detail = session;
+    return PROTO_REFUSAL_WRONG_SESSION;
 }
 
 void link_traffic(const struct link *link, uint64_t *received, uint64_t *sent) {

@@ -142,6 +142,11 @@ void link_break(struct link *link, const char *why);
 const char *link_address(const struct link *link); // of the other side, as far as it is known
 void link_set_user(struct link *link, void *user); // the owner's own pointer
 void *link_user(const struct link *link);
+// Whether a request that came over the link is made in the link's own session: the one that
+// the hello named, or that this side gave it since by `joined`. If not, *detail is the
+// session that the request names.
+enum proto_refusal link_check_session(const struct link *link, uint16_t type,
+                                      const union proto_message *message, uint64_t *detail);
 // Bytes on the wire so far.
 void link_traffic(const struct link *link, uint64_t *received, uint64_t *sent);
 

@@ -53,6 +53,7 @@ struct link {
     _Atomic(void *) user;
     _Atomic uint64_t heard, spoke; // when something came and went last
     _Atomic uint64_t received, sent;
+    _Atomic uint64_t session; // of the other side; 0: none
     _Atomic bool welcomed, ended;
     struct gate gate; // opened when ended
     struct receiver in;

@@ -134,6 +134,7 @@ static enum next hear_hello(struct link *link) {
         refuse(link, refusal, detail, proto_refusal_text(refusal));
         return end_after_sending(link, "it is not welcome");
     }
+    atomic_store(&link->session, hello->session);
     atomic_store(&link->welcomed, true);
     if (link->listener)
         listener_welcomed(link->listener);

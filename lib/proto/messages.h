@@ -24,6 +24,10 @@
 // check at all. Links and TCP have their sums, TLS authenticates every byte, and updates
 // with a number that is not finite are refused. Files, which keep damage, have CRCs.
 //
+// A request whose first field is its sender's session is answered only over a connection of
+// that session: the one that the hello named, or that came since by `joined`. Any other is
+// refused (wrong session), so that nobody pushes, leases or leaves as another.
+//
 // Numbers of answers have the bit PROTO_ANSWER. Every request can be answered by
 // `refused` instead. The groups 0x06 (replication between parameter servers) and 0x07
 // (neighbours within a replica) are kept free for what they name.
@@ -106,7 +110,7 @@
     C(6, WRONG_RUN, "wrong run", "the peers are of different runs")                                \
     C(7, WRONG_MODEL, "wrong model", "detail: the hash of the model that is trained here")         \
     C(8, WRONG_ROLE, "wrong role", "this is not asked here, or not by that role")                  \
-    C(9, WRONG_SESSION, "wrong session", "it has ended, or is another's: join again")              \
+    C(9, WRONG_SESSION, "wrong session", "it has ended, or is not this connection's: join again")  \
     C(10, STALE_ROUTE, "stale route", "detail: the bucket's epoch; look up the routes again")      \
     C(11, NOT_HERE, "not here", "detail: the shard, lease or controller that is meant")            \
     C(12, WRONG_SHAPE, "wrong shape", "the payload or its pieces do not fit; detail: the piece")   \
@@ -164,7 +168,7 @@
     F(U64, samples, 0, "samples trained on, applied or served")                                    \
     F(U64, pushes, 0, "pushes sent, or applied")                                                   \
     F(U64, pulls, 0, "pulls asked for, or answered")                                               \
-    F(U64, refused, 0, "requests refused")                                                         \
+    F(U64, refused, 0, "requests refused; of a worker: pushes that were not applied")              \
     F(U64, received, 0, "bytes received")                                                          \
     F(U64, sent, 0, "bytes sent")                                                                  \
     F(F64, epoch, 0, "epochs of the data that are done, with the part of the present one")         \

@@ -149,6 +149,8 @@ const char *proto_state_name(uint32_t state);  // "waiting", or "unknown state"
 const char *proto_refusal_name(uint32_t code); // "stale route", or "unknown refusal"
 const char *proto_refusal_text(uint32_t code); // what the asker should know, or ""
 const char *proto_message_name(uint16_t type); // "pull", or "unknown message"
+// The session in whose name a request is made; false: its first field is none.
+bool proto_session(uint16_t type, const void *message, uint64_t *session);
 // In hexadecimal digits.
 enum { PROTO_ID_TEXT = 2 * sizeof(struct proto_id) + 1 };
 void proto_id_text(char text[PROTO_ID_TEXT], const struct proto_id *id);

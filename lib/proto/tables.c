@@ -94,6 +94,14 @@ const char *proto_message_name(uint16_t type) {
     return layout ? layout->name : "unknown message";
 }
 
+bool proto_session(uint16_t type, const void *message, uint64_t *session) {
+    const struct proto_layout *layout = proto_layout(type);
+    if (!layout || layout->count == 0 || strcmp(layout->fields[0].name, "session") != 0)
+        return false;
+    memcpy(session, (const char *)message + layout->fields[0].offset, sizeof *session);
+    return true;
+}
+
 void proto_id_text(char text[PROTO_ID_TEXT], const struct proto_id *id) {
     for (size_t i = 0; i < sizeof id->bytes; i++)
         snprintf(text + 2 * i, 3, "%02x", id->bytes[i]);

@@ -20,7 +20,6 @@ struct peer { // one link that was welcomed; but for the list, it stays as it is
     LIST_ENTRY(peer) others;
     struct link *link;
     enum proto_role role;
-    uint64_t session;
 };
 
 struct data_service {

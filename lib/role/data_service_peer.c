@@ -22,8 +22,7 @@ enum proto_refusal service_hello(void *context, struct link *link, const struct 
     struct peer *peer = mem_zeroed(1, sizeof *peer);
     if (!peer)
         return PROTO_REFUSAL_BUSY;
-    *peer = (struct peer){
-        .link = link, .role = (enum proto_role)hello->role, .session = hello->session};
+    *peer = (struct peer){.link = link, .role = (enum proto_role)hello->role};
     link_set_user(link, peer);
     pthread_mutex_lock(&service->lock);
     LIST_INSERT_HEAD(&service->peers, peer, others);

@@ -73,32 +73,31 @@ static void answer_data(const struct request *request, const struct proto_get_da
 
 // --- who asks what ---------------------------------------------------------------
 
-// Who may ask what. A worker asks in its own session.
-static enum proto_refusal allowed(const struct peer *peer, uint16_t type,
-                                  const union proto_message *message) {
-    uint64_t session;
+// Which roles may ask what.
+static bool may_ask(enum proto_role role, uint16_t type) {
     switch (type) {
     case PROTO_TYPE_LEASE:
-        session = message->lease.session;
-        break;
     case PROTO_TYPE_FINISH:
-        session = message->finish.session;
-        break;
     case PROTO_TYPE_LEAVE:
-        session = message->leave.session;
-        break;
+        return role == PROTO_ROLE_WORKER;
     case PROTO_TYPE_SET_CURSOR:
     case PROTO_TYPE_STOP:
-        return peer->role == PROTO_ROLE_CONTROLLER || peer->role == PROTO_ROLE_ADMINISTRATOR
-                   ? PROTO_REFUSAL_NONE
-                   : PROTO_REFUSAL_WRONG_ROLE;
+        return role == PROTO_ROLE_CONTROLLER || role == PROTO_ROLE_ADMINISTRATOR;
     default:
-        return PROTO_REFUSAL_NONE;
+        return true;
     }
-    if (peer->role != PROTO_ROLE_WORKER)
+}
+
+// A worker asks in its own session, and needs one.
+static enum proto_refusal allowed(const struct request *request, uint16_t type,
+                                  const union proto_message *message, uint64_t *detail) {
+    uint64_t session;
+    *detail = type;
+    if (!may_ask(request->peer->role, type))
         return PROTO_REFUSAL_WRONG_ROLE;
-    return session > 0 && session == peer->session ? PROTO_REFUSAL_NONE
-                                                   : PROTO_REFUSAL_WRONG_SESSION;
+    if (proto_session(type, message, &session) && session == 0)
+        return PROTO_REFUSAL_WRONG_SESSION;
+    return link_check_session(request->link, type, message, detail);
 }
 
 static void serve(const struct request *request, uint16_t type,
@@ -138,9 +137,10 @@ void service_request(void *context, struct link *link, uint64_t number, uint16_t
                      const union proto_message *message, struct buffer *payload) {
     const struct request request = {context, link, link_user(link), number};
     (void)payload;
-    enum proto_refusal refusal = allowed(request.peer, type, message);
+    uint64_t detail;
+    enum proto_refusal refusal = allowed(&request, type, message, &detail);
     if (refusal)
-        service_refuse(&request, refusal, 0, NULL);
+        service_refuse(&request, refusal, detail, NULL);
     else
         serve(&request, type, message);
 }

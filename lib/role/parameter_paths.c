@@ -372,8 +372,13 @@ static bool may_ask(enum proto_role role, uint16_t type) {
 static void hear_training(struct caller *caller, uint64_t request, uint16_t type,
                           const union proto_message *message, struct buffer *payload) {
     struct ps *ps = atomic_load(&caller->path->paths->serving)->ps;
-    if (!may_ask(caller->role, type)) {
-        refuse(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
+    uint64_t detail = type;
+    enum proto_refusal code = PROTO_REFUSAL_WRONG_ROLE;
+    if (may_ask(caller->role, type))
+        code = link_check_session(caller->link, type, message, &detail);
+    if (code) {
+        atomic_fetch_add(&caller->path->paths->unwelcome, 1);
+        refuse(caller, request, type, code, detail, "");
         return;
     }
     if (type == PROTO_TYPE_GET_VERSIONS) {

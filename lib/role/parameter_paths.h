@@ -58,7 +58,7 @@ void paths_traffic(struct paths *paths, uint64_t *received, uint64_t *sent);
 // model or session), when it is time for one: the first of a kind at once, then when they
 // have doubled. False: nothing to say.
 bool paths_complaint(struct paths *paths, char text[ERROR_TEXT]);
-// How many hellos were refused; requests are counted by lib/ps.
+// How many hellos were refused, and requests that did not come to lib/ps, which counts others.
 uint64_t paths_unwelcome(const struct paths *paths);
 
 // Ends all links. After it `ps` may be closed, and then paths_free be called, since

@@ -1,8 +1,10 @@
 #include "role/worker.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -14,6 +16,7 @@
 
 #define POLL 0.1      // seconds between two looks at what the caller wishes
 #define PATIENCE 0.05 // seconds that softsync's threads wait for samples before the home hears
+#define AGAIN 1.0     // seconds from the loss of a session to joining anew
 #define GRACE 10.0    // seconds to bring home what was trained on, once all is to end
 
 // --- talk, and the reason to end ------------------------------------------------------
@@ -507,14 +510,15 @@ static void stop_watching(struct worker *worker) {
     pthread_join(worker->watcher, NULL);
 }
 
-static const char *reason_of(int status) {
-    return status == STATUS_OK         ? "the run is over"
+static const char *reason_of(int status, bool lost) {
+    return lost                        ? "its session is over, or not its own: it joins anew"
+           : status == STATUS_OK       ? "the run is over"
            : status == STATUS_STOPPED  ? "stopped by its user"
            : status == STATUS_DIVERGED ? "its loss is no longer finite"
                                        : "it failed";
 }
 
-static void leave(struct worker *worker, int status) {
+static void leave(struct worker *worker, int status, bool lost) {
     stop_watching(worker);
     if (worker->servers)
         servers_stop(worker->servers);
@@ -525,7 +529,7 @@ static void leave(struct worker *worker, int status) {
     home_servers_close(worker->home);
     servers_close(worker->servers);
     if (worker->member)
-        member_close(worker->member, reason_of(status));
+        member_close(worker->member, reason_of(status, lost));
     kept_drop(worker->run);
     ops_free(worker->input);
     model_free(worker->model);
@@ -534,17 +538,69 @@ static void leave(struct worker *worker, int status) {
     pthread_mutex_destroy(&worker->data_lock);
 }
 
-int worker_run(const struct worker_options *options, struct error *err) {
-    struct worker worker = {.options = *options, .figures = {.loss = NAN}};
+// Its session is over, or its pushes are refused in it, though neither the run nor the user
+// wants it to end: it joins anew. One that could not join has no session.
+static bool has_lost_session(struct worker *worker, int status) {
+    struct member_identity identity;
+    int end = atomic_load(&worker->end);
+    return status == STATUS_STOPPED && (end == WORKER_GOES_ON || end == WORKER_FAILED) &&
+           worker->member && member_identity(worker->member, &identity);
+}
+
+// From joining to leaving. *lost: it should join anew. *refused grows by its pushes that
+// were refused.
+static int live(const struct worker_options *options, bool *lost, uint64_t *refused,
+                struct error *err) {
+    struct worker worker = {
+        .options = *options, .figures = {.loss = NAN}, .refused_before = *refused};
     double loss = NAN;
     pthread_mutex_init(&worker.lock, NULL);
     pthread_mutex_init(&worker.data_lock, NULL);
     int status = join(&worker, err);
+    *lost = false;
     if (!status) {
         status = work(&worker, &loss, err);
+        *lost = has_lost_session(&worker, status);
         worker_state(&worker, PROTO_STATE_LEAVING);
-        worker_report_stop(&worker, status, err, loss);
+        if (!*lost)
+            worker_report_stop(&worker, status, err, loss);
     }
-    leave(&worker, status);
+    if (worker.servers)
+        *refused += servers_figures(worker.servers).pushes_refused;
+    leave(&worker, status, *lost);
     return status;
+}
+
+static void say_lost(const struct worker_options *options, const struct error *err) {
+    char text[ERROR_TEXT + 32];
+    snprintf(text, sizeof text, "%s; joining anew", err->text);
+    if (options->hooks.say)
+        options->hooks.say(options->hooks.self, text);
+}
+
+// False when the user wishes it to end.
+static bool rest(const struct worker_options *options) {
+    const struct timespec poll = {.tv_nsec = (long)(POLL * 1e9)};
+    for (double until = clock_seconds() + AGAIN; clock_seconds() < until;) {
+        if (options->hooks.wish && options->hooks.wish(options->hooks.self) == RUN_STOP)
+            return false;
+        nanosleep(&poll, NULL);
+    }
+    return true;
+}
+
+int worker_run(const struct worker_options *options, struct error *err) {
+    uint64_t refused = 0;
+    for (;;) {
+        struct error why = {0};
+        bool lost;
+        int status = live(options, &lost, &refused, &why);
+        if (lost)
+            say_lost(options, &why);
+        if (!lost || !rest(options)) {
+            if (err)
+                *err = why;
+            return status;
+        }
+    }
 }

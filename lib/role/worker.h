@@ -22,8 +22,11 @@ struct worker_options {     // texts outlive the run
     struct run_hooks hooks; // RUN_SAVE means nothing here: the controller saves
 };
 
+// A worker whose session is over since it was silent for too long, or whose pushes are
+// refused since another pushes in its name, says so and joins anew.
+//
 // STATUS_OK when the controller said that the run is over, STATUS_STOPPED when RUN_STOP was
-// wished or the session ended, both with everything that was trained on pushed;
+// wished, both with everything that was trained on pushed, or when it came as the run ended;
 // STATUS_DIVERGED when a loss or an update was not finite, which no server has applied;
 // STATUS_UNAVAILABLE when the run cannot go on; STATUS_DATA when its model, its settings or
 // its samples make no sense.

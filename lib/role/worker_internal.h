@@ -59,6 +59,7 @@ struct worker {
     char waits_for[PROTO_ADDRESS_MAX];
     char told[PROTO_ADDRESS_MAX]; // the member's thread's: what the last heartbeat says of it
     // The owner's.
+    uint64_t refused_before;   // pushes that were refused in sessions before this one
     double begun, reported_at; // clock_seconds: training began; the last line of metrics
     struct worker_report reported;
     struct run_progress progress;

@@ -82,12 +82,14 @@ static void report_train(struct worker *worker, const struct worker_report *now,
                   "rate", schedule_rate(&worker->schedule, epoch_of(worker)), "images_per_s", rate,
                   "connections_per_s", rate * (double)worker->model->connections, "wait",
                   lately->waiting, "overlap", lately->overlap, "seconds", lately->seconds);
-    json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "push_every", (json_int_t)home.push_every,
-        "pushes", (json_int_t)servers.pushes, "pulls", (json_int_t)servers.pulls, "unchanged",
-        (json_int_t)servers.unchanged, "refused", (json_int_t)servers.refused, "too_stale",
-        (json_int_t)home.too_stale, "redials", (json_int_t)servers.redials, "received",
-        (json_int_t)servers.received, "sent", (json_int_t)servers.sent);
+    json_t *more =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "push_every",
+                  (json_int_t)home.push_every, "pushes", (json_int_t)servers.pushes, "pulls",
+                  (json_int_t)servers.pulls, "unchanged", (json_int_t)servers.unchanged, "refused",
+                  (json_int_t)servers.refused, "pushes_refused",
+                  (json_int_t)(worker->refused_before + servers.pushes_refused), "too_stale",
+                  (json_int_t)home.too_stale, "redials", (json_int_t)servers.redials, "received",
+                  (json_int_t)servers.received, "sent", (json_int_t)servers.sent);
     json_object_update(fields, more);
     json_decref(more);
     report_place(worker, now->sums.samples, "train", fields);
@@ -114,7 +116,7 @@ static void set_figures(struct worker *worker, const struct worker_report *now,
     figures->samples = now->sums.samples;
     figures->pushes = servers.pushes;
     figures->pulls = servers.pulls;
-    figures->refused = servers.refused;
+    figures->refused = worker->refused_before + servers.pushes_refused;
     figures->received = servers.received + data.received;
     figures->sent = servers.sent + data.sent;
     figures->epoch = epoch_of(worker);

@@ -86,21 +86,14 @@ more_lines() {
     done
 }
 
-# A worker whose session is over ends with 75, "run me again": as whoever watches it does.
-worker_again() {
-    until ip netns exec m3 adam-worker --controller $CONTROLLER --insecure --threads 1 \
-        --name worker-3; do
-        [ $? = 75 ]
-    done
-}
-
+# A worker whose session is over joins anew.
 joined_twice() {
     [ "$(grep -c 'worker-3) joined' controller.log)" = 2 ]
 }
 
 cut_worker() {
     start_servers --set epochs=1000
-    worker_again >worker-3.log 2>&1 &
+    start_worker 3
     said run/metrics.jsonl '"role":"worker".*"train"' 60
     unplug 3
     said controller.log 'worker.*worker-3.* vanished: nothing was heard of it' 10

@@ -54,6 +54,10 @@ struct fake {
     bool empty;       // not ready
     bool mute;        // pulls are not answered
     uint16_t refuse;  // pushes: by this code; 0: none
+    int break_most;   // so many links at most; 0: no bound
+    bool replays;     // what comes twice is refused as replayed
+    bool claims;      // pushes are answered as applied before, and are not
+    uint64_t shift;   // added to the sequence in answers to pushes
     uint32_t collect; // gradients that make an update; 0 or 1: each
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
@@ -180,6 +184,11 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     uint32_t shard = pieces->shard;
     bool *taken = &fake->taken[shard][push->session][push->sequence], repeated = *taken;
     *taken = true;
+    if (repeated && fake->replays) {
+        link_refuse(link, request, PROTO_REFUSAL_REPLAYED, push->sequence + 64, "");
+        return;
+    }
+    repeated |= fake->claims;
     fake->pushes++;
     fake->repeated += repeated;
     for (uint32_t i = 0; !repeated && i < push->pieces.count; i++) {
@@ -188,8 +197,9 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     }
     struct proto_piece applied = *pieces;
     applied.version = fake->version[shard];
-    const struct proto_pushed pushed = {
-        .sequence = push->sequence, .repeated = repeated, .pieces = proto_list(&applied, 1)};
+    const struct proto_pushed pushed = {.sequence = push->sequence + fake->shift,
+                                        .repeated = repeated,
+                                        .pieces = proto_list(&applied, 1)};
     link_answer(link, request, PROTO_TYPE_PUSHED, &pushed, NULL, NULL);
     fake_answer_late(fake);
 }
@@ -229,7 +239,9 @@ static inline void fake_request(void *context, struct link *link, uint64_t reque
     struct fake_server *server = context;
     struct fake *fake = server->all;
     pthread_mutex_lock(&fake->lock);
-    bool breaks = fake->break_one_in > 0 && fake_draw(fake) % (uint32_t)fake->break_one_in == 0;
+    bool breaks = fake->break_one_in > 0 &&
+                  (fake->break_most == 0 || fake->broken < fake->break_most) &&
+                  fake_draw(fake) % (uint32_t)fake->break_one_in == 0;
     bool before = breaks && fake_draw(fake) % 2;
     fake->broken += breaks;
     if (!fake_mine(server, fake_piece(type, message))) {

@@ -110,15 +110,21 @@ static void check_refused(struct bench *bench, int address, const struct proto_h
 }
 
 // Dials until it is welcome: what must come first comes some time.
-static struct link *dial_until_welcome(struct bench *bench, enum proto_role role) {
-    const struct proto_hello hello = hello_of(role);
+static struct link *dial_until_welcome_as(struct bench *bench, enum proto_role role,
+                                          uint64_t session) {
+    struct proto_hello hello = hello_of(role);
     int address = role == PROTO_ROLE_ADMINISTRATOR ? ADMIN : TRAINING;
     struct error err;
     struct link *link;
+    hello.session = session;
     do {
         err = (struct error){0};
     } while (dial(&link, bench->address[address], &hello, &err));
     return link;
+}
+
+static struct link *dial_until_welcome(struct bench *bench, enum proto_role role) {
+    return dial_until_welcome_as(bench, role, 0);
 }
 
 // What a request was answered with; the refusal's code, or 0.
@@ -173,11 +179,16 @@ static enum proto_refusal push(struct bench *bench, struct link *link, uint64_t 
     return ask(bench->tap, link, PROTO_TYPE_PUSH, &message, delta, PARAMETERS, NULL, 0, NULL);
 }
 
-static enum proto_refusal pull(struct bench *bench, struct link *link, float *into) {
+static enum proto_refusal pull_as(struct bench *bench, struct link *link, uint64_t session,
+                                  float *into) {
     struct proto_piece pieces[2];
     lay_out(pieces, 0);
-    const struct proto_pull message = {.pieces = {pieces, 2}};
+    const struct proto_pull message = {.session = session, .pieces = {pieces, 2}};
     return ask(bench->tap, link, PROTO_TYPE_PULL, &message, NULL, 0, into, PARAMETERS, NULL);
+}
+
+static enum proto_refusal pull(struct bench *bench, struct link *link, float *into) {
+    return pull_as(bench, link, 0, into);
 }
 
 static void test_early(struct bench *bench) {
@@ -237,39 +248,60 @@ static void fill(float *numbers, float value) {
     do {                                                                                           \
     } while ((call) != (wanted))
 
+static enum proto_refusal push_factors(struct bench *bench, struct link *link, uint64_t session) {
+    struct proto_piece piece = {1, 0, 10, 1, 1};
+    const struct proto_push_factors message = {.session = session,
+                                               .sequence = 1,
+                                               .samples = 1,
+                                               .rows = 10,
+                                               .columns = 1000,
+                                               .pieces = {&piece, 1}};
+    return ask(bench->tap, link, PROTO_TYPE_PUSH_FACTORS, &message, NULL, 0, NULL, 0, NULL);
+}
+
 static void test_requests(struct bench *bench, float *numbers, float *pulled) {
     struct tap *tap = bench->tap;
     struct link *controller = dial_until_welcome(bench, PROTO_ROLE_CONTROLLER);
-    struct link *worker = dial_until_welcome(bench, PROTO_ROLE_WORKER);
+    struct link *worker = dial_until_welcome_as(bench, PROTO_ROLE_WORKER, 44);
+    struct link *later = dial_until_welcome_as(bench, PROTO_ROLE_WORKER, 45);
     fill(numbers, 1);
     TEST(tap, "only the controller sets weights", {
         CHECK_INT(tap, store(bench, worker, numbers), PROTO_REFUSAL_WRONG_ROLE);
-        CHECK_INT(tap, push(bench, controller, 44, 1, numbers), PROTO_REFUSAL_WRONG_ROLE);
+        CHECK_INT(tap, push(bench, controller, 0, 1, numbers), PROTO_REFUSAL_WRONG_ROLE);
         UNTIL(PROTO_REFUSAL_NONE, store(bench, controller, numbers));
-        CHECK_INT(tap, pull(bench, worker, pulled), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, pull_as(bench, worker, 44, pulled), PROTO_REFUSAL_NONE);
         CHECK(tap, all_are(pulled, 1));
     });
     TEST(tap, "a push is added, and once only", {
         fill(numbers, 2);
         UNTIL(PROTO_REFUSAL_NONE, push(bench, worker, 44, 1, numbers));
         CHECK_INT(tap, push(bench, worker, 44, 1, numbers), PROTO_REFUSAL_NONE);
-        CHECK_INT(tap, pull(bench, worker, pulled), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, pull_as(bench, worker, 44, pulled), PROTO_REFUSAL_NONE);
         CHECK(tap, all_are(pulled, 3));
     });
     TEST(tap, "a number that is not finite spoils the whole push", {
         numbers[PARAMETERS - 1] = NAN;
         CHECK_INT(tap, push(bench, worker, 44, 2, numbers), PROTO_REFUSAL_NOT_FINITE);
-        CHECK_INT(tap, pull(bench, worker, pulled), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, pull_as(bench, worker, 44, pulled), PROTO_REFUSAL_NONE);
+        CHECK(tap, all_are(pulled, 3));
+    });
+    TEST(tap, "nobody pushes or pulls as another: the true worker's next push is applied", {
+        fill(numbers, 0);
+        CHECK_INT(tap, push(bench, later, 44, 1000000000, numbers), PROTO_REFUSAL_WRONG_SESSION);
+        CHECK_INT(tap, pull_as(bench, later, 44, pulled), PROTO_REFUSAL_WRONG_SESSION);
+        CHECK_INT(tap, push_factors(bench, later, 44), PROTO_REFUSAL_WRONG_SESSION);
+        CHECK_INT(tap, push(bench, worker, 44, 2, numbers), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, pull_as(bench, worker, 44, pulled), PROTO_REFUSAL_NONE);
         CHECK(tap, all_are(pulled, 3));
     });
     fill(numbers, 1);
     TEST(tap, "who joins later is told to wait until word of it has come", {
-        CHECK_INT(tap, push(bench, worker, 45, 1, numbers), PROTO_REFUSAL_BUSY);
+        CHECK_INT(tap, push(bench, later, 45, 1, numbers), PROTO_REFUSAL_BUSY);
         pthread_mutex_lock(&bench->controller.lock);
         bench->controller.members[0].session = 45;
         bench->controller.members_epoch = 2;
         pthread_mutex_unlock(&bench->controller.lock);
-        UNTIL(PROTO_REFUSAL_NONE, push(bench, worker, 45, 1, numbers));
+        UNTIL(PROTO_REFUSAL_NONE, push(bench, later, 45, 1, numbers));
     });
     TEST(tap, "and who has left is refused",
          { CHECK_INT(tap, push(bench, worker, 44, 3, numbers), PROTO_REFUSAL_WRONG_SESSION); });
@@ -279,12 +311,13 @@ static void test_requests(struct bench *bench, float *numbers, float *pulled) {
         CHECK_INT(tap, ask(tap, worker, PROTO_TYPE_GET_VERSIONS, &all, NULL, 0, NULL, 0, &kept), 0);
         const struct proto_piece *pieces = kept->message.versions.pieces.at;
         CHECK_INT(tap, kept->message.versions.pieces.count, 2);
-        CHECK_INT(tap, pieces[0].version, 3);
+        CHECK_INT(tap, pieces[0].version, 4);
         CHECK_INT(tap, pieces[1].count, PARAMETERS - PROTO_SHARD_FLOATS);
         kept_drop(kept);
     });
     link_close(controller);
     link_close(worker);
+    link_close(later);
 }
 
 static int connect_raw(const char *address) {
@@ -362,9 +395,9 @@ static void test_killed(struct bench *bench, float *numbers, float *pulled) {
     for (int i = 0; i < 50; i++)
         push_half(bench, numbers);
     TEST(tap, "of workers killed within a push nothing stays", {
-        struct link *worker = dial_until_welcome(bench, PROTO_ROLE_WORKER);
+        struct link *worker = dial_until_welcome_as(bench, PROTO_ROLE_WORKER, 45);
         CHECK_INT(tap, push(bench, worker, 45, 2, numbers), PROTO_REFUSAL_NONE);
-        CHECK_INT(tap, pull(bench, worker, pulled), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, pull_as(bench, worker, 45, pulled), PROTO_REFUSAL_NONE);
         CHECK(tap, all_are(pulled, 5));
         link_close(worker);
     });
@@ -384,13 +417,14 @@ static void test_tales(struct bench *bench) {
         controller_await(c, &c->reports, atomic_load(&c->reports) + 2);
         pthread_mutex_lock(&c->lock);
         CHECK(tap, strstr(c->line, "\"role\":\"parameter server\",\"rank\":3,\"event\":\"ps\""));
-        CHECK(tap, strstr(c->line, "\"pushes\":3,\"repeated\":1"));
+        CHECK(tap, strstr(c->line, "\"pushes\":4,\"repeated\":1"));
         pthread_mutex_unlock(&c->lock);
     });
     TEST(tap, "it says what it holds, and what it refused and whose", {
         check_said(bench, "holds 311010 parameters: 1.2 MiB of weights");
         check_said(bench, "refused a hello of worker somebody");
         check_said(bench, "refused a push of worker somebody");
+        check_said(bench, "wrong session, detail 44");
     });
 }
 

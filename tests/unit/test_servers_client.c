@@ -59,11 +59,15 @@ static int pull(struct scene *s) {
     return exchange_wait(s->pull, NULL, NULL);
 }
 
-static int push(struct scene *s) {
+static int push_why(struct scene *s, struct error *err) {
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s->mine, .versions = s->versions};
     exchange_push(s->push, &push);
-    return exchange_wait(s->push, NULL, NULL);
+    return exchange_wait(s->push, NULL, err);
+}
+
+static int push(struct scene *s) {
+    return push_why(s, NULL);
 }
 
 static void number(float *values, float factor) {
@@ -220,6 +224,77 @@ static void test_patience(struct tap *tap) {
     });
 }
 
+// A push that the servers refuse by this code ends so, is in no weights, and counts as refused.
+static void check_refused(struct tap *tap, enum proto_refusal code, int status) {
+    struct scene s;
+    struct error err = {0};
+    open_scene(tap, &s);
+    s.fake.refuse = (uint16_t)code;
+    CHECK_INT(tap, push_why(&s, &err), status);
+    struct servers_figures figures = servers_figures(s.servers);
+    CHECK_INT(tap, figures.pushes, 0);
+    CHECK_INT(tap, figures.pushes_refused, 1);
+    CHECK_INT(tap, figures.repeated, 0);
+    CHECK(tap, strstr(err.text, "inproc://fake"));
+    s.fake.refuse = 0;
+    CHECK_INT(tap, push(&s), STATUS_OK);
+    figures = servers_figures(s.servers);
+    CHECK_INT(tap, figures.pushes, 1);
+    CHECK_INT(tap, figures.pushes_refused, 1);
+    close_scene(&s);
+}
+
+static void test_refused(struct tap *tap) {
+    TEST(tap, "a push that is refused as too stale is skipped, and not counted as applied",
+         { check_refused(tap, PROTO_REFUSAL_TOO_STALE, STATUS_SKIPPED); });
+    TEST(tap, "one that is not finite ends the training",
+         { check_refused(tap, PROTO_REFUSAL_NOT_FINITE, STATUS_DIVERGED); });
+    TEST(tap, "one of a session that is over stops it",
+         { check_refused(tap, PROTO_REFUSAL_WRONG_SESSION, STATUS_STOPPED); });
+    TEST(tap, "one that is replayed though it was sent once was another's: it was not applied",
+         { check_refused(tap, PROTO_REFUSAL_REPLAYED, STATUS_STOPPED); });
+    TEST(tap, "so was one that is answered as repeated", {
+        struct scene s;
+        struct error err = {0};
+        open_scene(tap, &s);
+        s.fake.claims = true;
+        CHECK_INT(tap, push_why(&s, &err), STATUS_STOPPED);
+        CHECK(tap, strstr(err.text, "somebody else pushes in its session 7"));
+        CHECK_INT(tap, servers_figures(s.servers).pushes, 0);
+        CHECK_INT(tap, servers_figures(s.servers).pushes_refused, 1);
+        close_scene(&s);
+    });
+    TEST(tap, "an answer about another push is none", {
+        struct scene s;
+        struct error err = {0};
+        open_scene(tap, &s);
+        s.fake.shift = 1;
+        CHECK_INT(tap, push_why(&s, &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "by what was not asked for"));
+        CHECK(tap, strstr(err.text, "inproc://fake"));
+        CHECK_INT(tap, servers_figures(s.servers).pushes, 0);
+        close_scene(&s);
+    });
+}
+
+static void test_lost_answer(struct tap *tap) {
+    TEST(tap, "after a lost answer a push that is replayed was applied", {
+        struct scene s;
+        open_scene(tap, &s);
+        s.fake.break_one_in = 1; // each request: before it or after it
+        s.fake.break_most = 2;
+        s.fake.replays = true;
+        number(s.mine, 1);
+        CHECK_INT(tap, push(&s), STATUS_OK);
+        CHECK(tap, s.fake.broken == 2);
+        CHECK_INT(tap, servers_figures(s.servers).pushes, 1);
+        s.fake.replays = false;
+        s.fake.claims = true; // of the next push, which is sent once
+        CHECK_INT(tap, push(&s), STATUS_STOPPED);
+        close_scene(&s);
+    });
+}
+
 static void *stop_later(void *self) {
     struct scene *s = self;
     for (bool there = false; !there;) { // the pull has reached a server
@@ -271,6 +346,8 @@ int main(void) {
     test_broken(&tap);
     test_routes(&tap);
     test_patience(&tap);
+    test_refused(&tap);
+    test_lost_answer(&tap);
     test_newer(&tap);
     return tap_done(&tap);
 }

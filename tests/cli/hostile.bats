@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# Peers that mean no good, or no longer know what they do, beside a run that goes on.
+load ../helper/common
+
+peer() {
+    python "$ROOT/tests/helper/peer.py" "$@"
+}
+
+teardown() {
+    stop_started
+    if [ -z "${BATS_TEST_COMPLETED:-}" ]; then tail -n 15 ./*.log; fi
+}
+
+# A run of one part of each kind over TCP, which trains until it is told to stop: $controller,
+# $ps, $worker are its processes, ctl.log... what they say.
+start_run() {
+    adam-prep draw 400 --seed 3 -o digits.arec 2>draw.log
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=40 act=relu' \
+        'softmax units=10' >small.net
+    printf '%s\n' 'model = small.net' 'rate = 0.01' 'batch = 8' 'epochs = 100000' \
+        'push-every = 1' 'metrics-every = 0.1' "$@" >run.conf
+    http=$(free_port)
+    local at=(--listen tcp://127.0.0.1:0)
+    start adam-ctl controller "${at[@]}" --http "127.0.0.1:$http" --out run run.conf 2>ctl.log
+    controller=$pid
+    wait_for test -s run/controller.port
+    start adam-ps --controller @run/controller.port "${at[@]}" --threads 1 --port-file ps.port 2>ps.log
+    ps=$pid
+    start adam-serve --controller @run/controller.port "${at[@]}" --threads 1 --port-file serve.port \
+        digits.arec 2>serve.log
+    start_worker
+    wait_for is_training
+}
+
+start_worker() {
+    start adam-worker --controller @run/controller.port --threads 1 2>worker.log
+    worker=$pid
+}
+
+is_training() {
+    [ "$(of_worker rate)" != 0 ] && grep -q '"role":"worker".*"event":"train"' run/metrics.jsonl
+}
+
+end_run() {
+    adam-ctl down --now run
+    wait "$worker"
+    wait "$controller" || [ $? = 75 ]
+}
+
+# The figure of the only worker that is there, of `status`.
+of_worker() {
+    adam-ctl status --json run |
+        jq ".members | map(select(.role == \"worker\" and .state != \"gone\")) | .[0].$1"
+}
+
+@test "a push as another that was believed does not go unnoticed: its worker says so and joins anew" {
+    start_run
+    local session
+    session=$(of_worker member) # both are counted from 1 by the order of joining
+    run_ok peer thief "$(sed -n 1p ps.port)" "$session" # says hello as it, and so is believed
+    [ "$output" = 0x8302 ]
+    wait_for grep -q "did not apply push .*somebody else pushes in its session $session; joining anew" worker.log
+    wait_for grep -q "worker $session .* left: its session is over, or not its own: it joins anew" ctl.log
+    wait_for grep -q "worker 4 .* joined" ctl.log
+    wait_for is_training
+    [ "$(of_worker refused)" -ge 1 ]
+    adam-ctl status run | grep -qE '^worker +4'
+    wait_for grep -qE '"rank":4,"event":"train".*"pushes_refused":[1-9]' run/metrics.jsonl
+    end_run
+}
+
+@test "nobody beats, reports, leases or leaves as another" {
+    start_run
+    local session
+    session=$(of_worker member)
+    run_ok peer impostor "$(cat run/controller.port)" "$session"
+    echo "$output"
+    [ "$(grep -cE "^(leave|heartbeat|report) refused 9 $session " <<<"$output")" = 3 ]
+    grep -q "refused a leave of a worker (tcp://127.0.0.1:.*): session $session is not its own; 1 so far" ctl.log
+    run_ok peer impostor "$(cat serve.port)" "$session"
+    echo "$output"
+    [ "$(grep -cE "^(leave|lease|finish) refused 9 $session " <<<"$output")" = 3 ]
+    [ "$(of_worker member)" = "$session" ]
+    end_run
+}

@@ -1,0 +1,166 @@
+# A peer that speaks adam-protocol(5) badly, for tests of who must bear it.
+#
+#   peer.py silent ADDRESS COUNT SECONDS   so many connections that say nothing; each that is
+#                                          closed is dialled again
+#   peer.py thief ADDRESS SESSION          pushes of zeros to shard 0 as this session, of a
+#                                          number far ahead: prints the answers
+#   peer.py impostor ADDRESS SESSION       asks in the name of this session without having
+#                                          it: prints the answers
+#   peer.py deaf ADDRESS SHARD COUNT       as many pulls of a shard as that, of which no
+#                                          answer is read; prints when it is hung up on
+#   peer.py huge ADDRESS PIECES            one pull of so many whole shards: prints the answer
+import select
+import socket
+import struct
+import sys
+import time
+
+FRAME = struct.Struct("<4sHHQII")
+VERSION = None
+LEAVE, HEARTBEAT, LEASE, FINISH, REPORT = 0x0103, 0x0202, 0x0402, 0x0403, 0x0505
+HELLO, PULL, PUSH, GET_VERSIONS, REFUSED = 0x0101, 0x0301, 0x0302, 0x0304, 0x8103
+WORKER = 3
+
+
+def version():
+    """That of the programs under test, as the page of the wire has it."""
+    with open(sys.path[0] + "/../../lib/proto/messages.h", encoding="utf-8") as page:
+        return int(next(line for line in page if line.startswith("#define PROTO_VERSION")).split()[2])
+
+
+def dial(address):
+    kind, _, rest = address.partition("://")
+    if kind == "ipc":
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(rest)
+        return connection
+    host, _, port = rest.rpartition(":")
+    return socket.create_connection((host, int(port)))
+
+
+def send(connection, kind, body, payload=b"", request=1):
+    frame = FRAME.pack(b"adam", VERSION, kind, request, len(body), len(payload))
+    connection.sendall(frame + body + payload)
+
+
+def read(connection, size):
+    data = b""
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        if not more:
+            raise EOFError("it hung up")
+        data += more
+    return data
+
+
+def receive(connection):
+    """The next answer: its number and body. Pings are passed over."""
+    while True:
+        _, _, kind, request, body, payload = FRAME.unpack(read(connection, FRAME.size))
+        data = read(connection, body)
+        read(connection, payload)
+        if kind & 0x8000:
+            return kind, data
+
+
+def ask(connection, kind, body, payload=b""):
+    send(connection, kind, body, payload)
+    return receive(connection)
+
+
+def name(kind, body):
+    if kind != REFUSED:
+        return "%#06x" % kind
+    code, detail, length = struct.unpack_from("<HQI", body)
+    return "refused %d %d %s" % (code, detail, body[14:14 + length].decode())
+
+
+def hello(address, session):
+    connection = dial(address)
+    body = struct.pack("<H16sQQI4s", WORKER, bytes(16), 0, session, 4, b"peer")
+    kind, answer = ask(connection, HELLO, body)
+    if kind == REFUSED:
+        sys.exit(name(kind, answer))
+    return connection
+
+
+def shards(connection):
+    """Each shard that is there: number, floats, epoch, version."""
+    _, body = ask(connection, GET_VERSIONS, struct.pack("<II", 0, 4096))
+    return [(shard, count, epoch, clock) for shard, _, count, epoch, clock in
+            struct.iter_unpack("<IIIQQ", body[4:])]
+
+
+def piece(shard, count, epoch, clock):
+    return struct.pack("<IIIQQ", shard, 0, count, epoch, clock)
+
+
+def silent(address, count, seconds):
+    end = time.monotonic() + float(seconds)
+    there = [dial(address) for _ in range(int(count))]
+    print("silent", flush=True)
+    while time.monotonic() < end:
+        for connection in select.select(there, [], [], 0.1)[0]:
+            try:
+                if connection.recv(4096):
+                    continue
+            except OSError:
+                pass
+            there.remove(connection)
+            connection.close()
+            try:
+                there.append(dial(address))
+            except OSError:
+                time.sleep(0.01)
+
+
+def thief(address, session):
+    connection = hello(address, int(session))
+    shard, count, epoch, clock = shards(connection)[0]
+    push = struct.pack("<QQHIdI", int(session), 10 ** 9, 1, 1, 0.0, 1)
+    push += piece(shard, count, epoch, clock)
+    print(name(*ask(connection, PUSH, push, bytes(4 * count))))
+
+
+def impostor(address, session):
+    figures = struct.pack("<H7Q6dI", 1, *7 * [0], *6 * [0.0], 0)
+    requests = {
+        "leave": (LEAVE, struct.pack("<I3s", 3, b"bye")),
+        "heartbeat": (HEARTBEAT, figures),
+        "lease": (LEASE, struct.pack("<IIQQ", 0, 8, 0, 0)),
+        "finish": (FINISH, struct.pack("<II", 0, 0)),
+        "report": (REPORT, struct.pack("<I15s", 15, b'{"event":"nan"}')),
+    }
+    connection = hello(address, 0)
+    for word, (kind, rest) in requests.items():
+        print(word, name(*ask(connection, kind, struct.pack("<Q", int(session)) + rest)))
+
+
+def deaf(address, shard, count):
+    connection = hello(address, 0)
+    _, floats, epoch, _ = shards(connection)[int(shard)]
+    body = struct.pack("<QHQI", 0, 0, 0, 1) + piece(int(shard), floats, epoch, 0)
+    for request in range(int(count)):
+        try:
+            send(connection, PULL, body, request=request + 1)
+        except OSError:
+            print("hung up on after", request, flush=True)
+            return
+    print("asked", flush=True)
+    events = select.poll()
+    events.register(connection, select.POLLRDHUP)
+    events.poll()
+    print("hung up on", flush=True)
+
+
+def huge(address, pieces):
+    connection = hello(address, 0)
+    shard, floats, epoch, _ = shards(connection)[0]
+    body = struct.pack("<QHQI", 0, 0, 0, int(pieces))
+    body += int(pieces) * piece(shard, floats, epoch, 0)
+    print(name(*ask(connection, PULL, body)))
+    print(name(*ask(connection, GET_VERSIONS, struct.pack("<II", 0, 1))))
+
+
+VERSION = version()
+{"silent": silent, "thief": thief, "impostor": impostor, "deaf": deaf, "huge": huge}[sys.argv[1]](*sys.argv[2:])
