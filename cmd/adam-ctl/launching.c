@@ -225,6 +225,7 @@ static int supervise(const struct request *r, const struct plan *plan, bool quie
     if (status != STATUS_OK)
         return status;
     status = supervise_run(&config, &number, err);
+    place_tidy();
     watcher_close(&watcher);
     if (number) { // as if it had not been caught
         sigset_t one;

@@ -10,7 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_WORDS = 8192 };
+#include "core/clock.h"
+
+enum {
+    LAST_WORDS = 8192,
+    LINGERS = 5, // seconds that a killed process may need to leave a system call
+};
 
 // Between fork and exec: only what is safe there. Never returns; a child that cannot
 // become what it should goes as it would with its parent.
@@ -134,15 +139,31 @@ void child_signal(const struct child *child, int number) {
         kill(-child->pid, number);
 }
 
-bool child_ended(struct child *child, int *status) {
+// Whether the process itself has ended: then the rest of its group is killed.
+static bool leader_ended(struct child *child) {
     siginfo_t info = {0};
-    if (child->pid <= 0 || waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
-        info.si_pid == 0)
+    if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
         return false;
     // Not waited for, it keeps its number: the group can be no other.
     kill(-child->pid, SIGKILL);
-    while (waitpid(child->pid, status, 0) < 0 && errno == EINTR)
+    while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
         ;
+    child->ended = clock_seconds();
+    return true;
+}
+
+// Whether nobody of a killed group is left, or who is cannot die. What a group's process had
+// started becomes a child of this process (PR_SET_CHILD_SUBREAPER), which waits for it.
+static bool group_ended(const struct child *child) {
+    while (waitpid(-child->pid, NULL, WNOHANG) > 0)
+        ;
+    return kill(-child->pid, 0) != 0 || clock_seconds() > child->ended + LINGERS;
+}
+
+bool child_ended(struct child *child, int *status) {
+    if (child->pid <= 0 || (child->ended == 0 && !leader_ended(child)) || !group_ended(child))
+        return false;
+    *status = child->status;
     close_all(&child->ready, 1);
     *child = (struct child){.ready = -1, .log = child->log};
     return true;

@@ -18,6 +18,9 @@ struct child {
     pid_t pid; // 0: none
     int ready; // becomes readable when it is ready, or has ended; below 0: not asked for
     off_t log; // where in its log what it says begins
+    // Once the process has ended and others of its group may be left:
+    double ended; // when, by clock_seconds; 0: it has not
+    int status;   // as waitpid(2) has it
 };
 
 // Runs the command, found as execvp(3) does, with what it says appended to `log`, nothing
@@ -28,7 +31,8 @@ int child_start(struct child *child, const struct words *command, bool tells, co
                 struct error *err);
 // To the whole group; nothing when it has ended.
 void child_signal(const struct child *child, int number);
-// True when it has ended: *status as waitpid(2) has it. What is left of its group goes too.
+// True, once, when it has ended and the rest of its group, which is killed then, has too:
+// *status is its own, as waitpid(2) has it. The caller is a subreaper (prctl(2)).
 bool child_ended(struct child *child, int *status);
 // Whether it said that it is ready; closes `ready` when nothing more can come.
 bool child_is_ready(struct child *child);

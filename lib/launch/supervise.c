@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -421,6 +422,19 @@ static int open_slots(struct supervisor *s, struct error *err) {
     return STATUS_OK;
 }
 
+// What a killed controller or connection leaves: others would look for it there.
+static void remove_places(const struct supervisor *s) {
+    struct grow text = {0};
+    grow_format(&text, "%s/" LAUNCH_PORT_FILE, s->config->folder);
+    char *port_file = grow_take(&text);
+    if (port_file)
+        unlink(port_file);
+    free(port_file);
+    for (size_t i = 0; i < s->count; i++)
+        if (s->slots[i].process->socket)
+            unlink(s->slots[i].process->socket);
+}
+
 static void close_slots(struct supervisor *s) {
     for (size_t i = 0; i < s->count; i++)
         free(s->slots[i].log);
@@ -440,8 +454,11 @@ int supervise_run(const struct supervise_config *config, int *by_signal, struct 
         status = error_errno(s.err, STATUS_UNAVAILABLE, "cannot wait for signals");
     if (status == STATUS_OK) {
         tail_open(&s.controller_log, s.slots[0].log, config->hooks.told, config->hooks.self);
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
         watch(&s);
+        prctl(PR_SET_CHILD_SUBREAPER, 0);
         tail_close(&s.controller_log);
+        remove_places(&s);
         status = s.status;
         *by_signal = s.by_signal;
     }

@@ -6,7 +6,8 @@
 // dies is treated by its policy (launch/launch.h).
 //
 // SIGTERM, SIGINT and SIGHUP, unless they are ignored, stop the run through the controller:
-// it saves, and all end. A second one ends all at once.
+// it saves, and all end. A second one ends all at once. In any case nobody of those groups is
+// left when supervise_run returns.
 //
 // What the processes say goes to FOLDER/log/NAME.log, and only there: what happens to the
 // supervisor's own terminal or pipe cannot harm them.

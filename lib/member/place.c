@@ -34,7 +34,7 @@ static int own_folder(const char *path, struct error *err) {
     return STATUS_OK;
 }
 
-static int find_folder(char folder[FOLDER_ROOM], struct error *err) {
+static int name_folder(char folder[FOLDER_ROOM], struct error *err) {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *temporary = getenv("TMPDIR");
     int length;
     if (runtime && *runtime && access(runtime, W_OK | X_OK) == 0)
@@ -45,7 +45,7 @@ static int find_folder(char folder[FOLDER_ROOM], struct error *err) {
     if (length >= FOLDER_ROOM)
         return error_set(err, STATUS_CANTCREATE, "%s...: too long for the path of a socket",
                          folder);
-    return own_folder(folder, err);
+    return STATUS_OK;
 }
 
 // Whether nobody listens there. (A process may be of another name space, so that its
@@ -79,9 +79,17 @@ static void remove_orphans(const char *path) {
     closedir(folder);
 }
 
+void place_tidy(void) {
+    char folder[FOLDER_ROOM];
+    if (!name_folder(folder, NULL) && access(folder, F_OK) == 0 && !own_folder(folder, NULL))
+        remove_orphans(folder);
+}
+
 static int place_local(char address[PROTO_ADDRESS_MAX], const char *what, struct error *err) {
     char folder[FOLDER_ROOM];
-    int status = find_folder(folder, err);
+    int status = name_folder(folder, err);
+    if (!status)
+        status = own_folder(folder, err);
     if (status)
         return status;
     remove_orphans(folder);

@@ -25,6 +25,9 @@
 int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char *told,
                   const char *first, struct error *err);
 
+// Removes the sockets that programs of this user left in that folder when they were killed.
+void place_tidy(void);
+
 // What ready_find (net/ready.h) takes, for a controller as a person names it: its address or
 // @FILE with it, as they are; the folder of a run as @FOLDER/controller.port. *text is to be
 // freed with free(), NULL after a failure. STATUS_NOINPUT when it is none of these, or the folder

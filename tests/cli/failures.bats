@@ -122,7 +122,8 @@ on_lease() {
     ends_well
 }
 
-@test "a second Ctrl-C ends all at once" {
+@test "a second Ctrl-C ends all at once, and leaves no socket" {
+    export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR
     begin
     moment 2 10
     kill -STOP "$(left controller)" # it will not save
@@ -132,4 +133,6 @@ on_lease() {
     wait_end
     [ "$status" -eq 130 ]
     none_left
+    [ -d adam ]
+    [ -z "$(ls adam)" ]
 }

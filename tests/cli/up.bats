@@ -111,6 +111,39 @@ END
     none_left
 }
 
+# A process that takes long to die, for its memory must be given back: started by worker-1.
+gone() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+@test "when adam-ctl up has ended all that its parts had started is gone, too" {
+    cat >slow <<'END'
+import os, time
+room = bytearray(300 << 20)
+with open("pids/slow.new", "w") as f:
+    f.write(str(os.getpid()))
+os.rename("pids/slow.new", "pids/slow")
+time.sleep(1000)
+END
+    rm bin/adam-worker
+    cat >bin/adam-worker <<'END'
+#!/bin/bash
+/usr/bin/python3 slow &
+exec -a "$0" bin/part "$@"
+END
+    chmod +x bin/adam-worker
+    start "$CTL" up run.conf 2>err
+    wait_for test -e pids/slow
+    kill -STOP "$(cat pids/controller)"
+    kill -TERM "$pid"
+    wait_for grep -q 'once more ends' err
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 143 ]
+    gone "$(cat pids/slow)"
+    [ ! -e run/controller.port ]
+}
+
 @test "kill -9 of adam-ctl up leaves no process" {
     begin
     kill -KILL "$pid"
