@@ -23,7 +23,7 @@ static const double pause_first = 0.5, pause_most = 30, pause_session = 5, sound
 static const double crash_window = 120, waiting_after = 10;
 static const double grace_order = 10, grace_left = 5, grace_term = 5;
 static const double connecting = 10, look_again = 0.05;
-enum { CRASHES = 5, LAST_LINES = 10, SSH_FAILED = 255 };
+enum { CRASHES = LAUNCH_RETRIES, LAST_LINES = 10, SSH_FAILED = 255, WHY = 128 };
 
 // A process of the plan.
 struct slot {
@@ -120,14 +120,14 @@ static int status_there(int wait_status) {
     return number > 0 && number <= SIGRTMAX ? W_EXITCODE(0, number) : wait_status;
 }
 
-static void describe(char text[64], int wait_status, bool remote) {
+static void describe(char text[WHY], int wait_status, bool remote) {
     if (remote && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SSH_FAILED)
-        snprintf(text, 64, "ended with status %d (no connection)", SSH_FAILED);
+        snprintf(text, WHY, "ended with status %d (no connection)", SSH_FAILED);
     else if (WIFSIGNALED(wait_status))
-        snprintf(text, 64, "was killed by signal %d (%s)", WTERMSIG(wait_status),
+        snprintf(text, WHY, "was killed by signal %d (%s)", WTERMSIG(wait_status),
                  strsignal(WTERMSIG(wait_status)));
     else
-        snprintf(text, 64, "ended with status %d", WEXITSTATUS(wait_status));
+        snprintf(text, WHY, "ended with status %d", WEXITSTATUS(wait_status));
 }
 
 static void show_last_words(struct supervisor *s, const struct slot *slot) {
@@ -161,14 +161,16 @@ static void start_again(struct supervisor *s, struct slot *slot, const char *why
     say(s, "%s %s; starts again in %g s", slot->process->who, why, pause);
 }
 
+static const char hint[] = "; when the cause is removed, --resume goes on with ";
+
 static void controller_ended(struct supervisor *s, struct slot *slot, int wait_status,
                              const char *why) {
     tail_more(&s->controller_log);
     if (WIFSIGNALED(wait_status)) {
         s->told = false; // the next one may know nothing of it
         if (crash_again(slot))
-            lose(s, STATUS_UNAVAILABLE, 0, "the controller %s again and again; see %s", why,
-                 slot->log);
+            lose(s, STATUS_UNAVAILABLE, 0, "the controller %s after %d restarts; see %s%s%s", why,
+                 CRASHES, slot->log, hint, s->config->folder);
         else
             start_again(s, slot, why, 0);
         return;
@@ -182,17 +184,22 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     finish(s, status, orderly ? grace_left : 0);
 }
 
-// A worker or a server goes for good.
-static void give_up(struct supervisor *s, struct slot *slot, const char *why, int status) {
+// A worker or a server goes for good, after so many restarts.
+static void give_up(struct supervisor *s, struct slot *slot, const char *why, int restarts,
+                    int status) {
     enum proto_role role = slot->process->role;
+    char often[32] = "";
     size_t left = 0;
+    if (restarts)
+        snprintf(often, sizeof often, " after %d restarts", restarts);
     slot->over = true;
     for (size_t i = 0; i < s->count; i++)
         left += s->slots[i].process->role == role && !s->slots[i].over;
     if (role == PROTO_ROLE_WORKER && left > 0)
-        say(s, "%s %s; the run goes on without it", slot->process->who, why);
+        say(s, "%s %s%s; the run goes on without it", slot->process->who, why, often);
     else
-        lose(s, status, grace_order, "%s %s; see %s", slot->process->who, why, slot->log);
+        lose(s, status, grace_order, "%s %s%s; see %s%s%s", slot->process->who, why, often,
+             slot->log, restarts ? hint : "", restarts ? s->config->folder : "");
 }
 
 // What only needs to be started again: it was killed, or it lost its peers or its session.
@@ -222,9 +229,9 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     }
     show_last_words(s, slot);
     if (!may_work(wait_status)) {
-        give_up(s, slot, why, status);
+        give_up(s, slot, why, 0, status);
     } else if (crash_again(slot) || (policy == LAUNCH_RETRY && slot->retries > LAUNCH_RETRIES)) {
-        give_up(s, slot, why, STATUS_UNAVAILABLE);
+        give_up(s, slot, why, CRASHES, STATUS_UNAVAILABLE);
     } else {
         start_again(s, slot, why, exited && status == STATUS_STOPPED ? pause_session : 0);
     }
@@ -238,7 +245,7 @@ static void connection_ended(struct supervisor *s, struct slot *slot) {
 }
 
 static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
-    char why[64];
+    char why[WHY];
     describe(why, status, slot->process->remote);
     if (slot == s->slots)
         controller_ended(s, slot, status, why);

@@ -229,13 +229,19 @@ kill_again() {
     grep -q 'worker-2 ended with status 66; see run/log/worker-2.log' err
 }
 
-@test "a worker that dies at once is started a bounded number of times" {
+@test "what dies at once is started a bounded number of times" {
     begin
     echo 70 >ends/worker-1
-    wait_for grep -q 'worker-1 ended with status 70; the run goes on without it' err
-    [ "$(grep -c 'starts again' err)" = 5 ]
+    wait_for grep -q 'worker-1 ended with status 70; starts again in 1 s' err
+    echo 70 >ends/serve-1
+    wait_for grep -q 'worker-1 ended with status 70 after 5 restarts; the run goes on without it' err
+    [ "$(grep -c 'worker-1 .*starts again' err)" = 5 ]
     [ "$(grep -c 'name worker-1' calls)" = 6 ]
     all_here worker-2
+    # A run cannot do without its data server.
+    wait_end
+    [ "$status" -eq 69 ]
+    [[ "$(tail -n 1 err)" = "adam-ctl: error: serve-1 ended with status 70 after 5 restarts; see run/log/serve-1.log; when the cause is removed, --resume goes on with run" ]]
 }
 
 @test "a parameter server that cannot work ends the run with its status" {
@@ -419,7 +425,7 @@ begin_on_hosts() {
 @test "what dies on a host is named with it, and is treated as what dies here" {
     begin_on_hosts
     echo 70 >ends/worker-1
-    wait_for grep -q 'worker-1 on n02 ended with status 70; the run goes on without it' err
+    wait_for grep -q 'worker-1 on n02 ended with status 70 after 5 restarts; the run goes on without it' err
     [ "$(grep -c 'worker-1 on n02 ended with status 70; starts again' err)" = 5 ]
     grep -q '^adam-ctl: worker-1| worker-1 is here$' err
     echo 65 >ends/ps-1
