@@ -70,6 +70,7 @@ enum deal_answer {
     DEAL_DONE,   // dealt
     DEAL_IDLE,   // nothing in this round
     DEAL_BUSY,   // not now; *detail: milliseconds after which to ask again
+    DEAL_ENDING, // the same: nothing of the epoch is left but what others have leased
     DEAL_OVER,   // the epoch that was asked for; *detail: which is served now
     DEAL_NONE,   // all epochs are over
     DEAL_FAILED, // dealer_status tells

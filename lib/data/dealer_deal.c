@@ -18,7 +18,7 @@ enum deal_answer deal_made(struct dealer *dealer, const struct deal_wish *wish, 
     struct error err = {0};
     if (!made || !made->ready) {
         *detail = busy_time(dealer);
-        return DEAL_BUSY;
+        return made || leases_left(dealer->leases) ? DEAL_BUSY : DEAL_ENDING;
     }
     uint32_t from = made->dealt, left = made->stretch.places.count - from;
     uint32_t n = wish->samples < left ? wish->samples : left;

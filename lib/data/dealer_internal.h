@@ -96,7 +96,8 @@ struct made *pile_of(const struct dealer *dealer, struct seat seat);
 void pile_deal(struct dealer *dealer, struct made *made, uint32_t samples);
 
 // dealer_deal.c
-// Of this batch as many samples as are wished for; DEAL_BUSY when it is NULL or not ready.
+// Of this batch as many samples as are wished for; DEAL_BUSY when it is NULL or not ready,
+// DEAL_ENDING when it is NULL as all places of the epoch are leased.
 enum deal_answer deal_made(struct dealer *dealer, const struct deal_wish *wish, struct made *made,
                            double now, struct deal *deal, uint64_t *detail);
 

@@ -118,7 +118,8 @@
     C(14, TOO_STALE, "too stale", "detail: the staleness that is allowed; pull first")             \
     C(15, REPLAYED, "replayed", "too old to tell whether it was applied; detail: the newest")      \
     C(16, BUSY, "busy", "detail: milliseconds after which to ask again")                           \
-    C(17, NOT_READY, "not ready", "there are no weights yet; detail: as of busy")                  \
+    C(17, NOT_READY, "not ready",                                                                  \
+      "there are no weights yet, or the epoch is about to end; detail: as of busy")                \
     C(18, EPOCH_OVER, "epoch over", "detail: the epoch that comes next; PROTO_NOWHERE: none does") \
     C(19, LEASE_OVER, "lease over", "its work was handed to another; detail: the lease")           \
     C(20, BAD_SETTING, "bad setting", "the text says which and why")                               \

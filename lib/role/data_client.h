@@ -58,7 +58,7 @@ struct data_client_options {     // what it points to outlives the client
     const struct secrets *keys;
     bool insecure;
     void *self; // of the hooks
-    // The takers wait, and data servers wait for leases to be finished: push what there
+    // All takers wait, and data servers wait for leases to be finished: push what there
     // is. Called now and then until it helps. NULL: nobody does.
     void (*idle)(void *self);
     // A line for the user: whom it waits for, once after ten seconds. NULL: silent.

@@ -26,6 +26,7 @@ static void batch_refused(struct data_client *client, struct source *source,
     case PROTO_REFUSAL_NOT_READY:
         client->figures.busy++;
         source->busy = true;
+        source->ending = refused->code == PROTO_REFUSAL_NOT_READY;
         source->not_before = now + fmin((double)refused->detail, BUSY_MOST) / 1000;
         return;
     case PROTO_REFUSAL_EPOCH_OVER:
@@ -84,7 +85,7 @@ static void batch_came(struct data_client *client, struct parcel *parcel,
         source->position = 0;
     source->epoch = batch->epoch;
     source->position += batch->samples;
-    source->busy = false;
+    source->busy = source->ending = false;
     source->over = false;
     source->why[0] = '\0';
     STAILQ_INSERT_TAIL(&client->arrived, parcel, behind);

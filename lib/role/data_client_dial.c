@@ -68,7 +68,7 @@ static void linked(struct source *source, struct link *link) {
     source->dialled = true;
     source->link = link;
     source->pause = source->not_before = 0;
-    source->busy = false;
+    source->busy = source->ending = false;
     source->why[0] = '\0';
     client_wake(source->client);
 }

@@ -61,9 +61,18 @@ static void say_wait(struct data_client *client) {
 
 // --- the thread -----------------------------------------------------------------------
 
-// Data servers that wait for what the takers' home holds.
+static bool any_ending(const struct data_client *client) {
+    const struct source *source = client->sources;
+    while (source && !(source->listed && source->ending))
+        source = source->next;
+    return source != NULL;
+}
+
+// Data servers that wait for what the takers' home holds. (Where batches are only late, or a
+// taker still has one, a push would come earlier than its distance says.)
 static bool hurry_due(struct data_client *client, double now, double *soon) {
-    if (!client->options.idle || !takers_starve(client) || client->trained_count == 0)
+    if (!client->options.idle || !takers_starve(client) || client->trained_count == 0 ||
+        client->waiting < client->options.takers || !any_ending(client))
         return false;
     if (now - client->hurried < HURRY) {
         *soon = fmin(*soon, client->hurried + HURRY);

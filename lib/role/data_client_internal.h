@@ -37,6 +37,7 @@ struct source {
     uint32_t flying;     // requests for leases
     uint64_t awaited;    // samples that they ask for
     bool busy;           // it had nothing when it was asked last
+    bool ending;         // as it waits for leases of this epoch to be finished
     double not_before;   // when it may be asked
     uint64_t idle_at;    // the last step in which it had nothing for us; 0: none
 

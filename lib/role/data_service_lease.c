@@ -71,6 +71,9 @@ void service_answer_lease(const struct request *request, const struct proto_leas
     case DEAL_BUSY:
         service_refuse(request, PROTO_REFUSAL_BUSY, detail, NULL);
         break;
+    case DEAL_ENDING:
+        service_refuse(request, PROTO_REFUSAL_NOT_READY, detail, NULL);
+        break;
     case DEAL_OVER:
         service_refuse(request, PROTO_REFUSAL_EPOCH_OVER, detail, NULL);
         break;

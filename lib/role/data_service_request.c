@@ -9,7 +9,7 @@ enum { NAMES_BYTES = PROTO_BODY_MAX / 2 }; // of names of classes in one answer
 
 void service_refuse(const struct request *request, enum proto_refusal code, uint64_t detail,
                     const char *text) {
-    if (code == PROTO_REFUSAL_BUSY)
+    if (code == PROTO_REFUSAL_BUSY || code == PROTO_REFUSAL_NOT_READY)
         atomic_fetch_add(&request->service->busy, 1);
     else if (code != PROTO_REFUSAL_EPOCH_OVER)
         atomic_fetch_add(&request->service->refused, 1);

@@ -14,8 +14,12 @@
 // Training goes on meanwhile: an update that comes between the reading and the writing of
 // a weight is lost, as among Hogwild's threads; none counts twice.
 //
-// "workers fetch parameters [...] n_fetch and push n_push" (DistBelief's Downpour): the
-// distance of pulls may be another than that of pushes.
+// "limiting each model replica to request updated parameters only every n_fetch steps and
+// send updated gradient values only every n_push steps (where n_fetch might not be equal to
+// n_push)" (DistBelief's Downpour). Distances by cost are the least ones: while an exchange
+// is under way, what is due next is put off, and grows. Distances that the user set are
+// kept to: an exchange counts from where it was due, and not from when it was begun, and
+// threads wait before they would be two distances ahead of it.
 #include <stdlib.h>
 
 #include "core/clock.h"
@@ -24,7 +28,7 @@
 #include "core/mem.h"
 #include "role/home_servers_internal.h"
 
-// Exchanges that the threads train ahead of servers that do not answer.
+// Exchanges by cost that the threads train ahead of servers that do not answer.
 enum { EXCHANGES_MOST = 8 };
 
 struct delta {
@@ -42,8 +46,8 @@ struct delta {
     _Atomic uint64_t settled; // the clock as of which both ways were exchanged
     _Atomic uint64_t flushes, flushed;
     atomic_bool hurry, closing;
-    // The exchanging thread's own.
-    uint64_t pushed, pulled; // the clock when that was begun last
+    // The clock up to which that was begun. Changed by the exchanging thread.
+    _Atomic uint64_t pushed, pulled;
 };
 
 // --- passes ---------------------------------------------------------------------------
@@ -95,20 +99,44 @@ static void forget(struct delta *delta) {
         delta->versions[i] = 0;
 }
 
+// Pushes are due `every` mini-batches behind the last one. Where threads have copies of the
+// weights, one mini-batch later: so there always is a push behind the moment when they stop,
+// and put into `weights` what their copies have.
+static uint64_t push_due(struct delta *delta) {
+    uint64_t apart = delta->local->ops->apart;
+    return atomic_load(&delta->pushed) + atomic_load(&delta->common.push_every) + apart;
+}
+
+static uint64_t pull_due(struct delta *delta) {
+    return atomic_load(&delta->pulled) + atomic_load(&delta->common.pull_every);
+}
+
+// Where an exchange that is begun now counts from.
+static uint64_t reach(struct delta *delta, const _Atomic uint64_t *last,
+                      const _Atomic uint64_t *every) {
+    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + atomic_load(every);
+    return atomic_load(&delta->common.exact) && due < now ? due : now;
+}
+
+static void begin(struct delta *delta, _Atomic uint64_t *last, uint64_t clock) {
+    atomic_store(last, clock);
+    gate_open(&delta->over);
+}
+
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
-// is there when the threads stand still, and else with the next push.
+// is there when the threads stand still or wait for data, and else with the next push.
 static bool push(struct delta *delta) {
     struct home_servers *common = &delta->common;
-    uint64_t mark = home_servers_mark(common), now = atomic_load(&delta->clock);
-    uint64_t samples = (now - delta->pushed) * (uint64_t)common->config.batch;
-    atomic_store(&delta->hurry, false);
+    uint64_t mark = home_servers_mark(common);
+    uint64_t clock = reach(delta, &delta->pushed, &common->push_every);
+    uint64_t samples = (clock - atomic_load(&delta->pushed)) * (uint64_t)common->config.batch;
     if (samples == 0) {
-        home_servers_pushed(common, mark, false);
+        home_servers_left(common, mark);
         return true;
     }
     take_both(delta->weights, delta->base, delta->news, delta->sent,
               common->config.model->parameter_count);
-    delta->pushed = now;
+    begin(delta, &delta->pushed, clock);
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
         .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
@@ -126,26 +154,34 @@ static bool push(struct delta *delta) {
     return true;
 }
 
+// All that the threads have done by now, in as many pushes as are due.
+static bool push_all(struct delta *delta) {
+    uint64_t now = atomic_load(&delta->clock);
+    atomic_store(&delta->hurry, false);
+    bool going = push(delta);
+    while (going && atomic_load(&delta->pushed) < now)
+        going = push(delta);
+    return going;
+}
+
 static bool fetch(struct delta *delta) {
     const struct pull pull = {
         .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
-    delta->pulled = atomic_load(&delta->clock);
+    begin(delta, &delta->pulled, reach(delta, &delta->pulled, &delta->common.pull_every));
     exchange_pull(delta->pull, &pull);
     return home_servers_await(&delta->common, delta->pull, NULL, NULL);
 }
 
-// The clock at which an exchange that was begun last at `last` is due again.
-static uint64_t due_after(uint64_t last, const _Atomic uint64_t *every) {
-    return last + atomic_load(every);
-}
-
-// Mini-batches that the threads are ahead of the servers.
+// Whether the threads are too far ahead of the servers.
 static bool is_adrift(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t push = atomic_load(&common->push_every), pull = atomic_load(&common->pull_every);
-    uint64_t ahead = atomic_load(&delta->clock) - atomic_load(&delta->settled);
-    return ahead > EXCHANGES_MOST * (push > pull ? push : pull) &&
-           !home_servers_status(common, NULL);
+    uint64_t now = atomic_load(&delta->clock);
+    bool adrift =
+        atomic_load(&common->exact)
+            ? now >= push_due(delta) + push || now >= pull_due(delta) + pull
+            : now - atomic_load(&delta->settled) > EXCHANGES_MOST * (push > pull ? push : pull);
+    return adrift && !home_servers_status(common, NULL);
 }
 
 // One turn. False when an exchange failed: there will be no more.
@@ -153,27 +189,24 @@ static bool exchange(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t now = atomic_load(&delta->clock), flushes = atomic_load(&delta->flushes);
     bool flush = flushes != atomic_load(&delta->flushed);
-    bool push_due =
-        flush || atomic_load(&delta->hurry) || now >= due_after(delta->pushed, &common->push_every);
-    bool pull_due = !flush && now >= due_after(delta->pulled, &common->pull_every);
-    bool going = !pull_due || fetch(delta);
-    if (going && push_due)
-        going = push(delta);
-    else if (going && pull_due)
+    bool all = flush || atomic_load(&delta->hurry), pushes = all || now >= push_due(delta);
+    bool pulls = !flush && now >= pull_due(delta);
+    bool going = !pulls || fetch(delta);
+    if (going && pushes)
+        going = all ? push_all(delta) : push(delta);
+    else if (going && pulls)
         take_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
     atomic_store(&delta->flushed, flushes);
+    uint64_t pushed = atomic_load(&delta->pushed), pulled = atomic_load(&delta->pulled);
     if (going) // as far as was begun, all is known to be there
-        atomic_store(&delta->settled,
-                     delta->pushed < delta->pulled ? delta->pushed : delta->pulled);
+        atomic_store(&delta->settled, pushed < pulled ? pushed : pulled);
     gate_open(&delta->over);
     return going;
 }
 
 // Also says to the training threads when there will be more.
 static bool has_work(struct delta *delta) {
-    uint64_t push_due = due_after(delta->pushed, &delta->common.push_every);
-    uint64_t pull_due = due_after(delta->pulled, &delta->common.pull_every);
-    uint64_t due = push_due < pull_due ? push_due : pull_due;
+    uint64_t push = push_due(delta), pull = pull_due(delta), due = push < pull ? push : pull;
     atomic_store(&delta->due, due);
     return atomic_load(&delta->clock) >= due || atomic_load(&delta->hurry) ||
            atomic_load(&delta->flushes) != atomic_load(&delta->flushed);
@@ -227,10 +260,13 @@ static bool delta_forward(struct home *home, int thread, const struct layer *lay
     return local->ops->forward && local->ops->forward(local, thread, layer, y, x, n);
 }
 
+// Before the thread waits: what it has added must be in the next push.
 static void delta_leave(struct home *home, int thread) {
     struct home *local = local_of(home);
     if (local->ops->leave)
         local->ops->leave(local, thread);
+    if (local->ops->settle)
+        local->ops->settle(local, thread);
 }
 
 static uint64_t delta_clock(const struct home *home) {
@@ -239,17 +275,15 @@ static uint64_t delta_clock(const struct home *home) {
 
 // The servers have not answered for so long that the weights here would drift away from
 // the others': wait for them. (exchange_wait names them.)
-static void await_exchange(struct delta *delta) {
+static void await_exchange(struct delta *delta, int thread) {
     struct home_servers *common = &delta->common;
+    if (!is_adrift(delta))
+        return;
+    delta_leave(&common->home, thread);
     double begun = clock_seconds();
-    bool waited = false;
-    for (uint32_t seen = gate_look(&delta->over); is_adrift(delta);
-         seen = gate_look(&delta->over)) {
+    for (uint32_t seen = gate_look(&delta->over); is_adrift(delta); seen = gate_look(&delta->over))
         gate_wait(&delta->over, seen, -1);
-        waited = true;
-    }
-    if (waited)
-        home_servers_waited(common, clock_seconds() - begun);
+    home_servers_waited(common, clock_seconds() - begun);
 }
 
 static void delta_add_clock(struct home *home, int thread) {
@@ -259,7 +293,7 @@ static void delta_add_clock(struct home *home, int thread) {
     uint64_t now = atomic_fetch_add(&delta->clock, 1) + 1;
     if (now >= atomic_load(&delta->due))
         gate_open(&delta->wanted);
-    await_exchange(delta);
+    await_exchange(delta, thread);
 }
 
 static void delta_settle(struct home *home, int thread) {

@@ -17,9 +17,13 @@ static uint64_t floats_of(const struct layer *layer, int samples) {
     return (uint64_t)samples * (uint64_t)(layer->weights.dims[0] + layer->weights.dims[1]);
 }
 
+uint64_t factors_most(const struct layer *layer) {
+    uint64_t most = PROTO_PAYLOAD_MAX / sizeof(float) / floats_of(layer, 1);
+    return most < PROTO_SHARD_FLOATS ? most : PROTO_SHARD_FLOATS;
+}
+
 static bool fits(const struct layer *layer, int samples) {
-    return is_dense(layer) && samples <= PROTO_SHARD_FLOATS &&
-           floats_of(layer, samples) * sizeof(float) <= PROTO_PAYLOAD_MAX;
+    return is_dense(layer) && (uint64_t)samples <= factors_most(layer);
 }
 
 // The server multiplies what the worker need not.

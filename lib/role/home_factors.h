@@ -19,6 +19,9 @@
 int factors_choose(bool *taken, const struct model *model, const char *choice, int samples,
                    struct error *err);
 
+// Samples whose factors, of this dense layer, fit into one message.
+uint64_t factors_most(const struct layer *layer);
+
 // The parameters of the layers that are not taken, as spans in ascending order, of which
 // `spans` has room for layer_count. Returns how many.
 size_t factors_rest(const bool *taken, const struct model *model, struct span *spans);

@@ -4,6 +4,12 @@
 //   step:  wait until the gradient before is delivered; push this one;
 //          wait for the weights that were asked for; use them from now on
 //
+// A gradient that is pushed is of push_every mini-batches: "accruedgradients +=
+// gradient" (Downpour). It is kept as the mean of theirs, each by its learning rate, and goes
+// with the sum of the rates, so that a step of sgd, decay with it, is as long as all of
+// theirs. Adagrad's steps do not depend on the length of the gradient, and under softsync the
+// servers take means of pushes: there it goes with the mean of the rates.
+//
 // "the pushGradient thread cannot start sending the current gradient before the previous
 // one has been delivered. [...] In contrast, pullWeights thread has no such constraint"
 // (Rudra 3.3). No thread of our own is needed: the network's move the bytes.
@@ -21,6 +27,7 @@
 // them", and the next step needs the weights that all gradients of this one have made: a
 // pull of newer ones. Who has no samples in a step pushes none, so that nobody waits for
 // him.
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +50,24 @@ enum pulling {
 struct factors {
     const struct layer *layer;
     float *errors[2], *inputs[2]; // as the gradients: filled, and on their way
+    size_t room[2];               // samples
     struct dense_errors product;  // on its way
     struct exchange *push;
 };
 
+// Mini-batches that go in one push, as far as they are trained on.
+struct group {
+    uint64_t every, batches; // that it has in the end, and now
+    int samples;
+    double rate;        // sum
+    uint64_t *versions; // of the weights of the first one
+    float *rates;       // of each sample, where layers push factors
+    size_t room;        // samples of `rates`
+};
+
 struct gradient {
     struct home_servers common;
+    struct group group;
     bool *taken; // of each layer: whether it pushes factors
     struct factors *factors;
     int factor_count;
@@ -57,6 +76,7 @@ struct gradient {
     int here, there, filled; // which weights are in use and which are pulled into, which
                              // gradient is being filled
     struct exchange *push, *pull;
+    atomic_bool hurry;           // push what there is when no samples come
     struct exchange *turn;       // of all parameters: who has no samples takes his turn by one push
     bool idle;                   // the push on its way is such
     bool pushing;                // there is a push whose end was not waited for
@@ -164,70 +184,192 @@ static bool deliver(struct gradient *gradient, double *waited) {
         delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
         stale |= part;
     }
-    if (delivered)
+    if (delivered && gradient->idle && !stale)
+        home_servers_left(common, gradient->mark);
+    else if (delivered)
         home_servers_pushed(common, gradient->mark, stale);
     return delivered;
 }
 
-static void send_factors(struct gradient *gradient, struct factors *factors, int samples,
-                         float rate) {
+// --- mini-batches that go together ------------------------------------------------------
+
+// The share of the mini-batch in hand in the mean of those of the group.
+static float share(const struct group *group, float rate) {
+    double sum = group->rate + (double)rate;
+    return sum > 0 ? (float)((double)rate / sum) : 1 / (float)(group->batches + 1);
+}
+
+// So many that their factors fit into one message.
+static uint64_t fitting(const struct gradient *gradient, uint64_t every) {
+    uint64_t batch = (uint64_t)gradient->common.config.batch;
+    for (int i = 0; i < gradient->factor_count; i++) {
+        uint64_t most = factors_most(gradient->factors[i].layer) / batch;
+        every = every < most ? every : most;
+    }
+    return every > 0 ? every : 1;
+}
+
+static bool grow(float **floats, size_t n) {
+    free(*floats);
+    *floats = mem_floats(n);
+    return *floats != NULL;
+}
+
+static bool make_room_for(struct factors *factors, int filled, size_t samples) {
+    if (samples <= factors->room[filled])
+        return true;
+    factors->room[filled] = samples;
+    return grow(&factors->errors[filled], samples * (size_t)factors->layer->weights.dims[0]) &&
+           grow(&factors->inputs[filled], samples * (size_t)factors->layer->weights.dims[1]);
+}
+
+// For the group that begins.
+static int make_room(struct gradient *gradient, struct error *err) {
+    struct group *group = &gradient->group;
+    size_t samples = group->every * (size_t)gradient->common.config.batch;
+    bool whole = true;
+    for (int i = 0; whole && i < gradient->factor_count; i++)
+        whole = make_room_for(&gradient->factors[i], gradient->filled, samples);
+    if (whole && gradient->factor_count > 0 && group->room < samples) {
+        group->room = samples;
+        whole = grow(&group->rates, samples);
+    }
+    return whole
+               ? STATUS_OK
+               : error_set(err, STATUS_IO, "out of memory for the factors of %zu samples", samples);
+}
+
+static int begin_group(struct gradient *gradient, struct error *err) {
+    struct group *group = &gradient->group;
+    group->every = fitting(gradient, atomic_load(&gradient->common.push_every));
+    group->batches = 0;
+    group->samples = 0;
+    group->rate = 0;
+    return make_room(gradient, err);
+}
+
+// One more mini-batch is in.
+static void add_batch(struct gradient *gradient, int samples, float rate) {
+    struct group *group = &gradient->group;
+    atomic_store(&gradient->hurry, false);
+    if (group->batches++ == 0)
+        memcpy(group->versions, gradient->versions[gradient->here],
+               servers_shards(gradient->common.config.servers) * sizeof *group->versions);
+    for (int i = 0; gradient->factor_count > 0 && i < samples; i++)
+        group->rates[group->samples + i] = rate;
+    group->samples += samples;
+    group->rate += (double)rate;
+}
+
+// As means of the mini-batches, whose errors are those of its own mean.
+static void weigh_errors(const struct group *group, float *errors, size_t units) {
+    if (group->batches == 1)
+        return;
+    for (int k = 0; k < group->samples; k++) {
+        double weight =
+            group->rate > 0 ? (double)group->rates[k] / group->rate : 1 / (double)group->batches;
+        optimizer_scale(errors + (size_t)k * units, units, (float)weight);
+    }
+}
+
+static double group_rate(const struct gradient *gradient) {
+    const struct home_servers_config *config = &gradient->common.config;
+    const struct group *group = &gradient->group;
+    bool mean = config->softsync || config->optimizer->rule == RULE_ADAGRAD;
+    return mean ? group->rate / (double)group->batches : group->rate;
+}
+
+static void send_factors(struct gradient *gradient, struct factors *factors) {
+    const struct group *group = &gradient->group;
+    float *errors = factors->errors[gradient->filled];
+    weigh_errors(group, errors, (size_t)factors->layer->weights.dims[0]);
     factors->product = (struct dense_errors){
-        .dy = factors->errors[gradient->filled],
+        .dy = errors,
         .x = factors->inputs[gradient->filled],
-        .n = samples,
+        .n = group->samples,
         .units = factors->layer->weights.dims[0],
         .inputs = factors->layer->weights.dims[1],
     };
     const struct push_factors push = {
         .layer = factors->layer,
         .errors = &factors->product,
-        .rate = (double)rate,
-        .versions = gradient->versions[gradient->here],
+        .rate = group_rate(gradient),
+        .versions = group->versions,
     };
     exchange_push_factors(factors->push, &push);
 }
 
-// All that goes as it is; of a turn without samples that is all parameters, in one push: its
-// parts would come to a shard at different times, and a shard under softsync answers at
-// once what need not wait.
-static void send_values(struct gradient *gradient, struct exchange *exchange, int samples,
-                        float rate) {
-    const struct push push = {
-        .kind = PROTO_UPDATE_GRADIENT,
-        .samples = (uint32_t)samples,
-        .rate = (double)rate,
-        .values = samples > 0 ? gradient->gradient[gradient->filled] : NULL,
-        .versions = gradient->versions[gradient->here],
-    };
-    exchange_push(exchange, &push);
-}
-
-static void send(struct gradient *gradient, int samples, float rate) {
+static void send(struct gradient *gradient, struct exchange *exchange, const struct push *push) {
     gradient->mark = home_servers_mark(&gradient->common);
     gradient->pushing = true;
-    gradient->idle = samples == 0;
-    send_values(gradient, gradient->idle ? gradient->turn : gradient->push, samples, rate);
-    for (int i = 0; !gradient->idle && i < gradient->factor_count; i++)
-        send_factors(gradient, &gradient->factors[i], samples, rate);
+    exchange_push(exchange, push);
+}
+
+// The group, as far as it is. The next one begins.
+static void send_group(struct gradient *gradient) {
+    const struct push push = {
+        .kind = PROTO_UPDATE_GRADIENT,
+        .samples = (uint32_t)gradient->group.samples,
+        .rate = group_rate(gradient),
+        .values = gradient->gradient[gradient->filled],
+        .versions = gradient->group.versions,
+    };
+    struct error err = {0};
+    gradient->idle = false;
+    send(gradient, gradient->push, &push);
+    for (int i = 0; i < gradient->factor_count; i++)
+        send_factors(gradient, &gradient->factors[i]);
     gradient->filled = !gradient->filled;
+    if (begin_group(gradient, &err))
+        home_servers_fail(&gradient->common, &err);
+}
+
+// A turn without samples is of all parameters, in one push: its parts would come to a shard
+// at different times, and a shard under softsync answers at once what need not wait.
+static void send_turn(struct gradient *gradient) {
+    const struct push push = {
+        .kind = PROTO_UPDATE_GRADIENT,
+        .versions = gradient->versions[gradient->here],
+    };
+    gradient->idle = true;
+    send(gradient, gradient->turn, &push);
 }
 
 static void step_hardsync(struct gradient *gradient, int samples, float rate, double *waited) {
-    send(gradient, samples, rate);
+    if (samples > 0) {
+        add_batch(gradient, samples, rate);
+        send_group(gradient);
+    } else {
+        send_turn(gradient);
+    }
     ask_weights(gradient, true);
     if (take_weights(gradient, waited))
         deliver(gradient, waited);
 }
 
+// There are no samples just now: hears of the gradient before, and holds up nobody.
+static void step_without(struct gradient *gradient, double *waited) {
+    bool softsync = gradient->common.config.softsync;
+    if (!is_delivered(gradient) || !deliver(gradient, waited))
+        return;
+    if (gradient->group.batches > 0 && (softsync || atomic_load(&gradient->hurry)))
+        send_group(gradient);
+    else if (softsync)
+        send_turn(gradient);
+    atomic_store(&gradient->hurry, false);
+}
+
 static void step_softly(struct gradient *gradient, int samples, float rate, double *waited) {
-    if (samples == 0) { // hear of the gradient before, and hold up nobody
-        if (is_delivered(gradient) && deliver(gradient, waited) && gradient->common.config.softsync)
-            send(gradient, 0, rate);
+    if (samples == 0) {
+        step_without(gradient, waited);
         return;
     }
-    if (!deliver(gradient, waited))
-        return;
-    send(gradient, samples, rate);
+    add_batch(gradient, samples, rate);
+    if (gradient->group.batches >= gradient->group.every) {
+        if (!deliver(gradient, waited))
+            return;
+        send_group(gradient);
+    }
     if (atomic_load(&gradient->pulling) != PULL_LATER)
         end_pull(gradient, waited);
 }
@@ -259,15 +401,23 @@ static const float *gradient_weights(struct home *home, int thread) {
     return gradient->weights[gradient->here];
 }
 
+// mean += share (values - mean)
+static void add_to_mean(float *restrict mean, const float *restrict values, size_t n, float share) {
+    for (size_t i = 0; i < n; i++)
+        mean[i] += share * (values[i] - mean[i]);
+}
+
 // The servers have the rule and the rate of the push: the gradient is only kept.
 static void gradient_add(struct home *home, int thread, const struct layer *layer, struct span span,
                          const float *values, float rate) {
     struct gradient *gradient = (struct gradient *)home;
     float *filled = gradient->gradient[gradient->filled];
     (void)thread;
-    (void)rate;
-    memcpy(filled + layer->weights.offset + span.first, values + span.first,
-           span.n * sizeof *values);
+    filled += layer->weights.offset + span.first;
+    if (gradient->group.batches == 0)
+        memcpy(filled, values + span.first, span.n * sizeof *values);
+    else
+        add_to_mean(filled, values + span.first, span.n, share(&gradient->group, rate));
 }
 
 static bool gradient_takes_factors(const struct home *home, const struct layer *layer) {
@@ -278,7 +428,7 @@ static void gradient_add_factors(struct home *home, const struct layer *layer,
                                  const struct dense_errors *errors, int first) {
     struct gradient *gradient = (struct gradient *)home;
     struct factors *factors = gradient->factors;
-    size_t n = (size_t)errors->n, from = (size_t)first;
+    size_t n = (size_t)errors->n, from = (size_t)(gradient->group.samples + first);
     size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
     while (factors->layer != layer)
         factors++;
@@ -311,6 +461,8 @@ static void gradient_close(struct home *home) {
         close_factors(&gradient->factors[i]);
     free(gradient->factors);
     free(gradient->taken);
+    free(gradient->group.versions);
+    free(gradient->group.rates);
     for (int i = 0; i < 2; i++)
         free(gradient->weights[i]), free(gradient->gradient[i]), free(gradient->versions[i]);
     home_servers_free(&gradient->common);
@@ -341,8 +493,16 @@ static int gradient_begin(struct home_servers *home, struct error *err) {
 }
 
 static int gradient_flush(struct home_servers *home, struct error *err) {
-    deliver((struct gradient *)home, NULL);
+    struct gradient *gradient = (struct gradient *)home;
+    if (deliver(gradient, NULL) && gradient->group.batches > 0) {
+        send_group(gradient);
+        deliver(gradient, NULL);
+    }
     return home_servers_status(home, err);
+}
+
+static void gradient_hurry(struct home_servers *home) {
+    atomic_store(&((struct gradient *)home)->hurry, true);
 }
 
 static int open_arrays(struct gradient *gradient, struct error *err) {
@@ -355,9 +515,11 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
     }
     gradient->gradient[0] = mem_floats(n);
     gradient->gradient[1] = mem_floats(n);
+    gradient->group.versions = mem_zeroed(shards + 1, sizeof *gradient->group.versions);
     int there = gradient->there;
-    if (gradient->gradient[0] && gradient->gradient[1] && gradient->weights[0] &&
-        gradient->versions[0] && gradient->weights[there] && gradient->versions[there])
+    if (gradient->group.versions && gradient->gradient[0] && gradient->gradient[1] &&
+        gradient->weights[0] && gradient->versions[0] && gradient->weights[there] &&
+        gradient->versions[there])
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
 }
@@ -365,15 +527,7 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
 static int open_layer(struct factors *factors, const struct home_servers_config *config,
                       const struct layer *layer, struct error *err) {
     const struct span span = {layer->weights.offset, optimizer_all(layer).n};
-    size_t k = (size_t)config->batch;
     factors->layer = layer;
-    for (int i = 0; i < 2; i++) {
-        factors->errors[i] = mem_floats(k * (size_t)layer->weights.dims[0]);
-        factors->inputs[i] = mem_floats(k * (size_t)layer->weights.dims[1]);
-        if (!factors->errors[i] || !factors->inputs[i])
-            return error_set(err, STATUS_IO, "out of memory for the factors of layer %s",
-                             layer->name);
-    }
     return exchange_open(&factors->push, config->servers, EXCHANGE_PUSH, &span, 1, err);
 }
 
@@ -387,7 +541,9 @@ static int open_factors(struct gradient *gradient, struct error *err) {
     if (!gradient->taken || !gradient->factors)
         return error_nomem(err);
     const char *choice = config->optimizer->clip > 0 ? "none" : config->factors;
-    int status = factors_choose(gradient->taken, model, choice, config->batch, err);
+    uint64_t samples = atomic_load(&gradient->common.push_every) * (uint64_t)config->batch;
+    int most = samples < INT_MAX ? (int)samples : INT_MAX;
+    int status = factors_choose(gradient->taken, model, choice, most, err);
     for (int i = 0; !status && i < model->layer_count; i++)
         if (gradient->taken[i])
             status = open_layer(&gradient->factors[gradient->factor_count++], config,
@@ -413,6 +569,8 @@ static int open_parts(struct gradient *gradient, struct error *err) {
     if (!status)
         status = open_factors(gradient, err);
     if (!status)
+        status = begin_group(gradient, err);
+    if (!status)
         status = open_push(gradient, err);
     if (!status)
         status = exchange_open(&gradient->turn, config->servers, EXCHANGE_PUSH, &all, 1, err);
@@ -430,6 +588,7 @@ int home_gradient_open(struct home_servers **out, const struct home_servers_conf
     gradient->common.sync = true;
     gradient->common.begin = gradient_begin;
     gradient->common.flush = gradient_flush;
+    gradient->common.hurry = gradient_hurry;
     home_servers_init(&gradient->common, config);
     int status = open_parts(gradient, err);
     if (status)

@@ -10,12 +10,14 @@ static uint64_t least_every(const struct home_servers *home, size_t sharers) {
 
 static void set_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every,
                      size_t sharers) {
-    uint64_t push = push_every > 0 ? push_every : least_every(home, sharers);
+    bool exact = push_every > 0 && !home->config.hardsync;
+    uint64_t push = exact ? push_every : least_every(home, sharers);
     home->config.push_every = push_every;
     home->config.pull_every = pull_every;
     home->sharers = sharers;
     atomic_store(&home->push_every, push);
     atomic_store(&home->pull_every, pull_every > 0 ? pull_every : push);
+    atomic_store(&home->exact, exact);
 }
 
 void home_servers_init(struct home_servers *home, const struct home_servers_config *config) {
@@ -28,12 +30,12 @@ void home_servers_free(struct home_servers *home) {
     pthread_mutex_destroy(&home->lock);
 }
 
-static void failed(struct home_servers *home, int status, const struct error *why) {
+void home_servers_fail(struct home_servers *home, const struct error *why) {
     pthread_mutex_lock(&home->lock);
     if (!home->err.status)
         home->err = *why;
     pthread_mutex_unlock(&home->lock);
-    atomic_store(&home->status, status);
+    atomic_store(&home->status, why->status);
 }
 
 bool home_servers_await(struct home_servers *home, struct exchange *exchange, bool *stale,
@@ -45,7 +47,7 @@ bool home_servers_await(struct home_servers *home, struct exchange *exchange, bo
     if (status == STATUS_SKIPPED)
         atomic_fetch_add(&home->too_stale, 1);
     else if (status)
-        failed(home, status, &err);
+        home_servers_fail(home, &err);
     return status == STATUS_OK || status == STATUS_SKIPPED;
 }
 
@@ -59,12 +61,22 @@ uint64_t home_servers_mark(const struct home_servers *home) {
     return home->config.mark ? home->config.mark(home->config.self) : 0;
 }
 
+void home_servers_left(struct home_servers *home, uint64_t mark) {
+    const struct home_servers_config *config = &home->config;
+    if (config->applied)
+        config->applied(config->self, mark);
+    home->marked = mark;
+}
+
 void home_servers_pushed(struct home_servers *home, uint64_t mark, bool stale) {
     const struct home_servers_config *config = &home->config;
-    if (stale && config->lost)
+    if (!stale) {
+        atomic_fetch_add(&home->pushes, 1);
+        home_servers_left(home, mark);
+        return;
+    }
+    if (config->lost)
         config->lost(config->self, home->marked, mark);
-    else if (!stale && config->applied)
-        config->applied(config->self, mark);
     home->marked = mark;
 }
 
@@ -118,6 +130,7 @@ int home_servers_status(struct home_servers *home, struct error *err) {
 struct home_servers_figures home_servers_figures(struct home_servers *home) {
     return (struct home_servers_figures){
         .waited = atomic_load(&home->waited),
+        .pushes = atomic_load(&home->pushes),
         .too_stale = atomic_load(&home->too_stale),
         .push_every = atomic_load(&home->push_every),
     };

@@ -8,12 +8,14 @@
 // 3.2.6). The threads train on weights in this process, without locks, as a worker alone
 // does. Every push_every mini-batches a thread of the home's own takes what they have
 // changed since the last time, pushes it, pulls what others have changed, and adds that to
-// the weights in use. Nobody waits for it, unless the servers do not answer: a copy that
-// drifts too far from the others' harms more than a pause.
+// the weights in use. With distances by cost nobody waits for it, unless the servers do not
+// answer: a copy that drifts too far from the others' harms more than a pause. A distance that
+// was asked for is kept to: the threads wait where they would be two of them ahead.
 //
 // home_gradient: one learner of Rudra 3. Its threads share a mini-batch (train/loop.h,
 // synchronous); the gradient goes to the servers, which apply it by the run's protocol,
-// and the weights are only ever pulled. With `overlap` pushes and pulls have two buffers
+// and the weights are only ever pulled. Gradients of push_every mini-batches go together
+// ("accruedgradients", Downpour). With `overlap` pushes and pulls have two buffers
 // each, so that "computing can continue without waiting for the communication [...] To use
 // the newly received weights only requires a pointer swap" (Rudra 3.3). Without it, as in
 // Rudra-base, "the learner does not proceed with the computation on the next mini-batch"
@@ -38,11 +40,12 @@ struct home_servers_config { // what it points to must outlive the home
     const struct kernels *kernels;
     struct servers *servers;
     int threads, batch;
-    uint64_t push_every, pull_every; // mini-batches between two; 0: by cost; as pushes
-    bool hardsync;                   // the next mini-batch waits for the next weights
-    bool softsync;                   // others may wait for this worker's turn
-    bool overlap;                    // gradients: weights come while the threads compute
-    const char *factors;             // dense layers that push factors: auto, none, LAYER,...
+    // Mini-batches between two; 0: by cost; as pushes. hardsync pushes each mini-batch.
+    uint64_t push_every, pull_every;
+    bool hardsync;       // the next mini-batch waits for the next weights
+    bool softsync;       // others may wait for this worker's turn
+    bool overlap;        // gradients: weights come while the threads compute
+    const char *factors; // dense layers that push factors: auto, none, LAYER,...
     // Which samples are in a push, for whoever must know that they were applied: `mark` is
     // asked before what it holds is taken, `applied` told when it was acknowledged, or
     // `lost` when it was too stale: what came behind the mark before, `from`, is in no
@@ -83,7 +86,8 @@ int home_servers_status(struct home_servers *home, struct error *err);
 
 struct home_servers_figures { // since home_servers_begin
     double waited;            // seconds that computing waited for servers, all threads together
-    uint64_t too_stale;       // pushes that were refused for that
+    uint64_t pushes;          // of samples, that were applied; each of one or more messages
+    uint64_t too_stale;       // messages of pushes that were refused for that
     uint64_t push_every;      // in use
 };
 struct home_servers_figures home_servers_figures(struct home_servers *home);

@@ -84,7 +84,7 @@ static void report_train(struct worker *worker, const struct worker_report *now,
                   lately->waiting, "overlap", lately->overlap, "seconds", lately->seconds);
     json_t *more =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "push_every",
-                  (json_int_t)home.push_every, "pushes", (json_int_t)servers.pushes, "pulls",
+                  (json_int_t)home.push_every, "pushes", (json_int_t)home.pushes, "pulls",
                   (json_int_t)servers.pulls, "unchanged", (json_int_t)servers.unchanged, "refused",
                   (json_int_t)servers.refused, "pushes_refused",
                   (json_int_t)(worker->refused_before + servers.pushes_refused), "too_stale",
@@ -114,7 +114,7 @@ static void set_figures(struct worker *worker, const struct worker_report *now,
     memcpy(worker->waits_for, waits_for, sizeof waits_for);
     figures->clock = parameters->ops->clock(parameters);
     figures->samples = now->sums.samples;
-    figures->pushes = servers.pushes;
+    figures->pushes = home_servers_figures(worker->home).pushes;
     figures->pulls = servers.pulls;
     figures->refused = worker->refused_before + servers.pushes_refused;
     figures->received = servers.received + data.received;

@@ -48,8 +48,9 @@ static void layer_ready(void *self, const struct layer *layer, const float *read
 static bool layer_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
                           const float *dbiases) {
     struct solo *solo = self;
-    if (!solo->home->ops->add_product || solo->optimizer->clip > 0 || is_over(solo) ||
-        !optimizer_accepts_product(solo->kernels, errors)) {
+    if (!solo->home->ops->add_product || solo->optimizer->clip > 0)
+        return false;
+    if (is_over(solo) || !optimizer_accepts_product(solo->kernels, errors)) {
         solo_leave(solo);
         return false;
     }

@@ -32,3 +32,20 @@ staleness() {
 @test "under hardsync no gradient is stale" {
     [ "$(staleness hardsync)" = "$(printf '0\t0')" ]
 }
+
+# Pushes of a run of one worker with these settings.
+pushes() {
+    adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 1 --workers 1 --threads 2 \
+        --set servers=1 --set batch=24 --set epochs=1 --set "$1" --set "$2" --force --quiet
+    jq -s 'map(select(.role == "worker" and .event == "train"))[-1].pushes' run/metrics.jsonl
+}
+
+# 6000 samples are 250 mini-batches of 24.
+@test "a worker's pushes are its mini-batches divided by push-every, rounded up" {
+    local settings
+    for settings in push=delta push=gradient protocol=softsync:1; do
+    [ "$(pushes "$settings" push-every=1)" = 250 ]
+        [ "$(pushes "$settings" push-every=7)" = 36 ]
+    done
+    [ "$(pushes protocol=hardsync push-every=7)" = 250 ]
+}

@@ -16,14 +16,14 @@ static void test_again(struct tap *tap) {
             dealt[i] = ask(&rig, A);
             CHECK(tap, is_batch(dealt[i], i));
         }
-        CHECK_INT(tap, ask(&rig, B).answer, DEAL_BUSY);
+        CHECK_INT(tap, ask(&rig, B).answer, DEAL_ENDING);
         CHECK_INT(tap, dealer_return(rig.dealer, A, dealt[1].lease), RIG_BATCH);
         rig_made(tap, &rig, (2 * ALL + 1) * RIG_BATCH); // by one who then sleeps
         CHECK_INT(tap, dealer_return(rig.dealer, A, dealt[3].lease), RIG_BATCH);
         rig_made(tap, &rig, (2 * ALL + 2) * RIG_BATCH);
         struct dealt first = ask(&rig, B), second = ask(&rig, B);
         CHECK(tap, is_batch(first, 1) && is_batch(second, 3));
-        CHECK_INT(tap, ask(&rig, B).answer, DEAL_BUSY);
+        CHECK_INT(tap, ask(&rig, B).answer, DEAL_ENDING);
         CHECK(tap, !rig_finish(&rig, dealt[1]) && !rig_finish(&rig, dealt[3]));
         CHECK(tap, rig_finish(&rig, dealt[0]) && rig_finish(&rig, dealt[2]));
         CHECK(tap, rig_finish(&rig, first));

@@ -11,6 +11,7 @@
 #include "train/loop.h"
 
 enum { INPUTS = 12, CLASSES = 3, SAMPLES = 640, STEPS = 20, SEED = 5 };
+enum { PARAMETERS = 20 * (INPUTS + 1) + CLASSES * 21 };
 
 static const char text[] = "input 12\n"
                            "dense units=20 act=tanh\n"
@@ -147,7 +148,9 @@ struct learner {
     struct servers *servers;
     pthread_t thread;
     bool delta, hardsync, overlap;
-    uint64_t session, push_every, pull_every, applied;
+    double rate; // 0: the scene's
+    int threads; // 0: 1 with deltas, else 2
+    uint64_t session, push_every, pull_every, applied, pushes;
 };
 
 static uint64_t mark(void *self) {
@@ -158,6 +161,10 @@ static void applied(void *self, uint64_t mark) {
     ((struct learner *)self)->applied = mark;
 }
 
+static int threads_of(const struct learner *learner) {
+    return learner->threads > 0 ? learner->threads : learner->delta ? 1 : 2;
+}
+
 static struct home_servers *open_home(struct learner *learner) {
     struct scene *s = learner->s;
     struct home_servers *home = NULL;
@@ -166,7 +173,7 @@ static struct home_servers *open_home(struct learner *learner) {
         .optimizer = &s->optimizer,
         .kernels = s->kernels,
         .servers = learner->servers,
-        .threads = learner->delta ? 1 : 2,
+        .threads = threads_of(learner),
         .batch = learner->feed.mu,
         .push_every = learner->push_every,
         .pull_every = learner->pull_every,
@@ -200,11 +207,13 @@ static void *learn(void *self) {
     struct kept *routes = open_servers(learner);
     struct home_servers *home = open_home(learner);
     CHECK_INT(&learner->tap, home_servers_begin(home, NULL), STATUS_OK);
-    const struct loop_config config =
+    struct loop_config config =
         config_of(s, home_servers_home(home), &learner->feed, home_servers_sync(home));
+    config.threads = threads_of(learner);
     run_loop(&learner->tap, &config);
     CHECK_INT(&learner->tap, home_servers_flush(home, NULL), STATUS_OK);
     CHECK_INT(&learner->tap, learner->applied, STEPS);
+    learner->pushes = home_servers_figures(home).pushes;
     home_servers_close(home);
     servers_close(learner->servers);
     kept_drop(routes);
@@ -260,6 +269,62 @@ static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
     free(wanted);
     free(learner);
     close_scene(&s);
+}
+
+// The servers' weights and the pushes behind a run of one worker; the caller frees the former.
+static float *run_one(struct tap *tap, struct learner as, uint64_t *pushes) {
+    enum { MU = 8 };
+    struct scene s;
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &s);
+    *learner = as;
+    learner->s = &s;
+    fill(&learner->feed, 0, 1, MU);
+    if (as.rate > 0)
+        s.schedule.rate = as.rate;
+    learn(learner);
+    CHECK_INT(tap, learner->tap.failed_here, 0);
+    *pushes = learner->pushes;
+    CHECK(tap, s.fake.floats >= PARAMETERS);
+    float *weights = mem_floats(s.fake.floats);
+    memcpy(weights, s.fake.weights, s.fake.floats * sizeof *weights);
+    free(learner);
+    close_scene(&s);
+    return weights;
+}
+
+static void test_distance(struct tap *tap, struct learner as) {
+    for (uint64_t every = 1; every <= STEPS + 1; every++) {
+        uint64_t pushes;
+        as.push_every = every;
+        free(run_one(tap, as, &pushes));
+        if (pushes != (STEPS + every - 1) / every)
+            FAIL(tap, "%d mini-batches, a push every %d: %d pushes", STEPS, (int)every,
+                 (int)pushes);
+    }
+}
+
+static double largest_difference(const float *a, const float *b) {
+    double most = 0;
+    for (int i = 0; i < PARAMETERS; i++)
+        most = fmax(most, fabs((double)(a[i] - b[i])));
+    return most;
+}
+
+// So small a rate that all gradients are nearly those of the first weights.
+static void test_sum(struct tap *tap, struct learner as) {
+    uint64_t pushes;
+    as.rate = 1e-3;
+    as.push_every = 1;
+    float *each = run_one(tap, as, &pushes);
+    as.push_every = 7;
+    float *seven = run_one(tap, as, &pushes);
+    as.rate = 1e-9;
+    float *first = run_one(tap, as, &pushes);
+    CHECK_INT(tap, pushes, 3);
+    CHECK(tap, largest_difference(each, first) > 1e-3);
+    CHECK(tap, largest_difference(seven, each) < 1e-4);
+    free(each), free(seven), free(first);
 }
 
 // One worker, with the test as its loop.
@@ -417,6 +482,13 @@ int main(void) {
     TEST(&tap,
          "fewer than four share 2048 samples between pushes; who comes hears what is held back",
          { test_company(&tap); });
+    TEST(&tap, "pushes of deltas are the mini-batches divided by their distance, rounded up",
+         { test_distance(&tap, (struct learner){.delta = true}); });
+    TEST(&tap, "so they are with three threads without locks",
+         { test_distance(&tap, (struct learner){.delta = true, .threads = 3}); });
+    TEST(&tap, "and pushes of gradients", { test_distance(&tap, (struct learner){0}); });
+    TEST(&tap, "a gradient of seven mini-batches changes the weights as seven of one do",
+         { test_sum(&tap, (struct learner){0}); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     return tap_done(&tap);
