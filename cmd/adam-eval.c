@@ -523,7 +523,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
     const struct option_row rows[] = {
         HEADING("Input"),
         TEXT('m', "model", "DIR", &o->model, NULL, "a run, a checkpoint or its .safetensors file"),
-        LIST(0, "set", "LAYER.KEY=VALUE", &o->sets, "change the model's text"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &o->sets, model_key, "change the model's text"),
         TEXT('d', "data", "FILE", &o->data, NULL, "samples: any kind adam-prep reads, or -"),
         TEXT(0, "files-from", "FILE", &o->files_from, NULL, "paths of pictures, one a line, or -"),
         FLAG('0', "null", &o->null, "paths end in NUL"),
@@ -531,7 +531,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         TEXT(0, "labels", "FILE", &o->labels, NULL, "labels beside IDX or npy data"),
         CHOICE(0, "label-from", "WHERE", &o->label_from, label_choices, "default",
                "where labels come from"),
-        TEXT(0, "ops", "CHAIN", &o->ops, NULL, "operations before the model's own"),
+        TEXT_OF(0, "ops", "CHAIN", &o->ops, ops_name, NULL, "operations before the model's own"),
         INT(0, "max-pixels", "N", &o->max_pixels, 1, 1e12, "100000000",
             "refuse larger pictures before decoding"),
         HEADING("Following a run"),

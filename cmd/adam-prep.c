@@ -441,19 +441,19 @@ static const char *const conducts[] = {"stop", "skip", NULL};
     CHOICE(0, "label-from", "WHERE", &(o)->label_from, label_froms, NULL, "class from the parent folder, or the column behind a tab"), \
     TEXT(0, "classes", "FILE", &(o)->classes, NULL, "class names in the order of labels, one a line"), \
     LIST(0, "only", "CLASS", &(o)->only, "leave other classes out"), \
-    INT('n', "limit", "N", &(o)->limit, 1, 1e15, NULL, "read no more than N samples"), \
+    INT(0, "limit", "N", &(o)->limit, 1, 1e15, NULL, "read no more than N samples"), \
     CHOICE(0, "channels", "COLOURS", &(o)->channels, channels, "as they are", "make all pictures"), \
     INT(0, "max-pixels", "N", &(o)->max_pixels, 1, 4e9, "100000000", "refuse pictures with more pixels"), \
     BYTES(0, "max-bytes", "SIZE", &(o)->max_bytes, "256M", "refuse pictures with more bytes")
 
 #define CHANGE_ROWS(o) \
     HEADING("Change"), \
-    TEXT(0, "ops", "OPS", &(o)->ops, NULL, "operations, as in 'resize 36; crop 32 random; hflip p=0.5'"), \
-    INT('c', "copies", "N", &(o)->copies, 1, 1e6, "1", "changed copies of each sample"), \
+    TEXT_OF(0, "ops", "OPS", &(o)->ops, ops_name, NULL, "operations, as in 'resize 36; crop 32 random; hflip p=0.5'"), \
+    INT(0, "copies", "N", &(o)->copies, 1, 1e6, "1", "changed copies of each sample"), \
     FLAG(0, "balance", &(o)->balance, "more copies for smaller classes, until all are equal"), \
     TEXT(0, "name", "PATTERN", &(o)->name, "{key}, {key}-2, ...", "keys, with {key}, {copy}, {number}, {class}"), \
     TEXT(0, "split", "PARTS", &(o)->split, NULL, "hold parts out by the hash of the key, as in test=0.1"), \
-    TEXT(0, "test-ops", "OPS", &(o)->test_ops, "as --ops", "operations for the parts held out"), \
+    TEXT_OF(0, "test-ops", "OPS", &(o)->test_ops, ops_name, "as --ops", "operations for the parts held out"), \
     FLAG(0, "shuffle", &(o)->shuffle, "write in random order"), \
     BYTES(0, "memory", "SIZE", &(o)->memory, "1G", "memory for --shuffle; the rest goes to a file in TMPDIR"), \
     INT('s', "seed", "N", &(o)->seed, 0, 9e15, "0", "seed of all random numbers")

@@ -8,6 +8,7 @@
 #include "cli/talk.h"
 #include "core/cpu.h"
 #include "member/place.h"
+#include "ops/ops.h"
 #include "role/data_server.h"
 
 static const char name[] = "adam-serve";
@@ -87,7 +88,8 @@ static bool parse(struct options *o, int argc, char **argv, int *operand, int *s
         TEXT(0, "labels", "FILE", &o->labels, NULL,
              "labels of IDX or .npy, in a file of their own"),
         TEXT(0, "from", "KIND", &o->from, "recognised", "kind of the data"),
-        TEXT(0, "ops", "OPS", &o->ops, "the run's", "augment each picture, see adam-ops(7)"),
+        TEXT_OF(0, "ops", "OPS", &o->ops, ops_name, "the run's",
+                "augment each picture, see adam-ops(7)"),
         TEXT(0, "range", "I/N", &o->range, "all", "serve only part I of N of the samples"),
         TEXT(0, "cursor", "FILE", &o->cursor, NULL, "remember there what is finished"),
         HEADING("Network"),

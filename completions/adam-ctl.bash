@@ -5,6 +5,22 @@ _adam_ctl() {
         local line
         while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
     }
+    unfinished() { compopt +o filenames -o nospace 2>/dev/null || :; }
+    offer_key() { unfinished; offer -S = -W "$1"; }
+    offer_layer_key() {
+        local layer=${current%%.*} word models=()
+        unfinished
+        if [ "$layer" != "$current" ]; then
+            current=${current#*.}
+            offer -P "$layer." -S = -W "$1"
+            return
+        fi
+        for word in "${COMP_WORDS[@]}"; do
+            if [[ $word = *.net && -f $word ]]; then models+=("$word"); fi
+        done
+        if [ "${#models[@]}" -eq 0 ]; then return; fi
+        offer -S . -W "$(awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : $1 (n > 1 || $1 != "input" ? n : "") }' "${models[@]}" 2>/dev/null)"
+    }
     # bash makes three words of --name=value.
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
@@ -14,23 +30,23 @@ _adam_ctl() {
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
-    time:--seconds | time:-s) return ;;
+    time:--seconds) return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     report:--output | report:-o) offer -f; return ;;
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) return ;;
+    controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
     controller:--listen | controller:-l) return ;;
     controller:--http) return ;;
     controller:--port-file) offer -f; return ;;
@@ -38,7 +54,7 @@ _adam_ctl() {
     controller:--ready-fd) return ;;
     controller:--keys) offer -f; return ;;
     status:--keys) offer -f; return ;;
-    top:--every | top:-n) return ;;
+    top:--every) return ;;
     top:--keys) offer -f; return ;;
     set:--keys) offer -f; return ;;
     checkpoint:--keys) offer -f; return ;;
@@ -47,7 +63,7 @@ _adam_ctl() {
     up:--out | up:-o) offer -d; return ;;
     up:--serve) return ;;
     up:--ps) return ;;
-    up:--set) return ;;
+    up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -57,33 +73,33 @@ _adam_ctl() {
     sh:--out | sh:-o) offer -d; return ;;
     sh:--serve) return ;;
     sh:--ps) return ;;
-    sh:--set) return ;;
+    sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     systemd:--out | systemd:-o) offer -d; return ;;
     systemd:--serve) return ;;
     systemd:--ps) return ;;
-    systemd:--set) return ;;
+    systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--units) offer -d; return ;;
     sbatch:--out | sbatch:-o) offer -d; return ;;
     sbatch:--serve) return ;;
     sbatch:--ps) return ;;
-    sbatch:--set) return ;;
+    sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--host) return ;;
     sbatch:--warning) return ;;
     sbatch:--keys) offer -f; return ;;
-    keys:--days | keys:-d) return ;;
+    keys:--days) return ;;
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
-    time:-*) offer -W '--set --batch -b --seconds -s --predict --json --help -h --version -V' ;;
+    time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;
     plot:-*) offer -W '--output -o --x -x --help -h --version -V' ;;
     plot:*) offer -d ;;
@@ -93,10 +109,10 @@ _adam_ctl() {
     controller:*) offer -f ;;
     status:-*) offer -W '--json --keys --insecure --help -h --version -V' ;;
     status:*) offer -d ;;
-    top:-*) offer -W '--every -n --keys --insecure --help -h --version -V' ;;
+    top:-*) offer -W '--every --keys --insecure --help -h --version -V' ;;
     top:*) offer -d ;;
     set:-*) offer -W '--keys --insecure --help -h --version -V' ;;
-    set:*) offer -d ;;
+    set:*) if [ "$COMP_CWORD" -gt 2 ]; then offer_key 'rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss workers'; return; fi; offer -d ;;
     checkpoint:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     checkpoint:*) offer -d ;;
     down:-*) offer -W '--now --keys --insecure --help -h --version -V' ;;
@@ -111,7 +127,7 @@ _adam_ctl() {
     systemd:*) offer -f ;;
     sbatch:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
-    keys:-*) offer -W '--days -d --help -h --version -V' ;;
+    keys:-*) offer -W '--days --help -h --version -V' ;;
     keys:*) offer -d ;;
     esac
 }

@@ -1,4 +1,22 @@
 # fish completion for adam-ctl, printed by adam-ctl --completion fish
+function __adam_ctl_keys
+    printf '%s=\n' $argv
+end
+function __adam_ctl_value
+    commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '^["\']' ''
+end
+function __adam_ctl_layer_keys
+    set -l layer (__adam_ctl_value | string match -r '^[^.=]*\.')
+    if test -n "$layer"
+        printf "$layer%s=\n" $argv
+        return
+    end
+    for word in (commandline -o)
+        if string match -q '*.net' -- $word; and test -f $word
+            printf '%s.\n' (awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : $1 (n > 1 || $1 != "input" ? n : "") }' $word 2>/dev/null)
+        end
+    end
+end
 complete -c adam-ctl -f
 complete -c adam-ctl -n __fish_use_subcommand -a check -d 'check a model file, and show shapes, parameters, connections and memory'
 complete -c adam-ctl -n __fish_use_subcommand -a time -d 'time a model layer by layer, on one thread and random samples'
@@ -19,7 +37,7 @@ complete -c adam-ctl -n __fish_use_subcommand -a keys -d 'make keys and certific
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys' -s h -l help -d 'print this text'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
-complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s b -l batch -x -d 'samples in a mini-batch of a thread'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s t -l threads -x -d 'threads that train'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l kernels -d 'test the kernels; show which ones a model gets'
@@ -27,9 +45,9 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l json -d 'print on
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -F
-complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s b -l batch -x -d 'samples in a mini-batch'
-complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s s -l seconds -x -d 'how long to repeat it'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l seconds -x -d 'how long to repeat it'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l predict -d 'only the forward pass, as adam-eval does it'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l json -d 'print one JSON object'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s h -l help -d 'print this text'
@@ -44,14 +62,14 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s o -l output -r -
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s d -l data -r -F -d 'labelled samples'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l from -x -d 'the kind of --data'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l labels -r -F -d 'labels beside IDX or npy data'
-complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s t -l threads -x -d 'threads that predict'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -a '(__fish_complete_directories)'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s o -l out -x -a '(__fish_complete_directories)' -d 'run folder: checkpoints, metrics, its own state'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l resume -x -a '(__fish_complete_directories)' -d 'begin with the weights of a run or checkpoint'
-complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -d 'a setting, over that of the file'
+complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers)' -d 'a setting, over that of the file'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s q -l quiet -d 'say nothing but errors'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s l -l listen -x -d 'address for all members'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l http -x -d 'serve /metrics for Prometheus there'
@@ -69,7 +87,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from status' -l insecure -d 'bey
 complete -c adam-ctl -n '__fish_seen_subcommand_from status' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from status' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from status' -a '(__fish_complete_directories)'
-complete -c adam-ctl -n '__fish_seen_subcommand_from top' -s n -l every -x -d 'between two looks'
+complete -c adam-ctl -n '__fish_seen_subcommand_from top' -l every -x -d 'between two looks'
 complete -c adam-ctl -n '__fish_seen_subcommand_from top' -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
 complete -c adam-ctl -n '__fish_seen_subcommand_from top' -l insecure -d 'beyond this machine without TLS'
 complete -c adam-ctl -n '__fish_seen_subcommand_from top' -s h -l help -d 'print this text'
@@ -79,6 +97,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from set' -l keys -r -F -d 'TLS:
 complete -c adam-ctl -n '__fish_seen_subcommand_from set' -l insecure -d 'beyond this machine without TLS'
 complete -c adam-ctl -n '__fish_seen_subcommand_from set' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from set' -s V -l version -d 'print the version and the processor features in use'
+complete -c adam-ctl -n '__fish_seen_subcommand_from set' -x -a '(__adam_ctl_keys rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss workers)'
 complete -c adam-ctl -n '__fish_seen_subcommand_from set' -a '(__fish_complete_directories)'
 complete -c adam-ctl -n '__fish_seen_subcommand_from checkpoint' -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
 complete -c adam-ctl -n '__fish_seen_subcommand_from checkpoint' -l insecure -d 'beyond this machine without TLS'
@@ -99,7 +118,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from prom' -a '(__fish_complete_
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run'\''s folder'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l serve -x -d 'data servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l ps -x -d 'parameter servers'
-complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -d 'override a line of RUN.conf'
+complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l workers -x -d 'workers'
@@ -117,7 +136,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from up' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run'\''s folder'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l serve -x -d 'data servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l ps -x -d 'parameter servers'
-complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -d 'override a line of RUN.conf'
+complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l workers -x -d 'workers'
@@ -128,7 +147,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run'\''s folder'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l serve -x -d 'data servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l ps -x -d 'parameter servers'
-complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -d 'override a line of RUN.conf'
+complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l workers -x -d 'workers'
@@ -141,7 +160,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s o -l out -x -a '(__fish_complete_directories)' -d 'the run'\''s folder'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l serve -x -d 'data servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l ps -x -d 'parameter servers'
-complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -d 'override a line of RUN.conf'
+complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l workers -x -d 'workers'
@@ -153,7 +172,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l insecure -d 'bey
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -F
-complete -c adam-ctl -n '__fish_seen_subcommand_from keys' -s d -l days -x -d 'how long they are valid'
+complete -c adam-ctl -n '__fish_seen_subcommand_from keys' -l days -x -d 'how long they are valid'
 complete -c adam-ctl -n '__fish_seen_subcommand_from keys' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from keys' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from keys' -a '(__fish_complete_directories)'

@@ -5,19 +5,42 @@ _adam_eval() {
         local line
         while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
     }
+    unfinished() { compopt +o filenames -o nospace 2>/dev/null || :; }
+    offer_layer_key() {
+        local layer=${current%%.*} word models=()
+        unfinished
+        if [ "$layer" != "$current" ]; then
+            current=${current#*.}
+            offer -P "$layer." -S = -W "$1"
+            return
+        fi
+        for word in "${COMP_WORDS[@]}"; do
+            if [[ $word = *.net && -f $word ]]; then models+=("$word"); fi
+        done
+        if [ "${#models[@]}" -eq 0 ]; then return; fi
+        offer -S . -W "$(awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : $1 (n > 1 || $1 != "input" ? n : "") }' "${models[@]}" 2>/dev/null)"
+    }
+    # The operation behind the last ';'; readline keeps the quote that opened it.
+    offer_operation() {
+        local chain=${current#[\"\']} before=
+        current=${chain##*;}
+        current=${current#"${current%%[! ]*}"}
+        before=${chain%"$current"}
+        offer -P "$before" -W "$1"
+    }
     # bash makes three words of --name=value.
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -d; return ;;
-    :--set) return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay'; return ;;
     :--data | :-d) offer -f; return ;;
     :--files-from) offer -f; return ;;
     :--from) return ;;
     :--labels) offer -f; return ;;
     :--label-from) offer -W 'default parent column no'; return ;;
-    :--ops) return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
     :--max-pixels) return ;;
     :--follow) offer -d; return ;;
     :--every) return ;;

@@ -1,14 +1,33 @@
 # fish completion for adam-eval, printed by adam-eval --completion fish
+function __adam_eval_value
+    commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '^["\']' ''
+end
+function __adam_eval_layer_keys
+    set -l layer (__adam_eval_value | string match -r '^[^.=]*\.')
+    if test -n "$layer"
+        printf "$layer%s=\n" $argv
+        return
+    end
+    for word in (commandline -o)
+        if string match -q '*.net' -- $word; and test -f $word
+            printf '%s.\n' (awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : $1 (n > 1 || $1 != "input" ? n : "") }' $word 2>/dev/null)
+        end
+    end
+end
+function __adam_eval_operations
+    set -l before (__adam_eval_value | string match -r '^.*; *')
+    printf '%s\n' "$before"$argv
+end
 complete -c adam-eval -f
 complete -c adam-eval -s m -l model -x -a '(__fish_complete_directories)' -d 'a run, a checkpoint or its .safetensors file'
-complete -c adam-eval -l set -x -d 'change the model'\''s text'
+complete -c adam-eval -l set -x -a '(__adam_eval_layer_keys shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay)' -d 'change the model'\''s text'
 complete -c adam-eval -s d -l data -r -F -d 'samples: any kind adam-prep reads, or -'
 complete -c adam-eval -l files-from -r -F -d 'paths of pictures, one a line, or -'
 complete -c adam-eval -s 0 -l null -d 'paths end in NUL'
 complete -c adam-eval -l from -x -d 'the kind of --data, where it is not recognised'
 complete -c adam-eval -l labels -r -F -d 'labels beside IDX or npy data'
 complete -c adam-eval -l label-from -x -a 'default parent column no' -d 'where labels come from'
-complete -c adam-eval -l ops -x -d 'operations before the model'\''s own'
+complete -c adam-eval -l ops -x -a '(__adam_eval_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'operations before the model'\''s own'
 complete -c adam-eval -l max-pixels -x -d 'refuse larger pictures before decoding'
 complete -c adam-eval -l follow -x -a '(__fish_complete_directories)' -d 'test a run of many processes: its folder, or its controller'\''s address'
 complete -c adam-eval -l every -x -d 'from one test to the next'

@@ -5,6 +5,14 @@ _adam_prep() {
         local line
         while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
     }
+    # The operation behind the last ';'; readline keeps the quote that opened it.
+    offer_operation() {
+        local chain=${current#[\"\']} before=
+        current=${chain##*;}
+        current=${current#"${current%%[! ]*}"}
+        before=${chain%"$current"}
+        offer -P "$before" -W "$1"
+    }
     # bash makes three words of --name=value.
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
@@ -19,15 +27,15 @@ _adam_prep() {
     :--label-from) offer -W 'parent column none'; return ;;
     :--classes) offer -f; return ;;
     :--only) return ;;
-    :--limit | :-n) return ;;
+    :--limit) return ;;
     :--channels) offer -W 'gray rgb'; return ;;
     :--max-pixels) return ;;
     :--max-bytes) return ;;
-    :--ops) return ;;
-    :--copies | :-c) return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
+    :--copies) return ;;
     :--name) return ;;
     :--split) return ;;
-    :--test-ops) return ;;
+    :--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
     :--memory) return ;;
     :--seed | :-s) return ;;
     :--output | :-o) offer -f; return ;;
@@ -46,7 +54,7 @@ _adam_prep() {
     stat:--label-from) offer -W 'parent column none'; return ;;
     stat:--classes) offer -f; return ;;
     stat:--only) return ;;
-    stat:--limit | stat:-n) return ;;
+    stat:--limit) return ;;
     stat:--channels) offer -W 'gray rgb'; return ;;
     stat:--max-pixels) return ;;
     stat:--max-bytes) return ;;
@@ -61,17 +69,17 @@ _adam_prep() {
     sheet:--label-from) offer -W 'parent column none'; return ;;
     sheet:--classes) offer -f; return ;;
     sheet:--only) return ;;
-    sheet:--limit | sheet:-n) return ;;
+    sheet:--limit) return ;;
     sheet:--channels) offer -W 'gray rgb'; return ;;
     sheet:--max-pixels) return ;;
     sheet:--max-bytes) return ;;
     sheet:--reject) offer -f; return ;;
     draw:--size) return ;;
-    draw:--ops) return ;;
-    draw:--copies | draw:-c) return ;;
+    draw:--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
+    draw:--copies) return ;;
     draw:--name) return ;;
     draw:--split) return ;;
-    draw:--test-ops) return ;;
+    draw:--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
     draw:--memory) return ;;
     draw:--seed | draw:-s) return ;;
     draw:--output | draw:-o) offer -f; return ;;
@@ -83,13 +91,13 @@ _adam_prep() {
     draw:--threads | draw:-t) return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--from --files-from --null -0 --labels --label-from --classes --only --limit -n --channels --max-pixels --max-bytes --ops --copies -c --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --on-error --reject --threads -t --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --ops --copies --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --on-error --reject --threads -t --quiet -q --help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'stat sheet draw'; fi; offer -f ;;
-    stat:-*) offer -W '--json --from --files-from --null -0 --labels --label-from --classes --only --limit -n --channels --max-pixels --max-bytes --reject --threads -t --quiet -q --help -h --version -V' ;;
+    stat:-*) offer -W '--json --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --threads -t --quiet -q --help -h --version -V' ;;
     stat:*) offer -f ;;
-    sheet:-*) offer -W '--output -o --force -f --by-class --random --seed -s --cell --from --files-from --null -0 --labels --label-from --classes --only --limit -n --channels --max-pixels --max-bytes --reject --quiet -q --help -h --version -V' ;;
+    sheet:-*) offer -W '--output -o --force -f --by-class --random --seed -s --cell --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --quiet -q --help -h --version -V' ;;
     sheet:*) offer -f ;;
-    draw:-*) offer -W '--size --ops --copies -c --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --threads -t --quiet -q --help -h --version -V' ;;
+    draw:-*) offer -W '--size --ops --copies --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --threads -t --quiet -q --help -h --version -V' ;;
     draw:*) ;;
     esac
 }

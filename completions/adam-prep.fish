@@ -1,4 +1,11 @@
 # fish completion for adam-prep, printed by adam-prep --completion fish
+function __adam_prep_value
+    commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '^["\']' ''
+end
+function __adam_prep_operations
+    set -l before (__adam_prep_value | string match -r '^.*; *')
+    printf '%s\n' "$before"$argv
+end
 complete -c adam-prep -f
 complete -c adam-prep -n __fish_use_subcommand -a stat -d 'count samples and classes, and measure mean and deviation'
 complete -c adam-prep -n __fish_use_subcommand -a sheet -d 'draw a contact sheet'
@@ -10,16 +17,16 @@ complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l la
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l label-from -x -a 'parent column none' -d 'class from the parent folder, or the column behind a tab'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l classes -r -F -d 'class names in the order of labels, one a line'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l only -x -d 'leave other classes out'
-complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -s n -l limit -x -d 'read no more than N samples'
+complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l limit -x -d 'read no more than N samples'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l channels -x -a 'gray rgb' -d 'make all pictures'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l max-pixels -x -d 'refuse pictures with more pixels'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l max-bytes -x -d 'refuse pictures with more bytes'
-complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l ops -x -d 'operations, as in '\''resize 36; crop 32 random; hflip p=0.5'\'''
-complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -s c -l copies -x -d 'changed copies of each sample'
+complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l ops -x -a '(__adam_prep_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'operations, as in '\''resize 36; crop 32 random; hflip p=0.5'\'''
+complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l copies -x -d 'changed copies of each sample'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l balance -d 'more copies for smaller classes, until all are equal'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l name -x -d 'keys, with {key}, {copy}, {number}, {class}'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l split -x -d 'hold parts out by the hash of the key, as in test=0.1'
-complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l test-ops -x -d 'operations for the parts held out'
+complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l test-ops -x -a '(__adam_prep_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'operations for the parts held out'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l shuffle -d 'write in random order'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l memory -x -d 'memory for --shuffle; the rest goes to a file in TMPDIR'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -s s -l seed -x -d 'seed of all random numbers'
@@ -46,7 +53,7 @@ complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l labels -r -F -d '
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l label-from -x -a 'parent column none' -d 'class from the parent folder, or the column behind a tab'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l classes -r -F -d 'class names in the order of labels, one a line'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l only -x -d 'leave other classes out'
-complete -c adam-prep -n '__fish_seen_subcommand_from stat' -s n -l limit -x -d 'read no more than N samples'
+complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l limit -x -d 'read no more than N samples'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l channels -x -a 'gray rgb' -d 'make all pictures'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l max-pixels -x -d 'refuse pictures with more pixels'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l max-bytes -x -d 'refuse pictures with more bytes'
@@ -69,7 +76,7 @@ complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l labels -r -F -d 
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l label-from -x -a 'parent column none' -d 'class from the parent folder, or the column behind a tab'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l classes -r -F -d 'class names in the order of labels, one a line'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l only -x -d 'leave other classes out'
-complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -s n -l limit -x -d 'read no more than N samples'
+complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l limit -x -d 'read no more than N samples'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l channels -x -a 'gray rgb' -d 'make all pictures'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l max-pixels -x -d 'refuse pictures with more pixels'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -l max-bytes -x -d 'refuse pictures with more bytes'
@@ -79,12 +86,12 @@ complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -s h -l help -d 'pr
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-prep -n '__fish_seen_subcommand_from sheet' -F
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l size -x -d 'width and height of the pictures'
-complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l ops -x -d 'operations, as in '\''resize 36; crop 32 random; hflip p=0.5'\'''
-complete -c adam-prep -n '__fish_seen_subcommand_from draw' -s c -l copies -x -d 'changed copies of each sample'
+complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l ops -x -a '(__adam_prep_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'operations, as in '\''resize 36; crop 32 random; hflip p=0.5'\'''
+complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l copies -x -d 'changed copies of each sample'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l balance -d 'more copies for smaller classes, until all are equal'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l name -x -d 'keys, with {key}, {copy}, {number}, {class}'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l split -x -d 'hold parts out by the hash of the key, as in test=0.1'
-complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l test-ops -x -d 'operations for the parts held out'
+complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l test-ops -x -a '(__adam_prep_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'operations for the parts held out'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l shuffle -d 'write in random order'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -l memory -x -d 'memory for --shuffle; the rest goes to a file in TMPDIR'
 complete -c adam-prep -n '__fish_seen_subcommand_from draw' -s s -l seed -x -d 'seed of all random numbers'

@@ -5,6 +5,14 @@ _adam_serve() {
         local line
         while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@" -- "$current")
     }
+    # The operation behind the last ';'; readline keeps the quote that opened it.
+    offer_operation() {
+        local chain=${current#[\"\']} before=
+        current=${chain##*;}
+        current=${current#"${current%%[! ]*}"}
+        before=${chain%"$current"}
+        offer -P "$before" -W "$1"
+    }
     # bash makes three words of --name=value.
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
@@ -12,7 +20,7 @@ _adam_serve() {
     case $command:$before in
     :--labels) offer -f; return ;;
     :--from) return ;;
-    :--ops) return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std'; return ;;
     :--range) return ;;
     :--cursor) offer -f; return ;;
     :--controller | :-c) return ;;

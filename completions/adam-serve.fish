@@ -1,8 +1,15 @@
 # fish completion for adam-serve, printed by adam-serve --completion fish
+function __adam_serve_value
+    commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '^["\']' ''
+end
+function __adam_serve_operations
+    set -l before (__adam_serve_value | string match -r '^.*; *')
+    printf '%s\n' "$before"$argv
+end
 complete -c adam-serve -f
 complete -c adam-serve -l labels -r -F -d 'labels of IDX or .npy, in a file of their own'
 complete -c adam-serve -l from -x -d 'kind of the data'
-complete -c adam-serve -l ops -x -d 'augment each picture, see adam-ops(7)'
+complete -c adam-serve -l ops -x -a '(__adam_serve_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'augment each picture, see adam-ops(7)'
 complete -c adam-serve -l range -x -d 'serve only part I of N of the samples'
 complete -c adam-serve -l cursor -r -F -d 'remember there what is finished'
 complete -c adam-serve -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'

@@ -1,14 +1,33 @@
 # fish completion for adam-worker, printed by adam-worker --completion fish
+function __adam_worker_value
+    commandline -ct | string replace -r '^--[a-z-]+=' '' | string replace -r '^["\']' ''
+end
+function __adam_worker_layer_keys
+    set -l layer (__adam_worker_value | string match -r '^[^.=]*\.')
+    if test -n "$layer"
+        printf "$layer%s=\n" $argv
+        return
+    end
+    for word in (commandline -o)
+        if string match -q '*.net' -- $word; and test -f $word
+            printf '%s.\n' (awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : $1 (n > 1 || $1 != "input" ? n : "") }' $word 2>/dev/null)
+        end
+    end
+end
+function __adam_worker_operations
+    set -l before (__adam_worker_value | string match -r '^.*; *')
+    printf '%s\n' "$before"$argv
+end
 complete -c adam-worker -f
 complete -c adam-worker -s m -l model -r -F -d 'model file, see adam-model(5)'
-complete -c adam-worker -l set -x -d 'override a key of a layer'
+complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad round groups act dropout size alpha beta k units from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-worker -s d -l data -r -F -d 'training set; - is standard input'
 complete -c adam-worker -l labels -r -F -d 'labels of an IDX or npy training set'
 complete -c adam-worker -l test -r -F -d 'test set'
 complete -c adam-worker -l test-labels -r -F -d 'labels of an IDX or npy test set'
 complete -c adam-worker -l from -x -d 'kind of the training set'
 complete -c adam-worker -l spool -r -F -d 'keep standard input in FILE, for more epochs'
-complete -c adam-worker -l ops -x -d 'augment on the fly, see adam-prep(1)'
+complete -c adam-worker -l ops -x -a '(__adam_worker_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'augment on the fly, see adam-prep(1)'
 complete -c adam-worker -s e -l epochs -x -d 'passes over the data'
 complete -c adam-worker -s b -l batch -x -d 'samples of a mini-batch'
 complete -c adam-worker -s t -l threads -x -d 'training threads'

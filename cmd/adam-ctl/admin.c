@@ -14,6 +14,7 @@
 #include "control/figures.h"
 #include "core/grow.h"
 #include "member/place.h"
+#include "train/settings.h"
 
 // Asks the controller that the first operand names.
 static int ask(const struct admin_options *o, const char *place, uint16_t type, const void *message,
@@ -174,7 +175,7 @@ size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o
         SECRET_ROWS(&o->network),
     };
     const struct option_row top_rows[] = {
-        REAL('n', "every", "SECONDS", &o->every, 0.1, 86400, "2", "between two looks"),
+        REAL(0, "every", "SECONDS", &o->every, 0.1, 86400, "2", "between two looks"),
         SECRET_ROWS(&o->network),
     };
     const struct option_row down_rows[] = {
@@ -184,12 +185,13 @@ size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o
     const struct option_row rows[] = {SECRET_ROWS(&o->network)};
     add(&subcommands[0], o, PROGRAM " status", "[--json] RUN", "show how the members of a run are",
         status_rows, sizeof status_rows / sizeof *status_rows, run_status, 1, 1);
-    add(&subcommands[1], o, PROGRAM " top", "[-n SECONDS] RUN",
+    add(&subcommands[1], o, PROGRAM " top", "[--every SECONDS] RUN",
         "show it again and again, until the run ends", top_rows, sizeof top_rows / sizeof *top_rows,
         run_top, 1, 1);
     add(&subcommands[2], o, PROGRAM " set", "RUN KEY=VALUE ...",
         "change settings of a run: all of them or none", rows, sizeof rows / sizeof *rows, run_set,
         2, INT_MAX);
+    subcommands[2].command.keys = settings_live_key;
     add(&subcommands[3], o, PROGRAM " checkpoint", "RUN", "write a checkpoint, and print its path",
         rows, sizeof rows / sizeof *rows, run_checkpoint, 1, 1);
     add(&subcommands[4], o, PROGRAM " down", "[--now] RUN", "end a run, and keep its state",

@@ -93,7 +93,7 @@ size_t controller_subcommands(struct subcommand *subcommands, struct controller_
     const struct option_row rows[] = {
         TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints, metrics, its own state"),
         TEXT(0, "resume", "DIR", &o->resume, NULL, "begin with the weights of a run or checkpoint"),
-        LIST(0, "set", "KEY=VALUE", &o->set, "a setting, over that of the file"),
+        LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "a setting, over that of the file"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
         HEADING("network"),
         TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for all members"),

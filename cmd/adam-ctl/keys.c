@@ -30,11 +30,11 @@ static int run_keys(const struct subcommand *subcommand, char **operands, int co
 
 size_t key_subcommands(struct subcommand *subcommands, struct key_options *options) {
     const struct option_row rows[] = {
-        INT('d', "days", "N", &options->days, 1, 36500, "365", "how long they are valid"),
+        INT(0, "days", "N", &options->days, 1, 36500, "365", "how long they are valid"),
     };
     const struct command command = {
         .name = PROGRAM " keys",
-        .synopsis = "[-d N] DIR NAME ...",
+        .synopsis = "[--days N] DIR NAME ...",
         .about = "make keys and certificates for connections between machines",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,

@@ -84,16 +84,16 @@ static int run_time(const struct subcommand *subcommand, char **operands, int co
 
 size_t model_subcommands(struct subcommand *subcommands, struct model_options *options) {
     const struct option_row check_rows[] = {
-        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &options->set, model_key, "override a key of a layer"),
         INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch of a thread"),
         INT('t', "threads", "N", &options->threads, 1, 4096, "1", "threads that train"),
         FLAG(0, "kernels", &options->kernels, "test the kernels; show which ones a model gets"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
     const struct option_row time_rows[] = {
-        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &options->set, model_key, "override a key of a layer"),
         INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch"),
-        REAL('s', "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to repeat it"),
+        REAL(0, "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to repeat it"),
         FLAG(0, "predict", &options->predict, "only the forward pass, as adam-eval does it"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
@@ -107,7 +107,7 @@ size_t model_subcommands(struct subcommand *subcommands, struct model_options *o
         .operand = "FILE"};
     const struct command time = {
         .name = PROGRAM " time",
-        .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-s S] [--predict] [--json] FILE",
+        .synopsis = "[-b N] [--seconds S] [--predict] [--json] [options] FILE",
         .about = "time a model layer by layer, on one thread and random samples",
         .rows = time_rows,
         .row_count = sizeof time_rows / sizeof *time_rows,

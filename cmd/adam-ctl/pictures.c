@@ -153,7 +153,7 @@ size_t picture_subcommands(struct subcommand *subcommands, struct picture_option
         TEXT('d', "data", "FILE", &options->data, "the run's test data", "labelled samples"),
         TEXT(0, "from", "KIND", &options->from, NULL, "the kind of --data"),
         TEXT(0, "labels", "FILE", &options->labels, NULL, "labels beside IDX or npy data"),
-        LIST(0, "set", "LAYER.KEY=VALUE", &options->set, "override a key of a layer"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &options->set, model_key, "override a key of a layer"),
         INT('t', "threads", "N", &options->readers, 1, 1024, "all cores", "threads that predict"),
     };
     const struct command plot = {

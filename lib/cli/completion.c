@@ -8,6 +8,28 @@ void completion_choices(FILE *out, const struct option_row *row) {
         fprintf(out, "%s%s", c == row->choices ? "" : " ", *c);
 }
 
+void completion_words(FILE *out, option_words *words, const char *between) {
+    for (size_t i = 0; words(i); i++)
+        fprintf(out, "%s%s", i ? between : "", words(i));
+}
+
+static bool has(const struct command *command, enum value_kind kind) {
+    const struct option_row *row;
+    if (kind == VALUE_KEY && command->keys)
+        return true;
+    for (size_t i = 0; (row = table_row(command, i)); i++)
+        if (table_value(row) == kind)
+            return true;
+    return false;
+}
+
+bool completion_needs(const struct program *program, enum value_kind kind) {
+    bool needs = has(program->command, kind);
+    for (size_t i = 0; i < program->command_count; i++)
+        needs = needs || has(&program->commands[i], kind);
+    return needs;
+}
+
 void completion_subcommands(FILE *out, const struct program *program, const char *between) {
     for (size_t i = 0; i < program->command_count; i++)
         fprintf(out, "%s%s", i ? between : "", table_subcommand(&program->commands[i]));

@@ -4,8 +4,31 @@ static const char *action(enum value_kind kind) {
     return kind == VALUE_FILE ? "_files" : kind == VALUE_DIR ? "_files -/" : " ";
 }
 
+// Calls the script's own function NAME_`helper` with the words. The blank before it keeps
+// _arguments from adding words of its own.
+static void put_call(FILE *out, const struct program *program, const char *helper,
+                     option_words *words) {
+    fputs(" _", out);
+    completion_function(out, program);
+    fprintf(out, "_%s", helper);
+    if (words) {
+        putc(' ', out);
+        completion_words(out, words, " ");
+    }
+}
+
+static void put_words(FILE *out, const struct program *program, const struct option_row *row,
+                      enum value_kind kind) {
+    fprintf(out, ":%s:", row->value);
+    put_call(out, program,
+             kind == VALUE_KEY         ? "keys"
+             : kind == VALUE_LAYER_KEY ? "layer_keys"
+                                       : "operations",
+             row->words);
+}
+
 // '(-o --output)'{-o+,--output=}'[help]:FILE:_files' for _arguments.
-static void put_option(FILE *out, const struct option_row *row) {
+static void put_option(FILE *out, const struct program *program, const struct option_row *row) {
     enum value_kind kind = table_value(row);
     const char *close = kind == VALUE_NONE ? "" : "=";
     fputs(" \\\n        ", out);
@@ -23,6 +46,8 @@ static void put_option(FILE *out, const struct option_row *row) {
         fprintf(out, ":%s:(", row->value);
         completion_choices(out, row);
         putc(')', out);
+    } else if (row->words) {
+        put_words(out, program, row, kind);
     } else if (kind != VALUE_NONE) {
         fprintf(out, ":%s:%s", row->value, action(kind));
     }
@@ -34,26 +59,80 @@ static void put_arguments(FILE *out, const struct program *program, const struct
     fputs("_arguments -s -S", out);
     for (size_t i = 0; (row = table_row(command, i)); i++)
         if (row->kind != OPTION_HEADING)
-            put_option(out, row);
+            put_option(out, program, row);
     if (command == program->command && program->command_count) {
-        fputs(" \\\n        '1: :_alternative \"commands:command:(", out);
-        completion_subcommands(out, program, " ");
-        fputs(")\"", out);
-        if (table_operand(command) != VALUE_NONE)
-            fprintf(out, " \"operands:%s:%s\"", command->operand, action(table_operand(command)));
+        fputs(" \\\n        '1:command:", out);
+        put_call(out, program, "commands", NULL);
         putc('\'', out);
+    }
+    if (command->keys) {
+        fprintf(out, " \\\n        '1:%s:%s' \\\n        '*:KEY=VALUE:", command->operand,
+                action(table_operand(command)));
+        put_call(out, program, "keys", command->keys);
+        fputs("'\n", out);
+        return;
     }
     if (table_operand(command) != VALUE_NONE)
         fprintf(out, " \\\n        '*:%s:%s'", command->operand, action(table_operand(command)));
     putc('\n', out);
 }
 
+static void put_head(FILE *out, const struct program *program, const char *helper) {
+    putc('_', out);
+    completion_function(out, program);
+    fprintf(out, "_%s() {\n", helper);
+}
+
+// The subcommands with what they do, beside the operands of a program that also has these.
+static void put_commands(FILE *out, const struct program *program) {
+    enum value_kind operand = table_operand(program->command);
+    put_head(out, program, "commands");
+    fputs("    local -a commands=(\n", out);
+    for (size_t i = 0; i < program->command_count; i++) {
+        fprintf(out, "        '%s:", table_subcommand(&program->commands[i]));
+        completion_quoted(out, program->commands[i].about, ":\\");
+        fputs("'\n", out);
+    }
+    fputs("    )\n    _describe -t commands command commands\n", out);
+    if (operand != VALUE_NONE)
+        fprintf(out, "    %s\n", action(operand));
+    fputs("}\n", out);
+}
+
+static void put_helpers(FILE *out, const struct program *program) {
+    if (program->command_count)
+        put_commands(out, program);
+    if (completion_needs(program, VALUE_KEY)) {
+        put_head(out, program, "keys");
+        fputs("    if compset -P 1 '*='; then _files; else compadd -S = -- \"$@\"; fi\n}\n", out);
+    }
+    if (completion_needs(program, VALUE_LAYER_KEY)) {
+        put_head(out, program, "layer_keys");
+        fputs("    local -a models=(${^${(M)words:#*.net}}(N.))\n"
+              "    if compset -P 1 '*='; then return 1; fi\n"
+              "    if compset -P 1 '*.'; then compadd -S = -- \"$@\"; return; fi\n"
+              "    (( $#models )) || return 1\n"
+              "    compadd -S . -- ${(f)\"$(" COMPLETION_LAYERS " $models 2>/dev/null)\"}\n}\n",
+              out);
+    }
+    if (completion_needs(program, VALUE_CHAIN)) {
+        put_head(out, program, "operations");
+        fputs("    # A quote that begins inside a word (--ops='a; b) is one that zsh cannot go on "
+              "with.\n"
+              "    if [[ -n $IPREFIX && $PREFIX = *\\\\* ]]; then return 1; fi\n"
+              "    compset -P '*;'\n    compset -P '[\\\\ ]#'\n    compadd -- \"$@\"\n}\n",
+              out);
+    }
+}
+
 void completion_zsh(FILE *out, const struct program *program) {
     const struct command *command = program->command;
     fprintf(out,
             "#compdef %s\n"
-            "# zsh completion for %s, printed by %s --completion zsh\n_",
+            "# zsh completion for %s, printed by %s --completion zsh\n",
             command->name, command->name, command->name);
+    put_helpers(out, program);
+    putc('_', out);
     completion_function(out, program);
     fputs("() {\n", out);
     if (program->command_count)

@@ -29,6 +29,9 @@ struct option_list {
     size_t count;
 };
 
+// Word `index`, from 0, that a value may begin with; NULL behind the last.
+typedef const char *option_words(size_t index);
+
 // --help adds by itself what the row knows: the choices, the default, that a
 // LIST may be repeated.
 struct option_row {
@@ -41,18 +44,23 @@ struct option_row {
     const char *const *choices; // NULL-terminated
     const char *standard;       // default as --help shows it; NULL: none shown
     const char *help;           // one line, lower case, no full stop
+    // For completion alone. With '=' in the metavariable they are its KEYs, and with '.' in
+    // it the keys of a model's layers; else names of operations, separated by ';'.
+    option_words *words;
 };
 
 // clang-format off
 #define HEADING(text) {.kind = OPTION_HEADING, .help = text}
-#define FLAG(letter, name, target, help) {OPTION_FLAG, letter, name, NULL, target, 0, 0, NULL, NULL, help}
-#define INT(letter, name, value, target, low, high, standard, help) {OPTION_INT, letter, name, value, target, low, high, NULL, standard, help}
-#define REAL(letter, name, value, target, low, high, standard, help) {OPTION_REAL, letter, name, value, target, low, high, NULL, standard, help}
-#define BYTES(letter, name, value, target, standard, help) {OPTION_BYTES, letter, name, value, target, 0, 0, NULL, standard, help}
-#define TIME(letter, name, value, target, standard, help) {OPTION_TIME, letter, name, value, target, 0, 0, NULL, standard, help}
-#define TEXT(letter, name, value, target, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help}
-#define LIST(letter, name, value, target, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help}
-#define CHOICE(letter, name, value, target, choices, standard, help) {OPTION_CHOICE, letter, name, value, target, 0, 0, choices, standard, help}
+#define FLAG(letter, name, target, help) {OPTION_FLAG, letter, name, NULL, target, 0, 0, NULL, NULL, help, NULL}
+#define INT(letter, name, value, target, low, high, standard, help) {OPTION_INT, letter, name, value, target, low, high, NULL, standard, help, NULL}
+#define REAL(letter, name, value, target, low, high, standard, help) {OPTION_REAL, letter, name, value, target, low, high, NULL, standard, help, NULL}
+#define BYTES(letter, name, value, target, standard, help) {OPTION_BYTES, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
+#define TIME(letter, name, value, target, standard, help) {OPTION_TIME, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
+#define TEXT(letter, name, value, target, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
+#define LIST(letter, name, value, target, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help, NULL}
+#define CHOICE(letter, name, value, target, choices, standard, help) {OPTION_CHOICE, letter, name, value, target, 0, 0, choices, standard, help, NULL}
+#define LIST_OF(letter, name, value, target, words, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help, words}
+#define TEXT_OF(letter, name, value, target, words, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help, words}
 // clang-format on
 
 // A program, or one subcommand of it ("adam-prep stat").
@@ -64,6 +72,7 @@ struct command {
     const struct option_row *rows;
     size_t row_count;
     const char *operand; // metavariable of the operands for completion: FILE, DIR, or NULL
+    option_words *keys;  // the operands behind the first are KEY=VALUE of these; NULL: like it
 };
 
 enum cli_next {

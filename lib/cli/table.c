@@ -37,6 +37,10 @@ static enum value_kind named_kind(const char *metavariable) {
 enum value_kind table_value(const struct option_row *row) {
     if (row->kind == OPTION_FLAG || row->kind == OPTION_HEADING)
         return VALUE_NONE;
+    if (row->words)
+        return strchr(row->value, '.')   ? VALUE_LAYER_KEY
+               : strchr(row->value, '=') ? VALUE_KEY
+                                         : VALUE_CHAIN;
     return row->kind == OPTION_CHOICE ? VALUE_CHOICE : named_kind(row->value);
 }
 

@@ -24,7 +24,16 @@ size_t table_program_length(const struct command *command);
 const char *table_subcommand(const struct command *command); // "" for a program
 
 // What the value of an option, or an operand, completes to.
-enum value_kind { VALUE_NONE, VALUE_FILE, VALUE_DIR, VALUE_CHOICE, VALUE_FREE };
+enum value_kind {
+    VALUE_NONE,
+    VALUE_FILE,
+    VALUE_DIR,
+    VALUE_CHOICE,
+    VALUE_KEY,       // KEY=VALUE
+    VALUE_LAYER_KEY, // LAYER.KEY=VALUE
+    VALUE_CHAIN,     // operations, separated by ';'
+    VALUE_FREE
+};
 enum value_kind table_value(const struct option_row *row);
 enum value_kind table_operand(const struct command *command);
 
@@ -35,6 +44,14 @@ void completion_print(FILE *out, const struct program *program, const char *shel
 void completion_bash(FILE *out, const struct program *program);
 void completion_zsh(FILE *out, const struct program *program);
 void completion_fish(FILE *out, const struct program *program);
+
+// The three: which helper functions a program's script needs, and what they are called with.
+bool completion_needs(const struct program *program, enum value_kind kind);
+// The names of the layers in the model files of $1, $2... of a shell.
+#define COMPLETION_LAYERS                                                                          \
+    "awk '$1 ~ /^[a-z]/ { n = ++count[$1]; print $2 ~ /^[A-Za-z][A-Za-z0-9_-]*$/ ? $2 : "          \
+    "$1 (n > 1 || $1 != \"input\" ? n : \"\") }'"
+void completion_words(FILE *out, option_words *words, const char *between);
 
 // For the three: "a b c", names of subcommands, adam_prep for adam-prep, and
 // text within single quotes with a backslash before each character of `special`.

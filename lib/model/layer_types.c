@@ -1,4 +1,6 @@
 // The table of all types of layers.
+#include <string.h>
+
 #include "model/layer.h"
 
 extern const struct layer_type layer_input, layer_conv, layer_local, layer_maxpool, layer_avgpool,
@@ -32,4 +34,29 @@ const struct layer_key *layer_common_keys(size_t *count) {
     };
     *count = sizeof keys / sizeof *keys;
     return keys;
+}
+
+// Row `at` of the keys of all types, one type behind the other, and then the common ones.
+static const char *any_key(size_t at) {
+    size_t types, common;
+    const struct layer_type *const *type = layer_types(&types);
+    const struct layer_key *shared = layer_common_keys(&common);
+    for (size_t i = 0; i < types; at -= type[i++]->key_count)
+        if (at < type[i]->key_count)
+            return type[i]->keys[at].name;
+    return at < common ? shared[at].name : NULL;
+}
+
+static bool came_before(size_t at) {
+    for (size_t i = 0; i < at; i++)
+        if (!strcmp(any_key(i), any_key(at)))
+            return true;
+    return false;
+}
+
+const char *model_key(size_t index) {
+    for (size_t at = 0; any_key(at); at++)
+        if (!came_before(at) && index-- == 0)
+            return any_key(at);
+    return NULL;
 }

@@ -103,4 +103,7 @@ const struct layer *model_find(const struct model *model, const char *name);
 // stream of `seed`: He for relu, Glorot for the rest, unless the layer says.
 void model_init(const struct model *model, float *parameters, uint64_t seed);
 
+// Key `index`, from 0, of all that layers have, each once; NULL behind the last.
+const char *model_key(size_t index);
+
 #endif

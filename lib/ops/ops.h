@@ -89,6 +89,7 @@ struct op_info {
     const struct op_code *code;
 };
 const struct op_info *ops_table(size_t *count);
+const char *ops_name(size_t index); // of row `index`; NULL behind the last
 // The parameter that every operation has: p=.
 const struct op_parameter *ops_probability(void);
 

@@ -105,6 +105,10 @@ const struct op_info *ops_table(size_t *count) {
     return table;
 }
 
+const char *ops_name(size_t index) {
+    return index < sizeof table / sizeof *table ? table[index].name : NULL;
+}
+
 const struct op_parameter *ops_probability(void) {
     return &probability;
 }

@@ -205,6 +205,13 @@ const char *settings_key(size_t index) {
     return NULL;
 }
 
+const char *settings_live_key(size_t index) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].use & LIVE && index-- == 0)
+            return rows[i].name;
+    return NULL;
+}
+
 bool settings_known(const char *key) {
     return find(key) != NULL;
 }

@@ -75,6 +75,8 @@ bool settings_live(const char *key);
 bool settings_path(const char *key);
 // Key `index` of a run of many processes, from 0; NULL behind the last.
 const char *settings_key(size_t index);
+// The same of the keys that may change while it goes on.
+const char *settings_live_key(size_t index);
 // Whether they make sense together. STATUS_USAGE.
 int settings_check(const struct settings *settings, struct error *err);
 

@@ -153,7 +153,7 @@ END
         ($c.layers | map(.name)) == ["c1", "c2", "d1", "d2", "softmax1"] and
         all($c.layers[]; (.ways | length == 3) and .predicted == .ways[0])' choice
     # It is what training takes.
-    adam-ctl time "$ROOT/examples/mnist.net" --batch 16 -s 0 --json >timed
+    adam-ctl time "$ROOT/examples/mnist.net" --batch 16 --seconds 0 --json >timed
     jq -es '.[0].choice.layers[1] as $c | .[1].layers[3] |
         .lanes == $c.lanes and .ways == $c.ways' choice timed
 }
@@ -163,7 +163,7 @@ END
     local batch predicted
     for batch in 1 128; do
         predicted=$(adam-ctl check --kernels wide.net --batch $batch --json | jq -r '.choice.layers[0].predicted')
-        [ "$(adam-ctl time wide.net --predict --batch $batch -s 0 --json | jq -r '.layers[1].ways[0]')" = "$predicted" ]
+        [ "$(adam-ctl time wide.net --predict --batch $batch --seconds 0 --json | jq -r '.layers[1].ways[0]')" = "$predicted" ]
     done
     # By fewer products or cheaper ones, where there are vectors.
     [[ "$(adam-ctl check --kernels wide.net --batch 128)" =~ d\ .*(strassen|fixed|product) ]]
@@ -172,11 +172,11 @@ END
 @test "ADAM_WINOGRAD=0 takes every convolution the direct way" {
     ways() { adam-ctl "$@" "$ROOT/examples/cifar10_full.net" --batch 16 --json | jq -c '[.. | .ways? // empty | .[]]'; }
     if [ "$(adam-ctl --version | sed -n 's/^kernels: \([a-z0-9]*\).*/\1/p')" != ref ]; then
-        [[ "$(ways check --kernels)" = *winograd* && "$(ways time -s 0)" = *winograd* ]]
+        [[ "$(ways check --kernels)" = *winograd* && "$(ways time --seconds 0)" = *winograd* ]]
     fi
     export ADAM_WINOGRAD=0
     [[ "$(ways check --kernels)" = *blocks* && "$(ways check --kernels)" != *winograd* ]]
-    [[ "$(ways time -s 0)" != *winograd* ]]
+    [[ "$(ways time --seconds 0)" != *winograd* ]]
 }
 
 # The keys of adam-model(5): "TYPE KEY LINE", LINE being that of its .It.

@@ -40,7 +40,20 @@ setup_file() {
     [ -z "$bad" ]
 }
 
-@test "every example of every page runs" {
+@test "no heading is a macro by mistake, and every line fits into 80 columns" {
+    local page bad=
+    for page in "$ROOT"/man/*.[1-9]; do
+        page_text "$page" >text
+        # ".Ss In step" would be the heading "<step>".
+        bad+=$(grep -nE '^( {3})?[<>“”‘(]' text | sed "s/^/${page##*/}: /" || true)$'\n'
+        bad+=$(LC_ALL=C.UTF-8 grep -nE '^.{81}' text | grep -v ': error: ' | sed "s/^/${page##*/}: /" || true)$'\n'
+        # A display of one line breaks where it is long, and eats quotes.
+        bad+=$(grep -nE '^\.Dl .*(adam-(ctl|eval|prep|ps|serve|worker) |")' "$page" | sed "s/^/${page##*/}: /" || true)$'\n'
+    done
+    ! grep . <<<"$bad"
+}
+
+@test "every example of every page runs as it is pasted from a terminal of 80 columns" {
     local page number blocks bad=
     for page in "$ROOT"/man/*.[1-9]; do
         local name=${page##*/}
@@ -50,6 +63,7 @@ setup_file() {
         cd "$BATS_TEST_TMPDIR/$name"
         # The page that shows how a run is made makes its own.
         if grep -qs -e '--out run' "$blocks"/*; then rm -rf run; fi
+        find "$blocks" -type f -printf "$name %f\n" >>"$BATS_TEST_TMPDIR/all"
         for number in $(find "$blocks" -type f -printf '%f\n' | sort -n); do
             timeout 600 bash -euo pipefail "$blocks/$number" >log 2>&1 </dev/null ||
                 bad+="$name: $(cat "$blocks/$number")"$'\n'"$(tail -n 20 log)"$'\n'
@@ -57,4 +71,6 @@ setup_file() {
     done
     printf '%s' "$bad"
     [ -z "$bad" ]
+    # Each program's page has some.
+    [ "$(grep -oE '^adam-[a-z]+\.1 ' "$BATS_TEST_TMPDIR/all" | sort -u | wc -l)" -eq "$(programs | wc -l)" ]
 }

@@ -160,7 +160,7 @@ on_terminal() {
 @test "top draws within the terminal, and ends with the run; the last line knows the epoch" {
     need script
     run_on
-    on_terminal adam-ctl top -n 0.1 run
+    on_terminal adam-ctl top --every 0.1 run
     top=$pid
     wait_for grep -q 'ps-[12] waits for nothing: it holds no shard' terminal
     wait_for grep -q '^.*epoch [0-9.]*  loss [0-9.]*  1 worker  [0-9]* images/s  wait [0-9]*%' terminal

@@ -117,6 +117,21 @@ synopsis() {
     nothing "$bad"
 }
 
+@test "a letter is the same option in every program" {
+    local command
+    # Of --output FILE and --out DIR: where the results go.
+    while read -ra command; do
+        "${command[@]}" --help | sed -nE 's/^  (-.), --([a-z0-9-]+).*/\1 \2/p' | sed 's/ output$/ out/'
+    done < <(commands) | sort -u >letters
+    [ -s letters ]
+    nothing "$(awk 'seen[$1]++ { print }' letters)"
+    # What was a letter of others once is refused by name.
+    run_status 2 adam-prep -n 5 photos -o x.arec
+    [[ "$stderr" = *"unknown option '-n'"* ]]
+    run_status 2 adam-ctl top -n 1 run
+    run_status 2 adam-ctl time -s 1 x.net
+}
+
 @test "completions/ holds what the programs print (make completions)" {
     local program
     for program in $(programs); do
@@ -150,6 +165,39 @@ offers_all() {
             diff - <(printf '%s\n' bash zsh fish)
         complete_bash "$ROOT/completions/$program.bash" "$program" --completion = f | diff - <(echo fish)
     done
+}
+
+# Presses TAB behind LINE in each shell, as a user would; what it shows must match EXPECT, and
+# have none of the shell's own errors in it.
+tab() { # LINE EXPECT
+    local shell file shown bad=
+    for shell in bash zsh fish; do
+        file=$ROOT/completions/${1%% *}.$shell
+        if [ "$shell" = zsh ]; then file=$ROOT/completions/_${1%% *}; fi
+        shown=$(python "$ROOT/tests/helper/press_tab.py" "$shell" "$file" "$1" "$2" 2>&1) ||
+            bad+="$shell, $1: $shown"$'\n'
+        if grep -qE 'bad option|not found|rror|nvalid|_adam' <<<"$shown"; then bad+="$shell: $shown"$'\n'; fi
+    done
+    nothing "$bad"
+}
+
+@test "TAB on the first word lists the subcommands, in all three shells, without errors" {
+    need zsh fish
+    export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    tab 'adam-ctl ' systemd
+    tab 'adam-prep ' sheet
+}
+
+@test "TAB completes KEY=, layers and their keys, and operations" {
+    need zsh fish
+    export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
+    cp "$ROOT/examples/mnist.net" .
+    tab 'adam-ctl up --set r' reference-batch
+    tab 'adam-ctl set run max-' max-staleness=
+    tab 'adam-worker --model mnist.net --set ' maxpool2
+    tab 'adam-ctl check mnist.net --set c1.pa' c1.pad=
+    tab 'adam-prep --ops ro' 'rotate '
+    tab "adam-serve --ops 'resize 36; cr" "; crop'"
 }
 
 @test "fish offers every option of every command" {

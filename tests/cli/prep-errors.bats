@@ -8,7 +8,7 @@ load ../helper/prep
 make_damaged() {
     make_photos
     echo 'no picture' >photos/ant/broken.jpg
-    head -c 400 photos/bee/0.jpg >photos/bee/cut.jpg
+    head --copies 400 photos/bee/0.jpg >photos/bee/cut.jpg
     : >photos/cow/empty.png
     python - <<'END'
 import struct
@@ -32,7 +32,7 @@ END
     grep -q '^photos/cow/huge.png.*60000x60000' bad.tsv
     [ "$(stat_of x.arec .samples)" -eq 16 ]
     # Also those to which nothing is done, and whatever the number of copies.
-    run_status 1 adam-prep photos/ -c 40 --reject again.tsv -o y.arec
+    run_status 1 adam-prep photos/ --copies 40 --reject again.tsv -o y.arec
     cmp bad.tsv again.tsv
     [ "$(stat_of y.arec .samples)" -eq 640 ]
     # Nothing is listed when nothing is wrong.
@@ -75,7 +75,7 @@ END
     make_photos
     echo x >photos/ant/1b.jpg
     for threads in 1 4; do
-        run_status 1 adam-prep photos/ -c 23 --ops 'rotate 9' -t $threads --reject bad$threads.tsv -o $threads.arec
+        run_status 1 adam-prep photos/ --copies 23 --ops 'rotate 9' -t $threads --reject bad$threads.tsv -o $threads.arec
         [[ "$stderr" = *"17 in, 368 out, 1 skipped"* ]]
         [ "$(wc -l <bad$threads.tsv)" -eq 1 ]
     done
@@ -264,7 +264,7 @@ END
 @test "SIGTERM ends it with status 75 and leaves nothing behind" {
     mkdir out
     mkfifo in
-    start adam-prep --from arec in -c 3 --ops 'rotate 5' -o out/x.arec
+    start adam-prep --from arec in --copies 3 --ops 'rotate 5' -o out/x.arec
     adam-prep draw 2000 -q -o two.arec
     (cat two.arec; while cat two.arec; do :; done) >in 2>/dev/null 3>&- &
     wait_for sh -c 'ls -A out | grep -q .'

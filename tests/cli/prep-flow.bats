@@ -35,11 +35,11 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
 
 @test "copies are named as the pattern says, and order is kept" {
     make_photos
-    keys photos/ --only ant -c 2 >names
+    keys photos/ --only ant --copies 2 >names
     diff names - <<<$'ant/0\nant/0-2\nant/1\nant/1-2\nant/2\nant/2-2'
-    keys photos/ --only ant -c 2 --name '{class}_{number}x{copy}' >names
+    keys photos/ --only ant --copies 2 --name '{class}_{number}x{copy}' >names
     diff names - <<<$'ant_000000x1\nant_000001x2\nant_000002x1\nant_000003x2\nant_000004x1\nant_000005x2'
-    run_status 2 adam-prep photos/ -c 2 --name '{key}' -o x.arec
+    run_status 2 adam-prep photos/ --copies 2 --name '{key}' -o x.arec
     [[ "$stderr" = *'{copy}'* ]]
     run_status 2 adam-prep photos/ --name '{kye}' -o x.arec
     [[ "$stderr" = *"'{kye}'"* ]]
@@ -101,8 +101,8 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
 
 @test "--shuffle with little memory writes the same bytes as in memory, and leaves no file" {
     mkdir tmp
-    run_ok adam-prep draw 3000 --seed 3 -c 2 --ops 'rotate 5' --shuffle -o memory.arec
-    run_ok env TMPDIR=tmp adam-prep draw 3000 --seed 3 -c 2 --ops 'rotate 5' --shuffle --memory 100K -o spilled.arec
+    run_ok adam-prep draw 3000 --seed 3 --copies 2 --ops 'rotate 5' --shuffle -o memory.arec
+    run_ok env TMPDIR=tmp adam-prep draw 3000 --seed 3 --copies 2 --ops 'rotate 5' --shuffle --memory 100K -o spilled.arec
     cmp memory.arec spilled.arec
     [ -z "$(ls -A tmp)" ]
     run_status 74 env TMPDIR=nowhere adam-prep draw 3000 --shuffle --memory 100K -o x.arec
@@ -110,7 +110,7 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     [ ! -e x.arec ]
     # It is a permutation, and not the identity.
     keys memory.arec >shuffled
-    adam-prep draw 3000 --seed 3 -c 2 -q -o plain.arec
+    adam-prep draw 3000 --seed 3 --copies 2 -q -o plain.arec
     keys plain.arec >plain
     run ! cmp -s shuffled plain
     diff <(sort shuffled) <(sort plain)
@@ -181,7 +181,7 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
 @test "--limit ends early, on an endless stream too" {
     run_ok adam-prep draw 100 --codec pnm -o d.tar
     tar xf d.tar --wildcards '*42.ppm'
-    run_ok bash -c 'while cat *42.ppm; do :; done 2>/dev/null | adam-prep - -n 25 -q -o - | adam-prep stat - --json'
+    run_ok bash -c 'while cat *42.ppm; do :; done 2>/dev/null | adam-prep - --limit 25 -q -o - | adam-prep stat - --json'
     [ "$(jq .samples <<<"$output")" -eq 25 ]
 }
 
@@ -270,7 +270,7 @@ import subprocess
 import sys
 
 draw = subprocess.Popen(["adam-prep", "draw", sys.argv[1], "-q", "-t", "1", "-o", "-"], stdout=subprocess.PIPE)
-subprocess.run(["adam-prep", "-", "-q", "-t", "2", "--ops", "rotate 5", "-c", "2", "-o", "/dev/null", "--to", "pnm", "-f"],
+subprocess.run(["adam-prep", "-", "-q", "-t", "2", "--ops", "rotate 5", "--copies", "2", "-o", "/dev/null", "--to", "pnm", "-f"],
                stdin=draw.stdout, check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 END

@@ -17,7 +17,7 @@ load ../helper/common
 }
 
 @test "--json is one object whose figures agree" {
-    run_ok adam-ctl time "$ROOT/examples/mnist.net" -b 3 -s 0 --json
+    run_ok adam-ctl time "$ROOT/examples/mnist.net" -b 3 --seconds 0 --json
     [ "${#lines[@]}" -eq 1 ]
     jq -e 'def near($a; $b): ($a - $b) | fabs <= 1e-6 * $b;
         .mode == "train" and .batch == 3 and .passes >= 5 and (.layers | length) == 8 and
@@ -31,16 +31,16 @@ load ../helper/common
 
 @test "useful FLOPs are those of the published counts: no padding, no errors of the input" {
     # Per sample: MNIST 8.97 MFLOP, CIFAR-10 57.02, speech 248.3 (3 x forward less both).
-    adam-ctl time "$ROOT/examples/mnist.net" -s 0 --json | jq -e '.flops == 8969440'
-    adam-ctl time "$ROOT/examples/cifar10_full.net" -b 2 -s 0 --json |
+    adam-ctl time "$ROOT/examples/mnist.net" --seconds 0 --json | jq -e '.flops == 8969440'
+    adam-ctl time "$ROOT/examples/cifar10_full.net" -b 2 --seconds 0 --json |
         jq -e '(.flops / 2e6 * 100 | round) == 5702'
 }
 
 @test "--predict times the forward pass alone" {
-    run_ok adam-ctl time "$ROOT/examples/mnist.net" --predict -s 0
+    run_ok adam-ctl time "$ROOT/examples/mnist.net" --predict --seconds 0
     [[ "$output" != *backward* ]]
     [[ "$output" = *"prediction, mini-batch 1, one thread: "* ]]
-    adam-ctl time "$ROOT/examples/mnist.net" --predict -s 0 --json |
+    adam-ctl time "$ROOT/examples/mnist.net" --predict --seconds 0 --json |
         jq -e '.mode == "predict" and .flops == 2 * (179560 + 819200 + 392000 + 160000 + 4000) and
             ([.layers[] | .backward_s + .update_s] | add) == 0'
 }
@@ -52,7 +52,7 @@ kernels() {
 # First ways of a layer of $1 at a mini-batch of $2.
 way() {
     printf 'input 1024\ndense d units=%s\nsoftmax s units=10\n' "$1" >wide.net
-    adam-ctl time wide.net "${@:3}" --batch "$2" -s 0 --json | jq -r '.layers[1].ways[0]'
+    adam-ctl time wide.net "${@:3}" --batch "$2" --seconds 0 --json | jq -r '.layers[1].ways[0]'
 }
 
 @test "large dense layers of many samples are predicted by fewer products, where there are vectors" {
@@ -75,16 +75,16 @@ way() {
     [ "$(way 1023 100 --predict)" != fixed ]
     [ "$(way 1024 100)" != fixed ]
     way 2048 4 --predict
-    adam-ctl time wide.net --batch 1 -s 0 --predict --json >fixed
-    ADAM_CPU=avx2 adam-ctl time wide.net --batch 1 -s 0 --predict --json >floats
+    adam-ctl time wide.net --batch 1 --seconds 0 --predict --json >fixed
+    ADAM_CPU=avx2 adam-ctl time wide.net --batch 1 --seconds 0 --predict --json >floats
     # Half of the bytes, and what is known of each unit.
     jq -es '(.[0].layers[1].weight_bytes / .[1].layers[1].weight_bytes) as $r | $r > 0.5 and $r < 0.51' fixed floats
 }
 
 @test "--set changes what is timed; mistakes are named" {
-    adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 -s 0 --json | jq -e '.layers[6].output == [7, 1, 1]'
+    adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 --seconds 0 --json | jq -e '.layers[6].output == [7, 1, 1]'
     run_status 2 adam-ctl time "$ROOT/examples/mnist.net" --set d9.units=7
     run_status 2 adam-ctl time
     run_status 66 adam-ctl time no.net
-    run_status 74 bash -c "adam-ctl time -s 0 '$ROOT/examples/mnist.net' >/dev/full"
+    run_status 74 bash -c "adam-ctl time --seconds 0 '$ROOT/examples/mnist.net' >/dev/full"
 }

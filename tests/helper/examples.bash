@@ -1,8 +1,9 @@
 # The examples of a manual page, and a folder in which they run.
 #
-# In a ".Bd -literal" (or ".Dl") lines that begin with "$ " are commands, and the
-# others their output. In EXAMPLES of a page of section 1, a display without any
-# such line is a shell script as a whole.
+# They are taken from the page as a terminal of 80 columns shows it, which is what a
+# reader pastes from. Lines of a display that begin with "$ " are commands, with the
+# lines that a backslash continues them on, and the others their output. In EXAMPLES
+# of a page of section 1, a display without any such line is a shell script as a whole.
 # Blocks run in the page's order in one folder, so that one can use what an
 # earlier one made. What the folder holds at first is made below; an example
 # names these files:
@@ -27,33 +28,33 @@ examples_folder() {
     adam-worker --model mnist.net --data mnist.arec --test mnist-test.arec --epochs 2 --out run/
 }
 
-# The displays of a page that are commands, as scripts $2/1, $2/2, ..., in the
-# words that a reader sees.
-examples_extract() {
-    local page=$1 folder=$2 block
-    mkdir -p "$folder"
-    # A display in EXAMPLES is "N.script" first, one elsewhere "N.other".
-    awk -v folder="$folder" '
-        function name() { return folder "/" ++n (examples ? ".script" : ".other") }
-        /^\.Sh/ { examples = /^\.Sh "?EXAMPLES/ }
-        /^\.Bd .*-literal/ { file = name(); next }
-        /^\.Ed/ { file = "" }
-        /^\.Dl / { sub(/^\.Dl /, ""); print > name() }
-        file { print > file }' "$page"
-    for block in "$folder"/*; do
-        [ -e "$block" ] || continue
-        examples_render "$block" >"$block.text"
-        if grep -q '^ *\$ ' "$block.text"; then
-            sed -nE 's/^ *\$ //p' "$block.text" >"${block%.*}"
-        elif [ "${block##*.}${page##*.}" = script1 ]; then
-            cp "$block.text" "${block%.*}"
-        fi
-        rm "$block" "$block.text"
-    done
+# The page as a reader sees it, without the bold of a terminal.
+page_text() {
+    mandoc -Tutf8 -O width=78 "$1" | LC_ALL=C.UTF-8 col -bx
 }
 
-# What the lines of a literal display look like: mdoc has escapes of its own.
-examples_render() {
-    { printf '.Dd January 1, 2000\n.Dt X 1\n.Os\n.Sh X\n.Bd -literal\n'; cat "$1"; echo .Ed; } |
-        mandoc -Tascii -O indent=0,width=1000 | col -bx | sed '1,/^X$/d' | sed '$d'
+# The displays of a page that are commands, as scripts $2/1, $2/2, ...
+examples_extract() {
+    mkdir -p "$2"
+    page_text "$1" | awk -v folder="$2" -v program="$([ "${1##*.}" = 1 ] && echo 1)" '
+        # Text stands behind 5 blanks, subheadings behind 3, a display behind 11 or more.
+        function finish(   i, script, going_on) {
+            for (i = 1; i <= count; i++)
+                if (going_on || display[i] ~ /^ *\$ /) {
+                    sub(/^ *\$ /, "", display[i])
+                    script = script display[i] "\n"
+                    going_on = display[i] ~ /\\$/
+                }
+            if (!script && examples && program)
+                for (i = 1; i <= count; i++)
+                    script = script display[i] "\n"
+            if (script)
+                printf "%s", script > (folder "/" ++scripts)
+            count = 0
+        }
+        { match($0, /^ */) }
+        NF && RLENGTH < 11 { finish() }
+        NF && RLENGTH == 0 { examples = $1 == "EXAMPLES" }
+        NF && RLENGTH >= 11 { display[++count] = substr($0, 12) }
+        !NF && count { display[++count] = "" }'
 }
