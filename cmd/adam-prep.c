@@ -11,6 +11,7 @@
 #include "cli/talk.h"
 #include "core/clock.h"
 #include "core/cpu.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "prep/copies.h"
 #include "prep/digits.h"
@@ -66,11 +67,10 @@ enum { REJECTED_SHOWN = 10 }; // on stderr; the others are counted
 // ---- what runs tell ----
 
 static void say_rejected(const char *path, const char *reason) {
-    char *left = reject_escaped(path), *right = reject_escaped(reason);
-    if (left && right)
-        talk_note(PROGRAM, "skipped %s: %s", left, right);
-    free(left);
-    free(right);
+    char left[ERROR_TEXT], right[ERROR_TEXT];
+    printable_copy(left, sizeof left, path, strlen(path));
+    printable_copy(right, sizeof right, reason, strlen(reason));
+    talk_note(PROGRAM, "skipped %s: %s", left, right);
 }
 
 static int on_rejected(void *context, const char *path, const char *reason, struct error *err) {

@@ -13,6 +13,7 @@
 #include "control/admin.h"
 #include "control/figures.h"
 #include "core/grow.h"
+#include "core/printable.h"
 #include "member/place.h"
 #include "train/settings.h"
 
@@ -138,7 +139,9 @@ static int run_checkpoint(const struct subcommand *subcommand, char **operands, 
     if (status)
         return status;
     const struct proto_text *path = &answer->message.saved.path;
-    printf("%.*s\n", (int)path->length, path->at);
+    char text[PATH_MAX];
+    printable_copy(text, sizeof text, path->at, path->length);
+    puts(text);
     kept_drop(answer);
     return STATUS_OK;
 }

@@ -92,7 +92,7 @@ void watcher_told(void *self, const char *lines) {
     while (*lines) {
         size_t length = strcspn(lines, "\n");
         if (!watcher->asks || !is_progress(lines))
-            fprintf(stderr, "%.*s\n", (int)length, lines);
+            talk_line(lines, length);
         lines += length + (lines[length] == '\n');
     }
     pthread_mutex_unlock(&watcher->lock);

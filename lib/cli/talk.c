@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/printable.h"
+
+enum { TEXT = 4 * ERROR_TEXT }; // of a message, with what is escaped in it
+
 // Whether the text is a message about a place, "mnist.net:7:14: error: ...":
 // the first word, or the words before "error:", end in ":NUMBER:". An address is none.
 static bool names_a_place(const char *text) {
@@ -31,21 +35,30 @@ void talk_begin(void) {
 
 int talk_error(const char *program, const struct error *err) {
     bool colour = talk_colour();
-    if (names_a_place(err->text))
-        fprintf(stderr, "%s\n", err->text);
+    char text[TEXT];
+    printable_lines(text, sizeof text, err->text, strlen(err->text));
+    if (names_a_place(text))
+        fprintf(stderr, "%s\n", text);
     else
         fprintf(stderr, "%s: %serror:%s %s\n", program, colour ? "\033[1;31m" : "",
-                colour ? "\033[0m" : "", err->text);
+                colour ? "\033[0m" : "", text);
     return err->status;
 }
 
 void talk_note(const char *program, const char *format, ...) {
+    char raw[TEXT], text[TEXT];
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "%s: ", program);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    printable_lines(text, sizeof text, raw, strlen(raw));
+    fprintf(stderr, "%s: %s\n", program, text);
+}
+
+void talk_line(const char *line, size_t length) {
+    char text[TEXT];
+    printable_copy(text, sizeof text, line, length);
+    fprintf(stderr, "%s\n", text);
 }
 
 int talk_finish(const char *program, int status) {

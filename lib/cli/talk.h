@@ -1,8 +1,10 @@
-// What all programs say on stderr, and how they end. Used by cmd/ only.
+// What all programs say on stderr, and how they end. Used by cmd/ only. All of it is printable
+// (core/printable.h), whatever names of files, classes or members a message holds.
 #ifndef ADAM_CLI_TALK_H
 #define ADAM_CLI_TALK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/error.h"
 
@@ -14,6 +16,8 @@ void talk_begin(void);
 // Returns err->status, so that main can `return talk_error(...)`.
 int talk_error(const char *program, const struct error *err);
 void talk_note(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A line that another process said, as it is.
+void talk_line(const char *line, size_t length);
 
 // The end of a program that may be told to stop: that it was is a note, which `quiet` leaves
 // out, all other failures are errors; then talk_finish.

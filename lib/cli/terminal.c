@@ -21,6 +21,8 @@ void terminal_page(FILE *out, struct terminal_size size, const char *text) {
     for (int row = 1; *text && row < size.rows; row++) {
         int length = (int)strcspn(text, "\n");
         int shown = length < size.columns ? length : size.columns - 1;
+        while (shown > 0 && shown < length && (text[shown] & 0xc0) == 0x80)
+            shown--; // no character is cut in two
         fprintf(out, "%.*s" CLEAR_LINE "\n", shown, text);
         text += length + (text[length] == '\n');
     }

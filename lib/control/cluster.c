@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/printable.h"
 
 int cluster_open(struct cluster *cluster, struct proto_id run, const char *model_name,
                  const char *model, const char *settings, const char *resume, struct error *err) {
@@ -65,17 +66,8 @@ size_t cluster_count(const struct cluster *cluster, enum proto_role role) {
     return count;
 }
 
-static void copy_text(char *to, size_t room, struct proto_text from) {
-    size_t n = from.length < room - 1 ? from.length : room - 1;
-    if (n > 0)
-        memcpy(to, from.at, n);
-    to[n] = 0;
-    for (char *p = to; *p; p++) // it is shown to people, and stored as JSON
-        if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
-            *p = '?';
-}
-
-#define COPY(to, from) copy_text(to, sizeof(to), from)
+// It is shown to people, and stored as JSON.
+#define COPY(to, from) printable_copy(to, sizeof(to), (from).at, (from).length)
 
 // Of those who are gone only the last are remembered.
 static void forget_oldest(struct cluster *cluster) {

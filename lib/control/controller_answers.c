@@ -8,6 +8,7 @@
 #include "control/controller_internal.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/printable.h"
 
 static enum proto_role role_of(const struct letter *letter) {
     return (enum proto_role)(uintptr_t)link_user(letter->link);
@@ -126,12 +127,12 @@ static int answer_heartbeat(struct controller *c, struct letter *letter, struct 
 static int answer_leave(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_leave *leave = &letter->message->message.leave;
     struct cluster_member *member = cluster_find(&c->cluster, leave->session);
-    char name[128];
+    char name[128], reason[PROTO_ADDRESS_MAX + 1];
     if (!member)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
     cluster_name(name, member);
-    controller_say(c, "%s left%s%.*s", name, leave->reason.length ? ": " : "",
-                   (int)leave->reason.length, leave->reason.at);
+    printable_copy(reason, sizeof reason, leave->reason.at, leave->reason.length);
+    controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
     vitals_forget(&c->vitals, member->number);
     cluster_leave(&c->cluster, member);
     int status = controller_agree(c, err);

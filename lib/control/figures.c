@@ -6,6 +6,7 @@
 
 #include "core/columns.h"
 #include "core/grow.h"
+#include "core/printable.h"
 
 // A text of the wire, printable, in memory of its own.
 struct plain {
@@ -14,10 +15,7 @@ struct plain {
 
 static struct plain plain_of(struct proto_text from) {
     struct plain plain;
-    size_t n = from.length < PROTO_ADDRESS_MAX ? from.length : PROTO_ADDRESS_MAX;
-    for (size_t i = 0; i < n; i++)
-        plain.text[i] = from.at[i] >= ' ' && from.at[i] < 127 ? from.at[i] : '?';
-    plain.text[n] = 0;
+    printable_copy(plain.text, sizeof plain.text, from.at, from.length);
     return plain;
 }
 

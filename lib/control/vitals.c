@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/printable.h"
 
 static const double moment = 3; // seconds, of some heartbeats
 
@@ -41,14 +42,6 @@ bool vitals_heard(struct vitals *vitals, uint32_t number, double now) {
     return heard(vitals, number, now) != NULL;
 }
 
-// What comes from the wire is shown to people and written as JSON.
-static void copy_plain(char to[PROTO_ADDRESS_MAX + 1], struct proto_text from) {
-    size_t n = from.length < PROTO_ADDRESS_MAX ? from.length : PROTO_ADDRESS_MAX;
-    for (size_t i = 0; i < n; i++)
-        to[i] = from.at[i] >= ' ' && from.at[i] < 127 ? from.at[i] : '?';
-    to[n] = 0;
-}
-
 bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
                  double now) {
     struct vital *vital = heard(vitals, number, now);
@@ -57,7 +50,8 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
     vital->told = true;
     vital->figures = *figures;
     vital->figures.waits_for = (struct proto_text){0};
-    copy_plain(vital->waits_for, figures->waits_for);
+    printable_copy(vital->waits_for, sizeof vital->waits_for, figures->waits_for.at,
+                   figures->waits_for.length);
     return true;
 }
 

@@ -1,17 +1,31 @@
 #include "core/columns.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/printable.h"
+
+enum { CELL = 1024 }; // bytes: wider ones are cut
 
 void columns_cell(struct columns *table, const char *format, ...) {
+    char raw[CELL], text[CELL];
     va_list args;
     va_start(args, format);
-    grow_vformat(&table->cells, format, args);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    grow_put(&table->cells, "", 1);
+    printable_copy(text, sizeof text, raw, strlen(raw));
+    grow_put(&table->cells, text, strlen(text) + 1);
+}
+
+// Columns that a text takes on a terminal: one for each character.
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
 }
 
 static void measure(const struct columns *table, int *widths) {
@@ -21,8 +35,9 @@ static void measure(const struct columns *table, int *widths) {
         widths[c] = (int)strlen(table->column[c].title);
     for (size_t at = 0, i = 0; at < cells->length; at += length + 1, i++) {
         int *width = &widths[i % (size_t)table->count];
+        int wanted = width_of(cells->text + at);
         length = strlen(cells->text + at);
-        *width = (int)length > *width ? (int)length : *width;
+        *width = wanted > *width ? wanted : *width;
     }
 }
 
@@ -34,7 +49,9 @@ static void end_line(struct grow *to) {
 
 static void put(const struct columns *table, const int *widths, int c, const char *text,
                 struct grow *to) {
-    grow_format(to, "%*s  ", table->column[c].number ? widths[c] : -widths[c], text);
+    int blanks = widths[c] - width_of(text);
+    bool right = table->column[c].number;
+    grow_format(to, "%*s%s%*s  ", right ? blanks : 0, "", text, right ? 0 : blanks, "");
     if (c == table->count - 1)
         end_line(to);
 }

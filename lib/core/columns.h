@@ -16,7 +16,7 @@ struct columns {
     struct grow cells; // row by row, each ending in a NUL
 };
 
-// The next cell, from left to right and from row to row.
+// The next cell, from left to right and from row to row, made printable (core/printable.h).
 void columns_cell(struct columns *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

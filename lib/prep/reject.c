@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/mem.h"
+#include "core/printable.h"
 
 struct reject {
     FILE *file;
@@ -27,33 +27,14 @@ int reject_open(struct reject **out, const char *path, struct error *err) {
     return STATUS_OK;
 }
 
-char *reject_escaped(const char *text) {
-    static const char plain[] = "\t\n\r\\", written[] = "tnr\\";
-    char *escaped = mem_array(4 * strlen(text) + 1, 1), *to = escaped;
-    for (; escaped && *text; text++) {
-        const char *special = strchr(plain, *text);
-        if (special)
-            *to++ = '\\', *to++ = written[special - plain];
-        else if ((unsigned char)*text < ' ' || *text == 0x7f)
-            to += sprintf(to, "\\x%02x", (unsigned char)*text);
-        else
-            *to++ = *text;
-    }
-    if (escaped)
-        *to = '\0';
-    return escaped;
-}
-
 int reject_put(struct reject *reject, const char *path, const char *reason, struct error *err) {
-    char *left = reject_escaped(path), *right = reject_escaped(reason);
-    int status = STATUS_OK;
-    if (!left || !right)
-        status = error_nomem(err);
-    else if (fprintf(reject->file, "%s\t%s\n", left, right) < 0 || fflush(reject->file))
-        status = error_errno(err, STATUS_IO, "cannot write %s", reject->path);
-    free(left);
-    free(right);
-    return status;
+    printable_value(reject->file, path);
+    putc('\t', reject->file);
+    printable_value(reject->file, reason);
+    putc('\n', reject->file);
+    if (ferror(reject->file) || fflush(reject->file))
+        return error_errno(err, STATUS_IO, "cannot write %s", reject->path);
+    return STATUS_OK;
 }
 
 int reject_close(struct reject *reject, struct error *err) {

@@ -1,14 +1,9 @@
 // The list of samples that could not be used: a line each, path, tab, reason.
-// A tab, newline, carriage return or backslash in them is written \t \n \r \\,
-// and any other control character \x and two hexadecimal digits.
+// Both are written as printable_value (core/printable.h) does.
 #ifndef ADAM_PREP_REJECT_H
 #define ADAM_PREP_REJECT_H
 
 #include "core/error.h"
-
-// A text as the list has it, also fit for a terminal. Freed with free(); NULL when
-// out of memory.
-char *reject_escaped(const char *text);
 
 struct reject; // belongs to one thread
 

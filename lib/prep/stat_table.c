@@ -2,8 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/json.h"
+#include "core/printable.h"
+
+enum { NAME = 1024 }; // bytes of a class's name: longer ones are cut
 
 // ---- text ----
 
@@ -42,9 +46,12 @@ static void put_table(FILE *to, const struct statistics *st, const char *ops) {
         fprintf(to, "%-10s %s\n", "ops", ops);
     }
     put_count(to, "classes", (uint64_t)st->classes.count);
-    for (int i = 0; i < st->classes.count; i++)
-        fprintf(to, "%10d %10llu  %s\n", i, (unsigned long long)st->counts[i],
-                st->classes.names[i]);
+    for (int i = 0; i < st->classes.count; i++) {
+        const char *class = st->classes.names[i];
+        char name[NAME];
+        printable_copy(name, sizeof name, class, strlen(class));
+        fprintf(to, "%10d %10llu  %s\n", i, (unsigned long long)st->counts[i], name);
+    }
 }
 
 int stat_table_text(char **text, const struct statistics *statistics, struct error *err) {

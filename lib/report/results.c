@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/json.h"
-#include "core/tsv.h"
+#include "core/printable.h"
 #include "core/utf8.h"
 
 static json_t *real(double value) {
@@ -64,7 +64,7 @@ static void put_share(FILE *out, double share) {
 void results_per_class(FILE *out, const struct tally *tally, const char *const *names) {
     fputs("class\tsamples\tpredicted\tcorrect\tprecision\trecall\n", out);
     for (int c = 0; c < tally->classes; c++) {
-        tsv_text(out, names[c]);
+        printable_value(out, names[c]);
         fprintf(out, "\t%llu\t%llu\t%llu", (unsigned long long)tally->truth[c],
                 (unsigned long long)tally->predicted[c], (unsigned long long)tally->correct[c]);
         put_share(out, ratio(tally->correct[c], tally->predicted[c]));
@@ -77,12 +77,12 @@ void results_confusion(FILE *out, const struct tally *tally, const char *const *
     fputs("true/predicted", out);
     for (int c = 0; c < tally->classes; c++) {
         putc('\t', out);
-        tsv_text(out, names[c]);
+        printable_value(out, names[c]);
     }
     const uint64_t *cell = tally->confusion;
     for (int row = 0; row < tally->classes; row++) {
         putc('\n', out);
-        tsv_text(out, names[row]);
+        printable_value(out, names[row]);
         for (int c = 0; c < tally->classes; c++)
             fprintf(out, "\t%llu", (unsigned long long)*cell++);
     }
@@ -110,10 +110,10 @@ int results_prediction(FILE *out, const char *key, int32_t label, const float *s
                                   name_or_null(label, names), "top",
                                   top_list(scores, top, k, names)),
                         err);
-    tsv_text(out, key);
+    printable_value(out, key);
     for (int i = 0; i < k; i++) {
         putc('\t', out);
-        tsv_text(out, names[top[i]]);
+        printable_value(out, names[top[i]]);
         fprintf(out, "\t%.6g", (double)scores[top[i]]);
     }
     putc('\n', out);
@@ -124,7 +124,7 @@ void results_scores_head(FILE *out, int classes, const char *const *names) {
     fputs("key\tlabel\tpredicted", out);
     for (int c = 0; c < classes; c++) {
         putc('\t', out);
-        tsv_text(out, names[c]);
+        printable_value(out, names[c]);
     }
     putc('\n', out);
 }
@@ -149,11 +149,11 @@ int results_scores(FILE *out, const char *key, int32_t label, const float *score
                                   name_or_null(label, names), "predicted", text(names[best]),
                                   "scores", score_list(scores, classes)),
                         err);
-    tsv_text(out, key);
+    printable_value(out, key);
     putc('\t', out);
-    tsv_text(out, label < 0 ? "" : names[label]);
+    printable_value(out, label < 0 ? "" : names[label]);
     putc('\t', out);
-    tsv_text(out, names[best]);
+    printable_value(out, names[best]);
     for (int c = 0; c < classes; c++)
         fprintf(out, "\t%.6g", (double)scores[c]);
     putc('\n', out);

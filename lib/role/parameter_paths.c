@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/printable.h"
 #include "net/link.h"
 
 enum { REFUSALS = 32 }; // more than there are
@@ -127,7 +128,7 @@ static struct caller *caller_make(struct path *path, struct link *link,
     caller->path = path;
     caller->link = link;
     caller->role = (enum proto_role)hello->role;
-    snprintf(caller->name, sizeof caller->name, "%.*s", (int)hello->name.length, hello->name.at);
+    printable_copy(caller->name, sizeof caller->name, hello->name.at, hello->name.length);
     atomic_init(&caller->references, 1);
     link_hold(link);
     return caller;

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
+#include "core/printable.h"
 #include "core/random.h"
 #include "core/random_rows.h"
 #include "core/text.h"
@@ -146,6 +147,50 @@ static void test_text(struct tap *tap) {
     });
 }
 
+static void test_printable(struct tap *tap) {
+    char text[64], small[8];
+    TEST(tap, "what people read holds no control characters, and keeps all that is plain", {
+        static const struct {
+            const char *raw, *plain;
+        } cases[] = {
+            {"caf\xc3\xa9 \xf0\x9f\x98\x80 c:\\x", "caf\xc3\xa9 \xf0\x9f\x98\x80 c:\\x"},
+            {"a\tb\nc\r", "a\\tb\\nc\\r"},
+            {"\x1b[2J\x7f", "\\x1b[2J\\x7f"},
+            {"\xc2\x9b"
+             "31m",
+             "\\xc2\\x9b31m"}, // CSI as one character
+            {"\xe2\x80\xae"
+             "txt",
+             "\\xe2\\x80\\xaetxt"},                       // right to left
+            {"\xe9\xff\xe2\x82", "\\xe9\\xff\\xe2\\x82"}, // damaged, and cut at the end
+            {"", ""},
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            printable_copy(text, sizeof text, cases[i].raw, strlen(cases[i].raw));
+            CHECK_TEXT(tap, text, cases[i].plain);
+        }
+        printable_copy(text, sizeof text, "a\0b", 3);
+        CHECK_TEXT(tap, text, "a\\x00b");
+        printable_lines(text, sizeof text, "a\tb\nc\r\x1b", 7);
+        CHECK_TEXT(tap, text, "a\tb\nc\\r\\x1b");
+    });
+    TEST(tap, "a text that does not fit is cut between characters", {
+        printable_copy(small, sizeof small, "abcdef\xc3\xa9", 8);
+        CHECK_TEXT(tap, small, "abcdef");
+        printable_copy(small, sizeof small, "abcd\x1b", 5);
+        CHECK_TEXT(tap, small, "abcd");
+    });
+    TEST(tap, "a value of a table can be had back", {
+        char *value = NULL;
+        size_t size;
+        FILE *out = open_memstream(&value, &size);
+        printable_value(out, "a\tb\nc\\d\r\x1b[0m\x7f \xc3\xa4\xe4");
+        fclose(out);
+        CHECK_TEXT(tap, value, "a\\tb\\nc\\\\d\\r\\x1b[0m\\x7f \xc3\xa4\\xe4");
+        free(value);
+    });
+}
+
 static void test_mem(struct tap *tap) {
     TEST(tap, "an arena measures, then hands out aligned zeroed pieces", {
         struct arena arena = {0};
@@ -245,6 +290,7 @@ int main(void) {
     test_random(&tap);
     test_normals(&tap);
     test_text(&tap);
+    test_printable(&tap);
     test_mem(&tap);
     test_grow(&tap);
     test_columns(&tap);

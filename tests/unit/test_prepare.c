@@ -277,11 +277,6 @@ static void test_shuffle(struct tap *tap) {
 }
 
 static void test_reject(struct tap *tap) {
-    TEST(tap, "control characters are escaped, all else stays", {
-        char *text = reject_escaped("a\tb\nc\\d\x1b[0m\r\x7f \xc3\xa4");
-        CHECK_TEXT(tap, text, "a\\tb\\nc\\\\d\\x1b[0m\\r\\x7f \xc3\xa4");
-        free(text);
-    });
     TEST(tap, "a list that cannot be made is named", {
         struct reject *reject = NULL;
         struct error err = {0};

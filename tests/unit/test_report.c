@@ -3,7 +3,6 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
-#include "core/tsv.h"
 #include "core/utf8.h"
 #include "report/curves.h"
 #include "report/history.h"
@@ -93,11 +92,6 @@ static void test_text(struct tap *tap) {
         char *clean = utf8_clean("a\xff\tz");
         CHECK_TEXT(tap, clean, "a" UTF8_REPLACEMENT "\tz");
         free(clean);
-    });
-    TEST(tap, "a value of TSV stays in its column", {
-        char *text = printed(tsv_text, "a\tb\nc\\d\r");
-        CHECK_TEXT(tap, text, "a\\tb\\nc\\\\d\\r");
-        free(text);
     });
     TEST(tap, "base64 is that of RFC 4648", {
         static const char *const wanted[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE="};
