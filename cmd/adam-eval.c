@@ -66,7 +66,9 @@ struct run {
     struct textfile *per_sample;
     struct reject *reject;
     struct progress progress;
-    uint64_t told, skipped;
+    uint64_t told, skipped; // samples
+    bool left_out;          // something was, be it no sample
+    struct talk talk;
 };
 
 static bool is(const char *text, const char *what) {
@@ -200,9 +202,12 @@ static int open_source(struct run *run, struct error *err) {
         .labels = o->labels,
         .label_from = label_from(o->label_from),
         .separator = o->null || o->picture_count > 0 ? 0 : '\n',
+        .each_named = o->picture_count > 0,
         .decode = {.max_pixels = (uint64_t)o->max_pixels},
+        .hooks = {&run->talk, talk_stop, talk_say},
     };
     int status = STATUS_OK;
+    run->talk = (struct talk){name, o->quiet};
     if (o->picture_count > 0) {
         status = list_pictures(run, own_list, err);
         list = own_list;
@@ -300,7 +305,8 @@ static int tell_sample(void *self, const struct sample *sample, const float *sco
 static int tell_skipped(void *self, const struct sample *sample, const struct error *why,
                         struct error *err) {
     struct run *run = self;
-    run->skipped++;
+    run->skipped += sample->missing;
+    run->left_out = true;
     if (!run->o->quiet) {
         progress_clear(&run->progress);
         talk_note(name, "skipped: %s", why->text);
@@ -393,7 +399,7 @@ static int judge(const struct run *run) {
         talk_note(name, "top-1 %.6g is below --min-top1 %.6g", top1, wanted);
         return STATUS_SKIPPED;
     }
-    return run->skipped ? STATUS_SKIPPED : STATUS_OK;
+    return run->left_out ? STATUS_SKIPPED : STATUS_OK;
 }
 
 static int evaluate_run(struct run *run, struct error *err) {
@@ -401,6 +407,8 @@ static int evaluate_run(struct run *run, struct error *err) {
     int status = open_all(run, err);
     if (status == STATUS_OK)
         status = run_predict(run, err);
+    if (status == STATUS_OK && run->told == 0 && !run->left_out)
+        status = error_set(err, STATUS_DATA, "the input holds no samples");
     if (status == STATUS_OK && wants_labels(run) && run->tally.samples == 0)
         status = error_set(err, STATUS_DATA, "there is no sample to count");
     if (status == STATUS_OK)
@@ -484,7 +492,7 @@ static int test_copy(const struct options *o, const struct follow_copy *copy, bo
         talk_note(name, "epoch %.4g: top-1 %.2f%% of %llu samples, loss %.4g", copy->epoch,
                   100 * tally_top1(&run.tally), (unsigned long long)run.tally.samples,
                   tally_loss(&run.tally));
-    *skipped |= run.skipped > 0;
+    *skipped |= run.left_out;
     close_all(&run);
     return status;
 }

@@ -127,6 +127,7 @@ static struct inputs_config inputs_of(const struct options *o, const char *const
                 .label_from = label_from_word(o->label_from),
                 .separator = o->null ? 0 : '\n',
                 .max_bytes = o->max_bytes,
+                .hooks = {.stop = talk_stop},
                 .decode =
                     {
                         .max_pixels = (uint64_t)o->max_pixels,

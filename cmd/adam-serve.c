@@ -29,7 +29,7 @@ static int serve(struct options *o, char **paths, int count, const char *listen,
     const struct data_server_options options = {
         .paths = (const char *const *)paths,
         .path_count = (size_t)count,
-        .source = {.from = o->from, .labels = o->labels},
+        .source = {.from = o->from, .labels = o->labels, .hooks = {&o->talk, talk_stop, talk_say}},
         .ops = o->ops,
         .part = o->part,
         .parts = o->parts,

@@ -234,10 +234,11 @@ static int start(struct options *o, struct run_config *config, struct error *err
 // Alone: with the parameters in this process.
 static int run_alone(struct options *o, struct talker *talker, const char *command, int argc,
                      char **argv, struct error *err) {
-    struct run_config config = {.hooks = {talker, wish, show, say}, .command = command};
+    struct run_config config = {
+        .hooks = {talker, wish, show, say}, .data = {talker, talk_stop, say}, .command = command};
     int status = o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, err);
     if (!status && o->settings.spool)
-        status = feed_spool(&o->settings, o->force, err);
+        status = feed_spool(&o->settings, o->force, &config.data, err);
     config.settings = o->settings;
     if (!status)
         return run_train(&config, err);

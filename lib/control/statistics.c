@@ -212,8 +212,9 @@ static int fetch_names(struct statistics *s, struct error *err) {
 
 static int open_test(struct statistics *s, struct error *err) {
     struct settings test = s->settings;
+    const struct source_hooks hooks = {.self = s->config.self, .say = s->config.say};
     test.data = test.ops = NULL; // the data servers'
-    return feed_open(&s->feed, &test, s->checkpoint.model, &s->checkpoint.classes, err);
+    return feed_open(&s->feed, &test, s->checkpoint.model, &s->checkpoint.classes, &hooks, err);
 }
 
 // It may have been tried before.

@@ -141,6 +141,10 @@ static int read_all(struct dataset *dataset, struct source *source, struct error
     source->paths_only = source->kind == &source_folder || source->kind == &source_list;
     while (!status && more) {
         status = source_next(source, &sample, &more, err);
+        if (status == STATUS_SKIPPED && source_passes_over(source, &sample, err)) {
+            status = STATUS_OK;
+            continue;
+        }
         if (status == STATUS_SKIPPED)
             status = not_skipped(&sample, err);
         if (!status && more)
@@ -376,7 +380,8 @@ static int file_image(const struct dataset *dataset, const struct item *item,
                       const struct decode_options *options, struct image *image,
                       struct error *err) {
     struct sample sample = {.path = (char *)dataset->bytes.data + item->offset};
-    int status = source_file(&sample, item->size, err);
+    const struct source_options file = {.max_bytes = item->size};
+    int status = source_file(&sample, &file, err);
     if (status) {
         status = not_skipped(&sample, err);
     } else {

@@ -11,7 +11,9 @@ struct dataset; // immutable after opening: shared by threads
 // one size lie in one block). Every sample must have a label when `labelled`.
 // When `names` is given (the class names of a model), labels are mapped to it by
 // name; a name that it lacks is STATUS_DATA when `labelled`, else no label.
-// What a source would skip is STATUS_DATA here: a data set is whole or not at all.
+// What a source would skip is STATUS_DATA here: a data set is whole or not at all. Only
+// links that lead back, and what is no regular file, are passed over in a folder, and
+// options->hooks.say names them.
 int dataset_open(struct dataset **out, const char *path, const struct source_options *options,
                  bool labelled, const struct classes *names, struct error *err);
 // The same from a source that is open already (standard input); keeps it not.

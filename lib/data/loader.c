@@ -194,6 +194,8 @@ static int read_samples(struct worker *worker, struct batch *batch, struct error
             break;
         batch->n++;
     }
+    if (!more && batch->number == 0 && batch->n == 0)
+        return error_set(err, STATUS_DATA, "the input holds no samples");
     if (!more) {
         atomic_store(&loader->end, batch->number + (batch->n > 0));
         wake_all(loader);

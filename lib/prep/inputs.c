@@ -28,6 +28,8 @@ struct inputs {
     struct park *park;
     struct kept *kept;
     int64_t taken;
+    bool some;  // samples or reports came, wanted or not
+    bool *seen; // by class of config.only: whether it came
 };
 
 static const char *path_of(const struct inputs *inputs, size_t input) {
@@ -52,7 +54,8 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
                               .fixed = classes->count > 0,
                               .count = config->path_count + (config->files_from != NULL)};
     inputs->kept = mem_zeroed(inputs->count, sizeof *inputs->kept);
-    int status = inputs->kept ? STATUS_OK : error_nomem(err);
+    inputs->seen = mem_zeroed(config->only_count + 1, sizeof *inputs->seen);
+    int status = inputs->kept && inputs->seen ? STATUS_OK : error_nomem(err);
     for (size_t i = 0; config->twice && i < inputs->count && !status; i++) {
         inputs->kept[i].kept = !readable_again(path_of(inputs, i));
         if (inputs->kept[i].kept && !inputs->park)
@@ -83,6 +86,7 @@ void inputs_close(struct inputs *inputs) {
     park_close(inputs->park);
     classes_free(&inputs->own);
     free(inputs->kept);
+    free(inputs->seen);
     free(inputs);
 }
 
@@ -105,17 +109,19 @@ static int open_input(struct inputs *inputs, struct error *err) {
                : source_open_list(&inputs->source, path, options, source_classes(inputs), err);
 }
 
-// A kept sample is the reason why it is bad (empty: it is good), a zero byte, and
-// the packed sample.
+// A kept sample is the reason why it is bad (empty: it is good), a zero byte, how many
+// samples are missing then, and the packed sample.
 static int keep(struct inputs *inputs, const struct sample *sample, const char *reason,
                 struct error *err) {
     struct kept *kept = &inputs->kept[inputs->at];
-    size_t first = strlen(reason) + 1, size = first + packed_size(sample);
+    size_t missing = strlen(reason) + 1, packed = missing + sizeof sample->missing;
+    size_t size = packed + packed_size(sample);
     uint8_t *piece = mem_array(size, 1);
     if (!piece)
         return error_nomem(err);
-    memcpy(piece, reason, first);
-    packed_write(piece + first, sample);
+    memcpy(piece, reason, missing);
+    memcpy(piece + missing, &sample->missing, sizeof sample->missing);
+    packed_write(piece + packed, sample);
     int status = park_put(inputs->park, piece, size, err);
     free(piece);
     kept->to = park_end(inputs->park);
@@ -127,10 +133,12 @@ static int replay(struct inputs *inputs, struct sample *sample, bool *more, stru
     if (status || !*more)
         return status;
     const char *reason = (const char *)inputs->reader.piece;
-    size_t first = strnlen(reason, inputs->reader.size) + 1;
-    if (first > inputs->reader.size)
+    size_t missing = strnlen(reason, inputs->reader.size) + 1;
+    size_t packed = missing + sizeof sample->missing;
+    if (packed > inputs->reader.size)
         return error_set(err, STATUS_IO, "a temporary file is damaged");
-    status = packed_read(sample, inputs->reader.piece + first, inputs->reader.size - first, err);
+    memcpy(&sample->missing, inputs->reader.piece + missing, sizeof sample->missing);
+    status = packed_read(sample, inputs->reader.piece + packed, inputs->reader.size - packed, err);
     if (!status && *reason)
         status = error_set(err, STATUS_SKIPPED, "%s", reason);
     return status;
@@ -150,10 +158,12 @@ static int next_of_input(struct inputs *inputs, struct sample *sample, bool *mor
     return status;
 }
 
-static bool wanted(const struct inputs *inputs, const char *name) {
+static bool wanted(struct inputs *inputs, const char *name) {
     for (size_t i = 0; i < inputs->config.only_count; i++)
-        if (!strcmp(inputs->config.only[i], name))
+        if (!strcmp(inputs->config.only[i], name)) {
+            inputs->seen[i] = true;
             return true;
+        }
     return inputs->config.only_count == 0;
 }
 
@@ -191,18 +201,41 @@ static int relabel(struct inputs *inputs, struct sample *sample, bool *use, stru
     return status;
 }
 
+// Names the class that is not there, and one that was perhaps meant.
+static int no_class(const struct inputs *inputs, const char *name, struct error *err) {
+    const struct classes *classes = &inputs->own;
+    const char *near = text_nearest(name, strlen(name), (const char *const *)classes->names,
+                                    (size_t)classes->count);
+    return error_set(err, STATUS_DATA, "--only: no sample has the class '%s'%s%s%s", name,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+// Behind the last input: nothing at all, or a class that never came, is a mistake.
+static int check_end(const struct inputs *inputs, struct error *err) {
+    if (!inputs->some)
+        return error_set(err, STATUS_DATA, "%s%s holds no samples",
+                         strcmp(path_of(inputs, 0), "-") != 0 ? path_of(inputs, 0)
+                                                              : "standard input",
+                         inputs->count > 1 ? " and the other inputs" : "");
+    for (size_t i = 0; i < inputs->config.only_count; i++)
+        if (!inputs->seen[i])
+            return no_class(inputs, inputs->config.only[i], err);
+    return STATUS_OK;
+}
+
 int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct error *err) {
     *more = true;
     for (;;) {
-        if (inputs->at == inputs->count ||
-            (inputs->config.limit && inputs->taken == inputs->config.limit)) {
+        bool enough = inputs->config.limit && inputs->taken == inputs->config.limit;
+        if (enough || inputs->at == inputs->count) {
             *more = false;
-            return STATUS_OK;
+            return enough ? STATUS_OK : check_end(inputs, err);
         }
         int status = inputs->source || inputs->replaying ? STATUS_OK : open_input(inputs, err);
         bool again = true, use = true;
         if (!status)
             status = next_of_input(inputs, sample, &again, err);
+        inputs->some = inputs->some || status == STATUS_SKIPPED || (!status && again);
         if (status)
             return status;
         if (!again) {

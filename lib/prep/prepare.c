@@ -39,7 +39,7 @@ struct group {
     bool drawn;                   // the inputs are to be drawn
     int input_count, copy_count;
     struct copy copies[GROUP_COPIES];
-    int finished;         // inputs whose last copy is here
+    uint64_t finished;    // samples whose last copy is here, and missing ones
     struct classes added; // class names that appeared since the group before
 };
 
@@ -83,6 +83,7 @@ static int draw_next(struct prepare *p, struct sample *sample, bool *more, struc
         return STATUS_OK;
     snprintf(key, sizeof key, "%06llu", (unsigned long long)p->read);
     sample->label = digits_label(p->read);
+    sample->missing = 1;
     sample->encoded_size = 0;
     int status = sample_key(sample, key, err);
     return status ? status : sample_path(sample, key, err);
@@ -104,8 +105,10 @@ static int add_bad(struct group *g, const struct sample *sample, const struct er
     struct copy *copy = add_copy(g);
     copy->state = BAD, copy->error = *why;
     copy->input = g->input_count;
-    g->finished++;
-    return sample_path(&g->inputs[g->input_count++], sample->path ? sample->path : "", err);
+    struct sample *in = &g->inputs[g->input_count++];
+    in->missing = sample->missing;
+    g->finished += in->missing;
+    return sample_path(in, sample->path ? sample->path : "", err);
 }
 
 // Reads the next input into `current`. A bad one goes into the group at once.
@@ -146,6 +149,7 @@ static int add_current(struct prepare *p, struct group *g, struct error *err) {
     int64_t left = p->copy_count - p->next_copy;
     int count = left < room ? (int)left : room, input = g->input_count++;
     struct sample *in = &g->inputs[input];
+    in->missing = 1;
     g->index[input] = p->current_index;
     int status = STATUS_OK;
     if (count == left)
@@ -314,7 +318,7 @@ static int write_copy(struct prepare *p, const struct group *g, const struct cop
     if (copy->state == GOOD)
         return write_sample(p, copy->part, &copy->out, err);
     const char *path = g->inputs[copy->input].path;
-    p->counts->skipped++;
+    p->counts->skipped += g->inputs[copy->input].missing;
     if (config->stop_on_error)
         return error_set(err, STATUS_DATA, "%s: %s", path, copy->error.text);
     return config->rejected ? config->rejected(config->context, path, copy->error.text, err)
@@ -332,7 +336,7 @@ static int write_group(void *context, void *slot, struct error *err) {
     int status = learn_classes(p, &g->added, err);
     for (int i = 0; i < g->copy_count && !status; i++)
         status = write_copy(p, g, &g->copies[i], err);
-    p->counts->in += (uint64_t)g->finished;
+    p->counts->in += g->finished;
     show_progress(p);
     return status;
 }
@@ -483,7 +487,7 @@ static int run(struct prepare *p, struct error *err) {
     classes_free(&rest);
     if (!status)
         status = drain(p, err);
-    if (!status && p->counts->skipped && !p->counts->out)
+    if (!status && !p->counts->out)
         status = error_set(err, STATUS_DATA, "none of the samples can be used");
     if (!status) {
         struct outputs *outputs = p->outputs;

@@ -13,8 +13,8 @@
 #include "prep/outputs.h"
 
 struct prepare_counts {
-    uint64_t in;                 // samples read, good and bad
-    uint64_t skipped;            // that could not be used
+    uint64_t in;                 // samples read, good, bad and missing
+    uint64_t skipped;            // that could not be used or were missing
     uint64_t out;                // written
     uint64_t parts[SPLIT_PARTS]; // of them, in each part
     uint64_t spilled;            // bytes that the shuffle put into its temporary file

@@ -172,7 +172,7 @@ static int add_sample(struct measuring *m, struct measured *item, struct error *
         return item->status;
     }
     if (item->status) {
-        r->damaged++;
+        r->damaged += item->sample.missing;
         return m->config->rejected ? m->config->rejected(m->config->context, item->sample.path,
                                                          item->error.text, err)
                                    : STATUS_OK;

@@ -44,6 +44,9 @@ struct sample {
     char *key;     // names the sample within its set: path without extension, or number
     char *path;    // where it came from, for messages: file, or archive and member
     int32_t label; // LABEL_NONE when it has none
+    // Of a report (STATUS_SKIPPED of source_next) in its place: how many samples are missing
+    // by it. Usually 1; 0 when what is wrong is no sample, such as the end of a file.
+    uint64_t missing;
     uint8_t *encoded;
     size_t encoded_size, encoded_capacity;
     struct image image;

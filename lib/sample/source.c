@@ -59,6 +59,7 @@ static bool is_folder(const char *path) {
 static int open_kind(struct source *source, struct error *err) {
     int status = STATUS_OK;
     bool folder = is_folder(source->path);
+    const struct stream_wait wait = {source->options.hooks.stop, source->options.hooks.self};
     if (source->options.from)
         status = find_kind(&source->kind, source->options.from, err);
     else if (folder)
@@ -69,7 +70,7 @@ static int open_kind(struct source *source, struct error *err) {
         return error_set(err, STATUS_NOINPUT, "%s: is a folder, not %s", source->path,
                          source->kind->name);
     if (source->kind != &source_folder)
-        status = stream_open(&source->stream, source->path, err);
+        status = stream_open_stoppable(&source->stream, source->path, &wait, err);
     if (!status && !source->kind)
         status = recognise(source, err);
     return status || !source->kind ? status : source->kind->open(source, err);
@@ -107,9 +108,22 @@ int source_next(struct source *source, struct sample *sample, bool *more, struct
     struct error unwanted = {0};
     sample->label = LABEL_NONE;
     sample->encoded_size = 0;
+    sample->missing = 1;
     *more = true;
     // Kinds may build one report on another, so they always have a place for it.
     return source->kind->next(source, sample, more, err ? err : &unwanted);
+}
+
+bool source_passes_over(const struct source *source, const struct sample *sample,
+                        const struct error *why) {
+    const struct source_hooks *hooks = &source->options.hooks;
+    char text[ERROR_TEXT];
+    if (source->kind != &source_folder || sample->missing > 0)
+        return false;
+    snprintf(text, sizeof text, "skipped %.1000s: %.1000s", sample->path, why->text);
+    if (hooks->say)
+        hooks->say(hooks->self, text);
+    return true;
 }
 
 int64_t source_count(const struct source *source) {
@@ -155,18 +169,22 @@ static int read_whole(struct sample *sample, struct stream *stream, uint64_t max
 
 int source_bytes(struct sample *sample, struct stream *stream, uint64_t max_bytes,
                  struct error *err) {
-    if (read_whole(sample, stream, max_bytes, err))
-        return source_skipped(err);
+    int status = read_whole(sample, stream, max_bytes, err);
+    if (status)
+        return status == STATUS_STOPPED ? status : source_skipped(err);
     if (codec_of(sample->encoded, sample->encoded_size) == CODEC_NONE)
         return error_set(err, STATUS_SKIPPED, "neither JPEG, PNG nor PNM");
     return STATUS_OK;
 }
 
-int source_file(struct sample *sample, uint64_t max_bytes, struct error *err) {
+int source_file(struct sample *sample, const struct source_options *options, struct error *err) {
+    const struct stream_wait wait = {options->hooks.stop, options->hooks.self};
     struct stream *stream;
-    if (stream_open(&stream, sample->path, err))
-        return source_skipped(err);
-    int status = source_bytes(sample, stream, max_bytes, err);
+    int status = options->each_named ? stream_open_stoppable(&stream, sample->path, &wait, err)
+                                     : stream_open_regular(&stream, sample->path, err);
+    if (status)
+        return status == STATUS_STOPPED ? status : source_skipped(err);
+    status = source_bytes(sample, stream, options->max_bytes, err);
     stream_close(stream);
     return status;
 }

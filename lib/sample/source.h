@@ -27,6 +27,13 @@ enum label_from {
     LABEL_NO,      // no labels
 };
 
+// How a source reaches the program around it. A function may be NULL.
+struct source_hooks {
+    void *self;
+    bool (*stop)(void *self);                  // asked while it waits for a pipe (store/stream.h)
+    void (*say)(void *self, const char *text); // a line for the user (data/dataset.h)
+};
+
 struct source_options {
     const char *from; // a kind of the table above, NULL to recognise
     // A second file with labels (idx, npy). NULL: the one beside it that has the
@@ -35,7 +42,11 @@ struct source_options {
     enum label_from label_from;
     char separator;     // of a list: '\n' or 0
     uint64_t max_bytes; // of one encoded sample; 0 means 256 MiB
+    // Paths of a list were named one by one, so that pipes among them are meant. Else what is
+    // no regular file is skipped, as it is in folders.
+    bool each_named;
     struct decode_options decode;
+    struct source_hooks hooks;
 };
 
 // `path` may be "-" for standard input. Gzip, zstd and xz are undone for every
@@ -43,8 +54,9 @@ struct source_options {
 // as names come (a folder's names at once, in sorted order; else in order of
 // appearance); a name that is already there keeps its label. Labels that are
 // numbers become the classes "0", "1"...; CIFAR has its own names. A folder that
-// holds a classes.txt, as adam-prep writes it, has the order of that file.
-// STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
+// holds a classes.txt, as adam-prep writes it, has the order of that file. A link
+// in a folder that leads back to a folder it is in is reported (STATUS_SKIPPED).
+// STATUS_NOINPUT, STATUS_DATA, STATUS_IO, STATUS_STOPPED.
 int source_open(struct source **out, const char *path, const struct source_options *options,
                 struct classes *classes, struct error *err);
 
@@ -55,9 +67,14 @@ int source_open_list(struct source **out, const char *path, const struct source_
 // The next sample into `sample`, or *more = false at the end. JPEG, PNG and PNM
 // files come encoded, the rest decoded.
 // STATUS_SKIPPED: this one is bad (sample->path says which, err says why, without
-// the path) and the next call goes on behind it. Any other status ends the source,
-// and err names it.
+// the path, and sample->missing how many samples that costs) and the next call goes
+// on behind it. Any other status ends the source, and err names it.
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err);
+
+// Whether a report is no loss: a link that leads back or a pipe in a folder. If so,
+// hooks.say tells the user, and a reader that wants all samples can go on.
+bool source_passes_over(const struct source *source, const struct sample *sample,
+                        const struct error *why);
 
 // How many samples there will be, or -1 when the kind cannot know before the end.
 int64_t source_count(const struct source *source);

@@ -1,5 +1,9 @@
 // A folder per class: the class is the name of the first folder below the root,
 // samples may lie deeper. Pictures right in the root have no class.
+//
+// Symbolic links are followed, but not back: a link to a folder that was entered
+// already for this class, or in which the root itself is, would give the same
+// pictures again and again. Folders are known by device and inode.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,10 +22,22 @@ struct names {
     size_t count;
 };
 
+// A folder that was entered, while the pictures of one class are looked for.
+struct entered {
+    dev_t device;
+    ino_t inode;
+    bool open; // its entries are being walked
+};
+
 struct folder {
     char *root;
     struct names files; // paths below the root, sorted
     size_t next;
+    struct names omitted; // paths of what is passed over,
+    struct names reasons; // and why
+    size_t told;          // of them
+    struct entered *entered;
+    size_t entered_count, above; // `above` of them: the root, and the folders it is in
     struct keyset keys;
 };
 
@@ -77,29 +93,109 @@ static int list_folder(struct names *names, const char *path, struct error *err)
     return status;
 }
 
+static const struct entered *entered_find(const struct folder *folder, const struct stat *of) {
+    for (size_t i = 0; i < folder->entered_count; i++)
+        if (folder->entered[i].device == of->st_dev && folder->entered[i].inode == of->st_ino)
+            return &folder->entered[i];
+    return NULL;
+}
+
+static int enter(struct folder *folder, const struct stat *stat_of, struct error *err) {
+    size_t n = folder->entered_count;
+    if ((n & (n - 1)) == 0) {
+        struct entered *grown = mem_resize(folder->entered, n ? 2 * n : 1, sizeof *grown);
+        if (!grown)
+            return error_nomem(err);
+        folder->entered = grown;
+    }
+    folder->entered[folder->entered_count++] =
+        (struct entered){stat_of->st_dev, stat_of->st_ino, true};
+    return STATUS_OK;
+}
+
+// The root, and the folders it is in, as far up as they can be looked at.
+static int enter_root(struct folder *folder, struct error *err) {
+    struct stat stat_of;
+    char *path = mem_string(folder->root);
+    int status = path ? STATUS_OK : error_nomem(err);
+    while (!status && stat(path, &stat_of) == 0 && !entered_find(folder, &stat_of)) {
+        char *up = join(path, "..");
+        free(path);
+        path = up;
+        status = path ? enter(folder, &stat_of, err) : error_nomem(err);
+    }
+    free(path);
+    folder->above = folder->entered_count;
+    return status;
+}
+
+// Remembers that `path` is passed over. Takes nothing over.
+static int omit(struct folder *folder, const char *path, const char *why, struct error *err) {
+    int status = names_add(&folder->omitted, mem_string(path), err);
+    return status ? status : names_add(&folder->reasons, mem_string(why), err);
+}
+
 static int walk(struct source *source, const char *below, int depth, struct error *err);
+
+// Whether a folder was entered before, by this link or around it.
+static bool leads_back(const struct folder *folder, const char *path, const struct stat *stat_of) {
+    struct stat of_link;
+    const struct entered *before = entered_find(folder, stat_of);
+    return before && (before->open || (lstat(path, &of_link) == 0 && S_ISLNK(of_link.st_mode)));
+}
+
+// Walks a folder or a link to one; the first one below the root is a class.
+static int walk_folder(struct source *source, const char *below, const char *full, const char *name,
+                       int depth, const struct stat *stat_of, struct error *err) {
+    struct folder *folder = source->state;
+    int label, status = STATUS_OK;
+    if (depth == 0)
+        folder->entered_count = folder->above; // what other classes entered does not count
+    if (leads_back(folder, full, stat_of))
+        return omit(folder, full, "leads back to a folder that is read already", err);
+    if (depth == 0 && source->options.label_from == LABEL_DEFAULT)
+        status = classes_label(source->classes, name, &label, err);
+    if (status)
+        return error_context(err, "%s", full);
+    size_t place = folder->entered_count;
+    status = enter(folder, stat_of, err);
+    if (!status)
+        status = walk(source, below, depth + 1, err);
+    if (!status)
+        folder->entered[place].open = false;
+    return status;
+}
+
+// Takes `below` over. `full` is the same with the root in front.
+static int walk_path(struct source *source, char *below, const char *full, const char *name,
+                     int depth, struct error *err) {
+    struct folder *folder = source->state;
+    struct stat stat_of;
+    // What cannot be looked at is met again when it is read, and reported then.
+    bool there = stat(full, &stat_of) == 0, picture = source_picture_name(name);
+    int status = STATUS_OK;
+    if (there && S_ISDIR(stat_of.st_mode))
+        status = walk_folder(source, below, full, name, depth, &stat_of, err);
+    else if (picture && (!there || S_ISREG(stat_of.st_mode)))
+        return names_add(&folder->files, below, err);
+    else if (picture)
+        status = omit(folder, full, "is no regular file", err);
+    free(below);
+    return status;
+}
 
 static int walk_entry(struct source *source, const char *below, const char *name, int depth,
                       struct error *err) {
     struct folder *folder = source->state;
     char *path = join(below, name), *full = path ? join(folder->root, path) : NULL;
-    int status = full ? STATUS_OK : error_nomem(err);
-    struct stat stat_of;
-    // What cannot be looked at is met again when it is read, and reported then.
-    bool is_folder = full && stat(full, &stat_of) == 0 && S_ISDIR(stat_of.st_mode);
-    free(full);
-    if (!status && is_folder) {
-        int label;
-        if (depth == 0 && source->options.label_from == LABEL_DEFAULT)
-            status = classes_label(source->classes, name, &label, err);
-        if (status)
-            error_context(err, "%s/%s", folder->root, name);
-        else
-            status = walk(source, path, depth + 1, err);
-    } else if (!status && source_picture_name(name)) {
-        return names_add(&folder->files, path, err);
+    int status;
+    if (full) {
+        status = walk_path(source, path, full, name, depth, err);
+    } else {
+        free(path);
+        status = error_nomem(err);
     }
-    free(path);
+    free(full);
     return status;
 }
 
@@ -138,6 +234,8 @@ static int open_folder(struct source *source, struct error *err) {
         return error_nomem(err);
     int status = read_classes(source, err);
     if (!status)
+        status = enter_root(folder, err);
+    if (!status)
         status = walk(source, "", 0, err);
     if (!status && folder->files.count == 0)
         status = error_set(err, STATUS_DATA, "%s: no pictures in this folder", source->path);
@@ -167,8 +265,18 @@ static int set_key(struct folder *folder, struct sample *sample, const char *bel
     return !status && again ? sample_key(sample, below, err) : status;
 }
 
+// Reports the next path that is passed over: no sample is missing by that.
+static int tell_omitted(struct folder *folder, struct sample *sample, struct error *err) {
+    size_t i = folder->told++;
+    int status = sample_path(sample, folder->omitted.items[i], err);
+    sample->missing = 0;
+    return status ? status : error_set(err, STATUS_SKIPPED, "%s", folder->reasons.items[i]);
+}
+
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct folder *folder = source->state;
+    if (folder->told < folder->omitted.count)
+        return tell_omitted(folder, sample, err);
     *more = folder->next < folder->files.count;
     if (!*more)
         return STATUS_OK;
@@ -181,7 +289,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     if (!status)
         status = label_of(source, sample, below, err);
     if (!status && !source->paths_only)
-        status = source_file(sample, source->options.max_bytes, err);
+        status = source_file(sample, &source->options, err);
     return status;
 }
 
@@ -195,6 +303,9 @@ static void close_folder(struct source *source) {
     if (!folder)
         return;
     names_free(&folder->files);
+    names_free(&folder->omitted);
+    names_free(&folder->reasons);
+    free(folder->entered);
     keyset_free(&folder->keys);
     free(folder->root);
     free(folder);

@@ -38,8 +38,8 @@ extern const struct source_kind source_folder, source_list, source_tar, source_i
 enum { SOURCE_HEAD = 4 * 3074 };
 
 // Reads a file of its own: sample->path, at most max_bytes, into sample->encoded.
-// What fails is STATUS_SKIPPED.
-int source_file(struct sample *sample, uint64_t max_bytes, struct error *err);
+// What fails is STATUS_SKIPPED, also what is no regular file unless options->each_named.
+int source_file(struct sample *sample, const struct source_options *options, struct error *err);
 // The same from a stream that is open.
 int source_bytes(struct sample *sample, struct stream *stream, uint64_t max_bytes,
                  struct error *err);

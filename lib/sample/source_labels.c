@@ -99,7 +99,8 @@ static int read_labels(struct source_labels *labels, const struct source *source
 static int open_labels(struct source_labels *labels, const struct source *source, uint64_t samples,
                        const char *path, struct error *err) {
     struct stream *stream;
-    int status = stream_open(&stream, path, err);
+    const struct stream_wait wait = {source->options.hooks.stop, source->options.hooks.self};
+    int status = stream_open_stoppable(&stream, path, &wait, err);
     if (status)
         return status;
     status = read_labels(labels, source, samples, stream, err);

@@ -91,7 +91,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     if (status == STATUS_DATA)
         return source_skipped(err);
     if (!status && !source->paths_only)
-        status = source_file(sample, source->options.max_bytes, err);
+        status = source_file(sample, &source->options, err);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct window {
 struct stream {
     char *name;
     int fd;
+    struct stream_wait wait; // of what is no regular file
     int64_t size;
     uint64_t taken;
     struct window input; // as it comes from the file
@@ -57,9 +59,26 @@ static int window_reserve(struct window *window, size_t n, struct error *err) {
     return STATUS_OK;
 }
 
+// Until there is something to read, or the end.
+static int wait_for_data(const struct stream *stream, struct error *err) {
+    enum { SLICE_MS = 100 };
+    struct pollfd fd = {.fd = stream->fd, .events = POLLIN};
+    for (;;) {
+        if (stream->wait.stop(stream->wait.self))
+            return error_set(err, STATUS_STOPPED, "stopped on request");
+        // An error of poll is met again by read, which says it.
+        int ready = poll(&fd, 1, SLICE_MS);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return STATUS_OK;
+    }
+}
+
 static int read_some(struct stream *stream, void *data, size_t size, size_t *got,
                      struct error *err) {
     ssize_t n;
+    int status = stream->wait.stop ? wait_for_data(stream, err) : STATUS_OK;
+    if (status)
+        return status;
     do
         n = read(stream->fd, data, size);
     while (n < 0 && errno == EINTR);
@@ -260,27 +279,59 @@ static int recognise(struct stream *stream, struct error *err) {
     return STATUS_OK;
 }
 
-static int open_file(struct stream *stream, const char *path, struct error *err) {
-    bool standard = !strcmp(path, "-");
+static const char *kind_of(mode_t mode) {
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a named pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+// To open a pipe that nobody writes to would wait; O_NONBLOCK does not. What is read then
+// waits like any other.
+static int open_waiting(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    return fd;
+}
+
+static int open_named(struct stream *stream, const char *path, bool regular, struct error *err) {
+    struct stat stat_of;
+    bool there = stat(path, &stat_of) == 0, pipe = there && S_ISFIFO(stat_of.st_mode);
+    if (there && regular && !S_ISREG(stat_of.st_mode))
+        return error_set(err, STATUS_NOINPUT, "is %s, not a file", kind_of(stat_of.st_mode));
+    stream->fd = pipe && stream->wait.stop ? open_waiting(path) : open(path, O_RDONLY | O_CLOEXEC);
+    return stream->fd < 0 ? error_errno(err, STATUS_NOINPUT, "cannot open %s", path) : STATUS_OK;
+}
+
+static int open_file(struct stream *stream, const char *path, bool regular, struct error *err) {
+    bool standard = !strcmp(path, "-") && !regular;
     stream->name = mem_string(standard ? "standard input" : path);
     if (!stream->name)
         return error_nomem(err);
-    stream->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (stream->fd < 0)
-        return error_errno(err, STATUS_NOINPUT, "cannot open %s", path);
+    if (standard)
+        stream->fd = STDIN_FILENO;
+    else if (open_named(stream, path, regular, err))
+        return STATUS_NOINPUT;
     struct stat stat;
-    if (fstat(stream->fd, &stat) == 0 && S_ISREG(stat.st_mode) && !standard)
+    bool plain = fstat(stream->fd, &stat) == 0 && S_ISREG(stat.st_mode);
+    if (plain)
+        stream->wait.stop = NULL;
+    if (plain && !standard)
         stream->size = stat.st_size;
     return STATUS_OK;
 }
 
-int stream_open(struct stream **out, const char *path, struct error *err) {
+static int open_stream(struct stream **out, const char *path, const struct stream_wait *wait,
+                       bool regular, struct error *err) {
     struct stream *stream = mem_zeroed(1, sizeof *stream);
     if (!stream)
         return error_nomem(err);
     stream->fd = -1;
     stream->size = -1;
-    int status = open_file(stream, path, err);
+    stream->wait = *wait;
+    int status = open_file(stream, path, regular, err);
     if (!status)
         status = recognise(stream, err);
     if (status) {
@@ -289,6 +340,19 @@ int stream_open(struct stream **out, const char *path, struct error *err) {
     }
     *out = stream;
     return STATUS_OK;
+}
+
+int stream_open(struct stream **out, const char *path, struct error *err) {
+    return open_stream(out, path, &(struct stream_wait){0}, false, err);
+}
+
+int stream_open_stoppable(struct stream **out, const char *path, const struct stream_wait *wait,
+                          struct error *err) {
+    return open_stream(out, path, wait, false, err);
+}
+
+int stream_open_regular(struct stream **out, const char *path, struct error *err) {
+    return open_stream(out, path, &(struct stream_wait){0}, true, err);
 }
 
 void stream_close(struct stream *stream) {

@@ -4,6 +4,7 @@
 #ifndef ADAM_STORE_STREAM_H
 #define ADAM_STORE_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,8 +12,20 @@
 
 struct stream; // belongs to one thread
 
+// Asked several times a second while a stream waits for a pipe; true ends the wait with
+// STATUS_STOPPED. `stop` may be NULL: it waits as long as it takes.
+struct stream_wait {
+    bool (*stop)(void *self);
+    void *self;
+};
+
 // `path` "-" is standard input. STATUS_NOINPUT, STATUS_IO.
 int stream_open(struct stream **out, const char *path, struct error *err);
+// The same, which can be stopped while it opens or reads a pipe. Keeps a copy of `wait`.
+int stream_open_stoppable(struct stream **out, const char *path, const struct stream_wait *wait,
+                          struct error *err);
+// A regular file. Anything else is STATUS_NOINPUT, says what it is, and is not opened.
+int stream_open_regular(struct stream **out, const char *path, struct error *err);
 void stream_close(struct stream *stream);
 
 // Up to `n` bytes ahead, without taking them; fewer only when the stream ends

@@ -115,8 +115,10 @@ static int spool(struct source *source, const struct classes *classes, const cha
     return status;
 }
 
-int feed_spool(struct settings *settings, bool force, struct error *err) {
-    struct source_options options = {.from = settings->from, .labels = settings->labels};
+int feed_spool(struct settings *settings, bool force, const struct source_hooks *hooks,
+               struct error *err) {
+    struct source_options options = {
+        .from = settings->from, .labels = settings->labels, .hooks = *hooks};
     struct classes classes = {0};
     struct source *source = NULL;
     int status = source_open(&source, "-", &options, &classes, err);
@@ -137,39 +139,44 @@ static int open_stream(struct feed *feed, const struct settings *settings,
 }
 
 static int open_set(struct dataset **out, const char *path, const char *labels, const char *from,
-                    const struct classes *names, struct error *err) {
-    struct source_options options = {.from = from, .labels = labels};
+                    const struct classes *names, const struct source_hooks *hooks,
+                    struct error *err) {
+    struct source_options options = {.from = from, .labels = labels, .hooks = *hooks};
     return dataset_open(out, path, &options, true, names && names->count ? names : NULL, err);
 }
 
 static int open_train(struct feed *feed, const struct settings *settings, const struct model *model,
-                      const struct classes *classes, struct error *err) {
-    int status =
-        open_set(&feed->train, settings->data, settings->labels, settings->from, classes, err);
+                      const struct classes *classes, const struct source_hooks *hooks,
+                      struct error *err) {
+    int status = open_set(&feed->train, settings->data, settings->labels, settings->from, classes,
+                          hooks, err);
     return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
 }
 
 static int open_test(struct feed *feed, const struct settings *settings, const struct model *model,
-                     const struct classes *classes, struct error *err) {
+                     const struct classes *classes, const struct source_hooks *hooks,
+                     struct error *err) {
     if (!settings->test)
         return STATUS_OK;
-    int status = open_set(&feed->test, settings->test, settings->test_labels, NULL, classes, err);
+    int status =
+        open_set(&feed->test, settings->test, settings->test_labels, NULL, classes, hooks, err);
     return status ? status : check_set(feed, feed->test, settings->test, false, model, err);
 }
 
 // Labels are numbered as in the earlier run, else as in the training set, else,
 // for a stream, which tells its names as it goes, as in the test set.
 static int open_sets(struct feed *feed, const struct settings *settings, const struct model *model,
-                     const struct classes *classes, struct error *err) {
+                     const struct classes *classes, const struct source_hooks *hooks,
+                     struct error *err) {
     int status;
     if (!settings->data)
-        return open_test(feed, settings, model, classes, err);
+        return open_test(feed, settings, model, classes, hooks, err);
     if (strcmp(settings->data, "-") != 0) {
-        status = open_train(feed, settings, model, classes, err);
+        status = open_train(feed, settings, model, classes, hooks, err);
         return status ? status
-                      : open_test(feed, settings, model, dataset_classes(feed->train), err);
+                      : open_test(feed, settings, model, dataset_classes(feed->train), hooks, err);
     }
-    status = open_test(feed, settings, model, classes, err);
+    status = open_test(feed, settings, model, classes, hooks, err);
     if (!status)
         status =
             open_stream(feed, settings, feed->test ? dataset_classes(feed->test) : classes, err);
@@ -177,13 +184,13 @@ static int open_sets(struct feed *feed, const struct settings *settings, const s
 }
 
 int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
-              const struct classes *classes, struct error *err) {
+              const struct classes *classes, const struct source_hooks *hooks, struct error *err) {
     struct feed *feed = mem_zeroed(1, sizeof *feed);
     if (!feed)
         return error_nomem(err);
     int status = open_ops(feed, settings, model, err);
     if (!status)
-        status = open_sets(feed, settings, model, classes, err);
+        status = open_sets(feed, settings, model, classes, hooks, err);
     if (status)
         feed_close(feed);
     else

@@ -18,14 +18,15 @@ struct feed {
 // All of standard input into the records file settings->spool: from then on it is
 // a set like any other, in random order from the first epoch on, and a stopped
 // run can go on with it. The settings name the file afterwards.
-int feed_spool(struct settings *settings, bool force, struct error *err);
+int feed_spool(struct settings *settings, bool force, const struct source_hooks *hooks,
+               struct error *err);
 
-// `classes` are the names of an earlier run (perhaps none), to which labels are
-// mapped. Without settings->data there is only the test set. A picture of another shape than the
-// model's input, or more classes than it has outputs, is STATUS_DATA and names both. STATUS_USAGE,
-// STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
+// `hooks` reach the program while sets are read (sample/source.h). `classes` are the names of an
+// earlier run (perhaps none), to which labels are mapped. Without settings->data there is only the
+// test set. A picture of another shape than the model's input, or more classes than it has outputs,
+// is STATUS_DATA and names both. STATUS_USAGE, STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
 int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
-              const struct classes *classes, struct error *err);
+              const struct classes *classes, const struct source_hooks *hooks, struct error *err);
 void feed_close(struct feed *feed);
 
 // {"path", "samples", "digest"} of a set, for metrics and manifests; samples is

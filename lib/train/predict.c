@@ -86,6 +86,11 @@ static int take(struct worker *w, uint64_t *number) {
         bool more = true;
         slot->status = source_next(config->source, &slot->sample, &more, &slot->why);
         slot->last = slot->status != STATUS_OK && slot->status != STATUS_SKIPPED;
+        if (slot->status == STATUS_SKIPPED &&
+            source_passes_over(config->source, &slot->sample, &slot->why))
+            continue;
+        if (slot->status == STATUS_SKIPPED)
+            error_context(&slot->why, "%s", slot->sample.path);
         p->done = !more || slot->last;
         if (slot->status == STATUS_OK && more)
             slot->status = check_label(config, &slot->sample, &slot->why);

@@ -453,8 +453,8 @@ static int keep_names(struct run *run, struct error *err) {
 
 static int open_data(struct run *run, struct error *err) {
     const struct run_config *config = run->config;
-    int status =
-        feed_open(&run->feed, &config->settings, run->model, &config->checkpoint.classes, err);
+    int status = feed_open(&run->feed, &config->settings, run->model, &config->checkpoint.classes,
+                           &config->data, err);
     if (!status)
         status = keep_names(run, err);
     if (!status)

@@ -3,6 +3,7 @@
 #ifndef ADAM_TRAIN_RUN_H
 #define ADAM_TRAIN_RUN_H
 
+#include "sample/source.h"
 #include "train/checkpoint.h"
 #include "train/settings.h"
 
@@ -36,6 +37,7 @@ struct run_config {
     const char *folder;  // of a fresh run: made, and emptied of an earlier one
     const char *command; // the command line, for the record
     struct run_hooks hooks;
+    struct source_hooks data; // while data sets are read
 };
 
 // STATUS_OK when all epochs are done, STATUS_STOPPED when RUN_STOP was wished and

@@ -293,3 +293,109 @@ END
     run_ok adam-prep --help
     [[ "$output" = *"elastic [alpha=ALPHA]"* ]]
 }
+
+@test "links that lead back are passed over and named, also by those who train, test and serve" {
+    adam-prep draw 20 -q -o set/
+    run_ok adam-prep set/ -o plain.arec
+    mkdir -p set/3/below
+    ln -s . set/1/self
+    ln -s .. set/2/up
+    ln -s ../.. set/3/below/up
+    ln -s . set/loop
+    ln -s .. set/above
+    run_status 1 adam-prep set/ --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"20 in, 20 out, 0 skipped, 10 classes"* ]]
+    diff <(cut -f1 bad.tsv) - <<<$'set/1/self\nset/2/up\nset/3/below/up\nset/above\nset/loop'
+    [[ "$stderr" = *"skipped set/2/up: leads back"* ]]
+    cmp plain.arec x.arec
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data set/ --test set/ --epochs 1 --out run/
+    [[ "$stderr" = *"skipped set/1/self: leads back"* ]]
+    [ "$(jq 'select(.event == "start").train.samples' run/metrics.jsonl)" -eq 20 ]
+    run_ok adam-eval --model run/latest --data set/ --json
+    [ "$(jq .samples <<<"$output")" -eq 20 ]
+    [[ "$stderr" = *"skipped set/loop: leads back"* ]]
+    # A link elsewhere is followed, and so is one into another class.
+    mkdir elsewhere && ln -s ../../set/9 elsewhere/ && rm set/above set/loop
+    ln -s ../elsewhere set/4/more && ln -s ../5 set/6/other
+    [ "$(stat_of set/ '[.classes[].samples] | join(" ")')" = "2 2 2 2 2 2 4 2 2 2" ]
+}
+
+@test "folders that link to each other end, each class with what is in it" {
+    adam-prep draw 30 -q -o set/
+    local from to
+    for from in {0..9}; do
+        for to in {0..9}; do
+            if [ "$from" != "$to" ]; then ln -s "../$to" "set/$from/to-$to"; fi
+        done
+    done
+    # A class has its own pictures and, by the links, those of the nine others.
+    run_status 1 timeout 50 adam-prep stat -q --json set/
+    [ "$(jq -r '[.classes[].samples] | unique | join(" ")' <<<"$output")" = 30 ]
+}
+
+@test "a pipe among pictures is passed over in a folder and skipped in a list, and hangs nothing" {
+    make_photos
+    mkfifo photos/bee/pipe.jpg
+    ln -s /dev/zero photos/cow/device.png
+    run_status 1 timeout 20 adam-prep photos/ --reject bad.tsv -o x.arec
+    diff <(cut -f1 bad.tsv) - <<<$'photos/bee/pipe.jpg\nphotos/cow/device.png'
+    [[ "$stderr" = *"16 in, 16 out, 0 skipped"* ]]
+    ls photos/*/* >list
+    run_status 1 timeout 20 adam-prep --files-from list --label-from parent --reject bad.tsv -o y.arec
+    grep -q $'^photos/bee/pipe.jpg\tis a named pipe, not a file$' bad.tsv
+    grep -q $'^photos/cow/device.png\tis a device, not a file$' bad.tsv
+    [[ "$stderr" = *"18 in, 16 out, 2 skipped"* ]]
+}
+
+@test "SIGTERM ends a program that waits for a pipe to be opened, or for what it brings" {
+    mkfifo in
+    start adam-prep in -o x.arec
+    wait_for grep -q 'SigCgt.*4...$' /proc/$pid/status
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    # The writer is there and says nothing.
+    start adam-prep in -o x.arec
+    exec 4>in
+    kill -TERM "$pid"
+    wait_end
+    exec 4>&-
+    [ "$status" -eq 75 ] || [ "$status" -eq 143 ] # before it looks for signals
+    start adam-worker --model "$ROOT/examples/digits.net" --data in --out run/
+    wait_for grep -q 'SigCgt.*4...$' /proc/$pid/status
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    # As an argument a pipe is meant.
+    adam-prep draw 9 -q -o d.arec
+    cat d.arec >in &
+    run_ok adam-prep in -o y.arec
+    cmp d.arec y.arec
+}
+
+@test "nothing in and nothing out is an error of every program" {
+    adam-prep draw 20 -q -o d.arec
+    run_status 65 adam-prep d.arec --only cat -o x.arec
+    [[ "$stderr" = *"--only: no sample has the class 'cat'"* ]]
+    run_status 65 adam-prep d.arec --only 3 --only 33 -o x.arec
+    [[ "$stderr" = *"'33'; did you mean '3'?"* ]]
+    run_status 65 adam-prep stat d.arec --only cat
+    run_status 65 adam-prep sheet d.arec --only cat -o x.png
+    # With an end before the last sample nobody knows what would have come.
+    run_ok adam-prep d.arec --limit 1 --only 0 --only 7 -o one.arec
+    : >empty
+    run_status 65 adam-prep --files-from empty -o x.arec
+    [[ "$stderr" = *"empty holds no samples"* ]]
+    run_status 65 adam-prep stat --files-from empty
+    run_status 65 bash -c ': | adam-prep - -o x.arec'
+    head -c 16 d.arec >head.arec
+    run_status 65 adam-prep head.arec -o x.arec
+    [ ! -e x.arec ] && [ ! -e x.png ]
+    run_status 65 bash -c ": | adam-worker --model '$ROOT/examples/digits.net' --data - --out none/"
+    run_status 65 bash -c ": | adam-worker --model '$ROOT/examples/digits.net' --data - --from arec --out no/"
+    run_status 65 bash -c ': | adam-serve --from arec --controller @none -'
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data d.arec --epochs 1 --out run/
+    run_status 65 bash -c ': | adam-eval --model run/latest --data -'
+    run_status 65 bash -c ': | adam-eval --model run/latest --data - --from pnm --print predictions'
+    run_status 65 bash -c ': | adam-eval --model run/latest --files-from -'
+}
