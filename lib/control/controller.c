@@ -259,13 +259,13 @@ static int look_for_wishes(struct controller *c, struct error *err) {
         return stop(c, false, err);
     if ((c->stop_wanted || wish == RUN_STOP) && stage < CLUSTER_DRAINING)
         return stop(c, true, err);
-    if (c->diverged && stage < CLUSTER_STOPPING)
-        return controller_end(
-            c, STATUS_DIVERGED, CLUSTER_STOPPING,
-            "the loss of a worker is no longer finite; the last good weights are in "
-            "the last checkpoint",
-            err);
-    return STATUS_OK;
+    if (!c->diverged || stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    char why[256];
+    snprintf(why, sizeof why,
+             "the loss of %s is no longer finite; the last good weights are in the last checkpoint",
+             c->diverging);
+    return controller_end(c, STATUS_DIVERGED, CLUSTER_STOPPING, why, err);
 }
 
 static void show(struct controller *c) {

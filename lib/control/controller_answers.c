@@ -180,7 +180,7 @@ static void fill_figures(struct proto_member *out, const struct vital *vital) {
     out->samples = f->samples;
     out->pushes = f->pushes;
     out->pulls = f->pulls;
-    out->refused = f->refused;
+    out->refused = f->refused > vital->refused ? f->refused : vital->refused;
     out->received = f->received;
     out->sent = f->sent;
     out->epoch = f->epoch;
@@ -342,12 +342,34 @@ static int answer_stop(struct controller *c, struct letter *letter) {
     return done(letter);
 }
 
+// A parameter server refused what no sound program sends. The user hears of it, and the row
+// of who sent it has it, whatever that tells of itself.
+static void hear_refused(struct controller *c, const struct cluster_member *server,
+                         const json_t *line) {
+    const char *text = json_string_value(json_object_get(line, "text"));
+    json_int_t session = json_integer_value(json_object_get(line, "session"));
+    json_int_t count = json_integer_value(json_object_get(line, "count"));
+    const struct cluster_member *sender = cluster_find(&c->cluster, (uint64_t)session);
+    char name[128], of[160] = "", plain[ERROR_TEXT];
+    if (server->role != PROTO_ROLE_PARAMETER_SERVER || !text || count < 1)
+        return;
+    if (sender) {
+        vitals_refused(&c->vitals, sender->number, (uint64_t)count);
+        cluster_name(name, sender);
+        snprintf(of, sizeof of, "; it is %s", name);
+    }
+    cluster_name(name, server);
+    printable_copy(plain, sizeof plain, text, strlen(text));
+    controller_say(c, "%s %s%s", name, plain, of);
+}
+
 // Lines are written as they came when they are what adam-metrics(5) says of all lines.
 static int answer_report(struct controller *c, struct letter *letter) {
     const struct proto_report *report = &letter->message->message.report;
     struct error why = {0};
     json_t *line = NULL;
-    if (!cluster_find(&c->cluster, report->session))
+    const struct cluster_member *sender = cluster_find(&c->cluster, report->session);
+    if (!sender)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
     if (json_read(&line, report->line.at, report->line.length, &why))
         return refuse(letter, PROTO_REFUSAL_MALFORMED, why.text);
@@ -357,8 +379,12 @@ static int answer_report(struct controller *c, struct letter *letter) {
               : NULL;
     if (text && metrics_put(c->metrics, text, &why))
         controller_say(c, "warning: %s; the run goes on", why.text);
-    if (text && !strcmp(event, "nan"))
+    if (text && !strcmp(event, "nan") && !c->diverged) {
+        cluster_name(c->diverging, sender);
         c->diverged = true;
+    }
+    if (text && !strcmp(event, "refused"))
+        hear_refused(c, sender, line);
     int status = text ? done(letter) : refuse(letter, PROTO_REFUSAL_MALFORMED, "no event in it");
     free(text);
     json_decref(line);

@@ -46,6 +46,7 @@ struct controller {
     double top1;            // below 0: not tested yet
     uint64_t clock;         // of the last copy
     bool stop_wanted, stop_now, diverged;
+    char diverging[128];           // who first told that it `diverged`
     uint64_t impostors;            // requests in the name of another's session
     struct letter *saves, *saving; // who waits for a checkpoint: the next, the one under way
     double stage_began;            // clock_seconds

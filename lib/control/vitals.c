@@ -69,6 +69,12 @@ void vitals_link(struct vitals *vitals, uint32_t number, const void *link) {
         vital->link = link;
 }
 
+void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count) {
+    struct vital *vital = find(vitals, number);
+    if (vital)
+        vital->refused += count;
+}
+
 void vitals_closed(struct vitals *vitals, const void *link, double now) {
     for (size_t i = 0; i < vitals->count; i++) {
         struct vital *vital = &vitals->items[i];

@@ -19,6 +19,7 @@ struct vital {
     bool told;                      // whether it has sent figures yet
     uint64_t told_members;          // epoch of the membership in the last beat to it...
     uint64_t knows_members;         // ...and in the one before, which it has acted upon
+    uint64_t refused;               // requests of its, as servers told
     struct proto_heartbeat figures; // its text is `waits_for`
     char waits_for[PROTO_ADDRESS_MAX + 1];
 };
@@ -38,6 +39,8 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
 // Its figures came by this link.
 void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
+// A server refused so many more of its requests.
+void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count);
 // A link is closed. Who was heard of a moment before closed it: cut cables are silent first.
 void vitals_closed(struct vitals *vitals, const void *link, double now);
 // NULL when it was never heard of.

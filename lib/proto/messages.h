@@ -114,7 +114,7 @@
     C(10, STALE_ROUTE, "stale route", "detail: the bucket's epoch; look up the routes again")      \
     C(11, NOT_HERE, "not here", "detail: the shard, lease or controller that is meant")            \
     C(12, WRONG_SHAPE, "wrong shape", "the payload or its pieces do not fit; detail: the piece")   \
-    C(13, NOT_FINITE, "not finite", "detail: the place of the first such number; none is applied") \
+    C(13, NOT_FINITE, "not finite", "or beyond 1e12; detail: the place of the first such number")  \
     C(14, TOO_STALE, "too stale", "detail: the staleness that is allowed; pull first")             \
     C(15, REPLAYED, "replayed", "too old to tell whether it was applied; detail: the newest")      \
     C(16, BUSY, "busy", "detail: milliseconds after which to ask again")                           \
@@ -300,7 +300,7 @@
     F(U64, sequence, 0, "of this push in the session: 1, 2...; a piece takes each once")           \
     F(U16, kind, PROTO_UPDATE_LAST, "what the payload holds (Updates)")                            \
     F(U32, samples, 0, "accumulated in it; 0: none, but the sender has taken its turn")            \
-    F(F64, rate, 0, "learning rate of a gradient, before the server's own factors")                \
+    F(F64, rate, 0, "learning rate of a gradient, 0 to 1e9, before the server's own factors")      \
     L(piece, pieces, PROTO_PIECES_MAX, "version: of the weights that it was computed on")
 
 #define PROTO_PUSH_FACTORS(F, L)                                                                   \

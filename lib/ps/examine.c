@@ -7,24 +7,35 @@ static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};
 
 // --- numbers ----------------------------------------------------------------------------
 
-static struct objection not_finite(const struct request *request, uint64_t begin, uint64_t end) {
-    while (begin < end && isfinite(request->floats[begin]))
+// What may be stored need only be finite.
+static float most_of(const struct request *request) {
+    return request->kind == REQUEST_STORE ? FLT_MAX : PS_LARGEST;
+}
+
+// NaN is no number up to any.
+static bool is_good(const struct request *request, float magnitude) {
+    return magnitude <= most_of(request);
+}
+
+static struct objection too_large(const struct request *request, uint64_t begin, uint64_t end) {
+    while (begin < end && is_good(request, fabsf(request->floats[begin])))
         begin++;
-    return (struct objection){PROTO_REFUSAL_NOT_FINITE, begin, ""};
+    return (struct objection){PROTO_REFUSAL_NOT_FINITE, begin,
+                              "not finite, or so large that weights would become so"};
+}
+
+static float largest(const struct ps *ps, const struct request *request, uint64_t begin,
+                     uint64_t end) {
+    return begin < end ? ps->kernels->largest(request->floats + begin, end - begin) : 0;
 }
 
 // The part's own floats of the payload.
 static struct objection examine_floats(const struct ps *ps, const struct part *part) {
     const struct request *request = part->request;
     uint64_t begin = request->places[part->first];
-    if (ps->kernels->finite(request->floats + begin, part->floats))
-        return fine;
-    return not_finite(request, begin, begin + part->floats);
-}
-
-static float largest(const struct ps *ps, const struct request *request, uint64_t begin,
-                     uint64_t end) {
-    return begin < end ? ps->kernels->largest(request->floats + begin, end - begin) : 0;
+    uint64_t end = begin + part->floats;
+    return is_good(request, largest(ps, request, begin, end)) ? fine
+                                                              : too_large(request, begin, end);
 }
 
 // Factors are no part's own: each part looks through an equal share of them.
@@ -38,17 +49,19 @@ static struct objection examine_share(const struct ps *ps, struct part *part) {
     uint64_t middle = begin > errors ? begin : end < errors ? end : errors;
     part->error = largest(ps, request, begin, middle);
     part->input = largest(ps, request, middle, end);
-    return isfinite(part->error) && isfinite(part->input) ? fine : not_finite(request, begin, end);
+    return is_good(request, part->error) && is_good(request, part->input)
+               ? fine
+               : too_large(request, begin, end);
 }
 
-// As optimizer_accepts_product.
+// As optimizer_accepts_product, with a lower bound.
 struct objection examine_product(const struct request *request) {
     double error = 0, input = 0;
     for (uint32_t i = 0; i < request->part_count; i++) {
         error = fmax(error, (double)request->parts[i].error);
         input = fmax(input, (double)request->parts[i].input);
     }
-    if (error * (input + 1) * request->samples < (double)FLT_MAX)
+    if (error * (input + 1) * request->samples <= (double)PS_LARGEST)
         return fine;
     return (struct objection){PROTO_REFUSAL_NOT_FINITE, 0,
                               "products of the factors may be too large"};
@@ -59,6 +72,21 @@ static struct objection examine_numbers(const struct ps *ps, struct part *part) 
         return fine;
     return part->request->kind == REQUEST_FACTORS ? examine_share(ps, part)
                                                   : examine_floats(ps, part);
+}
+
+// --- rates ------------------------------------------------------------------------------
+
+// A step of weight decay multiplies a weight by 1 - rate x decay: by more than 1, with the
+// sign changed, when that product is above 2.
+static struct objection examine_rate(const struct ps *ps, const struct rules *rules,
+                                     const struct request *request) {
+    const struct protocol *protocol = &rules->protocol;
+    uint64_t all = (uint64_t)request->samples * atomic_load(&ps->members.working);
+    double rate = request->rate * protocol_update_factor(protocol, all);
+    if (request->kind == REQUEST_DELTA || request->samples == 0 || rate * rules->decay <= 2)
+        return fine;
+    return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0,
+                              "at this learning rate weight decay makes weights grow"};
 }
 
 // --- clocks -----------------------------------------------------------------------------
@@ -146,6 +174,8 @@ static struct objection examine_push(struct ps *ps, struct shard *shard, struct 
         objection = examine_pending(rules, shard, part);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
         objection = examine_version(rules, shard, part);
+    if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
+        objection = examine_rate(ps, rules, part->request);
     return objection;
 }
 

@@ -115,12 +115,24 @@ static bool start_workers(struct ps *ps) {
 
 // --- open, close ------------------------------------------------------------------------
 
+// Of all layers; biases do not decay.
+static double most_decay(const struct model *model, const struct optimizer *optimizer) {
+    double most = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct update update = optimizer_weights_update(optimizer, &model->layers[i], 1);
+        double decay = (double)update.rate * (double)update.decay;
+        most = model->layers[i].weights.count > 0 && decay > most ? decay : most;
+    }
+    return most;
+}
+
 static bool set_rules(struct ps *ps, const struct optimizer *optimizer,
                       const struct protocol *protocol) {
     struct rules *rules = mem_zeroed(1, sizeof *rules);
     if (!rules)
         return false;
-    *rules = (struct rules){*optimizer, *protocol, atomic_load(&ps->rules)};
+    *rules = (struct rules){*optimizer, *protocol, most_decay(ps->model, optimizer),
+                            atomic_load(&ps->rules)};
     atomic_store(&ps->rules, rules);
     return true;
 }

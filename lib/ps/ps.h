@@ -29,11 +29,18 @@
 //  1. Its form is checked when it is handed in: kind, session, pieces (in ascending order,
 //     not overlapping, within the model), size of the payload.
 //  2. Every shard that it touches then examines its part: is it held here, under which epoch,
-//     has it weights, is the push stale, was it applied before, is each number finite. The
-//     first objection, in the order of the pieces, refuses all of it. (A push to one shard
+//     has it weights, is the push stale, was it applied before, may each number be applied.
+//     The first objection, in the order of the pieces, refuses all of it. (A push to one shard
 //     is examined and applied at once; to several, each part is kept until all agree.)
 //  3. Each shard applies its part by the protocol. When the last one has, the push is
 //     answered, with the versions that the shards have then.
+//
+// No push makes a weight not finite. Its numbers, or all that products of its factors can
+// come to, are at most PS_LARGEST; its rate is from 0 to PS_RATE_MOST, and so that decay
+// does not make weights grow. Then no training that learns is refused anything, and it takes
+// more than 10^6 pushes, each of them beyond all measure, to bring a weight or a sum of
+// squares to the end of the floats. It costs one look for the largest magnitude,
+// which a look for numbers that are not finite would, too.
 //
 // Exactly once, as requests are sent again when a link broke: for each session a shard keeps
 // the highest sequence number that it applied, and which of the 63 before it. A push that
@@ -143,6 +150,9 @@ int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct err
 
 // --- requests ---------------------------------------------------------------------------
 
+#define PS_LARGEST 1e12f // magnitude of a number that is pushed
+#define PS_RATE_MOST 1e9 // as settings of a run may have it
+
 struct ps_part { // of a payload
     const void *at;
     size_t size;
@@ -173,7 +183,7 @@ void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *pay
 // The product of the errors (k x rows) and the activations (k x columns) is the gradient of
 // the layer's weights, as in struct dense_errors; the errors' sums over k are that of its
 // biases. It is made tile by tile, of the pieces only. The payload is refused as not finite
-// also when a sum of its products might not be.
+// also when a sum of its products might be beyond PS_LARGEST.
 void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
                      struct buffer *payload, ps_done *done, void *context);
 

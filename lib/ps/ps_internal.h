@@ -116,6 +116,7 @@ void request_decide(struct request *request);
 struct rules {
     struct optimizer optimizer;
     struct protocol protocol;
+    double decay; // the most that a layer has, times its rate multiplier
     struct rules *before;
 };
 

@@ -1,4 +1,3 @@
-#include <math.h>
 #include <string.h>
 
 #include "ps/ps_internal.h"
@@ -113,8 +112,9 @@ static struct objection check_push(struct request *request, uint64_t session) {
         return objection;
     if (!request->sequence)
         return (struct objection){PROTO_REFUSAL_MALFORMED, 0, "pushes are numbered from 1"};
-    if (!isfinite(request->rate))
-        return (struct objection){PROTO_REFUSAL_MALFORMED, 0, "the learning rate is not finite"};
+    if (!(request->rate >= 0 && request->rate <= PS_RATE_MOST))
+        return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0,
+                                  "the learning rate is not from 0 to 1e9"};
     return fine;
 }
 

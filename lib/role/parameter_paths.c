@@ -10,7 +10,7 @@
 #include "core/printable.h"
 #include "net/link.h"
 
-enum { REFUSALS = 32 }; // more than there are
+enum { OFFENCES = 64 }; // told apart; all others share the last
 
 // What is served: set once.
 struct served {
@@ -30,13 +30,16 @@ struct caller {
     struct path *path;
     struct link *link;
     enum proto_role role;
+    uint64_t session;
     char name[PROTO_NAME_MAX + 1];
     _Atomic uint32_t references;
     struct caller *next, *previous; // of those whose links are open
 };
 
-// Of one kind of refusal.
-struct complaint {
+// What one session was refused for one reason.
+struct offence {
+    enum proto_refusal code;
+    uint64_t session;
     uint64_t count, told; // `told`: the count when it was said last
     char last[512];       // who asked what
 };
@@ -53,7 +56,8 @@ struct paths {
     pthread_mutex_t lock; // of all that follows
     struct caller *callers;
     uint64_t received, sent; // by links that are no more
-    struct complaint complaints[REFUSALS];
+    struct offence offences[OFFENCES];
+    int offence_count;
 };
 
 // --- complaints --------------------------------------------------------------
@@ -74,34 +78,53 @@ static bool is_wrong(enum proto_refusal code) {
     }
 }
 
-static void complain(struct paths *paths, enum proto_role role, const char *name,
-                     const struct link *link, uint16_t type, enum proto_refusal code,
-                     uint64_t detail) {
+// Under the lock.
+static struct offence *offence_of(struct paths *paths, enum proto_refusal code, uint64_t session) {
+    struct offence *offence = paths->offences, *end = offence + paths->offence_count;
+    while (offence < end && (offence->code != code || offence->session != session))
+        offence++;
+    if (offence < paths->offences + OFFENCES) {
+        paths->offence_count += offence == end;
+        offence->session = session;
+    } else {
+        offence--;
+        offence->session = 0;
+    }
+    offence->code = code;
+    return offence;
+}
+
+static void complain(struct paths *paths, const struct caller *caller, uint16_t type,
+                     enum proto_refusal code, uint64_t detail) {
     if (!is_wrong(code))
         return;
     pthread_mutex_lock(&paths->lock);
-    struct complaint *complaint = &paths->complaints[code];
-    complaint->count++;
-    snprintf(complaint->last, sizeof complaint->last,
-             "refused a %s of %s %s (%s): %s, detail %" PRIu64, proto_message_name(type),
-             proto_role_name(role), name, link_address(link), proto_refusal_name(code), detail);
+    struct offence *offence = offence_of(paths, code, caller->session);
+    offence->count++;
+    snprintf(offence->last, sizeof offence->last, "refused a %s of %s %s (%s): %s, detail %" PRIu64,
+             proto_message_name(type), proto_role_name(caller->role), caller->name,
+             link_address(caller->link), proto_refusal_name(code), detail);
     pthread_mutex_unlock(&paths->lock);
 }
 
-static bool is_due(const struct complaint *complaint) {
-    return complaint->count > 0 && complaint->count >= 2 * complaint->told;
+static bool is_due(const struct offence *offence) {
+    return offence->count > 0 && offence->count >= 2 * offence->told;
 }
 
-bool paths_complaint(struct paths *paths, char text[ERROR_TEXT]) {
+bool paths_complaint(struct paths *paths, struct complaint *complaint) {
     bool found = false;
     pthread_mutex_lock(&paths->lock);
-    for (int i = 0; !found && i < REFUSALS; i++) {
-        struct complaint *complaint = &paths->complaints[i];
-        found = is_due(complaint);
+    for (int i = 0; !found && i < paths->offence_count; i++) {
+        struct offence *offence = &paths->offences[i];
+        found = is_due(offence);
         if (!found)
             continue;
-        snprintf(text, ERROR_TEXT, "%s; %" PRIu64 " so far", complaint->last, complaint->count);
-        complaint->told = complaint->count;
+        *complaint = (struct complaint){.code = offence->code,
+                                        .session = offence->session,
+                                        .count = offence->count - offence->told};
+        snprintf(complaint->text, sizeof complaint->text, "%s; %" PRIu64 " so far", offence->last,
+                 offence->count);
+        offence->told = offence->count;
     }
     pthread_mutex_unlock(&paths->lock);
     return found;
@@ -128,6 +151,7 @@ static struct caller *caller_make(struct path *path, struct link *link,
     caller->path = path;
     caller->link = link;
     caller->role = (enum proto_role)hello->role;
+    caller->session = hello->session;
     printable_copy(caller->name, sizeof caller->name, hello->name.at, hello->name.length);
     atomic_init(&caller->references, 1);
     link_hold(link);
@@ -236,7 +260,7 @@ static enum proto_refusal hear_hello(void *context, struct link *link,
         return code;
     }
     atomic_fetch_add(&paths->unwelcome, 1);
-    complain(paths, caller->role, caller->name, link, PROTO_TYPE_HELLO, code, *detail);
+    complain(paths, caller, PROTO_TYPE_HELLO, code, *detail);
     caller_drop(caller);
     return code;
 }
@@ -283,7 +307,7 @@ static struct call *call_make(struct caller *caller, uint64_t request, uint16_t 
 static void refuse(struct caller *caller, uint64_t request, uint16_t type, enum proto_refusal code,
                    uint64_t detail, const char *text) {
     struct paths *paths = caller->path->paths;
-    complain(paths, caller->role, caller->name, caller->link, type, code, detail);
+    complain(paths, caller, type, code, detail);
     if (request)
         link_refuse(caller->link, request, code, detail, *text ? text : proto_refusal_text(code));
 }

@@ -54,10 +54,16 @@ void paths_serve(struct paths *paths, struct ps *ps, struct proto_id run, uint64
 // Bytes on the wire so far, on all three.
 void paths_traffic(struct paths *paths, uint64_t *received, uint64_t *sent);
 
-// A line about requests that should never have come (not finite, of another shape, run,
-// model or session), when it is time for one: the first of a kind at once, then when they
-// have doubled. False: nothing to say.
-bool paths_complaint(struct paths *paths, char text[ERROR_TEXT]);
+// Requests that should never have come (not finite, of another shape, run, model or session).
+struct complaint {
+    enum proto_refusal code;
+    uint64_t session; // of who asked; 0: none, or of many
+    uint64_t count;   // since it was told of last
+    char text[ERROR_TEXT];
+};
+// One of these, when it is time to tell of it: the first of a session and a kind at once,
+// then when they have doubled. False: nothing to say.
+bool paths_complaint(struct paths *paths, struct complaint *complaint);
 // How many hellos were refused, and requests that did not come to lib/ps, which counts others.
 uint64_t paths_unwelcome(const struct paths *paths);
 

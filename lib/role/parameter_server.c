@@ -162,6 +162,19 @@ static void report(struct parameter_server *server, double time) {
     server->reported = moment;
 }
 
+// Its user and the controller hear who sent what no sound program sends.
+static void report_refused(struct parameter_server *server, const struct complaint *complaint) {
+    struct error err = {0};
+    serving_say(&server->o->hooks, "%s", complaint->text);
+    json_t *fields =
+        json_pack("{s:s, s:I, s:s, s:I, s:s}", "name", server->o->name, "session",
+                  (json_int_t)complaint->session, "reason", proto_refusal_name(complaint->code),
+                  "count", (json_int_t)complaint->count, "text", complaint->text);
+    if (fields &&
+        event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "refused", fields, &err))
+        serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
+}
+
 // --- what the controller says ------------------------------------------------
 
 static int read_rules(const struct settings *settings, struct optimizer *optimizer,
@@ -321,7 +334,7 @@ static bool stop_wanted(void *self) {
 
 static int take_turn(void *self, struct error *err) {
     struct parameter_server *server = self;
-    char complaint[ERROR_TEXT];
+    struct complaint complaint;
     int status = obey(server, err);
     if (status)
         return status;
@@ -329,8 +342,8 @@ static int take_turn(void *self, struct error *err) {
     look_at_rates(server, now);
     if (server->ps && now >= server->reported.time + server->settings.metrics_every)
         report(server, now);
-    while (paths_complaint(server->paths, complaint))
-        serving_say(&server->o->hooks, "%s", complaint);
+    while (paths_complaint(server->paths, &complaint))
+        report_refused(server, &complaint);
     return STATUS_OK;
 }
 

@@ -32,6 +32,10 @@ start_run() {
     wait_for is_training
 }
 
+refused_are() {
+    [ "$(of_worker refused)" = "$1" ]
+}
+
 start_worker() {
     start adam-worker --controller @run/controller.port --threads 1 2>worker.log
     worker=$pid
@@ -63,7 +67,7 @@ of_worker() {
     wait_for grep -q "worker $session .* left: its session is over, or not its own: it joins anew" ctl.log
     wait_for grep -q "worker 4 .* joined" ctl.log
     wait_for is_training
-    [ "$(of_worker refused)" -ge 1 ]
+    wait_for refused_are 1
     adam-ctl status run | grep -qE '^worker +4'
     wait_for grep -qE '"rank":4,"event":"train".*"pushes_refused":[1-9]' run/metrics.jsonl
     end_run
@@ -81,5 +85,21 @@ of_worker() {
     echo "$output"
     [ "$(grep -cE "^(leave|lease|finish) refused 9 $session " <<<"$output")" = 3 ]
     [ "$(of_worker member)" = "$session" ]
+    end_run
+}
+
+@test "a huge delta and a negative learning rate are refused, and who sent them is named everywhere" {
+    start_run
+    local session
+    session=$(of_worker member)
+    run_ok peer push "$(sed -n 1p ps.port)" "$session" 3.4e38 -0.1
+    echo "$output"
+    [ "${lines[0]}" = "refused 13 0 not finite, or so large that weights would become so" ]
+    [ "${lines[1]}" = "refused 20 0 the learning rate is not from 0 to 1e9" ]
+    wait_for grep -q "refused a push of worker peer (tcp://127.0.0.1:.*): not finite, detail 0; 1 so far" ps.log
+    wait_for grep -q "parameter server .* refused a push of worker peer .*: bad setting, .*; it is worker $session " ctl.log
+    wait_for grep -q "\"event\":\"refused\".*\"session\":$session,\"reason\":\"not finite\",\"count\":1" run/metrics.jsonl
+    wait_for refused_are 2
+    wait_for is_training
     end_run
 }

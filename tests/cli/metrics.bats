@@ -35,7 +35,7 @@ alone() {
     written_keys run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl >written
     manual_keys >told
     # What only failures write.
-    grep -vx 'stop error' told | sed -n 's/^every //p' | sort -u >every
+    grep -vxE 'stop error|refused .*' told | sed -n 's/^every //p' | sort -u >every
     # Nothing is written that is not told...
     while read -r event key; do
         grep -qx "$key" every || grep -qx "$event $key" told || echo "not told: $event $key"
@@ -43,7 +43,7 @@ alone() {
     # ...nor told that is not written.
     while read -r event key; do
         [ "$event" = every ] || grep -qx "$event $key" written || echo "not written: $event $key"
-    done < <(grep -vx 'stop error' told) >>missing
+    done < <(grep -vxE 'stop error|refused .*' told) >>missing
     cat missing
     [ ! -s missing ]
     [ "$(wc -l <told)" -gt 70 ]

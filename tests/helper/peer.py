@@ -4,6 +4,8 @@
 #                                          closed is dialled again
 #   peer.py thief ADDRESS SESSION          pushes of zeros to shard 0 as this session, of a
 #                                          number far ahead: prints the answers
+#   peer.py push ADDRESS SESSION VALUE RATE  a delta of this value to each float of shard 0, and
+#                                          a gradient of zeros at this rate: prints the answers
 #   peer.py impostor ADDRESS SESSION       asks in the name of this session without having
 #                                          it: prints the answers
 #   peer.py deaf ADDRESS SHARD COUNT       as many pulls of a shard as that, of which no
@@ -122,6 +124,16 @@ def thief(address, session):
     print(name(*ask(connection, PUSH, push, bytes(4 * count))))
 
 
+def push(address, session, value, rate):
+    connection = hello(address, int(session))
+    shard, count, epoch, clock = shards(connection)[0]
+    values = struct.pack("<f", float(value)) * count
+    for sequence, kind, rate, data in ((10 ** 6, 1, 0.0, values),
+                                       (10 ** 6 + 1, 0, float(rate), bytes(4 * count))):
+        body = struct.pack("<QQHIdI", int(session), sequence, kind, 1, rate, 1)
+        print(name(*ask(connection, PUSH, body + piece(shard, count, epoch, clock), data)))
+
+
 def impostor(address, session):
     figures = struct.pack("<H7Q6dI", 1, *7 * [0], *6 * [0.0], 0)
     requests = {
@@ -163,4 +175,4 @@ def huge(address, pieces):
 
 
 VERSION = version()
-{"silent": silent, "thief": thief, "impostor": impostor, "deaf": deaf, "huge": huge}[sys.argv[1]](*sys.argv[2:])
+{"silent": silent, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge}[sys.argv[1]](*sys.argv[2:])

@@ -414,8 +414,12 @@ static void test_tales(struct bench *bench) {
     struct tap *tap = bench->tap;
     struct controller *c = &bench->controller;
     TEST(tap, "its line of metrics has what the figures need", {
-        controller_await(c, &c->reports, atomic_load(&c->reports) + 2);
         pthread_mutex_lock(&c->lock);
+        for (bool reported = false; !reported; reported = strstr(c->line, "\"event\":\"ps\"")) {
+            pthread_mutex_unlock(&c->lock);
+            controller_await(c, &c->reports, atomic_load(&c->reports) + 1);
+            pthread_mutex_lock(&c->lock);
+        }
         CHECK(tap, strstr(c->line, "\"role\":\"parameter server\",\"rank\":3,\"event\":\"ps\""));
         CHECK(tap, strstr(c->line, "\"pushes\":4,\"repeated\":1"));
         pthread_mutex_unlock(&c->lock);

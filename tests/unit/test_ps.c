@@ -629,10 +629,13 @@ struct refusal {
 
 static void test_refusals(struct tap *tap) {
     const struct shove good = {1, 1, PROTO_UPDATE_GRADIENT, 4, 0.1};
-    struct shove unnumbered = good, stranger = good, endless = good;
+    struct shove unnumbered = good, stranger = good, endless = good, negative = good,
+                 growing = good;
     unnumbered.sequence = 0;
     stranger.session = 99;
     endless.rate = INFINITY;
+    negative.rate = -0.1;
+    growing.rate = 201; // times the decay of 0.01 of a layer
     const struct refusal table[] = {
         {"a shard beyond the model",
          good,
@@ -706,7 +709,15 @@ static void test_refusals(struct tap *tap) {
          {rig_piece(0, 0, 9, 1)},
          1,
          0,
-         PROTO_REFUSAL_MALFORMED,
+         PROTO_REFUSAL_BAD_SETTING,
+         0},
+        {"a negative rate", negative, {rig_piece(0, 0, 9, 1)}, 1, 0, PROTO_REFUSAL_BAD_SETTING, 0},
+        {"a rate at which decay makes weights grow",
+         growing,
+         {rig_piece(0, 0, 9, 1)},
+         1,
+         0,
+         PROTO_REFUSAL_BAD_SETTING,
          0},
     };
     struct stand stand;
@@ -736,9 +747,9 @@ static void test_refusals(struct tap *tap) {
             CHECK(tap, stand_untouched(&stand));
         });
     }
-    TEST(tap, "refused, and nothing applied: a number that is not finite, with its place", {
-        const float bad[] = {NAN, INFINITY, -INFINITY};
-        for (int i = 0; i < 3; i++) {
+    TEST(tap, "refused, and nothing applied: a number that is not finite or huge, with its place", {
+        const float bad[] = {NAN, INFINITY, -INFINITY, 3.4e38f, -1.1e12f};
+        for (int i = 0; i < 5; i++) {
             size_t place = (size_t)PROTO_SHARD_FLOATS * 2 + 77;
             float was = stand.values[place];
             stand.values[place] = bad[i];
@@ -751,7 +762,7 @@ static void test_refusals(struct tap *tap) {
         }
         struct ps_figures figures;
         ps_figures(stand.rig.ps, &figures);
-        CHECK_INT(tap, figures.refused[PROTO_REFUSAL_NOT_FINITE], 3);
+        CHECK_INT(tap, figures.refused[PROTO_REFUSAL_NOT_FINITE], 5);
     });
     stand_close(&stand);
 }
@@ -767,13 +778,13 @@ static void test_bad_factors(struct tap *tap) {
     uint32_t count = layer_pieces(layer, pieces, 1);
     const struct shove shove = {1, 1, 0, 3, 0.1};
     TEST(tap, "factors that are not finite, or whose product may not be, are refused", {
-        const float bad[] = {NAN, INFINITY, 3e38f};
-        for (int i = 0; i < 3; i++) {
+        const float bad[] = {NAN, INFINITY, 3e38f, 9e11f};
+        for (int i = 0; i < 4; i++) {
             inputs[333] = bad[i];
             push_factors(&stand.rig, layer, shove, pieces, count, errors, inputs, &reply);
             reply_wait(&reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_FINITE);
-            CHECK_INT(tap, reply.detail, i < 2 ? 3 * 700 + 333 : 0);
+            CHECK_INT(tap, reply.detail, i < 3 ? 3 * 700 + 333 : 0);
         }
         inputs[333] = 0;
         errors[42] = NAN;
