@@ -1,5 +1,7 @@
-// Our records as a stream: no seek, one chunk in memory at a time. A damaged
-// chunk is reported with its number and offset, and reading goes on behind it.
+// Our records as a stream: no seek, one chunk in memory at a time. What is damaged
+// is reported with its number and offset, and reading goes on behind it. How many
+// samples are missing the numbers of the chunks behind the damage tell, or the
+// index, or the tail.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +14,19 @@
 
 enum { SEARCH_SIZE = 1 << 16 };
 
+// Damage that is not reported yet, because what it costs is not known yet.
+struct damage {
+    bool pending;
+    uint64_t offset;
+    const char *what;
+};
+
 struct reader {
-    bool inside;     // a segment, whose tail has not come yet
-    bool uncertain;  // something was lost: the next number may be any later one
-    uint64_t start;  // of the segment, in the stream
-    uint64_t number; // of the next sample in the segment
+    bool inside;      // a segment, whose tail has not come yet
+    uint64_t start;   // of the segment, in the stream
+    uint64_t number;  // of the next sample in the segment
+    uint64_t counted; // samples of the segment, as far as its index has told
+    struct damage damage;
     uint64_t before; // samples of earlier segments
     uint64_t offset; // of the last sample's chunk
     struct arec_labels labels;
@@ -57,23 +67,52 @@ static void close_reader(struct source *source) {
 static void begin_segment(struct reader *reader, uint64_t start) {
     arec_labels_free(&reader->labels);
     reader->before += reader->number;
-    reader->number = 0;
+    reader->number = reader->counted = 0;
     reader->start = start;
     reader->inside = true;
-    reader->uncertain = false;
 }
 
-// Says what was lost at `offset`, in sample->path and err.
+// Says what was lost at `offset`, in sample->path and err: `count` samples from the
+// next one on.
 static int lost(struct source *source, struct sample *sample, uint64_t offset, const char *what,
-                struct error *err) {
+                uint64_t count, struct error *err) {
     struct reader *reader = source->state;
-    char path[4096];
-    snprintf(path, sizeof path, "%s: record %llu", stream_name(source->stream),
-             (unsigned long long)(reader->before + reader->number));
+    unsigned long long first = reader->before + reader->number;
+    char path[4096], which[64] = "", how_many[48] = "";
+    if (count == 1)
+        snprintf(which, sizeof which, ": record %llu", first);
+    if (count > 1) {
+        snprintf(which, sizeof which, ": records %llu to %llu", first, first + count - 1);
+        snprintf(how_many, sizeof how_many, "; %llu samples are missing",
+                 (unsigned long long)count);
+    }
+    snprintf(path, sizeof path, "%s%s", stream_name(source->stream), which);
     int status = sample_path(sample, path, err);
     if (status)
         return status;
-    return error_set(err, STATUS_SKIPPED, "at offset %llu: %s", (unsigned long long)offset, what);
+    sample->missing = count;
+    reader->number += count;
+    return error_set(err, STATUS_SKIPPED, "at offset %llu: %s%s", (unsigned long long)offset, what,
+                     how_many);
+}
+
+// Remembers what is damaged here until the next number says what that costs.
+static void remember(struct source *source, const char *what) {
+    struct reader *reader = source->state;
+    if (!reader->damage.pending)
+        reader->damage = (struct damage){true, stream_offset(source->stream), what};
+}
+
+// Reports the damage that was met on the way to sample `number`, which is the next that is
+// there, or the count of all; without damage `what` is wrong here. `least` are missing.
+static int settle(struct source *source, struct sample *sample, uint64_t number, uint64_t least,
+                  const char *what, struct error *err) {
+    struct reader *reader = source->state;
+    const struct damage damage = reader->damage;
+    uint64_t count = number > reader->number ? number - reader->number : 0;
+    reader->damage.pending = false;
+    return lost(source, sample, damage.pending ? damage.offset : stream_offset(source->stream),
+                damage.pending ? damage.what : what, count > least ? count : least, err);
 }
 
 static int skip(struct source *source, uint64_t n, struct error *err) {
@@ -127,27 +166,22 @@ static int search(struct source *source, struct error *err) {
     return STATUS_OK;
 }
 
-// Something at this place is damaged: reports it and goes on behind it.
-static int recover(struct source *source, struct sample *sample, uint64_t known, const char *what,
-                   struct error *err) {
-    struct reader *reader = source->state;
-    uint64_t offset = stream_offset(source->stream);
-    int status = lost(source, sample, offset, what, err), failed;
-    if ((failed = skip(source, known, err)) || (failed = search(source, err)))
-        return failed;
-    reader->uncertain = true;
-    return status;
+// Something at this place is damaged: goes on behind it.
+static int recover(struct source *source, uint64_t known, const char *what, struct error *err) {
+    remember(source, what);
+    int status = skip(source, known, err);
+    return status ? status : search(source, err);
 }
 
-static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
+// The end of the stream, or of a segment that another one has cut short. *done: reported.
+static int end_early(struct source *source, struct sample *sample, bool *done, struct error *err) {
     struct reader *reader = source->state;
-    if (!reader->inside) {
-        *more = false;
+    *done = reader->inside || reader->damage.pending;
+    if (!*done)
         return STATUS_OK;
-    }
     reader->inside = false;
-    return lost(source, sample, stream_offset(source->stream),
-                "ends too early: its writer did not finish", err);
+    return settle(source, sample, reader->counted, 0, "ends too early: its writer did not finish",
+                  err);
 }
 
 static int take_sample(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
@@ -180,16 +214,26 @@ static int end_segment(struct source *source, struct sample *sample, const struc
     struct reader *reader = source->state;
     struct arec_tail tail;
     uint64_t offset = stream_offset(source->stream);
-    if (!arec_tail_decode(&tail, body, chunk->length))
-        return lost(source, sample, offset, "damaged tail", err);
     reader->inside = false;
-    if (!reader->uncertain && tail.samples != reader->number) {
+    if (!arec_tail_decode(&tail, body, chunk->length) || tail.samples > UINT32_MAX)
+        return settle(source, sample, reader->counted, 0, "damaged tail", err);
+    if (tail.samples < reader->number) {
         char what[96];
         snprintf(what, sizeof what, "the tail counts %llu samples, but there were %llu",
                  (unsigned long long)tail.samples, (unsigned long long)reader->number);
-        return lost(source, sample, offset, what, err);
+        return lost(source, sample, offset, what, 0, err);
     }
+    if (reader->damage.pending || tail.samples > reader->number)
+        return settle(source, sample, tail.samples, 0, "samples that the tail counts do not come",
+                      err);
     return STATUS_OK;
+}
+
+// The entries of an index count the samples, also for those who cannot seek.
+static void count_entries(struct reader *reader, const struct arec_chunk *chunk) {
+    uint64_t counted = chunk->number + chunk->length / AREC_ENTRY;
+    if (counted > reader->counted && counted <= UINT32_MAX)
+        reader->counted = counted;
 }
 
 // A whole chunk, whose body is good. *done when it gave a sample or a report.
@@ -209,41 +253,41 @@ static int take_chunk(struct source *source, struct sample *sample, const struct
         status = take_sample(source, sample, chunk, body, err);
         reader->offset = offset;
         break;
+    case AREC_INDEX:
+        count_entries(reader, chunk);
+        return STATUS_OK;
     case AREC_END:
         return end_segment(source, sample, chunk, body, err);
-    default: // the index is for those who can seek
+    default:
         return STATUS_OK;
     }
     if (status == STATUS_DATA) {
         struct error why = *err;
-        status = lost(source, sample, offset, why.text, err);
+        return lost(source, sample, offset, why.text, chunk->type == AREC_RECORD, err);
     }
     if (chunk->type == AREC_RECORD)
         reader->number++;
     return status;
 }
 
-// A sample out of turn: some are missing, or come again.
+// A sample out of turn: some are missing, or another segment has begun, whose header
+// and names are lost; the names that we have are not its own.
 static int check_number(struct source *source, struct sample *sample,
                         const struct arec_chunk *chunk, struct error *err) {
     struct reader *reader = source->state;
-    if (chunk->type != AREC_RECORD)
+    bool pending = reader->damage.pending;
+    if (chunk->type != AREC_RECORD || (chunk->number == reader->number && !pending))
         return STATUS_OK;
-    bool expected =
-        chunk->number == reader->number || (reader->uncertain && chunk->number > reader->number);
-    int status = STATUS_OK;
-    // Numbers that begin again are another segment's, whose header and names
-    // are lost; the names that we have are not its own.
-    if (chunk->number < reader->number)
-        arec_labels_free(&reader->labels);
-    reader->uncertain = false;
-    if (!expected) {
-        char what[96];
-        snprintf(what, sizeof what, "out of order: record %u of its segment comes in its place",
-                 chunk->number);
-        status = lost(source, sample, stream_offset(source->stream), what, err);
-    }
-    reader->number = chunk->number;
+    char what[96];
+    snprintf(what, sizeof what, "out of order: record %u of its segment comes in its place",
+             chunk->number);
+    if (chunk->number >= reader->number)
+        return settle(source, sample, chunk->number, 0, what, err);
+    int status = settle(source, sample, reader->counted, 0, what, err);
+    begin_segment(reader, stream_offset(source->stream));
+    // What is missing before its first sample that is there comes next.
+    if (chunk->number > 0)
+        remember(source, "the segment's beginning is damaged");
     return status;
 }
 
@@ -261,21 +305,20 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
     bool cut = got < whole;
     while (at < got && arec_header_check(data + at, got - at) == AREC_NO_HEADER)
         at++;
-    bool header = at < got;
+    bool header = at < got, record = chunk->type == AREC_RECORD;
     size_t used = header ? at : cut ? got : whole;
-    // A damaged index costs nothing here.
-    if (header || cut || chunk->type != AREC_INDEX) {
-        *done = true;
-        status = lost(source, sample, stream_offset(source->stream),
-                      header || cut                 ? "ends too early: its writer did not finish"
-                      : chunk->type == AREC_CLASSES ? "damaged class names before it"
-                                                    : "damaged: its CRC-32 does not fit",
-                      err);
-    }
+    // A damaged index costs nothing here, and its length has told how many samples there are.
+    *done = header || cut || chunk->type != AREC_INDEX;
+    if (chunk->type == AREC_INDEX)
+        count_entries(reader, chunk);
     if (header || cut || chunk->type == AREC_END)
         reader->inside = false;
-    if (chunk->type == AREC_RECORD)
-        reader->number++;
+    if (*done)
+        status = settle(source, sample, record ? 0 : reader->counted, record,
+                        header || cut                 ? "ends too early: its writer did not finish"
+                        : chunk->type == AREC_CLASSES ? "damaged class names"
+                                                      : "damaged: its CRC-32 does not fit",
+                        err);
     int failed = skip(source, used, err);
     if (!failed && !header && !cut)
         failed = skip_padding(source, chunk->length, err);
@@ -287,7 +330,8 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
     struct reader *reader = source->state;
     if (!reader->inside) {
         begin_segment(reader, stream_offset(source->stream));
-        reader->uncertain = true;
+        if (chunk->type == AREC_RECORD && chunk->number > 0)
+            remember(source, "the segment's beginning is damaged");
     }
     int status = check_number(source, sample, chunk, err);
     if (status) {
@@ -295,10 +339,8 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
         return status;
     }
     uint64_t most = source->options.max_bytes + AREC_SAMPLE + AREC_KEY_MAX + 8;
-    if (chunk->length > most) {
-        *done = true;
-        return recover(source, sample, AREC_CHUNK, "larger than samples may be", err);
-    }
+    if (chunk->length > most)
+        return recover(source, AREC_CHUNK, "larger than samples may be", err);
     size_t whole = AREC_CHUNK + chunk->length, got;
     const uint8_t *data;
     if ((status = stream_peek(source->stream, whole, &data, &got, err)))
@@ -313,6 +355,12 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
     return failed ? failed : status;
 }
 
+static int other_version(const struct source *source, struct error *err) {
+    return error_set(err, STATUS_DATA, "%s: at offset %llu: records of another version than %d",
+                     stream_name(source->stream), (unsigned long long)stream_offset(source->stream),
+                     AREC_VERSION);
+}
+
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct reader *reader = source->state;
     bool done = false;
@@ -323,23 +371,21 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
         struct arec_chunk chunk;
         if ((status = stream_peek(source->stream, AREC_CHUNK, &data, &got, err)))
             return status;
-        if (got == 0)
-            return at_end(source, sample, more, err);
         enum arec_header header = arec_header_check(data, got);
         if (header == AREC_OTHER_VERSION)
-            return error_set(err, STATUS_DATA,
-                             "%s: at offset %llu: records of another version than %d",
-                             stream_name(source->stream),
-                             (unsigned long long)stream_offset(source->stream), AREC_VERSION);
-        if (header == AREC_GOOD_HEADER) {
-            if (reader->inside)
-                return at_end(source, sample, more, err);
+            return other_version(source, err);
+        if (got == 0 || header == AREC_GOOD_HEADER) {
+            status = end_early(source, sample, &done, err);
+            if (got == 0 || done) {
+                *more = done;
+                return status;
+            }
             begin_segment(reader, stream_offset(source->stream));
             status = skip(source, AREC_HEADER, err);
         } else if (arec_chunk_decode(&chunk, data, got)) {
             status = next_chunk(source, sample, &chunk, &done, err);
         } else {
-            return recover(source, sample, 1, "damaged", err);
+            status = recover(source, 1, "damaged", err);
         }
     }
     return status;

@@ -31,6 +31,7 @@ struct state {
     struct tar_member member;
     bool pending; // `member` is not looked at yet
     bool ended;
+    bool cut;   // the archive ends within a member
     bool whole; // the end was looked at
     bool some;  // a sample or a report was given
 };
@@ -115,6 +116,17 @@ static int refuse(struct source *source, struct sample *sample, const char *why,
                      (unsigned long long)state->member.offset, why);
 }
 
+// A failure within a member. Where the archive is cut off, that sample is missing, and what
+// came before is good.
+static int broken(struct source *source, struct sample *sample, int status, struct error *err) {
+    struct state *state = source->state;
+    if (status != STATUS_DATA || !tar_reader_cut(state->tar))
+        return status;
+    state->ended = state->whole = true;
+    memset(state->group.have, 0, sizeof state->group.have);
+    return refuse(source, sample, "the archive is cut off within this member", err);
+}
+
 static int read_picture(struct source *source, struct sample *sample, struct error *err) {
     struct state *state = source->state;
     struct sample *own = &state->group.sample;
@@ -132,7 +144,7 @@ static int read_picture(struct source *source, struct sample *sample, struct err
     if (!status)
         status = member_path(source, own, err);
     if (status)
-        return status;
+        return broken(source, sample, status, err);
     own->encoded_size = got;
     if (codec_of(own->encoded, got) == CODEC_NONE)
         return refuse(source, sample, "neither JPEG, PNG nor PNM", err);
@@ -141,7 +153,8 @@ static int read_picture(struct source *source, struct sample *sample, struct err
 }
 
 // A class name or number, alone on its line.
-static int read_text(struct source *source, enum part part, struct error *err) {
+static int read_text(struct source *source, struct sample *sample, enum part part,
+                     struct error *err) {
     struct state *state = source->state;
     struct group *group = &state->group;
     size_t got;
@@ -150,7 +163,7 @@ static int read_text(struct source *source, enum part part, struct error *err) {
         return STATUS_OK;
     int status = tar_reader_read(state->tar, group->text, TEXT_MAX - 1, &got, err);
     if (status)
-        return status;
+        return broken(source, sample, status, err);
     while (got > 0 && isspace((unsigned char)group->text[got - 1]))
         got--;
     group->text[got] = 0;
@@ -192,7 +205,8 @@ static int add_member(struct source *source, struct sample *sample, enum part pa
     if (state->group.have[part])
         return part == PART_PICTURE ? refuse(source, sample, "a second picture for its key", err)
                                     : comes_back(source, err);
-    return part == PART_PICTURE ? read_picture(source, sample, err) : read_text(source, part, err);
+    return part == PART_PICTURE ? read_picture(source, sample, err)
+                                : read_text(source, sample, part, err);
 }
 
 static int label_group(struct source *source, struct sample *sample, struct error *err) {
@@ -265,10 +279,11 @@ static int at_end(struct source *source, struct sample *sample, bool *more, stru
     if (!state->some)
         return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
                          stream_name(source->stream));
-    *more = !state->whole && !tar_reader_whole(state->tar);
+    *more = !state->whole && (state->cut || !tar_reader_whole(state->tar));
     state->whole = true;
     if (!*more)
         return STATUS_OK;
+    sample->missing = 0;
     int status = sample_path(sample, stream_name(source->stream), err);
     return status
                ? status
@@ -283,9 +298,13 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     int status = STATUS_OK;
     while (!done && !status) {
         if (!state->pending && !state->ended) {
-            if ((status = tar_reader_next(state->tar, &state->member, &state->pending, err)))
+            status = tar_reader_next(state->tar, &state->member, &state->pending, err);
+            state->cut = status == STATUS_DATA && tar_reader_cut(state->tar);
+            if (status && !state->cut)
                 return status;
-            state->ended = !state->pending;
+            status = STATUS_OK;
+            state->ended = state->cut || !state->pending;
+            state->pending = !state->ended;
         }
         if (state->ended)
             return at_end(source, sample, more, err);

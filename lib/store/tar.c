@@ -15,6 +15,7 @@ struct tar_reader {
     struct stream *stream;
     uint8_t block[BLOCK_SIZE];
     uint64_t zeros;     // at the end of what was read so far
+    bool ended;         // all was read
     struct error error; // what reading for libarchive met
 };
 
@@ -26,6 +27,7 @@ static la_ssize_t read_block(struct archive *archive, void *context, const void 
         return ARCHIVE_FATAL;
     }
     size_t zeros = 0;
+    tar->ended = got < BLOCK_SIZE;
     while (zeros < got && tar->block[got - 1 - zeros] == 0)
         zeros++;
     tar->zeros = zeros + (zeros == got ? tar->zeros : 0);
@@ -118,6 +120,10 @@ int tar_reader_next(struct tar_reader *tar, struct tar_member *member, bool *mor
         .offset = (uint64_t)offset,
     };
     return STATUS_OK;
+}
+
+bool tar_reader_cut(const struct tar_reader *tar) {
+    return tar->ended && !tar->error.status;
 }
 
 bool tar_reader_whole(const struct tar_reader *tar) {

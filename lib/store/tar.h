@@ -30,6 +30,9 @@ int tar_reader_next(struct tar_reader *tar, struct tar_member *member, bool *mor
 // Bytes of the member; *got is less than n only when it ends there.
 int tar_reader_read(struct tar_reader *tar, void *data, size_t n, size_t *got, struct error *err);
 
+// Behind STATUS_DATA: whether the bytes ended within the archive, so that all before was sound.
+bool tar_reader_cut(const struct tar_reader *tar);
+
 // Behind the last member: whether the archive had its end mark, blocks of zeros.
 // Without it, it was perhaps cut off between two members.
 bool tar_reader_whole(const struct tar_reader *tar);

@@ -399,3 +399,52 @@ END
     run_status 65 bash -c ': | adam-eval --model run/latest --data - --from pnm --print predictions'
     run_status 65 bash -c ': | adam-eval --model run/latest --files-from -'
 }
+
+@test "the account is of samples: a cut end is none, and each that is missing counts" {
+    adam-prep draw 300 -q -o d.arec
+    adam-prep d.arec -q -o d.tar
+    # 7 records in a row are overwritten.
+    python - <<'END'
+data = bytearray(open("d.arec", "rb").read())
+starts = [i for i in range(0, len(data), 8) if data[i:i + 4] == b"samp"]
+open("cut.arec", "wb").write(data[:starts[200]])
+for i in range(starts[100] + 40, starts[106] + 60):
+    data[i] = i * 37 % 251
+open("hole.arec", "wb").write(data)
+END
+    run_status 1 adam-prep hole.arec --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"300 in, 293 out, 7 skipped"* ]]
+    run_status 1 adam-prep - -o - --reject bad.tsv <hole.arec
+    grep -qE '^standard input: records 101 to 106	.*6 samples are missing' bad.tsv
+    run_status 1 adam-prep stat hole.arec --json
+    [ "$(jq -c '[.samples, .damaged]' <<<"$output")" = "[293,7]" ]
+    run_status 1 adam-prep cut.arec -o x.arec -f
+    [[ "$stderr" = *"200 in, 200 out, 0 skipped"* ]]
+    # A tar without its end, cut between two members, within a picture, and within a label.
+    python - <<'END'
+import tarfile
+
+members = tarfile.open("d.tar").getmembers()
+data = open("d.tar", "rb").read()
+picture, label = [next(m for m in members[400:] if m.name.endswith(e)) for e in (".png", ".cls")]
+for name, end in (("mark", members[-1].offset + 1024), ("between", picture.offset),
+                  ("header", picture.offset + 99), ("picture", picture.offset_data + 99),
+                  ("label", label.offset_data)):
+    open(name + ".tar", "wb").write(data[:end])
+END
+    run_status 1 adam-prep mark.tar -o x.arec -f
+    [[ "$stderr" = *"300 in, 300 out, 0 skipped"* ]]
+    local cut
+    for cut in between header; do
+        run_status 1 adam-prep $cut.tar -o x.arec -f
+        [[ "$stderr" = *"200 in, 200 out, 0 skipped"* ]]
+    done
+    for cut in picture label; do
+        run_status 1 adam-prep $cut.tar -o x.arec -f
+        [[ "$stderr" = *"201 in, 200 out, 1 skipped"* ]]
+    done
+    # What is whole or nothing says so.
+    run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data cut.arec --out run/
+    [[ "$stderr" = *"cut.arec: at offset "*"ends too early"* ]]
+    run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data picture.tar --out run/
+}

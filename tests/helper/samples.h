@@ -90,6 +90,7 @@ static inline void file_write(const char *path, const void *data, size_t size) {
 struct account {
     char *text;
     size_t size, samples, skipped;
+    uint64_t missing; // samples, by the reports
     int status;
     struct error err;
 };
@@ -132,6 +133,7 @@ static inline void account_source(struct account *account, struct source *source
         account->status = source_next(source, &sample, &more, &account->err);
         if (account->status == STATUS_SKIPPED) {
             account->skipped++;
+            account->missing += sample.missing;
             account_line(account, "skipped %s: %s\n", sample.path, account->err.text);
         } else if (account->status) {
             account_line(account, "failed %d: %s\n", account->status, account->err.text);

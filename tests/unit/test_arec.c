@@ -137,6 +137,8 @@ static void test_damage(struct tap *tap) {
                 FAIL(tap, "cut at %zu: no complaint", n);
             if (!all_true(account.text, wanted.text))
                 FAIL(tap, "cut at %zu: wrong samples: %s", n, account.text);
+            if (account.samples + account.missing > 5 || account.missing > 1)
+                FAIL(tap, "cut at %zu: a sample that never was: %s", n, account.text);
             account_free(&account);
             if (!dataset_true(in(folder, "bytes"), &wanted, &opened, &whole) || opened)
                 FAIL(tap, "cut at %zu: a data set opens", n);
@@ -155,6 +157,9 @@ static void test_damage(struct tap *tap) {
                 FAIL(tap, "byte %zu: only %zu samples: %s", i, account.samples, account.text);
             if (account.samples < 5 && !account.skipped && !account.status)
                 FAIL(tap, "byte %zu: silent loss", i);
+            if (account.status == STATUS_OK && account.samples + account.missing != 5)
+                FAIL(tap, "byte %zu: %zu samples and %llu missing: %s", i, account.samples,
+                     (unsigned long long)account.missing, account.text);
             account_free(&account);
             if (!dataset_true(in(folder, "bytes"), &wanted, &opened, &whole))
                 FAIL(tap, "byte %zu: the data set is wrong", i);
@@ -281,6 +286,59 @@ static void test_index(struct tap *tap) {
     account_free(&wanted);
 }
 
+// Overwrites bytes between two chunks with others, and counts.
+static void overwrite(struct tap *tap, const uint8_t *data, size_t size, size_t from, size_t to,
+                      uint64_t samples, uint64_t missing) {
+    uint8_t *copy = test_need(malloc(size));
+    memcpy(copy, data, size);
+    for (size_t i = from; i < to; i++)
+        copy[i] = (uint8_t)(i * 37 + 11);
+    struct account account = account_bytes(copy, size);
+    if (account.samples != samples || account.missing != missing || account.skipped > 2)
+        FAIL(tap, "bytes %zu to %zu: %zu samples, %llu missing: %s", from, to, account.samples,
+             (unsigned long long)account.missing, account.status ? account.err.text : "");
+    account_free(&account);
+    free(copy);
+}
+
+static void test_missing(struct tap *tap) {
+    struct error err = {0};
+    struct made many = {.count = 300, .channels = 1, .height = 9, .width = 9};
+    struct account wanted = {0};
+    size_t size = 0;
+    CHECK_INT(tap, made_write(in(folder, "300.arec"), NULL, &many, &wanted, &err), STATUS_OK);
+    uint8_t *data = test_need(file_read(in(folder, "300.arec"), &size));
+    size_t chunk[302], n = 0;
+    for (size_t i = 0; i + 4 <= size && n < 301; i += 8)
+        if (!memcmp(data + i, "samp", 4))
+            chunk[n++] = i;
+    CHECK_INT(tap, n, 300);
+    TEST(tap, "what was overwritten is counted in samples: by numbers, index or tail", {
+        size_t length = chunk[201] - chunk[200];
+        overwrite(tap, data, size, chunk[100] + 30, chunk[106] + 50, 293, 7);
+        overwrite(tap, data, size, chunk[100], chunk[107], 293, 7);
+        overwrite(tap, data, size, chunk[290] + 3, chunk[299] + 90, 290, 10);
+        overwrite(tap, data, size, chunk[299], size - 60, 299, 1);     // the tail counts
+        overwrite(tap, data, size, chunk[290] + 9, size - 30, 290, 0); // nothing tells
+        overwrite(tap, data, size, size - 40, size, 300, 0);
+        // Index and tail: the index is there, and tells.
+        uint8_t *copy = test_need(malloc(size));
+        memcpy(copy, data, size);
+        memset(copy + chunk[298], 1, 2 * length);
+        memset(copy + size - 56, 1, 56);
+        overwrite(tap, copy, size, 0, 0, 298, 2);
+        // Two files joined, the seam overwritten.
+        free(copy);
+        copy = test_need(malloc(2 * size));
+        memcpy(copy, data, size);
+        memcpy(copy + size, data, size);
+        overwrite(tap, copy, 2 * size, size - 300, size + chunk[4] + 8, 595, 5);
+        free(copy);
+    });
+    free(data);
+    account_free(&wanted);
+}
+
 static void test_values(struct tap *tap) {
     static const struct made kinds[] = {
         {.count = 3, .channels = 1, .height = 28, .width = 28, .classes = 2},
@@ -366,6 +424,7 @@ int main(void) {
     test_damage(&tap);
     test_joined(&tap);
     test_index(&tap);
+    test_missing(&tap);
     test_values(&tap);
     test_hostile(&tap);
     scratch_remove(folder);
