@@ -48,6 +48,7 @@ TEST_TOOLS += zstd xz-utils        # compressed inputs
 TEST_TOOLS += netpbm               # PNM from another hand
 TEST_TOOLS += slurmctld slurmd slurm-client # a Slurm that runs what adam-ctl sbatch prints
 TEST_TOOLS += openssh-server openssh-client # machines that adam-ctl up --hosts logs in to
+TEST_TOOLS += openssl              # certificates of the past and of the future
 TEST_TOOLS += systemd              # checks the units that adam-ctl systemd prints
 TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetensors
 TEST_TOOLS += python3-pil          # an independent decoder and resampler

@@ -6,7 +6,7 @@
 #   examples/protocols.sh cifar10 TRAIN TEST [OUT]    as examples/cifar10.sh takes them
 #
 # Prints a table, a line a run: protocol, seed, final test accuracy, mean staleness,
-# share of updates staler than 2n, images a second. Runs go into OUT (protocols-runs).
+# share of updates staler than 2n (of softsync:n), images a second. Runs go into OUT (protocols-runs).
 # On two cores, seed 1, four workers, final test accuracy; in brackets mean staleness and
 # the share of updates staler than 2n:
 #

@@ -51,6 +51,12 @@ static bool split_host(const char *rest, char *host, size_t room) {
     return true;
 }
 
+bool address_host(const char *address, char host[PROTO_ADDRESS_MAX]) {
+    enum address_kind kind;
+    const char *rest = address_rest(address, &kind);
+    return rest && !address_is_socket(kind) && split_host(rest, host, PROTO_ADDRESS_MAX);
+}
+
 bool address_is_socket(enum address_kind kind) {
     return kind == ADDRESS_INPROC || kind == ADDRESS_IPC;
 }
@@ -77,12 +83,9 @@ bool address_is_local(const char *address) {
     struct in_addr v4;
     struct in6_addr v6;
     char host[PROTO_ADDRESS_MAX];
-    const char *rest = address_rest(address, &kind);
-    if (!rest)
-        return false;
-    if (address_is_socket(kind))
+    if (address_rest(address, &kind) && address_is_socket(kind))
         return true;
-    if (!split_host(rest, host, sizeof host))
+    if (!address_host(address, host))
         return false;
     if (inet_pton(AF_INET, host, &v4) == 1)
         return ntohl(v4.s_addr) >> 24 == 127;

@@ -12,11 +12,15 @@
 #include <stdbool.h>
 
 #include "core/error.h"
+#include "proto/messages.h"
 
 enum address_kind { ADDRESS_INPROC, ADDRESS_IPC, ADDRESS_TCP, ADDRESS_TLS };
 
 // STATUS_USAGE when the text is no address.
 int address_kind(const char *address, enum address_kind *kind, struct error *err);
+
+// The host of an address that has one, without the brackets of IPv6; else false.
+bool address_host(const char *address, char host[PROTO_ADDRESS_MAX]);
 
 // True of the addresses without a host: inproc:// and ipc://.
 bool address_is_socket(enum address_kind kind);

@@ -6,6 +6,11 @@
 #include "net/secrets_internal.h"
 
 static int dial_failed(const char *address, int code, struct error *err) {
+    char host[PROTO_ADDRESS_MAX];
+    if (code == NNG_EADDRINVAL && address_host(address, host))
+        return error_set(err, STATUS_UNAVAILABLE,
+                         "%s: the host name '%s' is not known here (no address found for it)",
+                         address, host);
     return error_set(err, STATUS_UNAVAILABLE, "%s: %s", address, nng_strerror(code));
 }
 

@@ -155,7 +155,7 @@ static int authority_read(struct authority *ca, const char *crt, const char *key
         return crypto_failed(key, code, err);
     if ((code = mbedtls_pk_check_pair(&ca->certificate.pk, &ca->key)))
         return crypto_failed(key, code, err);
-    return STATUS_OK;
+    return secrets_check_dates(crt, time(NULL), err); // what it signs would expire with it
 }
 
 static int authority_open(struct authority *ca, const char *folder, int days, struct error *err) {

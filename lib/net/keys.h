@@ -10,8 +10,8 @@
 // In `folder`, which is made if need be: ca.crt and ca.key unless they are there, then
 // NAME.pem for each name, valid for so many days. Keys are of P-256 and readable by their
 // owner only. Nothing is ever overwritten: STATUS_CANTCREATE when a NAME.pem is there, or
-// cannot be made; STATUS_DATA when ca.crt or ca.key is not what it should be; STATUS_USAGE
-// for a name that is none: letters, digits, '-', '_' and '.', not at the beginning.
+// cannot be made; STATUS_DATA when ca.crt or ca.key is not what it should be, or has expired;
+// STATUS_USAGE for a name that is none: letters, digits, '-', '_' and '.', not at the beginning.
 int keys_make(const char *folder, const char *const *names, size_t count, int days,
               struct error *err);
 

@@ -140,6 +140,15 @@ static void note_port(struct listener *listener) {
                  "%d", port);
 }
 
+static int listen_failed(const char *address, int code, struct error *err) {
+    char host[PROTO_ADDRESS_MAX];
+    if (code == NNG_EADDRINVAL && address_host(address, host))
+        return error_set(err, STATUS_UNAVAILABLE,
+                         "cannot listen on %s: '%s' is no address of this machine", address, host);
+    return error_set(err, STATUS_UNAVAILABLE, "cannot listen on %s: %s", address,
+                     nng_strerror(code));
+}
+
 static int begin(struct listener *listener, struct error *err) {
     char url[LOCAL_URL];
     local_url(url, listener->address, listener->kind);
@@ -154,9 +163,7 @@ static int begin(struct listener *listener, struct error *err) {
     if (!code)
         code = nng_stream_listener_listen(listener->stream);
     if (code)
-        return error_set(err, STATUS_UNAVAILABLE, "cannot listen on %s: %s", listener->address,
-                         code == NNG_EADDRINVAL ? "this machine has no such address"
-                                                : nng_strerror(code));
+        return listen_failed(listener->address, code, err);
     note_port(listener);
     nng_stream_listener_accept(listener->stream, listener->accept);
     return STATUS_OK;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -57,6 +58,10 @@ int secrets_open(struct secrets **secrets, const char *folder, const char *name,
         status = make_config(&s->server, NNG_TLS_MODE_SERVER, ca, own, err);
     if (!status)
         status = make_config(&s->client, NNG_TLS_MODE_CLIENT, ca, own, err);
+    if (!status)
+        status = secrets_check_dates(ca, time(NULL), err);
+    if (!status)
+        status = secrets_check_dates(own, time(NULL), err);
     if (status)
         secrets_close(s);
     else

@@ -6,6 +6,8 @@
 #ifndef ADAM_NET_SECRETS_H
 #define ADAM_NET_SECRETS_H
 
+#include <stdint.h>
+
 #include "core/error.h"
 
 // The name in every certificate that we make. Who dials insists on it: nng checks
@@ -15,8 +17,20 @@
 struct secrets;
 
 // Reads `folder`/ca.crt and `folder`/NAME.pem and tries them. STATUS_NOINPUT when one
-// cannot be read, STATUS_DATA when it is not what it should be, or is readable by others.
+// cannot be read, STATUS_DATA when it is not what it should be, is readable by others, has
+// expired or is not valid yet.
 int secrets_open(struct secrets **secrets, const char *folder, const char *name, struct error *err);
 void secrets_close(struct secrets *secrets);
+
+// The first certificate of a file counts from one moment to another, in seconds since 1970.
+struct secrets_dates {
+    int64_t from, to;
+};
+int secrets_dates(const char *path, struct secrets_dates *dates, struct error *err);
+// STATUS_DATA, with the date, when it does not count at `now`.
+int secrets_check_dates(const char *path, int64_t now, struct error *err);
+// "2026-11-24 02:31 UTC"
+enum { SECRETS_DATE = 48 };
+void secrets_date_text(char text[SECRETS_DATE], int64_t date);
 
 #endif

@@ -104,3 +104,57 @@ end_outsider() {
     wait_for grep -q 'waiting for controller: no answer from tcp://.*TLS' log
     end_outsider
 }
+
+# A key whose certificate, signed by the authority of ours/, counts from $2 to $3.
+dated_key() { # NAME FROM TO
+    mkdir -p signing
+    : >signing/index
+    cat >signing/conf <<END
+[ca]
+default_ca = own
+[own]
+database = signing/index
+new_certs_dir = signing
+default_md = sha256
+rand_serial = yes
+policy = any
+[any]
+commonName = supplied
+END
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=adam \
+        -keyout "signing/$1.key" -out "signing/$1.csr" 2>said
+    openssl ca -batch -config signing/conf -cert ours/ca.crt -keyfile ours/ca.key -notext \
+        -in "signing/$1.csr" -out "signing/$1.crt" -startdate "$2" -enddate "$3" 2>said
+    cat "signing/$1.crt" "signing/$1.key" >"ours/$1.pem"
+    chmod 600 "ours/$1.pem"
+}
+
+@test "a certificate of one's own that has expired, or is not valid yet, is named at the start" {
+    need openssl
+    dated_key old 20200101000000Z 20210203040506Z
+    dated_key young 20900101000000Z 20910101000000Z
+    local command
+    for command in "adam-ctl controller run.conf --out run" "adam-ps --controller @ctl.port" \
+        "adam-serve train.idx --labels train.lab --controller @ctl.port" \
+        "adam-worker --controller @ctl.port" "adam-eval --follow @ctl.port --data test.idx --labels test.lab" \
+        "adam-ctl status @ctl.port"; do
+        run_status 65 $command --keys ours/old.pem
+        [[ "$stderr" = *"ours/old.pem: this certificate expired on 2021-02-03 04:05 UTC, and the clock says 2"*"adam-ctl keys" ]]
+        run_status 65 $command --keys ours/young.pem
+        [[ "$stderr" = *"ours/young.pem: this certificate is not valid before 2090-01-01 00:00 UTC, and the clock says 2"* ]]
+    done
+    # What an authority that has expired signs would be of no use.
+    cp ours/old.pem ours/ca.crt
+    openssl pkey -in ours/old.pem -out ours/ca.key
+    run_status 65 adam-ctl keys ours more
+    [[ "$stderr" = *"ours/ca.crt: this certificate expired on"* ]]
+    [ ! -e ours/more.pem ]
+}
+
+@test "a host name that does not resolve is named" {
+    local address=tcp://no-such-host.invalid:7000
+    run_status 69 adam-ctl status $address --insecure
+    [[ "$stderr" = *"$address: the host name 'no-such-host.invalid' is not known here"* ]]
+    run_status 69 adam-ctl controller run.conf --out run --listen $address --insecure
+    [[ "$stderr" = *"cannot listen on $address: 'no-such-host.invalid' is no address of this machine"* ]]
+}
