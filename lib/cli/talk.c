@@ -1,6 +1,7 @@
 #include "cli/talk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -29,7 +30,17 @@ static bool names_a_place(const char *text) {
     return false;
 }
 
+// What was closed is opened in the wrong direction: to read or write it is an error, and the
+// next file that is opened does not take its number. Errors may be dropped.
+static void reserve_standard(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", modes[fd]);
+}
+
 void talk_begin(void) {
+    reserve_standard();
     signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -219,3 +219,29 @@ tab() { # LINE EXPECT
             offers_all "${command[@]}"
     done < <(commands)
 }
+
+@test "a closed standard output, input or error takes nobody's place" {
+    local program
+    for program in $(programs); do
+        run_status 74 bash -c "$program --help >&-"
+        [[ "$stderr" = *"cannot write to standard output"* ]]
+        run_status 2 bash -c "$program --zork <&- 2>&-"
+        [ -z "$stderr" ]
+    done
+    adam-prep draw 50 -q -o d.arec
+    mkdir empty
+    run_status 74 env TMPDIR="$PWD/empty" bash -c 'adam-prep d.arec -o - >&-'
+    [[ "$stderr" = *"cannot write standard output: Bad file descriptor"* ]]
+    run_status 74 bash -c 'adam-prep d.arec -q -o - 0>&- 1>&- 2>&-'
+    run_status 74 bash -c 'adam-prep - -o x.arec <&-'
+    [[ "$stderr" = *"cannot read standard input"* ]]
+    run_status 74 bash -c 'adam-prep stat d.arec >&-'
+    # Who writes none of the three needs none.
+    run_ok bash -c 'adam-prep d.arec -o x.arec 0>&- 1>&- 2>&-'
+    cmp d.arec x.arec
+    run_ok bash -c "adam-worker --model '$ROOT/examples/digits.net' --data d.arec --epochs 1 --out run/ 0>&- 1>&- 2>&-"
+    run_status 74 bash -c 'adam-eval --model run/latest --data d.arec >&-'
+    run_status 74 bash -c 'adam-eval --model run/latest --data d.arec --per-class - >&-'
+    run_status 74 bash -c 'adam-ctl plot run/ >&-'
+    run_status 74 bash -c 'adam-ctl report run/ >&-'
+}
