@@ -97,16 +97,22 @@ struct pull {
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
 
+// What the answers to pushes tell of their shards, each number for a shard of the parameter
+// space: the newest version, and how many of the pushes it has now. Both grow with each
+// exchange that is waited for. Where versions grew by these pushes alone, nobody else has
+// changed the shard: the weights there are what they were with what was pushed.
+struct growth {
+    uint64_t *newest;
+    uint32_t *pushes;
+};
+
 struct push {
     enum proto_update kind;
     uint32_t samples; // 0: nothing but the sender's turn (hardsync); `values` may be NULL
     double rate;
     const float *values;
     const uint64_t *versions; // of the weights that it was computed on
-    // Out, of deltas that were applied, unless it is NULL: the versions that their shards
-    // have now, where nobody else has changed them since `versions`: there the weights are
-    // what they were plus `values`, and need not be pulled. May be the same array.
-    uint64_t *known;
+    struct growth *growth;    // of deltas; NULL: nobody asks
 };
 // With the next sequence number.
 void exchange_push(struct exchange *exchange, const struct push *push);
@@ -120,6 +126,7 @@ struct push_factors {
     const struct dense_errors *errors;
     double rate;
     const uint64_t *versions;
+    struct growth *growth; // as above
 };
 void exchange_push_factors(struct exchange *exchange, const struct push_factors *push);
 

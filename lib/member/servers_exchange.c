@@ -344,9 +344,15 @@ static void settle_weights(struct parcel *parcel, const struct link_request *ask
     parcel_end(parcel);
 }
 
-// The next version is this push alone: a shard counts each that it applies.
+static uint64_t version_in(struct proto_list pieces, uint32_t shard) {
+    const struct proto_piece *piece = pieces.at;
+    uint32_t i = 0;
+    while (i < pieces.count && piece[i].shard != shard)
+        i++;
+    return i < pieces.count ? piece[i].version : 0;
+}
+
 static void settle_pushed(struct parcel *parcel, const struct proto_pushed *pushed) {
-    const struct proto_piece *piece = pushed->pieces.at;
     if (pushed->sequence != parcel->exchange->sequence) {
         fail_answer(parcel, "push");
         return;
@@ -355,9 +361,7 @@ static void settle_pushed(struct parcel *parcel, const struct proto_pushed *push
         settle_repeated(parcel);
         return;
     }
-    if (pushed->pieces.count > 0 && piece->shard == parcel->shard &&
-        piece->version == parcel->version + 1)
-        parcel->version = piece->version;
+    parcel->reached = version_in(pushed->pieces, parcel->shard);
     parcel_end(parcel);
 }
 
@@ -419,6 +423,7 @@ static void begin(struct exchange *exchange, enum cargo cargo, const uint64_t *v
         parcel->over = false;
         parcel->unsure = false;
         parcel->version = versions[parcel->shard];
+        parcel->reached = 0;
         parcel->due = 0;
         parcel->refusal = PROTO_REFUSAL_NONE;
         servers_dispatch(servers, parcel);
@@ -545,9 +550,14 @@ static void collect_versions(const struct exchange *exchange) {
     }
 }
 
-static void collect_known(const struct exchange *exchange) {
-    for (size_t i = 0; exchange->push.known && i < exchange->parcel_count; i++)
-        exchange->push.known[exchange->parcels[i].shard] = exchange->parcels[i].version;
+// A shard counts each push that it applies.
+static void collect_growth(const struct exchange *exchange, struct growth *growth) {
+    for (size_t i = 0; growth && i < exchange->parcel_count; i++) {
+        const struct parcel *parcel = &exchange->parcels[i];
+        uint64_t *newest = &growth->newest[parcel->shard];
+        *newest = parcel->reached > *newest ? parcel->reached : *newest;
+        growth->pushes[parcel->shard]++;
+    }
 }
 
 static void count(struct exchange *exchange) {
@@ -572,7 +582,9 @@ int exchange_wait(struct exchange *exchange, double *waited, struct error *err) 
     if (exchange->cargo == CARGO_PULL)
         collect_versions(exchange);
     else if (exchange->cargo == CARGO_PUSH)
-        collect_known(exchange);
+        collect_growth(exchange, exchange->push.growth);
+    else if (exchange->cargo == CARGO_FACTORS)
+        collect_growth(exchange, exchange->factors.growth);
     count(exchange);
     if (exchange->status && err)
         *err = exchange->err;

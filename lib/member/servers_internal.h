@@ -45,6 +45,7 @@ struct parcel {
     bool over;
     bool unsure;       // it was sent before, and no answer came: it may have been carried out
     uint64_t version;  // of pulls: here, then there; else of the weights that it is about
+    uint64_t reached;  // of pushes: that the shard has with it; 0: not known
     double due;        // seconds: not before
     uint16_t refusal;  // the last one, 0: none
     struct peer *peer; // to which it goes; NULL: nobody is known

@@ -26,16 +26,22 @@
 #include "core/gate.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
+#include "role/delta_factors.h"
 #include "role/home_servers_internal.h"
 
 // Exchanges by cost that the threads train ahead of servers that do not answer.
 enum { EXCHANGES_MOST = 8 };
+// Pushes with factors between two pulls of all weights, at least.
+enum { UNSURE_MOST = 16 };
 
 struct delta {
     struct home_servers common;
     struct home *local; // of the weights in use, for the threads
     float *weights, *state, *base, *sent, *news;
     uint64_t *versions; // of `news`; 0 where it is not what the servers have
+    struct growth growth;
+    struct delta_factors *factors; // NULL: everything goes as it is
+    atomic_bool keeps;             // products that are pushed then
     struct exchange *push, *pull;
     pthread_t thread; // that exchanges
     bool started;
@@ -48,6 +54,8 @@ struct delta {
     atomic_bool hurry, closing;
     // The clock up to which that was begun. Changed by the exchanging thread.
     _Atomic uint64_t pushed, pulled;
+    // The exchanging thread's own.
+    int unsure; // pushes with factors since all weights were pulled
 };
 
 // --- passes ---------------------------------------------------------------------------
@@ -95,8 +103,11 @@ HOGWILD static void take_news(float *restrict weights, float *restrict base,
 // The servers do not have what `news` has: whatever they have is news.
 static void forget(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
-    for (size_t i = 0; i < shards; i++)
-        delta->versions[i] = 0;
+    for (size_t i = 0; i < shards; i++) {
+        delta->versions[i] = delta->growth.newest[i] = 0;
+        delta->growth.pushes[i] = 0;
+    }
+    delta->unsure = 0;
 }
 
 // Pushes are due `every` mini-batches behind the last one. Where threads have copies of the
@@ -111,16 +122,61 @@ static uint64_t pull_due(struct delta *delta) {
     return atomic_load(&delta->pulled) + atomic_load(&delta->common.pull_every);
 }
 
+// Whether distances are kept to: where products are kept there is no room for more.
+static bool is_strict(const struct delta *delta) {
+    return atomic_load(&delta->common.exact) || atomic_load(&delta->keeps);
+}
+
 // Where an exchange that is begun now counts from.
 static uint64_t reach(struct delta *delta, const _Atomic uint64_t *last,
                       const _Atomic uint64_t *every) {
     uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + atomic_load(every);
-    return atomic_load(&delta->common.exact) && due < now ? due : now;
+    return is_strict(delta) && due < now ? due : now;
 }
 
 static void begin(struct delta *delta, _Atomic uint64_t *last, uint64_t clock) {
     atomic_store(last, clock);
     gate_open(&delta->over);
+}
+
+// Where the shards are what `news` has.
+static void learn(struct delta *delta) {
+    size_t shards = servers_shards(delta->common.config.servers);
+    struct growth *growth = &delta->growth;
+    for (size_t i = 0; i < shards; i++) {
+        if (growth->newest[i] == delta->versions[i] + growth->pushes[i])
+            delta->versions[i] = growth->newest[i];
+        growth->newest[i] = 0;
+        growth->pushes[i] = 0;
+    }
+}
+
+static bool take_factors(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    if (!delta->factors)
+        return false;
+    bool any = delta_factors_take(delta->factors, atomic_load(&common->push_every) *
+                                                      (uint64_t)common->config.batch);
+    atomic_store(&delta->keeps, delta_factors_keeps(delta->factors));
+    delta->unsure += any;
+    return any;
+}
+
+static bool exchange_all(struct delta *delta, const struct push *push, bool *stale) {
+    exchange_push(delta->push, push);
+    return home_servers_await(&delta->common, delta->push, stale, NULL);
+}
+
+static bool exchange_factors(struct delta *delta, const struct push *push, bool *stale) {
+    delta_factors_push(delta->factors, push);
+    bool going = true;
+    struct exchange *exchange;
+    for (int i = 0; going && (exchange = delta_factors_exchange(delta->factors, i)); i++) {
+        bool part = false;
+        going = home_servers_await(&delta->common, exchange, &part, NULL);
+        *stale |= part;
+    }
+    return going;
 }
 
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
@@ -134,6 +190,7 @@ static bool push(struct delta *delta) {
         home_servers_left(common, mark);
         return true;
     }
+    bool factors = take_factors(delta);
     take_both(delta->weights, delta->base, delta->news, delta->sent,
               common->config.model->parameter_count);
     begin(delta, &delta->pushed, clock);
@@ -142,14 +199,15 @@ static bool push(struct delta *delta) {
         .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
         .values = delta->sent,
         .versions = delta->versions,
-        .known = delta->versions,
+        .growth = &delta->growth,
     };
-    bool stale;
-    exchange_push(delta->push, &push);
-    if (!home_servers_await(common, delta->push, &stale, NULL))
+    bool stale = false;
+    if (!(factors ? exchange_factors(delta, &push, &stale) : exchange_all(delta, &push, &stale)))
         return false;
     if (stale)
         forget(delta);
+    else
+        learn(delta);
     home_servers_pushed(common, mark, stale);
     return true;
 }
@@ -164,10 +222,14 @@ static bool push_all(struct delta *delta) {
     return going;
 }
 
+// The servers' sums of products are what the threads made of them, but for roundings and what
+// threads without locks lost: even who is alone hears of that now and then.
 static bool fetch(struct delta *delta) {
     const struct pull pull = {
         .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
     begin(delta, &delta->pulled, reach(delta, &delta->pulled, &delta->common.pull_every));
+    if (delta->unsure >= UNSURE_MOST)
+        forget(delta);
     exchange_pull(delta->pull, &pull);
     return home_servers_await(&delta->common, delta->pull, NULL, NULL);
 }
@@ -239,12 +301,18 @@ static const float *delta_weights(struct home *home, int thread) {
 static void delta_add(struct home *home, int thread, const struct layer *layer, struct span span,
                       const float *gradient, float rate) {
     struct home *local = local_of(home);
+    struct delta_factors *factors = ((struct delta *)home)->factors;
+    if (factors)
+        delta_factors_spoil(factors, layer);
     local->ops->add(local, thread, layer, span, gradient, rate);
 }
 
 static void delta_add_product(struct home *home, int thread, const struct layer *layer,
                               const struct dense_errors *errors, const float *dbiases, float rate) {
     struct home *local = local_of(home);
+    struct delta_factors *factors = ((struct delta *)home)->factors;
+    if (factors)
+        delta_factors_add(factors, layer, errors, rate);
     local->ops->add_product(local, thread, layer, errors, dbiases, rate);
 }
 
@@ -308,12 +376,14 @@ static void delta_close(struct home *home) {
     gate_open(&delta->wanted);
     if (delta->started)
         pthread_join(delta->thread, NULL);
+    delta_factors_close(delta->factors);
     exchange_close(delta->push);
     exchange_close(delta->pull);
     if (delta->local)
         delta->local->ops->close(delta->local);
     free(delta->weights), free(delta->state), free(delta->base);
     free(delta->sent), free(delta->news), free(delta->versions);
+    free(delta->growth.newest), free(delta->growth.pushes);
     home_servers_free(&delta->common);
     free(delta);
 }
@@ -340,6 +410,7 @@ static int delta_begin(struct home_servers *home, struct error *err) {
         return home_servers_status(home, err);
     for (size_t i = 0; i < n; i++)
         delta->weights[i] = delta->base[i] = delta->news[i];
+    take_factors(delta); // there are none yet
     if (pthread_create(&delta->thread, NULL, exchange_thread, delta))
         return error_set(err, STATUS_IO, "cannot start a thread to exchange weights");
     delta->started = true;
@@ -363,6 +434,12 @@ static void delta_hurry(struct home_servers *home) {
     gate_open(&delta->wanted);
 }
 
+static void delta_change(struct home_servers *home, bool modulated) {
+    struct delta *delta = (struct delta *)home;
+    if (delta->factors)
+        delta_factors_change(delta->factors, modulated);
+}
+
 static int open_arrays(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     size_t n = config->model->parameter_count;
@@ -372,9 +449,12 @@ static int open_arrays(struct delta *delta, struct error *err) {
     delta->sent = mem_floats(n);
     delta->news = mem_floats(n);
     delta->state = state ? mem_floats(n) : NULL;
-    delta->versions = mem_zeroed(servers_shards(config->servers) + 1, sizeof *delta->versions);
+    size_t shards = servers_shards(config->servers) + 1;
+    delta->versions = mem_zeroed(shards, sizeof *delta->versions);
+    delta->growth.newest = mem_zeroed(shards, sizeof *delta->growth.newest);
+    delta->growth.pushes = mem_zeroed(shards, sizeof *delta->growth.pushes);
     if (delta->weights && delta->base && delta->sent && delta->news && delta->versions &&
-        (!state || delta->state))
+        delta->growth.newest && delta->growth.pushes && (!state || delta->state))
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
 }
@@ -383,6 +463,8 @@ static int open_parts(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     const struct span all = servers_all(config->servers);
     int status = open_arrays(delta, err);
+    if (!status)
+        status = delta_factors_open(&delta->factors, config, err);
     if (!status)
         status = exchange_open(&delta->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
     if (!status)
@@ -403,6 +485,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.begin = delta_begin;
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;
+    delta->common.change = delta_change;
     home_servers_init(&delta->common, config);
     int status = open_parts(delta, err);
     if (status)

@@ -107,6 +107,11 @@ void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t 
     pthread_mutex_unlock(&home->lock);
 }
 
+void home_servers_change(struct home_servers *home, bool modulated) {
+    if (home->change)
+        home->change(home, modulated);
+}
+
 void home_servers_sharers(struct home_servers *home, size_t sharers) {
     const struct home_servers_config *config = &home->config;
     pthread_mutex_lock(&home->lock);

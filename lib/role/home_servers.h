@@ -45,6 +45,7 @@ struct home_servers_config { // what it points to must outlive the home
     bool hardsync;       // the next mini-batch waits for the next weights
     bool softsync;       // others may wait for this worker's turn
     bool overlap;        // gradients: weights come while the threads compute
+    bool modulated;      // servers change the rate of a push by its staleness
     const char *factors; // dense layers that push factors: auto, none, LAYER,...
     // Which samples are in a push, for whoever must know that they were applied: `mark` is
     // asked before what it holds is taken, `applied` told when it was acknowledged, or
@@ -76,6 +77,9 @@ int home_servers_flush(struct home_servers *home, struct error *err);
 void home_servers_hurry(struct home_servers *home);
 // Other distances between pushes and pulls, from now on; any thread.
 void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every);
+// The optimizer's settings may have changed, and whether servers change rates by staleness.
+// While the threads stand still.
+void home_servers_change(struct home_servers *home, bool modulated);
 // So many workers share the model from now on, this one included: distances by cost are
 // other ones, and those who came are told what was learned here. Any thread.
 void home_servers_sharers(struct home_servers *home, size_t sharers);

@@ -14,6 +14,7 @@ struct home_servers { // each home's own struct begins with this
     int (*begin)(struct home_servers *home, struct error *err);
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
+    void (*change)(struct home_servers *home, bool modulated);
     _Atomic uint64_t push_every, pull_every; // in use
     atomic_bool exact;                       // as the user wants them, not by cost
     _Atomic uint64_t pushes;                 // that were applied

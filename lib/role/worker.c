@@ -309,6 +309,10 @@ static bool overlaps(const struct worker *worker) {
     return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
 }
 
+static bool is_modulated(const struct worker *worker) {
+    return worker->protocol.modulate == MODULATE_EACH;
+}
+
 static int open_home(struct worker *worker, struct error *err) {
     const struct settings *settings = &worker->settings;
     const struct home_servers_config config = {
@@ -323,6 +327,7 @@ static int open_home(struct worker *worker, struct error *err) {
         .hardsync = is_hardsync(worker),
         .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
         .overlap = overlaps(worker),
+        .modulated = is_modulated(worker),
         .factors = settings->factors,
         .self = worker,
         .mark = mark,
@@ -387,6 +392,7 @@ static void change_settings(struct worker *worker, struct kept *run) {
     }
     home_servers_pace(worker->home, (uint64_t)worker->settings.push_every,
                       (uint64_t)worker->settings.pull_every);
+    home_servers_change(worker->home, is_modulated(worker));
     worker_say(worker, "the settings have changed");
 }
 

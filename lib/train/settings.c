@@ -423,21 +423,28 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
     return status;
 }
 
-// A delta is what the update rule made of gradients: it is no product any more. Of a product
-// nobody knows the length, by which gradients are clipped.
-static int check_factors(const struct settings *settings, enum protocol_push push,
-                         struct error *err) {
+// Only the delta of plain sgd is a sum of products. Of a product nobody knows the length, by
+// which gradients are clipped.
+static int check_factors(const struct settings *settings, const struct optimizer *optimizer,
+                         enum protocol_push push, struct error *err) {
     const char *factors = settings->factors;
     if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
         return STATUS_OK;
-    if (push != PUSH_GRADIENT)
-        return error_set(
-            err, STATUS_USAGE,
-            "factors=%s and push=delta: only gradients have factors, set push=gradient", factors);
     if (settings->clip > 0)
         return error_set(err, STATUS_USAGE,
                          "factors=%s and clip=%g: what is sent as factors cannot be clipped",
                          factors, settings->clip);
+    bool plain = optimizer->rule == RULE_SGD && optimizer->decay <= 0;
+    if (push == PUSH_DELTA && !plain)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and push=delta: only the deltas of sgd without weight decay "
+                         "have factors, set push=gradient",
+                         factors);
+    if (push == PUSH_DELTA && !strcmp(settings->modulate, "each"))
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s, push=delta and modulate=each: the rate of a delta is its "
+                         "own, set push=gradient",
+                         factors);
     return STATUS_OK;
 }
 
@@ -455,6 +462,6 @@ int settings_check(const struct settings *settings, struct error *err) {
     if (status == STATUS_OK)
         status = settings_protocol(settings, &protocol, &push, err);
     if (status == STATUS_OK)
-        status = check_factors(settings, push, err);
+        status = check_factors(settings, &optimizer, push, err);
     return status;
 }

@@ -270,8 +270,8 @@ nobody_answers() {
     [ -e run/latest/model.safetensors ]
 }
 
-@test "layers whose gradients are to be factors are refused with a push of deltas, and with clip" {
-    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1
+@test "layers that are to be factors are refused with clip, and with deltas that are no sums of products" {
+    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set momentum=0.9
     [[ "$stderr" = *"factors=d1 and push=delta"* ]]
     run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set push=gradient --set clip=1
     [[ "$stderr" = *"factors=d1 and clip=1"* ]]

@@ -42,12 +42,13 @@ start_servers() {
 }
 
 start_worker() {
-    on "$1" "worker-$1" adam-worker --controller $CONTROLLER --insecure --threads 1 --name "worker-$1"
+    on "$1" "worker-$1" adam-worker --controller $CONTROLLER --insecure --threads "${2:-1}" \
+        --name "worker-$1"
 }
 
-count_bytes() {
+count_bytes() { # [THREADS]
     start_servers
-    start_worker 3
+    start_worker 3 "${1:-1}"
     wait "${process[controller]}"
     wait
     traffic 3
@@ -75,6 +76,26 @@ top1() {
     [ "$output" -gt $((pushes * factors)) ]
     [ "$output" -lt $((pushes * factors * 130 / 100)) ]
     jq -en "$(top1) > 0.9 and $none_top1 > 0.9 and ($(top1) - $none_top1 | fabs) < 0.03"
+}
+
+# 125 mini-batches of 16 an epoch are 32 pushes, of 64 samples but for the last one: as products
+# they have 2000 x (784 + 400) numbers.
+@test "deltas of threads without locks send a dense layer's weights as k(M+N) numbers, for the same accuracy" {
+    local pushes=128 whole=$((4 * (785 * 400 + 401 * 10)))
+    local factors=$((4 * 4 * (2000 * (784 + 400) + 32 * 401 * 10)))
+    sed -i 's/^push = .*/push = delta/; s/^push-every = .*/push-every = 4/' run.conf
+    netns_run 3 count_bytes 2
+    local sent=$output sent_top1
+    sent_top1=$(top1)
+    rm -r run
+    echo 'factors = none' >>run.conf
+    netns_run 3 count_bytes 2
+    echo "whole: $output bytes, top-1 $(top1); factors: $sent bytes, top-1 $sent_top1"
+    [ "$output" -gt $((pushes * whole)) ]
+    [ "$output" -lt $((pushes * whole * 115 / 100)) ]
+    [ "$sent" -gt "$factors" ]
+    [ "$sent" -lt $((factors * 130 / 100)) ]
+    jq -en "$(top1) > 0.9 and $sent_top1 > 0.9 and ($(top1) - $sent_top1 | fabs) < 0.03"
 }
 
 # Waits until the file has more lines that match than now.

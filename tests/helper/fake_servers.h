@@ -62,7 +62,7 @@ struct fake {
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
     float *sum;
-    uint64_t late_samples;
+    uint64_t late_samples, factor_samples;
     int pushes, pulls, repeated, unchanged, stale, broken, factors;
 };
 
@@ -204,6 +204,42 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     fake_answer_late(fake);
 }
 
+// Of pieces that are parts of the layer, as ps_push_factors.
+static inline void fake_take_factors(struct fake *fake, const struct proto_push_factors *push,
+                                     const struct proto_piece *piece, const float *errors) {
+    const float *inputs = errors + (size_t)push->samples * push->rows;
+    size_t first = (size_t)piece->shard * PROTO_SHARD_FLOATS + piece->offset;
+    for (size_t at = first; at < first + piece->count; at++) {
+        bool bias = at >= push->biases;
+        size_t row = bias ? at - push->biases : (at - push->weights) / push->columns;
+        size_t column = (at - push->weights) % push->columns;
+        float sum = 0;
+        for (size_t k = 0; k < push->samples; k++)
+            sum += errors[k * push->rows + row] * (bias ? 1 : inputs[k * push->columns + column]);
+        fake->weights[at] -= (float)push->rate * sum;
+    }
+}
+
+static inline void fake_push_factors(struct fake *fake, struct link *link, uint64_t request,
+                                     const struct proto_push_factors *push,
+                                     const struct buffer *payload) {
+    const struct proto_piece *pieces = push->pieces.at;
+    uint32_t shard = pieces->shard;
+    bool *taken = &fake->taken[shard][push->session][push->sequence], repeated = *taken;
+    *taken = true;
+    fake->factors++;
+    fake->factor_samples += repeated ? 0 : push->samples;
+    fake->repeated += repeated;
+    for (uint32_t i = 0; !repeated && i < push->pieces.count; i++)
+        fake_take_factors(fake, push, &pieces[i], payload->data);
+    fake->version[shard] += !repeated;
+    struct proto_piece applied = *pieces;
+    applied.version = fake->version[shard];
+    const struct proto_pushed pushed = {
+        .sequence = push->sequence, .repeated = repeated, .pieces = proto_list(&applied, 1)};
+    link_answer(link, request, PROTO_TYPE_PUSHED, &pushed, NULL, NULL);
+}
+
 static inline void fake_store(struct fake *fake, struct link *link, uint64_t request,
                               const struct proto_store *store, const struct buffer *payload) {
     const struct proto_piece *pieces = store->pieces.at;
@@ -219,9 +255,10 @@ static inline void fake_store(struct fake *fake, struct link *link, uint64_t req
 
 static inline const struct proto_piece *fake_piece(uint16_t type,
                                                    const union proto_message *message) {
-    return type == PROTO_TYPE_PULL   ? message->pull.pieces.at
-           : type == PROTO_TYPE_PUSH ? message->push.pieces.at
-                                     : message->store.pieces.at;
+    return type == PROTO_TYPE_PULL           ? message->pull.pieces.at
+           : type == PROTO_TYPE_PUSH         ? message->push.pieces.at
+           : type == PROTO_TYPE_PUSH_FACTORS ? message->push_factors.pieces.at
+                                             : message->store.pieces.at;
 }
 
 static inline void fake_serve(struct fake *fake, struct link *link, uint64_t request, uint16_t type,
@@ -230,6 +267,8 @@ static inline void fake_serve(struct fake *fake, struct link *link, uint64_t req
         fake_pull(fake, link, request, &message->pull);
     else if (type == PROTO_TYPE_PUSH)
         fake_push(fake, link, request, &message->push, payload);
+    else if (type == PROTO_TYPE_PUSH_FACTORS)
+        fake_push_factors(fake, link, request, &message->push_factors, payload);
     else
         fake_store(fake, link, request, &message->store, payload);
 }

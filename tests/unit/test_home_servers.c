@@ -14,14 +14,15 @@ enum { INPUTS = 12, CLASSES = 3, SAMPLES = 640, STEPS = 20, SEED = 5 };
 enum { PARAMETERS = 20 * (INPUTS + 1) + CLASSES * 21 };
 
 static const char text[] = "input 12\n"
-                           "dense units=20 act=tanh\n"
+                           "dense d1 units=20 act=tanh\n"
                            "softmax units=3\n";
 
 // Samples in order, worker `index` of `workers` takes its share of each step.
 struct feed {
     struct supply supply;
-    struct batch batch;
-    int index, workers, mu, next, steps;
+    struct batch batch[STEPS];
+    int index, workers, mu, steps;
+    atomic_int next;
     _Atomic uint64_t given; // batches given back
     float input[SAMPLES * INPUTS];
     int32_t label[SAMPLES];
@@ -35,17 +36,18 @@ static struct feed *feed_of(struct supply *supply) {
 static struct batch *take(struct supply *supply, double patience, double *waited) {
     struct feed *feed = feed_of(supply);
     (void)patience, (void)waited;
-    if (feed->next == feed->steps)
+    int next = atomic_fetch_add(&feed->next, 1);
+    if (next >= feed->steps)
         return NULL;
-    int first = (feed->next * feed->workers + feed->index) * feed->mu;
-    feed->batch = (struct batch){
+    int first = (next * feed->workers + feed->index) * feed->mu;
+    feed->batch[next] = (struct batch){
         .input = feed->input + (size_t)first * INPUTS,
         .label = feed->label + first,
         .draw = feed->draw + first,
         .n = feed->mu,
-        .number = (uint64_t)feed->next++,
+        .number = (uint64_t)next,
     };
-    return &feed->batch;
+    return &feed->batch[next];
 }
 
 static void give_back(struct supply *supply, struct batch *batch) {
@@ -54,7 +56,7 @@ static void give_back(struct supply *supply, struct batch *batch) {
 }
 
 static void cancel(struct supply *supply) {
-    feed_of(supply)->next = feed_of(supply)->steps;
+    atomic_store(&feed_of(supply)->next, feed_of(supply)->steps);
 }
 
 static int status(const struct supply *supply, struct error *err) {
@@ -148,9 +150,12 @@ struct learner {
     struct servers *servers;
     pthread_t thread;
     bool delta, hardsync, overlap;
-    double rate; // 0: the scene's
-    int threads; // 0: 1 with deltas, else 2
-    uint64_t session, push_every, pull_every, applied, pushes;
+    double rate;         // 0: the scene's
+    const char *factors; // NULL: none
+    int mu;              // 0: 8
+    int threads;         // 0: 1 with deltas, else 2
+    uint64_t session, push_every, pull_every, applied, pushes,
+        wanted; // samples whose factors the servers hear of
 };
 
 static uint64_t mark(void *self) {
@@ -179,7 +184,7 @@ static struct home_servers *open_home(struct learner *learner) {
         .pull_every = learner->pull_every,
         .hardsync = learner->hardsync,
         .overlap = learner->overlap,
-        .factors = "none",
+        .factors = learner->factors ? learner->factors : "none",
         .self = learner,
         .mark = mark,
         .applied = applied,
@@ -262,35 +267,57 @@ static void test_one(struct tap *tap, bool delta, uint64_t push_every) {
     fill(&learner->feed, 0, 1, MU);
     learn(learner);
     CHECK_INT(tap, learner->tap.failed_here, 0);
-    if (delta)
+    if (delta) { // what nobody else has changed need not be pulled
         check_same(tap, &s, wanted);
-    else // gradients of older weights: each was applied, none is lost
+        CHECK_INT(tap, s.fake.unchanged, s.fake.pulls - 1);
+    } else // gradients of older weights: each was applied, none is lost
         CHECK_INT(tap, s.fake.version[0], 1 + STEPS);
     free(wanted);
     free(learner);
     close_scene(&s);
 }
 
+static double largest_difference(const float *a, const float *b) {
+    double most = 0;
+    for (int i = 0; i < PARAMETERS; i++)
+        most = fmax(most, fabs((double)(a[i] - b[i])));
+    return most;
+}
+
 // The servers' weights and the pushes behind a run of one worker; the caller frees the former.
 static float *run_one(struct tap *tap, struct learner as, uint64_t *pushes) {
-    enum { MU = 8 };
     struct scene s;
     struct learner *learner = calloc(1, sizeof *learner);
     open_scene(tap, &s);
     *learner = as;
     learner->s = &s;
-    fill(&learner->feed, 0, 1, MU);
+    fill(&learner->feed, 0, 1, as.mu > 0 ? as.mu : 8);
     if (as.rate > 0)
         s.schedule.rate = as.rate;
     learn(learner);
     CHECK_INT(tap, learner->tap.failed_here, 0);
     *pushes = learner->pushes;
+    CHECK_INT(tap, s.fake.factor_samples, as.wanted);
     CHECK(tap, s.fake.floats >= PARAMETERS);
     float *weights = mem_floats(s.fake.floats);
     memcpy(weights, s.fake.weights, s.fake.floats * sizeof *weights);
     free(learner);
     close_scene(&s);
     return weights;
+}
+
+// Of the layers (12 x 20, 20 x 3) the first has fewer numbers in the products of up to 7
+// samples, the second of up to 2.
+static void test_factors(struct tap *tap, uint64_t every, uint64_t samples) {
+    const struct learner floats = {.delta = true, .mu = 2, .push_every = every};
+    struct learner factors = floats;
+    uint64_t counted;
+    factors.factors = "auto";
+    factors.wanted = samples;
+    float *wanted = run_one(tap, floats, &counted), *found = run_one(tap, factors, &counted);
+    CHECK_INT(tap, counted, (STEPS + every - 1) / every);
+    CHECK(tap, largest_difference(found, wanted) < 1e-5);
+    free(wanted), free(found);
 }
 
 static void test_distance(struct tap *tap, struct learner as) {
@@ -304,18 +331,12 @@ static void test_distance(struct tap *tap, struct learner as) {
     }
 }
 
-static double largest_difference(const float *a, const float *b) {
-    double most = 0;
-    for (int i = 0; i < PARAMETERS; i++)
-        most = fmax(most, fabs((double)(a[i] - b[i])));
-    return most;
-}
-
 // So small a rate that all gradients are nearly those of the first weights.
 static void test_sum(struct tap *tap, struct learner as) {
     uint64_t pushes;
     as.rate = 1e-3;
     as.push_every = 1;
+    as.wanted = as.factors ? STEPS * 8 : 0;
     float *each = run_one(tap, as, &pushes);
     as.push_every = 7;
     float *seven = run_one(tap, as, &pushes);
@@ -489,6 +510,12 @@ int main(void) {
     TEST(&tap, "and pushes of gradients", { test_distance(&tap, (struct learner){0}); });
     TEST(&tap, "a gradient of seven mini-batches changes the weights as seven of one do",
          { test_sum(&tap, (struct learner){0}); });
+    TEST(&tap, "so do the products of seven mini-batches",
+         { test_sum(&tap, (struct learner){.factors = "d1", .mu = 8}); });
+    TEST(&tap, "of six samples the deltas of a dense layer go as products where that is shorter",
+         { test_factors(&tap, 3, 2 * STEPS); });
+    TEST(&tap, "of two those of both layers do", { test_factors(&tap, 1, 4 * STEPS); });
+    TEST(&tap, "of twenty those of none", { test_factors(&tap, 10, 0); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     return tap_done(&tap);

@@ -123,24 +123,27 @@ static void test_unchanged(struct tap *tap) {
     });
 }
 
-static void test_known(struct tap *tap) {
-    TEST(tap, "what nobody else has changed is known without being pulled", {
+static void test_growth(struct tap *tap) {
+    TEST(tap, "who pushes hears whether others have changed the shards", {
         struct scene s;
+        uint64_t newest[FAKE_SHARDS] = {0};
+        uint32_t pushes[FAKE_SHARDS] = {0};
+        struct growth growth = {newest, pushes};
         open_scene(tap, &s);
         CHECK_INT(tap, pull(&s), STATUS_OK);
         const struct push push = {.kind = PROTO_UPDATE_DELTA,
                                   .samples = 1,
                                   .values = s.mine,
                                   .versions = s.versions,
-                                  .known = s.versions};
+                                  .growth = &growth};
         s.fake.version[1] = 5; // another's pushes
-        exchange_push(s.push, &push);
-        CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
-        CHECK_INT(tap, s.versions[0], 2);
-        CHECK_INT(tap, s.versions[1], 1);
-        CHECK_INT(tap, pull(&s), STATUS_OK);
-        CHECK_INT(tap, s.fake.unchanged, 5);
-        CHECK_INT(tap, s.versions[1], 6);
+        for (int i = 1; i <= 2; i++) {
+            exchange_push(s.push, &push);
+            CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
+            CHECK_INT(tap, newest[0], s.versions[0] + pushes[0]);
+            CHECK_INT(tap, newest[1], 5 + pushes[1]);
+            CHECK_INT(tap, pushes[1], i);
+        }
         close_scene(&s);
     });
 }
@@ -341,7 +344,7 @@ int main(void) {
     struct tap tap = {0};
     test_round(&tap);
     test_unchanged(&tap);
-    test_known(&tap);
+    test_growth(&tap);
     test_parts(&tap);
     test_broken(&tap);
     test_routes(&tap);
