@@ -5,6 +5,10 @@
 #include "net/local.h"
 #include "net/secrets_internal.h"
 
+// Milliseconds after which one that is turned away without a word dials again, for half of
+// the time that it has.
+enum { AGAIN = 50 };
+
 static int dial_failed(const char *address, int code, struct error *err) {
     char host[PROTO_ADDRESS_MAX];
     if (code == NNG_EADDRINVAL && address_host(address, host))
@@ -64,23 +68,47 @@ static int say_hello(struct link *link, const struct proto_hello *hello,
     return status;
 }
 
-int link_dial(struct link **link, const char *address, const struct link_options *options,
-              const struct proto_hello *hello, uint32_t timeout, struct proto_welcome *welcome,
-              struct error *err) {
-    nng_stream *stream;
-    *link = NULL;
-    int status = address_check(address, options->keys != NULL, options->insecure, err);
+// One connection and its hello, in what is left of the time. *turned_away: the other side hung
+// up without a word, as one does that has more callers than places.
+static int dial_once(struct link **link, const char *address, const struct link_options *options,
+                     const struct proto_hello *hello, uint64_t until, struct proto_welcome *welcome,
+                     bool *turned_away, struct error *err) {
+    nng_stream *stream = NULL;
+    uint64_t now = nng_clock();
+    uint32_t left = until > now ? (uint32_t)(until - now) : 1;
+    *turned_away = false;
+    int status = connect_to(&stream, address, options, left, err);
     if (!status)
-        status = connect_to(&stream, address, options, timeout, err);
-    if (!status)
-        status = link_open(link, stream, address, options, NULL, timeout, err);
+        status = link_open(link, stream, address, options, NULL, left, err);
     if (status)
         return status;
     link_start(*link);
     status = say_hello(*link, hello, welcome, err);
     if (status) {
+        *turned_away = link_was_turned_away(*link);
         link_close(*link);
         *link = NULL;
     }
     return status;
+}
+
+int link_dial(struct link **link, const char *address, const struct link_options *options,
+              const struct proto_hello *hello, uint32_t timeout, struct proto_welcome *welcome,
+              struct error *err) {
+    *link = NULL;
+    int status = address_check(address, options->keys != NULL, options->insecure, err);
+    if (status)
+        return status;
+    uint64_t begun = nng_clock(), until = begun + timeout, last = begun + timeout / 2;
+    for (bool turned_away;;) {
+        struct error why = {0};
+        status = dial_once(link, address, options, hello, until, welcome, &turned_away, &why);
+        if (status && turned_away && nng_clock() + AGAIN < last) {
+            nng_msleep(AGAIN);
+            continue;
+        }
+        if (status && err)
+            *err = why;
+        return status;
+    }
 }

@@ -1,78 +1,223 @@
+// One thread looks at all connections with poll(2). Each carries one request and its answer.
 #include "net/http.h"
 
-#include <nng/nng.h>
-#include <nng/supplemental/http/http.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
+#include "core/random.h"
 #include "net/address.h"
+#include "net/places.h"
 #include "proto/proto.h"
 
-struct http {
-    nng_http_server *server;
-    bool started;
-    pthread_mutex_t lock;
-    char *text;
+enum {
+    CALLERS = 256,
+    BACKLOG = 1024,
+    HEAD = 4096,     // bytes of a request
+    DEADLINE = 5000, // milliseconds from the call to the end of the answer
+    REST = 100,      // milliseconds, when the process has no descriptors left
 };
 
-// In a thread of nng. The response is a copy: the page may change while it is sent.
-static void answer(nng_aio *aio) {
-    nng_http_handler *handler = nng_aio_get_input(aio, 1);
-    struct http *http = nng_http_handler_get_data(handler);
-    nng_http_res *response;
-    int failed = nng_http_res_alloc(&response);
-    if (failed) {
-        nng_aio_finish(aio, failed);
-        return;
-    }
+struct caller {
+    int fd;
+    struct place place; // .since: when it called
+    size_t got;         // bytes of `head`
+    char *reply;        // NULL: the request is not whole yet
+    size_t size, sent;
+    char head[HEAD + 1];
+};
+
+struct http {
+    int fd, wake; // listens; an eventfd that ends the thread
+    pthread_t thread;
+    bool started;
+    const char *path;
+    pthread_mutex_t lock; // of `text`
+    char *text;
+    // The thread's own.
+    struct caller *callers[CALLERS];
+    size_t count;
+    uint64_t rests_until;
+};
+
+static uint64_t now_ms(void) {
+    return (uint64_t)(clock_seconds() * 1000);
+}
+
+// --- requests and answers -------------------------------------------------------------
+
+static char *make_reply(const char *status, const char *text, bool body, size_t *size) {
+    char *reply = NULL;
+    int n = asprintf(&reply,
+                     "HTTP/1.1 %s\r\n"
+                     "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+                     "Content-Length: %zu\r\n"
+                     "Connection: close\r\n\r\n%s",
+                     status, strlen(text), body ? text : "");
+    *size = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? NULL : reply;
+}
+
+static char *page(struct http *http, bool body, size_t *size) {
     pthread_mutex_lock(&http->lock);
-    const char *text = http->text ? http->text : "";
-    failed = nng_http_res_copy_data(response, text, strlen(text));
+    char *reply = make_reply("200 OK", http->text ? http->text : "", body, size);
     pthread_mutex_unlock(&http->lock);
-    if (!failed)
-        failed = nng_http_res_set_header(response, "Content-Type",
-                                         "text/plain; version=0.0.4; charset=utf-8");
-    if (failed) {
-        nng_http_res_free(response);
-        nng_aio_finish(aio, failed);
+    return reply;
+}
+
+// Of the request's first line: "GET /metrics?x HTTP/1.1".
+static char *answer_to(struct http *http, const char *head, size_t *size) {
+    bool get = !strncmp(head, "GET ", 4), look = !strncmp(head, "HEAD ", 5);
+    const char *path = head + (get ? 4 : 5);
+    size_t length = strcspn(path, " ?\r\n");
+    if (!get && !look)
+        return make_reply("405 Method Not Allowed", "only GET and HEAD\n", true, size);
+    if (length != strlen(http->path) || strncmp(path, http->path, length) != 0)
+        return make_reply("404 Not Found", "no such page\n", get, size);
+    return page(http, get, size);
+}
+
+// True while there is more to come.
+static bool hear(struct http *http, struct caller *caller) {
+    ssize_t n = recv(caller->fd, caller->head + caller->got, HEAD - caller->got, 0);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    caller->got += (size_t)n;
+    caller->head[caller->got] = 0;
+    bool whole = strstr(caller->head, "\r\n\r\n") || strstr(caller->head, "\n\n");
+    if (!whole && caller->got < HEAD)
+        return true;
+    caller->reply = whole ? answer_to(http, caller->head, &caller->size)
+                          : make_reply("431 Request Header Fields Too Large", "too large\n", true,
+                                       &caller->size);
+    return caller->reply != NULL;
+}
+
+static bool say(struct caller *caller) {
+    ssize_t n =
+        send(caller->fd, caller->reply + caller->sent, caller->size - caller->sent, MSG_NOSIGNAL);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    caller->sent += (size_t)n;
+    return caller->sent < caller->size;
+}
+
+// --- callers --------------------------------------------------------------------------
+
+static void hang_up(struct http *http, size_t index) {
+    struct caller *caller = http->callers[index];
+    close(caller->fd);
+    free(caller->reply);
+    free(caller);
+    http->callers[index] = http->callers[--http->count];
+}
+
+static uint64_t origin_of(const struct sockaddr_storage *from) {
+    const struct sockaddr_in *four = (const void *)from;
+    const struct sockaddr_in6 *six = (const void *)from;
+    return from->ss_family == AF_INET6 ? hash_bytes(&six->sin6_addr, sizeof six->sin6_addr)
+                                       : hash_bytes(&four->sin_addr, sizeof four->sin_addr);
+}
+
+// Where all places are taken, whose is a newcomer's, or how long there will be none. Before it
+// is accepted its address is not known: that of the most callers counts.
+static bool make_room(struct http *http, uint64_t now, uint64_t *wait) {
+    struct place places[CALLERS];
+    *wait = 0;
+    if (http->count < CALLERS)
+        return true;
+    for (size_t i = 0; i < http->count; i++)
+        places[i] = http->callers[i]->place;
+    size_t index = places_choose(places, http->count, places[0].origin, now, wait);
+    if (index < http->count)
+        hang_up(http, index);
+    return index < CALLERS;
+}
+
+static void welcome(struct http *http, uint64_t now) {
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof from;
+    int fd = accept4(http->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct caller *caller = fd < 0 ? NULL : mem_zeroed(1, sizeof *caller);
+    if (!caller) {
+        if (fd >= 0)
+            close(fd);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED))
+            http->rests_until = now + REST;
         return;
     }
-    nng_aio_set_output(aio, 0, response);
-    nng_aio_finish(aio, 0);
+    caller->fd = fd;
+    caller->place = (struct place){origin_of(&from), now};
+    http->callers[http->count++] = caller;
 }
 
-static int add_page(struct http *http, const char *path) {
-    nng_http_handler *handler;
-    int failed = nng_http_handler_alloc(&handler, path, answer);
-    if (failed)
-        return failed;
-    failed = nng_http_handler_set_data(handler, http, NULL);
-    if (!failed)
-        failed = nng_http_server_add_handler(http->server, handler);
-    if (failed)
-        nng_http_handler_free(handler);
-    return failed;
+static void serve(struct http *http, const struct pollfd *polled, size_t count, uint64_t now) {
+    for (size_t i = count; i-- > 0;) { // from the end, since hang_up takes the last one's place
+        struct caller *caller = http->callers[i];
+        bool stays = now < caller->place.since + DEADLINE;
+        if (stays && polled[i].revents)
+            stays = caller->reply ? say(caller) : hear(http, caller);
+        if (!stays)
+            hang_up(http, i);
+    }
 }
 
-static int start(struct http *http, const char *address, const char *path) {
-    char text[PROTO_ADDRESS_MAX + 16];
-    nng_url *url;
-    snprintf(text, sizeof text, "http://%s", address);
-    int failed = nng_url_parse(&url, text);
-    if (failed)
-        return failed;
-    failed = nng_http_server_hold(&http->server, url);
-    nng_url_free(url);
-    if (!failed)
-        failed = add_page(http, path);
-    if (!failed)
-        failed = nng_http_server_start(http->server);
-    http->started = !failed;
-    return failed;
+// --- the thread -----------------------------------------------------------------------
+
+static int next_deadline(const struct http *http, uint64_t now, uint64_t wait) {
+    uint64_t least = wait > 0 ? wait : DEADLINE;
+    for (size_t i = 0; i < http->count; i++) {
+        uint64_t end = http->callers[i]->place.since + DEADLINE;
+        uint64_t left = end > now ? end - now : 0;
+        least = left < least ? left : least;
+    }
+    return (int)least + 1;
 }
+
+static void *look_after(void *context) {
+    struct http *http = context;
+    struct pollfd polled[CALLERS + 2];
+    for (;;) {
+        uint64_t now = now_ms(), wait = 0;
+        size_t count = http->count;
+        for (size_t i = 0; i < count; i++)
+            polled[i] = (struct pollfd){http->callers[i]->fd,
+                                        http->callers[i]->reply ? POLLOUT : POLLIN, 0};
+        bool rests = now < http->rests_until;
+        if (rests)
+            wait = http->rests_until - now;
+        polled[count] = (struct pollfd){http->wake, POLLIN, 0};
+        polled[count + 1] = (struct pollfd){rests ? -1 : http->fd, POLLIN, 0};
+        if (poll(polled, count + 2, next_deadline(http, now, wait)) < 0 && errno != EINTR)
+            break;
+        if (polled[count].revents)
+            break;
+        now = now_ms();
+        bool called = polled[count + 1].revents;
+        serve(http, polled, count, now);
+        if (called && make_room(http, now, &wait))
+            welcome(http, now);
+        else if (called)
+            http->rests_until = now + wait;
+    }
+    while (http->count > 0)
+        hang_up(http, http->count - 1);
+    return NULL;
+}
+
+// --- beginning and end ----------------------------------------------------------------
 
 static int check(const char *address, bool insecure, struct error *err) {
     char tcp[PROTO_ADDRESS_MAX + 16];
@@ -80,6 +225,36 @@ static int check(const char *address, bool insecure, struct error *err) {
         return error_set(err, STATUS_USAGE, "--http: the address is too long");
     int status = address_check(tcp, false, insecure, err);
     return status ? error_context(err, "--http %s", address) : STATUS_OK;
+}
+
+static int not_had(const char *address, const char *why, struct error *err) {
+    return error_set(err, STATUS_UNAVAILABLE, "--http %s: %s", address, why);
+}
+
+// HOST:PORT, or [HOST]:PORT; the host of all interfaces may be empty or *.
+static int resolve(struct addrinfo **found, const char *address, struct error *err) {
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    const char *colon = strrchr(address, ':');
+    char host[PROTO_ADDRESS_MAX];
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    bool brackets = length >= 2 && address[0] == '[' && address[length - 1] == ']';
+    snprintf(host, sizeof host, "%.*s", (int)(length - (brackets ? 2 : 0)), address + brackets);
+    bool all = !*host || !strcmp(host, "*");
+    int failed = getaddrinfo(all ? NULL : host, colon ? colon + 1 : "", &hints, found);
+    return failed ? not_had(address, gai_strerror(failed), err) : STATUS_OK;
+}
+
+static int listen_at(struct http *http, const char *address, struct error *err) {
+    struct addrinfo *at;
+    int one = 1, status = resolve(&at, address, err);
+    if (status)
+        return status;
+    http->fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (http->fd < 0 || setsockopt(http->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+        bind(http->fd, at->ai_addr, at->ai_addrlen) || listen(http->fd, BACKLOG))
+        status = not_had(address, strerror(errno), err);
+    freeaddrinfo(at);
+    return status;
 }
 
 int http_open(struct http **out, const char *address, bool insecure, const char *path,
@@ -91,13 +266,19 @@ int http_open(struct http **out, const char *address, bool insecure, const char 
     if (!http)
         return error_nomem(err);
     pthread_mutex_init(&http->lock, NULL);
-    int failed = start(http, address, path);
-    if (failed) {
+    http->path = path;
+    http->fd = -1;
+    http->wake = eventfd(0, EFD_CLOEXEC);
+    status = http->wake < 0 ? error_errno(err, STATUS_IO, "--http %s", address)
+                            : listen_at(http, address, err);
+    if (!status && pthread_create(&http->thread, NULL, look_after, http))
+        status = error_set(err, STATUS_IO, "--http %s: cannot start a thread", address);
+    http->started = !status;
+    if (status)
         http_close(http);
-        return error_set(err, STATUS_UNAVAILABLE, "--http %s: %s", address, nng_strerror(failed));
-    }
-    *out = http;
-    return STATUS_OK;
+    else
+        *out = http;
+    return status;
 }
 
 void http_set(struct http *http, char *text) {
@@ -110,13 +291,22 @@ void http_set(struct http *http, char *text) {
     free(before);
 }
 
+static void end_thread(struct http *http) {
+    const uint64_t one = 1;
+    while (write(http->wake, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+    pthread_join(http->thread, NULL);
+}
+
 void http_close(struct http *http) {
     if (!http)
         return;
     if (http->started)
-        nng_http_server_stop(http->server);
-    if (http->server)
-        nng_http_server_release(http->server);
+        end_thread(http);
+    if (http->fd >= 0)
+        close(http->fd);
+    if (http->wake >= 0)
+        close(http->wake);
     pthread_mutex_destroy(&http->lock);
     free(http->text);
     free(http);

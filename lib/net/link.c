@@ -100,7 +100,8 @@ static const char *reason_text(const struct link *link, int reason) {
     case NNG_ECONNSHUT:
         return atomic_load(&link->received) >= PROTO_FRAME
                    ? "the other side closed the connection"
-                   : "the other side closed the connection: does only one side speak TLS?";
+                   : "the other side closed the connection without a word: it has too many "
+                     "callers, or only one side speaks TLS";
     case NNG_ECRYPTO:
     case NNG_EPEERAUTH:
         return "a certificate was refused: do both --keys come from the same authority?";
@@ -110,7 +111,19 @@ static const char *reason_text(const struct link *link, int reason) {
 }
 
 void link_fail(struct link *link, int reason) {
+    pthread_mutex_lock(&link->lock);
+    if (!link->broken)
+        link->reason = reason;
+    pthread_mutex_unlock(&link->lock);
     link_break(link, reason_text(link, reason));
+}
+
+bool link_was_turned_away(struct link *link) {
+    pthread_mutex_lock(&link->lock);
+    int reason = link->reason;
+    pthread_mutex_unlock(&link->lock);
+    return atomic_load(&link->received) == 0 &&
+           (reason == NNG_ECLOSED || reason == NNG_ECONNSHUT || reason == NNG_ECONNRESET);
 }
 
 void link_wait(struct link *link) {

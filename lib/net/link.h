@@ -93,7 +93,8 @@ struct link_request {
     bool sent;
 };
 
-// Connects, says hello and waits for the welcome, at most so many milliseconds in all.
+// Connects, says hello and waits for the welcome, at most so many milliseconds in all. Who is
+// turned away without a word dials again for a while: others took all places for strangers.
 // STATUS_UNAVAILABLE with address and reason, also when the hello is refused.
 // STATUS_USAGE when the address is none, or asks for what net/address.h forbids.
 // Texts of `welcome` are cut off: they do not outlive it.
@@ -156,7 +157,7 @@ struct listener;
 
 struct listener_limits {
     uint32_t links;     // at the same time (1024)
-    uint32_t strangers; // of them, that were not welcomed yet (16)
+    uint32_t strangers; // of them, that were not welcomed yet (256): net/places.h
     uint32_t hello;     // milliseconds that a stranger has for its hello (5000)
 };
 

@@ -44,6 +44,8 @@ struct link {
     struct link_options options;
     struct listener *listener; // NULL: dialled
     struct link *sibling;      // next of the listener's
+    bool stranger;             // takes one of the listener's places for those; under its lock
+    uint64_t origin;           // the address that called, as a hash
     nng_stream *stream;
     nng_aio *receive, *send, *timer;
     char address[PROTO_ADDRESS_MAX];
@@ -63,6 +65,7 @@ struct link {
     bool leaving; // to be broken when all is sent
     int active;   // operations of nng under way
     char why[LINK_WHY];
+    int reason;                 // nng's, where that broke it; 0: something else did
     struct frame *first, *last; // to be sent
     uint64_t number;            // of the last request
     struct link_request *pending[LINK_WINDOW];
@@ -80,6 +83,8 @@ void link_start(struct link *link);
 void link_wait(struct link *link);
 // The reason of nng as the link's end.
 void link_fail(struct link *link, int reason);
+// Whether the other side ended it without having sent anything.
+bool link_was_turned_away(struct link *link);
 // Begins to send or receive, unless the link is broken: nng 1.5.2 never ends what is begun
 // on a stream that was closed.
 bool link_begin(struct link *link, nng_aio *aio, void (*operation)(nng_stream *, nng_aio *));
@@ -109,7 +114,7 @@ void link_receive_again(struct link *link);
 
 // listener.c
 
-void listener_welcomed(struct listener *listener);
+void listener_welcomed(struct listener *listener, struct link *link);
 void listener_forget(struct listener *listener, struct link *link);
 
 #endif

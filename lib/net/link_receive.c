@@ -137,7 +137,7 @@ static enum next hear_hello(struct link *link) {
     atomic_store(&link->session, hello->session);
     atomic_store(&link->welcomed, true);
     if (link->listener)
-        listener_welcomed(link->listener);
+        listener_welcomed(link->listener, link);
     link_answer(link, link->in.frame.request, PROTO_TYPE_WELCOME, &welcome, NULL, NULL);
     return NEXT_FRAME;
 }

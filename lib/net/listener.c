@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/random.h"
 #include "net/address.h"
 #include "net/link_internal.h"
 #include "net/local.h"
+#include "net/places.h"
 #include "net/secrets_internal.h"
 
-enum { LINKS = 1024, STRANGERS = 16, HELLO = 5000 };
+enum { LINKS = 1024, STRANGERS = 256, HELLO = 5000 };
 enum { REST = 100 }; // milliseconds, when the process has no descriptors left
 
 struct listener {
@@ -22,14 +24,22 @@ struct listener {
     nng_stream_listener *stream;
     nng_aio *accept;
     bool resting;         // of the accepting thread
+    nng_stream *waiting;  // the accepting thread's: accepted, and waits for a place
+    struct place *places; // the accepting thread's: room for all strangers
     pthread_mutex_t lock; // of all that follows
     struct link *links;
     uint32_t link_count, strangers;
 };
 
-void listener_welcomed(struct listener *listener) {
+// Under the lock: it takes no place among strangers any more.
+static void leave_place(struct listener *listener, struct link *link) {
+    listener->strangers -= link->stranger;
+    link->stranger = false;
+}
+
+void listener_welcomed(struct listener *listener, struct link *link) {
     pthread_mutex_lock(&listener->lock);
-    listener->strangers--;
+    leave_place(listener, link);
     pthread_mutex_unlock(&listener->lock);
 }
 
@@ -40,8 +50,7 @@ void listener_forget(struct listener *listener, struct link *link) {
         at = &(*at)->sibling;
     *at = link->sibling;
     listener->link_count--;
-    if (!atomic_load(&link->welcomed))
-        listener->strangers--;
+    leave_place(listener, link);
     pthread_mutex_unlock(&listener->lock);
 }
 
@@ -61,43 +70,103 @@ static void peer_address(const struct listener *listener, nng_stream *stream, ch
         snprintf(text, room, "%s", listener->address);
 }
 
-// True when there is room for one more link; it is counted then.
-static bool count_link(struct listener *listener) {
+static uint64_t origin_of(nng_stream *stream) {
+    nng_sockaddr from;
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &from))
+        return 0;
+    if (from.s_family == NNG_AF_INET)
+        return hash_bytes(&from.s_in.sa_addr, sizeof from.s_in.sa_addr);
+    if (from.s_family == NNG_AF_INET6)
+        return hash_bytes(from.s_in6.sa_addr, sizeof from.s_in6.sa_addr);
+    return 0; // a Unix socket, whose callers are all this user's
+}
+
+// Under the lock: whose place a newcomer of this origin takes; NULL, and *wait milliseconds:
+// nobody's yet.
+static struct link *choose_stranger(struct listener *listener, uint64_t origin, uint64_t *wait) {
+    size_t n = 0, index;
+    for (const struct link *link = listener->links; link; link = link->sibling)
+        if (link->stranger)
+            listener->places[n++] = (struct place){link->origin, link->opened};
+    index = places_choose(listener->places, n, origin, nng_clock(), wait);
+    for (struct link *link = index < n ? listener->links : NULL; link; link = link->sibling)
+        if (link->stranger && index-- == 0)
+            return link;
+    return NULL;
+}
+
+// Makes room for one more stranger, which is counted then. False: there is none for *wait
+// milliseconds; 0: it is turned away.
+static bool make_place(struct listener *listener, uint64_t origin, uint64_t *wait) {
+    struct link *displaced = NULL;
+    *wait = 0;
     pthread_mutex_lock(&listener->lock);
-    bool room = listener->link_count < listener->limits.links &&
-                listener->strangers < listener->limits.strangers;
+    bool room = listener->link_count < listener->limits.links;
+    if (listener->strangers >= listener->limits.strangers) {
+        displaced = choose_stranger(listener, origin, wait);
+        room = displaced != NULL; // whose link is gone in a moment
+        if (displaced) {
+            leave_place(listener, displaced);
+            link_hold(displaced);
+        }
+    }
     listener->link_count += room;
     listener->strangers += room;
     pthread_mutex_unlock(&listener->lock);
+    if (displaced) {
+        link_break(displaced, "it did not say hello, and others wait to");
+        link_drop(displaced);
+    }
     return room;
 }
 
-static void uncount_link(struct listener *listener) {
+static void lose_place(struct listener *listener) {
     pthread_mutex_lock(&listener->lock);
     listener->link_count--;
     listener->strangers--;
     pthread_mutex_unlock(&listener->lock);
 }
 
-static void welcome_stream(struct listener *listener, nng_stream *stream) {
+static void open_link(struct listener *listener, nng_stream *stream, uint64_t origin) {
     char from[PROTO_ADDRESS_MAX];
     struct link *link;
-    if (!local_is_allowed(stream, listener->kind) || !count_link(listener)) {
-        nng_stream_free(stream);
-        return;
-    }
     peer_address(listener, stream, from, sizeof from);
     if (link_open(&link, stream, from, &listener->options, listener, listener->limits.hello,
                   NULL)) {
-        uncount_link(listener);
+        lose_place(listener);
         return;
     }
+    link->origin = origin;
+    link->stranger = true;
     pthread_mutex_lock(&listener->lock);
     link->sibling = listener->links;
     listener->links = link;
     pthread_mutex_unlock(&listener->lock);
     link_start(link);
     link_drop(link);
+}
+
+// What was accepted becomes a link or is turned away. Otherwise it waits: so many milliseconds.
+static uint64_t take_waiting(struct listener *listener) {
+    nng_stream *stream = listener->waiting;
+    uint64_t wait = 0;
+    if (!stream)
+        return 0;
+    uint64_t origin = origin_of(stream);
+    bool room = local_is_allowed(stream, listener->kind) && make_place(listener, origin, &wait);
+    if (!room && wait > 0)
+        return wait;
+    listener->waiting = NULL;
+    if (room)
+        open_link(listener, stream, origin);
+    else
+        nng_stream_free(stream);
+    return 0;
+}
+
+static void rest(struct listener *listener, uint64_t milliseconds) {
+    listener->resting = true;
+    nng_sleep_aio((nng_duration)milliseconds, listener->accept);
 }
 
 // Accepting fails for good when the listener is closed; otherwise descriptors or memory
@@ -108,14 +177,17 @@ static void on_accept(void *context) {
     if (result == NNG_ECLOSED || result == NNG_ECANCELED)
         return;
     if (result && !listener->resting) {
-        listener->resting = true;
-        nng_sleep_aio(REST, listener->accept);
+        rest(listener, REST);
         return;
     }
     if (!result && !listener->resting)
-        welcome_stream(listener, nng_aio_get_output(listener->accept, 0));
+        listener->waiting = nng_aio_get_output(listener->accept, 0);
     listener->resting = false;
-    nng_stream_listener_accept(listener->stream, listener->accept);
+    uint64_t wait = take_waiting(listener);
+    if (wait > 0)
+        rest(listener, wait);
+    else
+        nng_stream_listener_accept(listener->stream, listener->accept);
 }
 
 static void set_limits(struct listener *listener, const struct listener_limits *limits) {
@@ -158,6 +230,8 @@ static int begin(struct listener *listener, struct error *err) {
                                            listener->options.keys->server);
     if (!code && listener->kind == ADDRESS_IPC)
         code = nng_stream_listener_set_int(listener->stream, NNG_OPT_IPC_PERMISSIONS, 0600);
+    if (!code && !(listener->places = mem_array(listener->limits.strangers, sizeof(struct place))))
+        code = NNG_ENOMEM;
     if (!code)
         code = nng_aio_alloc(&listener->accept, on_accept, listener);
     if (!code)
@@ -211,6 +285,8 @@ void listener_close(struct listener *listener) {
         nng_stream_listener_close(listener->stream);
     if (listener->accept)
         nng_aio_free(listener->accept); // waits for its callback
+    if (listener->waiting)
+        nng_stream_free(listener->waiting);
     for (struct link *link; (link = any_link(listener));) {
         link_break(link, "the listener was closed");
         link_wait(link);
@@ -219,5 +295,6 @@ void listener_close(struct listener *listener) {
     if (listener->stream)
         nng_stream_listener_free(listener->stream);
     pthread_mutex_destroy(&listener->lock);
+    free(listener->places);
     free(listener);
 }

@@ -103,3 +103,55 @@ of_worker() {
     wait_for is_training
     end_run
 }
+
+# So many connections that say nothing at an address, for a while.
+besiege() {
+    start python "$ROOT/tests/helper/peer.py" silent "$1" "$2" 60 >siege
+    wait_for grep -q silent siege
+    rm siege
+}
+
+page_is_there() {
+    curl -sSf --max-time 10 "http://127.0.0.1:$http/metrics" | grep -q adam_epoch
+}
+
+@test "silent strangers that dial again keep no newcomer out, and nobody who asks how the run is" {
+    ulimit -n 4096
+    start_run
+    exec 7<>"/dev/tcp/127.0.0.1/$http" # half a request, and no more
+    printf 'GET /metr' >&7
+    besiege "$(cat run/controller.port)" 300
+    besiege "$(sed -n 1p ps.port)" 300
+    besiege "$(cat serve.port)" 300
+    besiege "tcp://127.0.0.1:$http" 1100
+    run_status 0 timeout 10 cat <&7 # it is closed
+    exec 7>&-
+    local i
+    for i in 1 2 3; do
+        adam-ctl status run >status
+        grep -q '^worker' status
+        page_is_there
+    done
+    kill -TERM "$worker"
+    wait "$worker" || [ $? = 75 ]
+    start_worker
+    wait_for grep -q 'worker 4 .* joined' ctl.log
+    wait_for grep -q '"rank":4,"event":"train"' run/metrics.jsonl
+    # The descriptors of the controller are bounded.
+    [ "$(find "/proc/$controller/fd" -mindepth 1 | wc -l)" -lt 700 ]
+    end_run
+}
+
+@test "the HTTP port answers what it should" {
+    http=$(free_port)
+    printf 'input 1x1x4\nsoftmax units=2\n' >small.net
+    printf 'model = small.net\n' >run.conf
+    start adam-ctl controller --http "127.0.0.1:$http" --out run run.conf 2>ctl.log
+    wait_for page_is_there
+    curl -sSI "http://127.0.0.1:$http/metrics" >head
+    grep -q '^HTTP/1.1 200 OK' head
+    [ "$(curl -s -o other -w '%{http_code}' "http://127.0.0.1:$http/")" = 404 ]
+    [ "$(curl -s -o other -w '%{http_code}' -d x "http://127.0.0.1:$http/metrics")" = 405 ]
+    head -c 8000 /dev/zero | tr '\0' x >long
+    [ "$(curl -s -o other -w '%{http_code}' -H "x: $(cat long)" "http://127.0.0.1:$http/metrics")" = 431 ]
+}

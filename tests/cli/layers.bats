@@ -64,7 +64,7 @@ on_objects() {
         [png.h]=image [jpeglib.h]=image [jerror.h]=image
         [zlib.h]=store [archive.h]=store [archive_entry.h]=store
         [cblas.h]=kernels
-        [nng/nng.h]=net [nng/supplemental/http/http.h]=net [nng/supplemental/tls/tls.h]=net [nng/supplemental/util/platform.h]=net
+        [nng/nng.h]=net [nng/supplemental/tls/tls.h]=net [nng/supplemental/util/platform.h]=net
         [mbedtls/ctr_drbg.h]=net [mbedtls/ecp.h]=net [mbedtls/entropy.h]=net [mbedtls/error.h]=net
         [mbedtls/pk.h]=net [mbedtls/platform_util.h]=net [mbedtls/x509_crt.h]=net
         [jansson.h]=core [numa.h]=core [numaif.h]=core)

@@ -2,6 +2,7 @@
 // misbehave, vanish or say nothing. A wait has no time limit of its own: the test
 // runner's ends it.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include "core/gate.h"
 #include "net/keys.h"
 #include "net/link.h"
+#include "net/places.h"
 #include "net/secrets.h"
 
 enum { MEBI = 1 << 20, FLOATS = MEBI / 4, IN_FLIGHT = 64 };
@@ -554,12 +556,58 @@ static void test_raw(struct tap *tap) {
         }
         close(raw_welcomed(tap, address));
     });
+    TEST(tap, "a newcomer takes the place of the oldest stranger, and only that", {
+        const struct listener_limits patient = {.hello = 60000, .strangers = 3};
+        struct server *other = server_start(tap, "tcp://127.0.0.1:0", NULL, &patient);
+        int idle[3];
+        for (int i = 0; i < 3; i++) {
+            idle[i] = raw_connect(listener_address(other->listener));
+            usleep(2000); // they come in this order
+        }
+        int fd = raw_welcomed(tap, listener_address(other->listener));
+        CHECK_INT(tap, raw_answer(idle[0], body).type, 0);
+        for (int i = 1; i < 3; i++)
+            CHECK(tap, recv(idle[i], body, 1, MSG_PEEK | MSG_DONTWAIT) != 0); // a ping or nothing
+        close(fd);
+        for (int i = 0; i < 3; i++)
+            close(idle[i]);
+        server_stop(other);
+    });
     TEST(tap, "a peer that falls silent is given up by name", {
         int fd = raw_welcomed(tap, address);
         wait_for(&server->gate, &server->silent, 1);
         close(fd);
     });
     server_stop(server);
+}
+
+// Of places taken at these times by these addresses a newcomer of `origin` gets `wanted`.
+static void check_place(struct tap *tap, const struct place *places, uint64_t origin,
+                        size_t wanted) {
+    uint64_t wait;
+    CHECK_INT(tap, places_choose(places, 5, origin, 10000, &wait), wanted);
+}
+
+static void test_places(struct tap *tap) {
+    TEST(tap, "who has most places gives one up, the oldest; of equals the newcomer's address", {
+        const struct place places[] = {{1, 50}, {2, 30}, {2, 40}, {3, 10}, {2, 20}};
+        check_place(tap, places, 1, 4);
+        check_place(tap, places, 2, 4);
+        check_place(tap, places, 9, 4);
+        const struct place others[] = {{1, 50}, {1, 60}, {2, 40}, {2, 30}, {3, 10}};
+        check_place(tap, others, 1, 0);
+        check_place(tap, others, 2, 3);
+        const struct place apart[] = {{1, 50}, {2, 60}, {3, 40}, {4, 30}, {5, 10}};
+        check_place(tap, apart, 3, 2);
+        check_place(tap, apart, 9, 0);
+    });
+    TEST(tap, "everybody has a moment before another takes its place", {
+        const struct place places[] = {{1, 9800}, {1, 9900}};
+        uint64_t wait;
+        CHECK_INT(tap, places_choose(places, 2, 1, 9900, &wait), 2);
+        CHECK_INT(tap, wait, PLACES_STAY - 100);
+        CHECK_INT(tap, places_choose(places, 2, 1, 9800 + PLACES_STAY, &wait), 0);
+    });
 }
 
 // A server that accepts, and never says a word.
@@ -597,6 +645,7 @@ int main(void) {
     test_tls(&tap, folder);
     test_many(&tap);
     test_raw(&tap);
+    test_places(&tap);
     test_silence(&tap);
     rmdir(folder);
     return tap_done(&tap);
