@@ -6,6 +6,7 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
 #include "core/cpu.h"
+#include "core/words.h"
 
 enum { SUBCOMMANDS = 32 };
 
@@ -37,7 +38,16 @@ static void move_dry_run(int argc, char **argv) {
     }
 }
 
-static int run(int argc, char **argv, struct options *options, struct error *err) {
+// Another number of operands than it takes: its usage, of which the first line is enough.
+static int wrong_count(const struct command *command, struct error *err) {
+    return error_set(err, STATUS_USAGE, "%s: missing or too many operands; usage: %s %.*s",
+                     strchr(command->name, ' ') + 1, command->name,
+                     (int)strcspn(command->synopsis, "\n"), command->synopsis);
+}
+
+// `typed` is the command line before the parser reorders it.
+static int run(int argc, char **argv, const char *typed, struct options *options,
+               struct error *err) {
     struct subcommand subcommands[SUBCOMMANDS];
     struct command commands[SUBCOMMANDS];
     size_t count = all_subcommands(subcommands, options);
@@ -58,11 +68,9 @@ static int run(int argc, char **argv, struct options *options, struct error *err
         break;
     }
     struct subcommand *subcommand = &subcommands[chosen - commands];
-    subcommand->argc = argc;
-    subcommand->argv = argv;
+    subcommand->typed = typed;
     if (argc - operand < subcommand->least || argc - operand > subcommand->most)
-        return error_set(err, STATUS_USAGE, "%s: needs one %s; try '%s --help'", chosen->name,
-                         chosen->operand, chosen->name);
+        return wrong_count(chosen, err);
     return subcommand->run(subcommand, argv + operand, argc - operand, err);
 }
 
@@ -78,10 +86,13 @@ int main(int argc, char **argv) {
     talk_begin();
     network_default(&options.controller.network);
     network_default(&options.admin.network);
+    char *typed = words_command(PROGRAM, argc, argv);
     move_dry_run(argc, argv);
-    int status = run(argc, argv, &options, &err);
+    int status = typed ? run(argc, argv, typed, &options, &err) : error_nomem(&err);
+    free(typed);
     free(options.model.set.items);
     free(options.picture.set.items);
+    free(options.picture.range.items);
     free(options.controller.set.items);
     free(options.launch.set.items);
     return talk_end(PROGRAM, status, &err, options.controller.quiet);

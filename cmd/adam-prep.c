@@ -288,9 +288,8 @@ static int prepare(struct session *s, const char *const *paths, size_t count, in
 static int need_output(const struct options *o, const char *command, struct error *err) {
     return o->output ? STATUS_OK
                      : error_set(err, STATUS_USAGE,
-                                 "%s: no output; say where with -o ('-' is "
-                                 "standard output)",
-                                 command);
+                                 "%s%sno output; say where with -o ('-' is standard output)",
+                                 command, *command ? ": " : "");
 }
 
 static int run_prepare(struct session *s, char **operands, int count, struct error *err) {
@@ -298,7 +297,7 @@ static int run_prepare(struct session *s, char **operands, int count, struct err
     struct inputs_config inputs = inputs_of(s->options, paths, (size_t)count);
     int status = check_inputs(&inputs, PROGRAM, err);
     if (!status)
-        status = need_output(s->options, PROGRAM, err);
+        status = need_output(s->options, "", err);
     return status ? status : prepare(s, paths, (size_t)count, 0, err);
 }
 

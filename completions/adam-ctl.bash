@@ -38,7 +38,9 @@ _adam_ctl() {
     time:--seconds) return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
+    plot:--range) offer_key 'loss accuracy rate staleness'; return ;;
     report:--output | report:-o) offer -f; return ;;
+    report:--title) return ;;
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
@@ -101,9 +103,9 @@ _adam_ctl() {
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;
-    plot:-*) offer -W '--output -o --x -x --help -h --version -V' ;;
+    plot:-*) offer -W '--output -o --x -x --range --help -h --version -V' ;;
     plot:*) offer -d ;;
-    report:-*) offer -W '--output -o --data -d --from --labels --set --threads -t --help -h --version -V' ;;
+    report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;
     report:*) offer -d ;;
     controller:-*) offer -W '--out -o --resume --set --quiet -q --listen -l --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
     controller:*) offer -f ;;

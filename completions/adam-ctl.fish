@@ -55,10 +55,12 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s V -l version -d 'p
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s o -l output -r -F -d 'the drawing, SVG'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s x -l x -x -a 'both epoch time' -d 'what the x axis is'
+complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -l range -x -a '(__adam_ctl_keys loss accuracy rate staleness)' -d 'what a y axis covers: loss, accuracy, rate, staleness'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from plot' -a '(__fish_complete_directories)'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s o -l output -r -F -d 'the page, HTML'
+complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l title -x -d 'heading of the page'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s d -l data -r -F -d 'labelled samples'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l from -x -d 'the kind of --data'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l labels -r -F -d 'labels beside IDX or npy data'

@@ -8,7 +8,6 @@
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "control/controller.h"
-#include "core/words.h"
 #include "member/place.h"
 
 struct talker {
@@ -79,12 +78,12 @@ static int run_controller(const struct subcommand *subcommand, char **operands, 
     struct run_file file = {0};
     (void)count;
     if (!o->out)
-        return error_set(err, STATUS_USAGE, PROGRAM " controller: needs --out DIR");
+        return error_set(err, STATUS_USAGE, "controller: needs --out DIR");
     int status = read_file(&file, operands[0], &o->set, err);
-    char *command = words_command(PROGRAM, subcommand->argc, subcommand->argv);
+    const char *typed = getenv(COMMAND_VARIABLE);
+    const char *command = typed ? typed : subcommand->typed;
     if (!status)
-        status = command ? run_it(o, &file, command, err) : error_nomem(err);
-    free(command);
+        status = run_it(o, &file, command, err);
     run_file_free(&file);
     return status;
 }

@@ -238,6 +238,11 @@ static int supervise(const struct request *r, const struct plan *plan, bool quie
     return status;
 }
 
+// What the controller of the run writes down as the command that made it: what was typed.
+static int name_command(const struct subcommand *subcommand, struct error *err) {
+    return setenv(COMMAND_VARIABLE, subcommand->typed, 1) == 0 ? STATUS_OK : error_nomem(err);
+}
+
 static int run_up(const struct subcommand *subcommand, char **operands, int count,
                   struct error *err) {
     const struct launch_options *options = subcommand->options;
@@ -253,7 +258,7 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
         status = plan_make(&plan, &request.launch, options->hosts ? &request.hosts : NULL, err);
     if (status == STATUS_OK && options->dry_run)
         status = print_text(plan_text(&plan, &request.launch), err);
-    else if (status == STATUS_OK)
+    else if (status == STATUS_OK && !(status = name_command(subcommand, err)))
         status = supervise(&request, &plan, options->quiet, err);
     plan_free(&plan);
     request_free(&request);

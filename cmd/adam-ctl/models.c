@@ -55,7 +55,7 @@ static int run_check(const struct subcommand *subcommand, char **operands, int c
     if (count > 0)
         status = model_read(&model, operands[0], options->set.items, options->set.count, err);
     else if (!options->kernels)
-        status = error_set(err, STATUS_USAGE, PROGRAM " check: needs one FILE, or --kernels");
+        status = error_set(err, STATUS_USAGE, "check: needs one FILE, or --kernels");
     if (status == STATUS_OK)
         status =
             options->kernels ? show_kernels(options, model, err) : show_model(options, model, err);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
@@ -26,13 +27,33 @@ static enum curves_x x_axis(const char *text) {
     return strcmp(text, "time") ? CURVES_BOTH : CURVES_TIME;
 }
 
-static int write_curves(const struct picture_options *options, const struct history *runs,
-                        int count, struct error *err) {
+// SVG is text; a name that says it is a picture of pixels would mislead whoever opens it.
+static int refuse_pixels(const char *path, struct error *err) {
+    static const char *const kinds[] = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", NULL};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && kinds[i]; i++)
+        if (!strcasecmp(dot, kinds[i]))
+            return error_set(err, STATUS_USAGE, "%s: plot draws SVG; name it %.*s.svg", path,
+                             (int)(dot - path), path);
+    return STATUS_OK;
+}
+
+static int curves_settings(struct curves_options *curves, const struct picture_options *options,
+                           struct error *err) {
+    *curves = (struct curves_options){.x = x_axis(options->x)};
+    int status = refuse_pixels(options->output, err);
+    for (size_t i = 0; i < options->range.count && status == STATUS_OK; i++)
+        status = curves_range(curves, options->range.items[i], err);
+    return status;
+}
+
+static int write_curves(const struct picture_options *options, const struct curves_options *curves,
+                        const struct history *runs, int count, struct error *err) {
     struct textfile *file;
     int status = textfile_open(&file, options->output, err);
     if (status != STATUS_OK)
         return status;
-    status = curves_write(textfile_stream(file), runs, (size_t)count, x_axis(options->x), err);
+    status = curves_write(textfile_stream(file), runs, (size_t)count, curves, err);
     if (status == STATUS_OK)
         return textfile_close(file, err);
     textfile_abort(file);
@@ -42,14 +63,17 @@ static int write_curves(const struct picture_options *options, const struct hist
 static int run_plot(const struct subcommand *subcommand, char **operands, int count,
                     struct error *err) {
     const struct picture_options *options = subcommand->options;
+    struct curves_options curves;
+    int status = curves_settings(&curves, options, err);
+    if (status != STATUS_OK)
+        return status;
     struct history *runs = mem_zeroed((size_t)count, sizeof *runs);
     if (!runs)
         return error_nomem(err);
-    int status = STATUS_OK;
     for (int i = 0; i < count && status == STATUS_OK; i++)
         status = history_read(&runs[i], operands[i], err);
     if (status == STATUS_OK)
-        status = write_curves(options, runs, count, err);
+        status = write_curves(options, &curves, runs, count, err);
     close_runs(runs, count);
     return status;
 }
@@ -104,6 +128,7 @@ static int gather(struct material *m, const struct picture_options *options,
 static int write_page(const struct picture_options *options, const struct history *history,
                       const struct material *m, struct error *err) {
     struct page page = {
+        .title = options->title ? options->title : history->title,
         .history = history,
         .checkpoint = m->no_checkpoint.status ? NULL : &m->checkpoint,
         .no_checkpoint = m->no_checkpoint.text,
@@ -147,9 +172,12 @@ size_t picture_subcommands(struct subcommand *subcommands, struct picture_option
     const struct option_row plot_rows[] = {
         TEXT('o', "output", "FILE", &options->output, "-", "the drawing, SVG"),
         CHOICE('x', "x", "AXIS", &options->x, x_choices, "both", "what the x axis is"),
+        LIST_OF(0, "range", "AXIS=LOW:HIGH", &options->range, curves_axis,
+                "what a y axis covers: loss, accuracy, rate, staleness"),
     };
     const struct option_row report_rows[] = {
         TEXT('o', "output", "FILE", &options->output, "-", "the page, HTML"),
+        TEXT(0, "title", "TEXT", &options->title, "the run's folder", "heading of the page"),
         TEXT('d', "data", "FILE", &options->data, "the run's test data", "labelled samples"),
         TEXT(0, "from", "KIND", &options->from, NULL, "the kind of --data"),
         TEXT(0, "labels", "FILE", &options->labels, NULL, "labels beside IDX or npy data"),
@@ -158,14 +186,14 @@ size_t picture_subcommands(struct subcommand *subcommands, struct picture_option
     };
     const struct command plot = {
         .name = PROGRAM " plot",
-        .synopsis = "[-o FILE] [-x AXIS] RUN ...",
+        .synopsis = "[-o FILE] [-x AXIS] [--range AXIS=LOW:HIGH] RUN ...",
         .about = "draw the learning curves of runs: loss, accuracy and learning rate",
         .rows = plot_rows,
         .row_count = sizeof plot_rows / sizeof *plot_rows,
         .operand = "DIR"};
     const struct command report = {
         .name = PROGRAM " report",
-        .synopsis = "[-o FILE] [-d FILE] [--from KIND] [--labels FILE] [-t N] RUN",
+        .synopsis = "[-o FILE] [--title TEXT] [-d FILE] [options] RUN",
         .about = "write a run as one HTML page: curves, model, confusion, pictures",
         .rows = report_rows,
         .row_count = sizeof report_rows / sizeof *report_rows,

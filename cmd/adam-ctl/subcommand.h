@@ -9,6 +9,8 @@
 
 #define PROGRAM "adam-ctl"
 #define SUBCOMMAND_ROWS 32
+// What up tells the controller: the command line that metrics and checkpoints name.
+#define COMMAND_VARIABLE "ADAM_COMMAND"
 
 struct subcommand;
 
@@ -21,9 +23,8 @@ struct subcommand {
     struct option_row rows[SUBCOMMAND_ROWS];
     const void *options; // that the rows point into
     subcommand_run *run;
-    int least, most; // operands
-    int argc;        // the command line, for the record
-    char **argv;
+    int least, most;   // operands
+    const char *typed; // the whole command line, for the record
 };
 
 // Copies the command with its rows.
@@ -44,9 +45,9 @@ struct model_options { // check, time
 size_t model_subcommands(struct subcommand *subcommands, struct model_options *options);
 
 struct picture_options { // plot, report
-    struct option_list set;
+    struct option_list set, range;
     int64_t readers;
-    const char *output, *x, *data, *labels, *from;
+    const char *output, *title, *x, *data, *labels, *from;
 };
 size_t picture_subcommands(struct subcommand *subcommands, struct picture_options *options);
 

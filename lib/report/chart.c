@@ -52,9 +52,14 @@ static bool y_range(const struct chart *chart, double *low, double *high) {
                 *low = fmin(*low, chart->series[s].y[i]);
                 *high = fmax(*high, chart->series[s].y[i]);
             }
+    bool any = *low <= *high;
+    if (any && chart->y_low < chart->y_high)
+        *low = chart->y_low, *high = chart->y_high;
+    else if (any && chart->percent && *low == *high)
+        *low = 0, *high = 100;
     if (chart->y_zero)
         *low = fmin(*low, 0);
-    return *low <= *high;
+    return any;
 }
 
 static void value_text(const struct chart *chart, double value, char text[SCALE_LABEL]) {
@@ -99,7 +104,8 @@ static size_t to_pixels(const struct chart *chart, const struct chart_series *se
     for (size_t i = 0; i < series->n; i++) {
         if (!drawable(chart, series, i))
             continue;
-        double at_x = scale_at(x, series->x[i]), at_y = scale_at(y, series->y[i]);
+        double at_x = scale_at(x, series->x[i]),
+               at_y = scale_at(y, fmin(fmax(series->y[i], y->low), y->high)); // outside: at its end
         double column = floor(at_x);
         if (!thin_out || column != last_column)
             columns++, in_column = 0;

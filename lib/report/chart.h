@@ -23,6 +23,7 @@ void chart_line(struct svg *svg, const double *x, const double *y, size_t n,
 struct chart_series {
     const double *x, *y; // n points; those that are not finite are left out
     size_t n;
+    size_t run; // whose it is, for the caller
     const char *colour;
     const char *dash; // NULL: solid
     enum chart_stroke stroke;
@@ -38,6 +39,7 @@ struct chart {
     double x_high;                  // the x axis goes from 0 to here
     bool y_zero;                    // the y axis begins at 0
     bool percent;                   // y in percent
+    double y_low, y_high;           // what the y axis covers; where equal, all there is
     const struct chart_series *series;
     size_t count;
 };

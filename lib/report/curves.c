@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "report/chart.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
 struct figure {
     const struct history *runs;
     size_t count;
+    const struct curves_options *options;
     struct svg svg;
     double width;
     bool by_time;                // the column that is drawn
@@ -51,16 +53,82 @@ static struct chart_series series_of(const struct figure *f, size_t run, enum cu
         .dash = many && run / CHART_COLOURS % 2 ? "6 4" : NULL,
         .dots = which == CURVE_TEST_LOSS || which == CURVE_TOP1,
         .label = true,
+        .run = run,
     };
 }
 
-static bool wide_range(const struct chart_series *series, size_t count) {
-    double low = INFINITY, high = 0;
-    for (size_t s = 0; s < count; s++)
-        for (size_t i = 0; i < series[s].n; i++) {
-            low = fmin(low, series[s].y[i]);
-            high = fmax(high, series[s].y[i]);
+// --- what the y axes cover ------------------------------------------------------
+
+static double best_accuracy(const struct figure *f) {
+    double best = 0;
+    for (size_t i = 0; i < f->count; i++)
+        best = fmax(best, curve_best(&f->runs[i].curves[CURVE_TOP1], NULL)); // NAN is none
+    return best;
+}
+
+// A run that diverged, whose loss rose, or that never reached half of the best accuracy.
+static bool has_failed(const struct figure *f, size_t run, double best) {
+    const struct history *history = &f->runs[run];
+    const struct curve *loss = &history->curves[CURVE_LOSS];
+    return history->end == HISTORY_DIVERGED || (loss->n > 2 && curve_last(loss) > loss->value[0]) ||
+           curve_best(&history->curves[CURVE_TOP1], NULL) < best / 2;
+}
+
+static void cover(const struct chart_series *series, double *low, double *high) {
+    for (size_t i = 0; i < series->n; i++)
+        if (isfinite(series->y[i])) {
+            *low = fmin(*low, series->y[i]);
+            *high = fmax(*high, series->y[i]);
         }
+}
+
+// What the user asked for; else, where some runs failed, what the others cover.
+static void set_range(const struct figure *f, struct chart *chart, enum curves_axis axis) {
+    double low = INFINITY, high = -INFINITY, best = best_accuracy(f);
+    bool failed = false;
+    if (f->options->range[axis].low < f->options->range[axis].high) {
+        chart->y_low = f->options->range[axis].low, chart->y_high = f->options->range[axis].high;
+        return;
+    }
+    for (size_t s = 0; s < chart->count; s++)
+        if (has_failed(f, chart->series[s].run, best))
+            failed = true;
+        else
+            cover(&chart->series[s], &low, &high);
+    if (failed && low < high)
+        chart->y_low = low, chart->y_high = high;
+}
+
+const char *curves_axis(size_t index) {
+    static const char *const names[CURVES_AXES] = {"loss", "accuracy", "rate", "staleness"};
+    return index < CURVES_AXES ? names[index] : NULL;
+}
+
+int curves_range(struct curves_options *options, const char *text, struct error *err) {
+    size_t length = strcspn(text, "="), axis = 0;
+    while (axis < CURVES_AXES &&
+           (strlen(curves_axis(axis)) != length || strncmp(curves_axis(axis), text, length) != 0))
+        axis++;
+    const char *low = text[length] ? text + length + 1 : "", *colon = strchr(low, ':');
+    double from, to;
+    if (axis == CURVES_AXES || !colon || !text_real(low, (size_t)(colon - low), &from) ||
+        !text_real(colon + 1, strlen(colon + 1), &to) || !(from < to))
+        return error_set(err, STATUS_USAGE,
+                         "option '--range' needs AXIS=LOW:HIGH, as in loss=0:2.5, with loss, "
+                         "accuracy, rate or staleness, not '%s'",
+                         text);
+    options->range[axis].low = from, options->range[axis].high = to;
+    return STATUS_OK;
+}
+
+// --- panels -----------------------------------------------------------------------
+
+static bool wide_range(const struct chart *chart) {
+    double low = INFINITY, high = 0;
+    for (size_t s = 0; s < chart->count; s++)
+        cover(&chart->series[s], &low, &high);
+    if (low > 0 && chart->y_low < chart->y_high)
+        low = chart->y_low, high = chart->y_high;
     return low > 0 && high / low > LOG_RATIO;
 }
 
@@ -108,7 +176,8 @@ static int draw_loss(struct figure *f, struct chart chart, struct error *err) {
     }
     chart.title = "loss";
     chart.count = count + 2 * f->count;
-    chart.y_kind = wide_range(chart.series, chart.count) ? SCALE_LOG : SCALE_LINEAR;
+    set_range(f, &chart, CURVES_LOSS);
+    chart.y_kind = wide_range(&chart) ? SCALE_LOG : SCALE_LINEAR;
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -120,6 +189,7 @@ static int draw_accuracy(struct figure *f, struct chart chart, struct error *err
     chart.title = "test accuracy, top-1 in %";
     chart.count = f->count;
     chart.percent = true;
+    set_range(f, &chart, CURVES_ACCURACY);
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -128,6 +198,8 @@ static int draw_rate(struct figure *f, struct chart chart, struct error *err) {
         f->series[i] = series_of(f, i, CURVE_RATE);
     chart.title = "learning rate";
     chart.count = f->count;
+    chart.y_low = f->options->range[CURVES_RATE].low;
+    chart.y_high = f->options->range[CURVES_RATE].high;
     chart.y_zero = true;
     return chart_draw(&f->svg, &chart, err);
 }
@@ -137,6 +209,8 @@ static int draw_staleness(struct figure *f, struct chart chart, struct error *er
         f->series[i] = series_of(f, i, CURVE_STALENESS);
     chart.title = "mean staleness of updates";
     chart.count = f->count;
+    chart.y_low = f->options->range[CURVES_STALENESS].low;
+    chart.y_high = f->options->range[CURVES_STALENESS].high;
     chart.y_zero = true;
     return chart_draw(&f->svg, &chart, err);
 }
@@ -196,7 +270,7 @@ static void legend_of_lines(struct figure *f, double y, const char *colour) {
 static double legend(struct figure *f, bool draw) {
     double x = EDGE + 8, y = EDGE + 14;
     for (size_t i = 0; f->count > 1 && i < f->count; i++) {
-        const char *name = f->runs[i].name;
+        const char *name = f->runs[i].title;
         double width = 53 + (double)strlen(name) * CHARACTER;
         if (x > EDGE + 8 && x + width > f->width - EDGE)
             x = EDGE + 8, y += LINE;
@@ -212,8 +286,11 @@ static double legend(struct figure *f, bool draw) {
     return y + EDGE + 4;
 }
 
-static int draw(struct figure *f, FILE *out, enum curves_x x, struct error *err) {
-    f->width = x == CURVES_BOTH ? WIDTH_BOTH : WIDTH_ONE;
+static int draw(struct figure *f, FILE *out, struct error *err) {
+    enum curves_x x = f->options->x;
+    f->width = f->options->width > 0 ? f->options->width
+               : x == CURVES_BOTH    ? WIDTH_BOTH
+                                     : WIDTH_ONE;
     double top = legend(f, false), left = EDGE;
     double height = top + 2 * (PANEL_HEIGHT + EDGE) + RATE_HEIGHT + EDGE;
     height += has_curve(f, CURVE_STALENESS) ? RATE_HEIGHT + EDGE : 0;
@@ -252,12 +329,12 @@ static int make_room(struct figure *f, struct error *err) {
     return STATUS_OK;
 }
 
-int curves_write(FILE *out, const struct history *runs, size_t count, enum curves_x x,
-                 struct error *err) {
-    struct figure f = {.runs = runs, .count = count};
+int curves_write(FILE *out, const struct history *runs, size_t count,
+                 const struct curves_options *options, struct error *err) {
+    struct figure f = {.runs = runs, .count = count, .options = options};
     int status = make_room(&f, err);
     if (status == STATUS_OK)
-        status = draw(&f, out, x, err);
+        status = draw(&f, out, err);
     for (size_t i = 0; f.percent && i < count; i++)
         free(f.percent[i]);
     free(f.percent);

@@ -105,6 +105,13 @@ static double mean_loss(const struct history *history) {
     return sum / n;
 }
 
+static double all_batches(const struct history *history) {
+    double sum = 0;
+    for (size_t i = 0; i < history->learner_count; i++)
+        sum += history->learners[i].batches;
+    return sum;
+}
+
 static double all_speed(const struct history *history) {
     double sum = 0;
     for (size_t i = 0; i < history->learner_count; i++)
@@ -122,6 +129,8 @@ static int add_learner(struct reader *r, const json_t *line, double value[HISTOR
         status = curve_add(&learner->loss, r, value[CURVE_LOSS], err);
     if (status)
         return status;
+    double step = number(line, "step");
+    learner->batches = isfinite(step) ? fmax(learner->batches, step) : learner->batches;
     learner->speed = isfinite(value[CURVE_SPEED]) ? value[CURVE_SPEED] : learner->speed;
     value[CURVE_LOSS] = mean_loss(r->history);
     value[CURVE_SPEED] = all_speed(r->history);
@@ -145,6 +154,8 @@ static int add_values(struct reader *r, const char *event, const json_t *line, s
 
 static int add_start(struct reader *r, const json_t *line, struct error *err) {
     r->before = r->time;
+    if (json_array_size(r->history->starts) == 0)
+        r->history->began = r->history->ended = number(line, "t");
     r->session_began = number(line, "t");
     r->history->end = HISTORY_RUNNING;
     r->started = true;
@@ -172,6 +183,8 @@ static void place(struct reader *r, const json_t *line) {
 // Moves the reader to the line's place in the run.
 static void move_to(struct reader *r, const json_t *line, bool leads) {
     double t = number(line, "t"), epoch = number(line, "epoch");
+    if (isfinite(t))
+        r->history->ended = t;
     if (leads || r->started)
         place(r, line);
     r->epoch = isfinite(epoch) ? fmax(r->epoch, epoch) : r->epoch;
@@ -232,6 +245,18 @@ static char *name_of_run(const char *path) {
     return name;
 }
 
+// The last part of a path that is not "." or ".." or "a/..".
+static char *title_of_run(const char *name) {
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    if (strcmp(last, ".") != 0 && strcmp(last, "..") != 0)
+        return mem_string(name);
+    char *whole = realpath(name, NULL), *title = NULL;
+    if (whole)
+        title = mem_string(strrchr(whole, '/') + 1);
+    free(whole);
+    return title ? title : mem_string(name);
+}
+
 static char *metrics_path(const char *path) {
     struct stat about;
     char *whole = NULL;
@@ -247,6 +272,7 @@ static int read_file(struct history *history, const char *path, struct error *er
     struct reader r = {.history = history, .session_began = NAN};
     int status = read_lines(&r, file, path, err);
     fclose(file);
+    history->batches = r.many ? all_batches(history) : r.step;
     history->step = r.step, history->epoch = r.epoch, history->seconds = r.time;
     if (status == STATUS_OK && json_array_size(history->starts) == 0)
         return error_set(err, STATUS_DATA, "%s: no run has started there", path);
@@ -255,8 +281,11 @@ static int read_file(struct history *history, const char *path, struct error *er
 
 int history_read(struct history *history, const char *path, struct error *err) {
     *history = (struct history){.name = name_of_run(path), .starts = json_array()};
+    history->began = history->ended = NAN;
     char *file = history->name ? metrics_path(history->name) : NULL;
-    int status = file && history->starts ? read_file(history, file, err) : error_nomem(err);
+    history->title = history->name ? title_of_run(history->name) : NULL;
+    int status = file && history->title && history->starts ? read_file(history, file, err)
+                                                           : error_nomem(err);
     free(file);
     if (status != STATUS_OK)
         history_free(history);
@@ -270,6 +299,7 @@ void history_free(struct history *history) {
         curve_free(&history->learners[i].loss);
     free(history->learners);
     json_decref(history->starts);
+    free(history->title);
     free(history->name);
     *history = (struct history){0};
 }

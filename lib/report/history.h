@@ -27,21 +27,25 @@ enum curve_of {
 struct learner {
     int64_t rank;
     double speed;      // the last
+    double batches;    // mini-batches that it trained on
     struct curve loss; // of training
 };
 
 enum history_end { HISTORY_RUNNING, HISTORY_DONE, HISTORY_STOPPED, HISTORY_DIVERGED };
 
 struct history {
-    char *name; // of the run: the path without trailing slashes
+    char *name;  // the path without trailing slashes
+    char *title; // what people call the run: that, or the folder's name where the path is "."
     struct curve curves[HISTORY_CURVES];
     struct learner *learners; // of a run of many processes, in the order of their first lines
     size_t learner_count;     // else 0
     json_t *starts;           // array of the start events: one, and one each time it was resumed
     enum history_end end;
-    char reason[64]; // of HISTORY_STOPPED
-    double epoch;    // reached
-    double step;     // mini-batches
+    char reason[64];     // of HISTORY_STOPPED
+    double epoch;        // reached
+    double step;         // mini-batches; of a run of many processes, the clock of its weights
+    double batches;      // mini-batches trained on, by all
+    double began, ended; // first and last line, seconds since 1970; NAN: not told
     double samples;
     double seconds; // of all sessions
 };

@@ -1,6 +1,7 @@
 #include "report/markup.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -23,17 +24,30 @@ static const char *entity(char c) {
     }
 }
 
+// The first character of a text; how many bytes it is.
+static size_t put_character(FILE *out, const char *text) {
+    const char *name = entity(*text);
+    size_t n = utf8_length(text);
+    if (name)
+        fputs(name, out);
+    else if (n)
+        fwrite(text, 1, n, out);
+    else
+        fputs(UTF8_REPLACEMENT, out);
+    return n ? n : 1;
+}
+
 void markup_text(FILE *out, const char *text) {
+    while (*text)
+        text += put_character(out, text);
+}
+
+void markup_words(FILE *out, const char *text) {
     while (*text) {
-        const char *name = entity(*text);
-        size_t n = utf8_length(text);
-        if (name)
-            fputs(name, out);
-        else if (n)
-            fwrite(text, 1, n, out);
-        else
-            fputs(UTF8_REPLACEMENT, out);
-        text += n ? n : 1;
+        bool breaks = strchr("_-./", *text) != NULL;
+        text += put_character(out, text);
+        if (breaks)
+            fputs("<wbr>", out);
     }
 }
 

@@ -9,6 +9,9 @@
 // not UTF-8 (or that XML forbids) become U+FFFD.
 void markup_text(FILE *out, const char *text);
 
+// The same as content, with places where a long name may break: behind _ - . and /.
+void markup_words(FILE *out, const char *text);
+
 void markup_base64(FILE *out, const void *data, size_t size);
 
 // Numbers as people read them, into `text`: "61,706", "2.5 M", "1h05m", "97.31%".

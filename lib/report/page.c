@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "model/table.h"
 #include "report/curves.h"
@@ -21,6 +22,7 @@ static const char style[] =
     ".tile b{display:block;font-size:1.5rem;line-height:1.2}"
     ".tile span{display:block;color:#666;font-size:.85rem}"
     "svg{max-width:100%;height:auto}"
+    ".curves{display:flex;flex-wrap:wrap;gap:.5rem}.curves svg{flex:1 1 330px;min-width:0}"
     "table{border-collapse:collapse;font-size:.9rem}"
     "th,td{padding:.2rem .6rem;text-align:right;font-variant-numeric:tabular-nums}"
     "th{font-weight:600;border-bottom:1px solid #ccc}td{border-bottom:1px solid #eee}"
@@ -31,6 +33,11 @@ static const char style[] =
     ".confusion td.cell{text-align:center;min-width:2.2rem;border:1px solid #fff}"
     ".confusion th.cell{text-align:center}"
     ".shots{display:flex;flex-wrap:wrap;gap:.7rem;margin:.6rem 0}"
+    "figure.photo,figure.photo img,figure.photo .none{width:128px}"
+    "figure.photo img,figure.photo .none{height:128px;image-rendering:auto}"
+    "figure.photo figcaption>*{display:block}figure.photo b{font-weight:400}"
+    ".heat{width:100%;max-width:600px;image-rendering:pixelated;border:1px solid #ddd;"
+    "display:block;margin:.6rem 0}"
     "figure{margin:0;width:88px;font-size:.8rem;line-height:1.25;overflow-wrap:anywhere}"
     "figure img{width:88px;height:88px;object-fit:contain;background:#f2f2f2;"
     "image-rendering:pixelated;display:block;margin-bottom:.2rem}"
@@ -109,12 +116,13 @@ static void speed_tile(FILE *out, const struct page *page) {
 static void headline(FILE *out, const struct page *page) {
     const struct history *history = page->history;
     const json_t *start = history_start(history);
-    char value[MARKUP_NUMBER], more[128];
+    char value[MARKUP_NUMBER], batches[MARKUP_NUMBER], more[128];
     fputs("<div class=\"tiles\">\n", out);
     accuracy_tile(out, page);
     loss_tile(out, page);
     snprintf(value, sizeof value, "%.3g", history->epoch);
-    snprintf(more, sizeof more, "%.0f mini-batches", history->step);
+    markup_count(batches, history->batches);
+    snprintf(more, sizeof more, "%s mini-batches", batches);
     tile(out, value, "epochs", more);
     markup_seconds(value, history->seconds);
     size_t sessions = json_array_size(history->starts);
@@ -128,6 +136,31 @@ static void headline(FILE *out, const struct page *page) {
     markup_count(value, parameters);
     tile(out, value, "parameters", "");
     fputs("</div>\n", out);
+}
+
+static void date(FILE *out, double seconds) {
+    time_t whole = (time_t)seconds;
+    struct tm parts;
+    char text[32];
+    if (isfinite(seconds) && fabs(seconds) < 1e12 && gmtime_r(&whole, &parts) &&
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts))
+        fputs(text, out);
+}
+
+// When and where it was trained.
+static void origin_line(FILE *out, const struct history *history) {
+    const char *host = json_string_value(json_object_get(history_start(history), "host"));
+    fputs("<p class=\"quiet\">", out);
+    fputs("From ", out);
+    date(out, history->began);
+    fputs(" to ", out);
+    date(out, history->ended);
+    fputs(" UTC", out);
+    if (host) {
+        fputs(" on ", out);
+        markup_text(out, host);
+    }
+    fputs(".</p>\n", out);
 }
 
 static void state_line(FILE *out, const struct history *history) {
@@ -281,31 +314,41 @@ static int making_section(FILE *out, const struct page *page, struct error *err)
 
 static int curves_section(FILE *out, const struct page *page, struct error *err) {
     fputs("<h2>Learning curves</h2>\n", out);
-    return curves_write(out, page->history, 1, CURVES_BOTH, err);
+    // Beside each other, and below each other on a narrow screen.
+    struct curves_options options = {.x = CURVES_EPOCH, .width = 480};
+    fputs("<div class=\"curves\">\n", out);
+    int status = curves_write(out, page->history, 1, &options, err);
+    options.x = CURVES_TIME;
+    if (status == STATUS_OK)
+        status = curves_write(out, page->history, 1, &options, err);
+    fputs("</div>\n", out);
+    return status;
 }
 
-static void head(FILE *out, const struct history *history) {
+static void head(FILE *out, const struct page *page) {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
           "img-src data:; style-src 'unsafe-inline'\">\n<title>",
           out);
-    markup_text(out, history->name);
+    markup_text(out, page->title);
     fprintf(out, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
-    markup_text(out, history->name);
+    markup_text(out, page->title);
     fputs("</h1>\n", out);
-    state_line(out, history);
+    origin_line(out, page->history);
+    state_line(out, page->history);
 }
 
 int page_write(FILE *out, const struct page *page, struct error *err) {
-    head(out, page->history);
+    head(out, page);
     headline(out, page);
     int status = curves_section(out, page, err);
     if (status == STATUS_OK) {
-        page_confusion(out, page);
+        status = page_confusion(out, page, err);
         page_pictures(out, page);
-        status = model_section(out, page, err);
     }
+    if (status == STATUS_OK)
+        status = model_section(out, page, err);
     if (status == STATUS_OK)
         status = making_section(out, page, err);
     fputs("</body>\n</html>\n", out);

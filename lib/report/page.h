@@ -7,6 +7,7 @@
 #include "report/review.h"
 
 struct page {
+    const char *title;
     const struct history *history;
     const struct checkpoint *checkpoint; // NULL: there is none
     const char *no_checkpoint;           // then: why

@@ -1,13 +1,15 @@
 #include "report/page_review.h"
 
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "report/heat.h"
 #include "report/markup.h"
 
 enum {
     MATRIX_MOST = 30, // classes that a person can read as a matrix
-    PAIRS_MOST = 10,
+    PAIRS_MOST = 20,
+    PHOTO = 64,     // pixels of a side from which a picture is shown larger
     NAME_SHORT = 8, // letters of a name that fits over a column
 };
 
@@ -23,8 +25,6 @@ static void missing(FILE *out, const struct page *page) {
 
 // --- confusion ---------------------------------------------------------------
 
-// White to blue on the diagonal, white to orange beside it, by the share of the
-// true class; the root lets few mistakes show.
 static void cell(FILE *out, const struct review *review, int row, int column) {
     const struct tally *tally = &review->tally;
     uint64_t count = tally->confusion[(size_t)row * (size_t)tally->classes + (size_t)column];
@@ -32,12 +32,11 @@ static void cell(FILE *out, const struct review *review, int row, int column) {
         fputs("<td class=\"cell\"></td>", out);
         return;
     }
-    double share = sqrt((double)count / (double)tally->truth[row]);
-    static const int blue[] = {86, 160, 211}, orange[] = {230, 130, 60};
-    const int *colour = row == column ? blue : orange;
+    unsigned char colour[3];
+    heat_colour(colour, (double)count / (double)tally->truth[row], row == column);
     fputs("<td class=\"cell\" style=\"background:rgb(", out);
     for (int i = 0; i < 3; i++)
-        fprintf(out, "%s%.0f", i ? "," : "", 255 - share * (255 - colour[i]));
+        fprintf(out, "%s%d", i ? "," : "", colour[i]);
     fputs(")\" title=\"", out);
     markup_text(out, name_of(review, row));
     fputs(" as ", out);
@@ -126,45 +125,68 @@ static void pairs_table(FILE *out, const struct review *review) {
         fputs("<p>No sample was mistaken for another class.</p>\n", out);
         return;
     }
-    fputs("<h3>Mistaken most often</h3>\n<table><thead><tr><th class=\"word\">true</th>"
+    fputs("<h3>Mistaken most often</h3>\n<div class=\"wide\"><table><thead><tr><th "
+          "class=\"word\">true</th>"
           "<th class=\"word\">predicted</th><th>times</th><th>of the class</th></tr></thead>"
           "<tbody>\n",
           out);
     for (int i = 0; i < n; i++) {
         fputs("<tr><td class=\"word\">", out);
-        markup_text(out, name_of(review, pairs[i].truth));
+        markup_words(out, name_of(review, pairs[i].truth));
         fputs("</td><td class=\"word\">", out);
-        markup_text(out, name_of(review, pairs[i].predicted));
+        markup_words(out, name_of(review, pairs[i].predicted));
         fprintf(out, "</td><td>%llu</td>", (unsigned long long)pairs[i].count);
         share_cell(out, pairs[i].count, review->tally.truth[pairs[i].truth]);
         fputs("</tr>\n", out);
     }
-    fputs("</tbody></table>\n", out);
+    fputs("</tbody></table></div>\n", out);
 }
 
-void page_confusion(FILE *out, const struct page *page) {
+// Of more classes than a table can show.
+static int heat_picture(FILE *out, const struct tally *tally, struct error *err) {
+    void *png;
+    size_t size;
+    int status = heat_map(&png, &size, tally, err);
+    if (status != STATUS_OK)
+        return status;
+    fprintf(
+        out,
+        "<p class=\"quiet\">A row for each of the %d true classes, a column for each predicted "
+        "one: blue is right, orange is wrong.</p>\n<img class=\"heat\" alt=\"confusion matrix\" "
+        "src=\"data:image/png;base64,",
+        tally->classes);
+    markup_base64(out, png, size);
+    fputs("\">\n", out);
+    free(png);
+    return STATUS_OK;
+}
+
+int page_confusion(FILE *out, const struct page *page, struct error *err) {
     const struct review *review = page->review;
     fputs("<h2>Confusion</h2>\n", out);
     if (!review) {
         missing(out, page);
-        return;
+        return STATUS_OK;
     }
     char samples[MARKUP_NUMBER];
     markup_count(samples, (double)review->tally.samples);
     fprintf(out, "<p>%s samples of <code>", samples);
     markup_text(out, page->data);
-    fprintf(out, "</code>, mini-batch %llu of the run.",
-            (unsigned long long)page->checkpoint->clock);
+    fprintf(out, "</code>, the checkpoint of epoch %.4g.", page->checkpoint->epoch);
     if (review->skipped)
         fprintf(out, " %llu damaged ones were left out.", (unsigned long long)review->skipped);
     fputs("</p>\n", out);
     if (!review->tally.confusion) {
         fputs("<p class=\"quiet\">Not shown: too many classes.</p>\n", out);
-        return;
+        return STATUS_OK;
     }
+    int status = STATUS_OK;
     if (review->tally.classes <= MATRIX_MOST)
         matrix(out, review);
+    else
+        status = heat_picture(out, &review->tally, err);
     pairs_table(out, review);
+    return status;
 }
 
 // --- pictures ----------------------------------------------------------------
@@ -179,20 +201,24 @@ static void shot_picture(FILE *out, const struct shot *shot) {
     fputs("\">", out);
 }
 
+// A photograph is larger than a digit, and its caption has a line for each part.
 static void shot_figure(FILE *out, const struct review *review, const struct shot *shot) {
     bool right = shot->label == shot->predicted;
-    fputs("<figure title=\"", out);
+    bool photo = shot->width > PHOTO || shot->height > PHOTO;
+    fprintf(out, "<figure%s title=\"", photo ? " class=\"photo\"" : "");
     markup_text(out, shot->key);
     fputs("\">", out);
     shot_picture(out, shot);
-    fputs("<figcaption>", out);
-    markup_text(out, name_of(review, shot->label));
-    fputs(right ? " <span class=\"quiet\">" : " <span class=\"miss\">as ", out);
+    fputs("<figcaption><b>", out);
+    markup_words(out, name_of(review, shot->label));
+    fputs("</b> ", out);
     if (!right) {
-        markup_text(out, name_of(review, shot->predicted));
-        putc(' ', out);
+        fputs("<span class=\"miss\">as ", out);
+        markup_words(out, name_of(review, shot->predicted));
+        fputs("</span> ", out);
     }
-    fprintf(out, "%.3f</span></figcaption></figure>\n", (double)shot->score);
+    fprintf(out, "<span class=\"%s\">%.3f</span></figcaption></figure>\n", right ? "quiet" : "miss",
+            (double)shot->score);
 }
 
 static void gallery_section(FILE *out, const struct review *review, const struct gallery *gallery,

@@ -4,9 +4,9 @@
 
 #include "report/page.h"
 
-// The confusion matrix as a coloured table, or, of many classes, the pairs that
-// are confused most.
-void page_confusion(FILE *out, const struct page *page);
+// The confusion matrix as a coloured table, or, of many classes, as a picture; and the pairs
+// that are confused most.
+int page_confusion(FILE *out, const struct page *page, struct error *err);
 void page_pictures(FILE *out, const struct page *page);
 
 #endif

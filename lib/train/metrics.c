@@ -57,10 +57,20 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
     return STATUS_OK;
 }
 
+// Adds the name of this machine.
+static void add_host(json_t *line) {
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1))
+        return;
+    json_object_set_new(line, "host", json_string(host)); // none where that is no UTF-8
+}
+
 char *metrics_line(const char *role, int rank, const char *event, json_t *fields) {
     json_t *line = json_pack("{s:i, s:f, s:s, s:i, s:s}", "v", METRICS_VERSION, "t", clock_wall(),
                              "role", role, "rank", rank, "event", event);
     char *text = NULL;
+    if (line && !strcmp(event, "start"))
+        add_host(line);
     if (line && !json_object_update(line, fields))
         text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(13));
     json_decref(line);

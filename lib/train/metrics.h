@@ -8,8 +8,8 @@
 
 // Every line has v (1), t (seconds since 1970), role, rank, event, and for all
 // but "start": step (mini-batches), epoch (real), samples. By event:
-//   start       command, version, seed, threads, batch, mode, cpu, model, parameters,
-//               connections, train {path, samples, digest}, test {...}, resumed
+//   start       host, command, version, seed, threads, batch, mode, cpu, model,
+//               parameters, connections, train {path, samples, digest}, test {...}, resumed
 //   train       loss (mean since the last line), rate, images_per_s,
 //               connections_per_s, wait (share of the threads' time, 0..1), seconds
 //   eval        top1, top5, loss, samples_tested, seconds

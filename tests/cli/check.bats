@@ -138,7 +138,7 @@ END
             all(.selftest.layers[].differences[]; . <= 1e-4)' <<<"$output"
     done
     run_status 2 adam-ctl check
-    [ "$stderr" = "adam-ctl: error: adam-ctl check: needs one FILE, or --kernels" ]
+    [ "$stderr" = "adam-ctl: error: check: needs one FILE, or --kernels" ]
 }
 
 @test "--kernels shows the layout that costs least, and the ways in it" {

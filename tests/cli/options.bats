@@ -245,3 +245,17 @@ tab() { # LINE EXPECT
     run_status 74 bash -c 'adam-ctl plot run/ >&-'
     run_status 74 bash -c 'adam-ctl report run/ >&-'
 }
+
+@test "errors name the program once" {
+    local command bad=
+    while read -ra command; do
+        run --separate-stderr "${command[@]}" /nowhere/a /nowhere/b /nowhere/c </dev/null
+        [ "$status" -ne 0 ]
+        [ "$(grep -oE "${command[0]}: |error: ${command[0]}" <<<"${stderr_lines[0]}" | wc -l)" -eq 1 ] ||
+            bad+="${command[*]}: $stderr"$'\n'
+        run --separate-stderr "${command[@]}" </dev/null
+        [ "$(grep -oE "${command[0]}: |error: ${command[0]}" <<<"${stderr_lines[0]:-${command[0]}: }" | wc -l)" -eq 1 ] ||
+            bad+="${command[*]}: $stderr"$'\n'
+    done < <(commands)
+    nothing "$bad"
+}

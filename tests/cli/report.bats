@@ -159,3 +159,103 @@ END
     grep -qx '30 samples of' <<<"$output"
     says 'x-images-idx3-ubyte'
 }
+
+# A run of two epochs in the folder $1, whose training loss is $2, $3 and $4, and its accuracy $5.
+told_run() {
+    mkdir "$1"
+    { start_line begun
+        jq -nc --argjson t 110 --argjson loss "$2" '{v: 1, t: $t, event: "train", step: 5, epoch: 0.5, samples: 80, rate: 0.1, loss: $loss}'
+        jq -nc --argjson t 120 --argjson loss "$3" '{v: 1, t: $t, event: "train", step: 10, epoch: 1, samples: 160, rate: 0.1, loss: $loss}'
+        jq -nc --argjson t 130 --argjson loss "$4" '{v: 1, t: $t, event: "train", step: 20, epoch: 2, samples: 320, rate: 0.1, loss: $loss}'
+        jq -nc --argjson top1 "$5" '{v: 1, t: 131, event: "eval", step: 20, epoch: 2, samples: 320, top1: $top1}'
+    } >"$1/metrics.jsonl"
+}
+
+@test "a run that failed does not flatten the others, and a range can be asked for" {
+    told_run good 2.3 1.5 1.0 0.96
+    told_run better 2.3 1.4 0.9 0.98
+    told_run failed 2.3 5000 7e8 0.1
+    adam-ctl plot good better failed --x epoch -o curve.svg
+    page svg curve.svg
+    says '7e+08'
+    says '10.00%'
+    ! grep -E '^(1e[+]0[4-9]|0|20|40|50)$' <<<"$output"
+    # Alone it is drawn as it is.
+    adam-ctl plot failed --x epoch | tee curve.svg | grep -q '>1e+09<'
+    adam-ctl plot good better --x epoch --range loss=0:40 --range accuracy=90:100 -o curve.svg
+    page svg curve.svg
+    says 40
+    says 90
+    for wrong in loss los=1:2 loss=1 loss=2:1 loss=a:b accuracy=1:nan; do
+        run_status 2 adam-ctl plot good --range "$wrong"
+        [[ "$stderr" = *"not '$wrong'"* ]]
+    done
+}
+
+@test "plot draws SVG, and no file with another name for it" {
+    local name
+    for name in x.png x.PNG x.jpg x.pdf; do
+        run_status 2 adam-ctl plot run/ -o $name
+        [ "$stderr" = "adam-ctl: error: $name: plot draws SVG; name it x.svg" ]
+        [ ! -e $name ]
+    done
+}
+
+@test "a page has the dates, the host and a title" {
+    told_run told 3 2 1 0.9
+    sed -i '1s/"seed"/"host":"n07","seed"/' told/metrics.jsonl
+    adam-ctl report told/ -o report.html 2>/dev/null
+    page html report.html
+    says told
+    says 'From 1970-01-01 00:01 to 1970-01-01 00:02 UTC on n07.'
+    cd told
+    adam-ctl report . -o ../report.html 2>/dev/null
+    cd ..
+    page html report.html
+    says told
+    adam-ctl report told/ --title 'Try <3>' -o report.html 2>/dev/null
+    page html report.html
+    says 'Try <3>'
+    # Runs say where they are.
+    [ "$(jq -r 'select(.event == "start") | .host' run/metrics.jsonl)" = "$(uname -n)" ]
+}
+
+@test "a run of many processes: the mini-batches of all workers, and the command as it was typed" {
+    printf '%s\n' "model = $BATS_FILE_TMPDIR/small.net" "data = $BATS_FILE_TMPDIR/digits.arec" \
+        'test = digits-test.arec' 'epochs = 2' 'batch = 8' >many.conf
+    adam-ctl up many.conf --workers 2 --threads 1 -q
+    adam-ctl report many/ -o report.html
+    page html report.html
+    grep -qx "[$] adam-ctl up many.conf --workers 2 --threads 1 -q" <<<"$output"
+    local batches
+    batches=$(jq -r 'select(.event == "train" and .role == "worker") | "\(.rank) \(.step)"' many/metrics.jsonl |
+        awk '{ last[$1] = $2 } END { for (i in last) sum += last[i]; print sum }')
+    # About 1,200 samples twice, in mini-batches of at most 8.
+    [ "$batches" -ge 290 ]
+    says "$(sed -E ':more; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; t more' <<<"$batches") mini-batches"
+    jq -e '.command == "adam-ctl up many.conf --workers 2 --threads 1 -q"' many/latest/manifest.json
+}
+
+@test "the confusion of many classes is a picture, and its worst cells are a table" {
+    local i
+    for i in $(seq 10 49); do
+        mkdir -p "p/long_name_of_class_$i"
+        cp "$BATS_FILE_TMPDIR"/pictures/$((i % 10))/*.png "p/long_name_of_class_$i"
+    done
+    adam-worker --model "$BATS_FILE_TMPDIR/small.net" --set softmax1.units=40 --data p/ --test p/ \
+        --epochs 1 --threads 1 -q --out many
+    adam-ctl report many -o report.html
+    page html report.html
+    says 'Mistaken most often'
+    ! grep -q 'class="confusion"' report.html
+    python - <<'END'
+import base64, io, re
+from PIL import Image
+page = open("report.html").read()
+heat = re.search(r'<img class="heat"[^>]*base64,([^"]*)"', page).group(1)
+image = Image.open(io.BytesIO(base64.b64decode(heat)))
+assert image.size == (40, 40), image.size
+# Names can break where they are long.
+assert "long_<wbr>name_<wbr>of_<wbr>class_<wbr>1" in page
+END
+}

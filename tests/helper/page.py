@@ -8,7 +8,7 @@ import html.parser
 import sys
 import xml.etree.ElementTree
 
-VOID = {"meta", "img", "br", "hr"}
+VOID = {"meta", "img", "br", "hr", "wbr"}
 DRAWN = {"svg", "title", "rect", "line", "polyline", "circle", "text"}
 KNOWN = VOID | DRAWN | set(
     "html head style body h1 h2 h3 p div span b table thead tbody tfoot tr th td pre code "

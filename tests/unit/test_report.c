@@ -5,6 +5,7 @@
 #include "../helper/tempfile.h"
 #include "core/utf8.h"
 #include "report/curves.h"
+#include "report/heat.h"
 #include "report/history.h"
 #include "report/markup.h"
 #include "report/scale.h"
@@ -158,7 +159,8 @@ static void test_learners(struct tap *tap) {
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
         CHECK_INT(tap, h.learner_count, 3);
         FILE *out = open_memstream(&svg, &size);
-        CHECK_INT(tap, curves_write(out, &h, 1, CURVES_EPOCH, &err), STATUS_OK);
+        CHECK_INT(tap, curves_write(out, &h, 1, &(struct curves_options){.x = CURVES_EPOCH}, &err),
+                  STATUS_OK);
         fclose(out);
         // A line for each and one of the legend; the mean, its legend and the rate are whole.
         CHECK_INT(tap, count_of(svg, "stroke-opacity=\"0.25\""), 4);
@@ -169,6 +171,40 @@ static void test_learners(struct tap *tap) {
         free(svg);
         history_free(&h);
         unlink(path);
+    });
+}
+
+static uint32_t big_endian(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void test_heat(struct tap *tap) {
+    TEST(tap, "a confusion of very many classes is a picture of blocks that fits a page", {
+        enum { CLASSES = 1300 };
+        static const float scores[CLASSES] = {[7] = 1};
+        struct error err = {0};
+        struct tally tally;
+        void *png = NULL;
+        size_t size = 0;
+        CHECK_INT(tap, tally_init(&tally, CLASSES, &err), STATUS_OK);
+        CHECK_INT(tap, tally_confusion(&tally, &err), STATUS_OK);
+        tally_add(&tally, scores, 7);
+        tally_add(&tally, scores, CLASSES - 1);
+        CHECK_INT(tap, heat_map(&png, &size, &tally, &err), STATUS_OK);
+        CHECK(tap, size > 24 && !memcmp((uint8_t *)png + 12, "IHDR", 4));
+        CHECK_INT(tap, big_endian((uint8_t *)png + 16), 434); // 1300 / 3, and what is left
+        CHECK_INT(tap, big_endian((uint8_t *)png + 20), 434);
+        free(png);
+        tally_free(&tally);
+    });
+    TEST(tap, "few mistakes show in a heat map, none does not", {
+        unsigned char none[3], few[3], right[3];
+        heat_colour(none, 0, false);
+        heat_colour(few, 0.01, false);
+        heat_colour(right, 1, true);
+        CHECK(tap, none[0] == 255 && none[1] == 255 && none[2] == 255);
+        CHECK(tap, few[2] < 240 && few[0] > few[2]);
+        CHECK(tap, right[2] > right[0]);
     });
 }
 
@@ -225,7 +261,8 @@ static void test_history(struct tap *tap) {
         write_text(path, lines);
         CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
         FILE *out = open_memstream(&svg, &size);
-        CHECK_INT(tap, curves_write(out, &h, 1, CURVES_BOTH, &err), STATUS_OK);
+        CHECK_INT(tap, curves_write(out, &h, 1, &(struct curves_options){.x = CURVES_BOTH}, &err),
+                  STATUS_OK);
         fclose(out);
         CHECK(tap, strstr(svg, "nothing recorded") && strstr(svg, "<polyline"));
         CHECK(tap, !strstr(svg, "nan") && !strstr(svg, "inf"));
@@ -240,6 +277,7 @@ int main(void) {
     test_scale(&tap);
     test_text(&tap);
     test_learners(&tap);
+    test_heat(&tap);
     test_history(&tap);
     return tap_done(&tap);
 }
