@@ -228,7 +228,7 @@ END
     printf '%s\0' "$name" >list
     run_ok adam-eval --model "$model" -0 --files-from list
     [ "${#lines[@]}" -eq 1 ]
-    [ "$(cut -f 1 <<<"$output")" = $'a\\tb\\nc\\\\d\xff<%s>.png' ]
+    [ "$(cut -f 1 <<<"$output")" = 'a\tb\nc\\d\xff<%s>.png' ]
     run_ok adam-eval --model "$model" -0 --files-from list --json
     [ "$(jq -r .key <<<"$output")" = $'a\tb\nc\\d\xef\xbf\xbd<%s>.png' ]
 }
