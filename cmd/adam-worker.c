@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/network.h"
 #include "cli/option.h"
@@ -13,6 +14,7 @@
 #include "core/words.h"
 #include "member/place.h"
 #include "role/worker.h"
+#include "train/beginning.h"
 #include "train/feed.h"
 #include "train/run.h"
 
@@ -24,6 +26,7 @@ struct options {
     struct option_list set;
     struct network network;
     bool force, quiet;
+    char *folder; // of the run that --resume means
 };
 
 // --- the command line -------------------------------------------------------------------
@@ -191,10 +194,52 @@ static void say(void *self, const char *text) {
 
 // --- the run ----------------------------------------------------------------------------
 
+static void say_anew(void *self, const char *folder) {
+    char text[1200];
+    snprintf(text, sizeof text,
+             "note: the run in %s ended before its first checkpoint; it begins anew", folder);
+    say(self, text);
+}
+
+static void say_path(void *self, const char *name, const char *before, const char *after) {
+    char text[2400];
+    snprintf(text, sizeof text, "note: --%s %s is %s, as the run was started there", name, before,
+             after);
+    say(self, text);
+}
+
 static void say_difference(void *self, const char *name, const char *before, const char *after) {
     char text[1200];
     snprintf(text, sizeof text, "--%s is %s now, was %s", name, after, before);
     say(self, text);
+}
+
+// A run that was killed before its first checkpoint begins anew.
+static int load(struct options *o, struct run_config *config, struct talker *talker,
+                struct error *err) {
+    struct checkpoint *checkpoint = &config->checkpoint;
+    o->folder = run_folder_of(o->resume);
+    config->folder = o->folder;
+    if (!o->folder)
+        return error_nomem(err);
+    config->resumed = !beginning_only(o->folder);
+    if (config->resumed)
+        return checkpoint_load(checkpoint, o->resume, o->set.items, o->set.count, true, err);
+    int status = run_folder_check(o->folder, err);
+    if (!status)
+        status = beginning_read(checkpoint, o->folder, o->set.items, o->set.count, err);
+    if (!status)
+        say_anew(talker, o->folder);
+    return status;
+}
+
+// Relative paths of the settings begin in the folder in which the run was started.
+static void find_files(struct talker *talker, const struct checkpoint *checkpoint,
+                       json_t *settings) {
+    char *here = getcwd(NULL, 0);
+    if (here && checkpoint->directory && strcmp(here, checkpoint->directory) != 0)
+        settings_relocate(settings, checkpoint->directory, say_path, talker);
+    free(here);
 }
 
 // The stored settings, over which the command line is read once more: what is
@@ -202,11 +247,11 @@ static void say_difference(void *self, const char *name, const char *before, con
 static int resume(struct options *o, struct run_config *config, struct talker *talker, int argc,
                   char **argv, struct error *err) {
     int operand;
-    int status =
-        checkpoint_load(&config->checkpoint, o->resume, o->set.items, o->set.count, true, err);
+    int status = load(o, config, talker, err);
     if (status)
         return status;
-    const json_t *stored = json_object_get(config->checkpoint.run, "settings");
+    json_t *stored = json_object_get(config->checkpoint.run, "settings");
+    find_files(talker, &config->checkpoint, stored);
     settings_default(&o->settings);
     settings_read(&o->settings, stored);
     free(o->set.items);
@@ -216,16 +261,17 @@ static int resume(struct options *o, struct run_config *config, struct talker *t
     json_t *now = settings_write(&o->settings);
     settings_compare(stored, now, say_difference, talker);
     json_decref(now);
-    config->resumed = true;
     config->checkpoint.seed = (uint64_t)o->settings.seed;
-    config->folder = o->resume;
     return STATUS_OK;
 }
 
-static int start(struct options *o, struct run_config *config, struct error *err) {
+static int start(struct options *o, struct run_config *config, struct talker *talker,
+                 struct error *err) {
     int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
     if (!status)
         status = model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+    if (!status && !o->force && run_folder_begun(o->out))
+        say_anew(talker, o->out);
     config->checkpoint.seed = (uint64_t)o->settings.seed;
     config->folder = o->out;
     return status;
@@ -236,7 +282,8 @@ static int run_alone(struct options *o, struct talker *talker, const char *comma
                      char **argv, struct error *err) {
     struct run_config config = {
         .hooks = {talker, wish, show, say}, .data = {talker, talk_stop, say}, .command = command};
-    int status = o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, err);
+    int status =
+        o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, talker, err);
     if (!status && o->settings.spool)
         status = feed_spool(&o->settings, o->force, &config.data, err);
     config.settings = o->settings;
@@ -295,5 +342,6 @@ int main(int argc, char **argv) {
     network_default(&options.network);
     int status = run(&options, argc, argv, &err);
     free(options.set.items);
+    free(options.folder);
     return talk_end(PROGRAM, status, &err, options.quiet);
 }

@@ -18,6 +18,7 @@
 #include "member/place.h"
 #include "net/address.h"
 #include "store/textfile.h"
+#include "train/checkpoint.h"
 
 // What a run's command line and its file come to. Texts of `launch` point into the rest.
 struct request {
@@ -129,18 +130,12 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
 
 // A run that ended before anything was saved begins anew when it is to go on.
 static int find_beginning(struct launch *launch, struct error *err) {
-    struct grow path = {0};
     if (!launch->resume)
         return STATUS_OK;
     if (access(launch->folder, F_OK))
         return error_errno(err, STATUS_NOINPUT, "no run to go on with: %s", launch->folder);
-    grow_format(&path, "%s/latest", launch->folder);
-    char *latest = grow_take(&path);
-    if (!latest)
-        return error_nomem(err);
-    launch->force = access(latest, F_OK) != 0;
+    launch->force = !run_folder_saved(launch->folder);
     launch->resume = !launch->force;
-    free(latest);
     return STATUS_OK;
 }
 

@@ -102,20 +102,11 @@ static int make_folder(struct controller *c, bool keep, struct error *err) {
     return status ? status : open_metrics(c, err);
 }
 
-// All that a controller leaves that was killed before it had agreed on anything.
-static bool is_only_begun(const struct controller *c) {
-    struct stat about;
-    char *path = path_in(c->config->folder, "metrics.jsonl");
-    bool empty = path && stat(path, &about) == 0 && about.st_size == 0;
-    free(path);
-    return empty && !controller_has(c, "latest");
-}
-
 static int begin_anew(struct controller *c, const char *resume, struct error *err) {
     const char *folder = c->config->folder;
     bool keep = resume && same_folder(resume, folder);
     int status = begin(c, resume, err);
-    if (!status && !keep && !c->record && !is_only_begun(c))
+    if (!status && !keep && !c->record)
         status = run_folder_check(folder, err);
     if (!status)
         status = make_folder(c, keep, err);
@@ -177,7 +168,7 @@ static bool is_alive(const struct controller *c) {
 
 static int go_on(struct controller *c, struct error *err) {
     const char *folder = c->config->folder;
-    bool saved = controller_has(c, "latest");
+    bool saved = run_folder_saved(folder);
     if (is_alive(c)) {
         controller_say(c, "the run in %s goes on: its controller was gone, not its members",
                        folder);

@@ -150,15 +150,15 @@ int launch_prepare(const struct launch *launch, struct error *err) {
         status = run_folder_check(launch->folder, err);
     snprintf(logs, sizeof logs, "%s/" LAUNCH_LOGS, launch->folder);
     if (status == STATUS_OK)
-        status =
-            launch->force ? run_folder_make(launch->folder, err) : make_folder(launch->folder, err);
+        status = launch->resume ? make_folder(launch->folder, err)
+                                : run_folder_make(launch->folder, err);
     if (status == STATUS_OK)
         status = remove_file(launch->folder, LAUNCH_PORT_FILE, err);
     if (status == STATUS_OK)
         status = remove_file(launch->folder, LAUNCH_STATE, err);
     if (status == STATUS_OK)
         status = make_folder(logs, err);
-    for (int i = 1; status == STATUS_OK && launch->force && i <= launch->data_servers; i++) {
+    for (int i = 1; status == STATUS_OK && !launch->resume && i <= launch->data_servers; i++) {
         snprintf(cursor, sizeof cursor, "serve-%d" LAUNCH_CURSOR, i);
         status = remove_file(launch->folder, cursor, err);
     }

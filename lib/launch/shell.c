@@ -48,13 +48,17 @@ void shell_functions(struct grow *out) {
     grow_put(out, functions, sizeof functions - 1);
 }
 
-// A line of plain words, which are freed.
-static void put_line(struct grow *out, struct words *words) {
+// A line of plain words, which are freed, and what goes on with the last one as it is.
+static void put_words(struct grow *out, struct words *words, const char *rest) {
     char *line = words->failed ? NULL : words_line(words->items, words->count);
     out->failed |= !line;
-    grow_format(out, "%s\n", line ? line : "");
+    grow_format(out, "%s%s\n", line ? line : "", rest);
     free(line);
     words_free(words);
+}
+
+static void put_line(struct grow *out, struct words *words) {
+    put_words(out, words, "");
 }
 
 void shell_prepare(struct grow *out, const struct launch *launch) {
@@ -71,7 +75,7 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
 }
 
 void shell_forget(struct grow *out, const struct launch *launch) {
-    struct words clear = {0};
+    struct words clear = {0}, checkpoints = {0};
     static const char *const files[] = {"DONE", "latest", "metrics.jsonl"};
     words_add(&clear, "rm");
     words_add(&clear, "-f");
@@ -80,6 +84,10 @@ void shell_forget(struct grow *out, const struct launch *launch) {
     for (int i = 1; i <= launch->data_servers; i++)
         words_format(&clear, "%s/serve-%d" LAUNCH_CURSOR, launch->folder, i);
     put_line(out, &clear);
+    words_add(&checkpoints, "rm");
+    words_add(&checkpoints, "-rf");
+    words_format(&checkpoints, "%s/", launch->folder);
+    put_words(out, &checkpoints, "ckpt-*");
 }
 
 // Text with holes, as a shell fills them.

@@ -11,6 +11,7 @@
 
 #include "core/mem.h"
 #include "store/output.h"
+#include "store/sealed.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_tensors.h"
 
@@ -20,6 +21,7 @@ void checkpoint_free(struct checkpoint *checkpoint) {
     free(checkpoint->state);
     classes_free(&checkpoint->classes);
     json_decref(checkpoint->run);
+    free(checkpoint->directory);
     *checkpoint = (struct checkpoint){0};
 }
 
@@ -127,26 +129,25 @@ static int write_model(const struct checkpoint *checkpoint, int fd, struct file_
 // --- manifest.json ----------------------------------------------------------------
 
 static char *manifest_of(const struct checkpoint *checkpoint, const struct file_sum *sum) {
-    char crc[16];
+    char crc[16], *directory = getcwd(NULL, 0);
     snprintf(crc, sizeof crc, "%08" PRIx32, sum->crc);
-    json_t *manifest = json_pack(
-        "{s:i, s:s, s:s?, s:I, s:I, s:f, s:I, s:[{s:s, s:I, s:s}], s:O}", "v", 1, "version",
-        ADAM_VERSION, "command", checkpoint->command, "clock", (json_int_t)checkpoint->clock,
-        "samples", (json_int_t)checkpoint->samples, "epoch", checkpoint->epoch, "seed",
-        (json_int_t)checkpoint->seed, "files", "name", CHECKPOINT_FILE, "bytes",
-        (json_int_t)sum->bytes, "crc32", crc, "run", checkpoint->run);
-    char *text =
-        manifest
-            ? json_dumps(manifest, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9))
-            : NULL;
+    json_t *manifest =
+        json_pack("{s:i, s:s, s:s?, s:s?, s:I, s:I, s:f, s:I, s:[{s:s, s:I, s:s}], s:O}", "v",
+                  CHECKPOINT_SEALED, "version", ADAM_VERSION, "command", checkpoint->command,
+                  "directory", directory, "clock", (json_int_t)checkpoint->clock, "samples",
+                  (json_int_t)checkpoint->samples, "epoch", checkpoint->epoch, "seed",
+                  (json_int_t)checkpoint->seed, "files", "name", CHECKPOINT_FILE, "bytes",
+                  (json_int_t)sum->bytes, "crc32", crc, "run", checkpoint->run);
+    char *text = manifest ? sealed_text(manifest) : NULL;
     json_decref(manifest);
+    free(directory);
     return text;
 }
 
 static int write_manifest(int fd, const char *text, struct error *err) {
     if (!text)
         return error_nomem(err);
-    if (dprintf(fd, "%s\n", text) < 0)
+    if (dprintf(fd, "%s", text) < 0)
         return error_errno(err, STATUS_IO, "write");
     return STATUS_OK;
 }
@@ -244,7 +245,7 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
         if (status)
             error_context(err, "cannot save %s", path);
         else
-            run_folder_prune(run, keep);
+            run_folder_prune(run, keep, checkpoint->clock);
     } else {
         status = error_nomem(err);
     }

@@ -13,6 +13,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "store/crc.h"
+#include "store/sealed.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_tensors.h"
 
@@ -91,24 +92,33 @@ static int check_sum(const json_t *manifest, const struct bytes *bytes, struct e
     return STATUS_OK;
 }
 
+static int read_manifest(json_t **manifest, const char *path, struct error *err) {
+    bool sealed;
+    int status = sealed_read(manifest, &sealed, path, err);
+    const json_t *version = json_object_get(*manifest, "v");
+    if (!status && !sealed &&
+        (!json_is_integer(version) || json_integer_value(version) >= CHECKPOINT_SEALED))
+        status =
+            error_set(err, STATUS_DATA, "%s: damaged: it lacks the CRC-32 in its last line", path);
+    return status;
+}
+
 // A file that was copied away on its own comes without its manifest.
-static int check_manifest(const char *folder, const struct bytes *bytes, bool needed,
-                          struct error *err) {
+static int check_manifest(struct checkpoint *checkpoint, const char *folder,
+                          const struct bytes *bytes, bool needed, struct error *err) {
     char *path = NULL;
-    struct bytes text = {0};
     json_t *manifest = NULL;
     if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
         return error_nomem(err);
     int status = STATUS_OK;
     if (needed || access(path, F_OK) == 0) {
-        status = read_file(&text, path, err);
-        if (!status && json_read(&manifest, (char *)text.data, text.size, err))
-            status = error_context(err, "%s", path);
+        status = read_manifest(&manifest, path, err);
         if (!status)
             status = check_sum(manifest, bytes, err);
     }
+    const char *directory = json_string_value(json_object_get(manifest, "directory"));
+    checkpoint->directory = directory ? mem_string(directory) : NULL;
     json_decref(manifest);
-    free(text.data);
     free(path);
     return status;
 }
@@ -293,18 +303,24 @@ static bool is_folder(const char *path) {
 }
 
 // RUN, RUN/latest and a checkpoint's folder all lead to the folder of a
-// checkpoint, a file to the folder it lies in. NULL when out of memory.
+// checkpoint, a file to the folder it lies in. A run that was killed before it pointed `latest`
+// anywhere has its newest checkpoint. NULL when out of memory.
 static char *folder_of(const char *path) {
     char *folder = NULL;
+    struct stat about;
     const char *slash = strrchr(path, '/');
     if (!is_folder(path))
         return slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : mem_string(".");
     if (asprintf(&folder, "%s/latest", path) < 0)
         return NULL;
-    if (is_folder(folder))
+    if (lstat(folder, &about) == 0)
         return folder;
     free(folder);
-    return mem_string(path);
+    size_t count;
+    uint64_t *clocks = run_folder_clocks(path, &count);
+    folder = count > 0 ? run_folder_checkpoint(path, clocks[0]) : mem_string(path);
+    free(clocks);
+    return folder;
 }
 
 static char *file_of(const char *path, const char *folder) {
@@ -321,15 +337,15 @@ static int load(struct checkpoint *checkpoint, const char *path, const char *fol
     int status = read_file(&bytes, file, err);
     if (status)
         return status;
-    status = check_manifest(folder, &bytes, is_folder(path), err);
+    status = check_manifest(checkpoint, folder, &bytes, is_folder(path), err);
     if (!status)
         status = from_bytes(checkpoint, &bytes, sets, set_count, state, err);
     free(bytes.data);
     return status == STATUS_DATA ? error_context(err, "%s", file) : status;
 }
 
-int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
-                    size_t set_count, bool state, struct error *err) {
+static int load_path(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                     size_t set_count, bool state, struct error *err) {
     *checkpoint = (struct checkpoint){0};
     char *folder = folder_of(path), *file = folder ? file_of(path, folder) : NULL;
     int status =
@@ -338,5 +354,48 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char 
         checkpoint_free(checkpoint);
     free(file);
     free(folder);
+    return status;
+}
+
+static bool is_sound(const char *path) {
+    struct checkpoint checkpoint;
+    bool sound = load_path(&checkpoint, path, NULL, 0, true, NULL) == STATUS_OK;
+    checkpoint_free(&checkpoint);
+    return sound;
+}
+
+// Adds to the error which checkpoint of the run can be read.
+static int name_sound(const char *run, struct error *err) {
+    size_t count;
+    uint64_t *clocks = run_folder_clocks(run, &count);
+    char *sound = NULL;
+    for (size_t i = 0; i < count && !sound; i++) {
+        sound = run_folder_checkpoint(run, clocks[i]);
+        if (sound && !is_sound(sound)) {
+            free(sound);
+            sound = NULL;
+        }
+    }
+    struct error why = *err;
+    if (sound)
+        error_set(err, why.status, "%s; the newest sound checkpoint is %s: give that instead",
+                  why.text, sound);
+    else if (count > 0)
+        error_set(err, why.status, "%s; no other checkpoint in %s is sound", why.text, run);
+    free(sound);
+    free(clocks);
+    return err->status;
+}
+
+int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                    size_t set_count, bool state, struct error *err) {
+    int status = load_path(checkpoint, path, sets, set_count, state, err);
+    // What is sound without `sets` is not damaged.
+    if ((status != STATUS_DATA && status != STATUS_NOINPUT) || is_sound(path))
+        return status;
+    char *run = run_folder_of(path);
+    if (run)
+        status = name_sound(run, err);
+    free(run);
     return status;
 }

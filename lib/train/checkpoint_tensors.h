@@ -1,4 +1,4 @@
-// Names of a checkpoint's tensors and metadata: what save and load share.
+// Names of a checkpoint's tensors, metadata and files: what save and load share.
 // Inside lib/train/checkpoint*.c only.
 #ifndef ADAM_TRAIN_CHECKPOINT_TENSORS_H
 #define ADAM_TRAIN_CHECKPOINT_TENSORS_H
@@ -9,6 +9,9 @@
 #define CHECKPOINT_FILE "model.safetensors"
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_FORMAT "adam"
+
+// Versions of the manifest: those before this one have no checksum of their own.
+enum { CHECKPOINT_SEALED = 2 };
 
 // Which values of a model lie where: one entry per block of parameters.
 struct place {

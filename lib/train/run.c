@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "train/beginning.h"
 #include "train/evaluate.h"
 #include "train/events.h"
 #include "train/feed.h"
@@ -465,6 +466,14 @@ static int open_data(struct run *run, struct error *err) {
     return settings_schedule(&config->settings, (double)run->epochs, &run->schedule, err);
 }
 
+static int open_folder(struct run *run, struct error *err) {
+    const struct run_config *config = run->config;
+    if (config->resumed)
+        return STATUS_OK;
+    int status = run_folder_make(config->folder, err);
+    return status ? status : beginning_write(&config->checkpoint, config->folder, err);
+}
+
 static int open_metrics(struct run *run, struct error *err) {
     char *path = NULL;
     if (asprintf(&path, "%s/metrics.jsonl", run->config->folder) < 0)
@@ -518,8 +527,8 @@ static int open_run(struct run *run, struct error *err) {
         status = open_data(run, err);
     if (!status)
         status = make_parameters(run, err);
-    if (!status && !run->config->resumed)
-        status = run_folder_make(run->config->folder, err);
+    if (!status)
+        status = open_folder(run, err);
     if (!status)
         status = open_metrics(run, err);
     if (!status)

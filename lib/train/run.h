@@ -34,7 +34,7 @@ struct run_config {
     // with its optimizer's state. Taken over by run_train, also on failure.
     struct checkpoint checkpoint;
     bool resumed;
-    const char *folder;  // of a fresh run: made, and emptied of an earlier one
+    const char *folder;  // of a fresh run: made, and emptied of an earlier one; stays the caller's
     const char *command; // the command line, for the record
     struct run_hooks hooks;
     struct source_hooks data; // while data sets are read

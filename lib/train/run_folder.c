@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,16 +64,11 @@ static int newest_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-// The clocks of all checkpoints, newest first; removes left-overs on the way.
-static uint64_t *list(const char *run, size_t *count) {
+uint64_t *run_folder_clocks(const char *run, size_t *count) {
     uint64_t *clocks = NULL, clock;
     DIR *folder = opendir(run);
     *count = 0;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char *path = is_left_over(entry->d_name) ? join(run, entry->d_name) : NULL;
-        if (path)
-            run_folder_remove(path);
-        free(path);
         if (!is_checkpoint(entry->d_name, &clock))
             continue;
         uint64_t *more = mem_resize(clocks, *count + 1, sizeof *clocks);
@@ -88,10 +84,28 @@ static uint64_t *list(const char *run, size_t *count) {
     return clocks;
 }
 
-static void prune_from(const char *run, size_t first) {
+static void remove_left_overs(const char *run) {
+    DIR *folder = opendir(run);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char *path = is_left_over(entry->d_name) ? join(run, entry->d_name) : NULL;
+        if (path)
+            run_folder_remove(path);
+        free(path);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+// Of the checkpoints up to `clock` the newest `keep` stay.
+static void prune(const char *run, size_t keep, uint64_t clock) {
     size_t count;
-    uint64_t *clocks = list(run, &count);
-    for (size_t i = first; i < count; i++) {
+    uint64_t *clocks = run_folder_clocks(run, &count);
+    remove_left_overs(run);
+    for (size_t i = 0; i < count; i++) {
+        if (clocks[i] > clock || keep > 0) {
+            keep -= clocks[i] <= clock;
+            continue;
+        }
         char *path = run_folder_checkpoint(run, clocks[i]);
         if (path)
             run_folder_remove(path);
@@ -100,8 +114,8 @@ static void prune_from(const char *run, size_t first) {
     free(clocks);
 }
 
-void run_folder_prune(const char *run, int keep) {
-    prune_from(run, keep > 0 ? (size_t)keep : SIZE_MAX);
+void run_folder_prune(const char *run, int keep, uint64_t clock) {
+    prune(run, keep > 0 ? (size_t)keep : SIZE_MAX, clock);
 }
 
 static void remove_file(const char *run, const char *name) {
@@ -119,12 +133,75 @@ static bool exists(const char *run, const char *name) {
     return there;
 }
 
+bool run_folder_saved(const char *run) {
+    size_t count;
+    free(run_folder_clocks(run, &count));
+    return count > 0 || exists(run, "latest");
+}
+
+// Whether another process writes the run's metrics.
+static bool is_busy(const char *run) {
+    char *path = join(run, "metrics.jsonl");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return busy;
+}
+
+bool run_folder_begun(const char *run) {
+    return exists(run, "metrics.jsonl") && !run_folder_saved(run);
+}
+
 int run_folder_check(const char *run, struct error *err) {
-    if (!exists(run, "latest") && !exists(run, "metrics.jsonl"))
+    if (is_busy(run))
+        return error_set(err, STATUS_CANTCREATE, "%s: another process is training there", run);
+    if (!run_folder_saved(run))
         return STATUS_OK;
     return error_set(err, STATUS_CANTCREATE,
                      "%s holds a run already; --resume %s goes on with it, --force replaces it",
                      run, run);
+}
+
+// Up to the last slash, which separates a folder from what is in it.
+static char *parent_of(const char *path) {
+    int length = bare_length(path);
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    char *parent = length > 0 ? strndup(path, (size_t)(length > 1 ? length - 1 : 1)) : NULL;
+    return length > 0 ? parent : mem_string(".");
+}
+
+static bool names_checkpoint(const char *path) {
+    uint64_t clock;
+    char *bare = strndup(path, (size_t)bare_length(path));
+    const char *slash = bare ? strrchr(bare, '/') : NULL;
+    const char *name = slash ? slash + 1 : bare;
+    bool named = name && (is_checkpoint(name, &clock) || !strcmp(name, "latest"));
+    free(bare);
+    return named;
+}
+
+// Of a checkpoint's folder, also by another name, such as "."; NULL: it is none.
+static char *run_around(const char *folder) {
+    if (names_checkpoint(folder))
+        return parent_of(folder);
+    char *real = realpath(folder, NULL);
+    char *run = real && names_checkpoint(real) ? parent_of(real) : NULL;
+    free(real);
+    return run;
+}
+
+char *run_folder_of(const char *path) {
+    struct stat about;
+    bool file = stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    char *folder = file ? parent_of(path) : mem_string(path);
+    char *run = folder && !run_folder_saved(folder) ? run_around(folder) : NULL;
+    if (!run)
+        return folder;
+    free(folder);
+    return run;
 }
 
 int run_folder_make(const char *run, struct error *err) {
@@ -138,7 +215,8 @@ int run_folder_make(const char *run, struct error *err) {
     remove_file(run, "DONE");
     remove_file(run, "latest");
     remove_file(run, "metrics.jsonl");
-    prune_from(run, 0);
+    remove_file(run, "start.json");
+    prune(run, 0, UINT64_MAX);
     return STATUS_OK;
 }
 
@@ -152,6 +230,8 @@ int run_folder_done(const char *run, const char *text, struct error *err) {
     if (status)
         return status;
     status = output_write(output, text, strlen(text), err);
+    if (!status)
+        status = output_write(output, "\n", 1, err);
     if (status)
         output_abort(output);
     else

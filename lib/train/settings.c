@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/text.h"
 #include "core/utf8.h"
@@ -186,6 +187,25 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
         show(new, json_object_get(after, rows[i].name));
         if (strcmp(old, new) != 0)
             told(self, rows[i].name, old, new);
+    }
+}
+
+static bool is_relative(const char *path) {
+    return path && *path && *path != '/' && strcmp(path, "-") != 0;
+}
+
+void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self) {
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *path = json_string_value(json_object_get(object, rows[i].name));
+        char *whole = NULL;
+        if (!(rows[i].use & PATH) || !is_relative(path) ||
+            asprintf(&whole, "%s/%s", directory, path) < 0)
+            continue;
+        if (access(whole, F_OK) == 0 || access(path, F_OK) != 0) {
+            told(self, rows[i].name, path, whole);
+            json_object_set_new(object, rows[i].name, json_string(whole));
+        }
+        free(whole);
     }
 }
 

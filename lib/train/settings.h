@@ -87,8 +87,13 @@ json_t *settings_write(const struct settings *settings);
 // Sets what the object has; texts point into it.
 void settings_read(struct settings *settings, const json_t *object);
 
-// Calls `told` for each setting that differs between two objects, as text.
+// Told of a setting, by its name, and two values of it.
 typedef void settings_told(void *self, const char *name, const char *before, const char *after);
+// Makes relative paths in the object absolute that begin in the folder `directory`: unless the
+// file is missing there and present relative to where the process is. Calls `told` for each.
+void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self);
+
+// Calls `told` for each setting that differs between two objects, as text.
 void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self);
 
 // The rule and the schedule that they describe. STATUS_USAGE.

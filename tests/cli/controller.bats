@@ -231,12 +231,13 @@ nobody_answers() {
     end_controller 75
 }
 
-@test "a controller that was killed at once is no run that the next one would have to replace" {
-    mkdir run
+@test "a controller that was killed before it saved left no run that has to be replaced" {
+    mkdir -p run/ckpt-00000008
     echo '{"event":"start"}' >run/metrics.jsonl
     run_status 73 adam-ctl controller "$conf" --out run
-    : >run/metrics.jsonl
+    rmdir run/ckpt-00000008
     start_controller
+    [ "$(grep -cx '{"event":"start"}' run/metrics.jsonl)" = 0 ]
     kill -INT "$controller"
     end_controller 75
 }

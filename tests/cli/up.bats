@@ -256,6 +256,7 @@ kill_again() {
 @test "a run that is there is not replaced without a word" {
     mkdir run
     echo x >run/metrics.jsonl
+    touch run/latest
     run_status 73 "$CTL" up run.conf
     [[ "$stderr" = *"--resume"*"--force"* ]]
     [ ! -e calls ]
@@ -272,6 +273,16 @@ kill_again() {
     grep -q 'controller run.conf.*--resume run --ready-fd' calls
     finish 0
     run_status 2 "$CTL" up run.conf --force --resume
+}
+
+@test "a run that ended before anything was saved begins anew by the same command" {
+    mkdir run
+    echo x >run/metrics.jsonl
+    touch run/serve-1.cursor
+    begin
+    [ "$(cd run && echo *)" = "controller.port log" ]
+    finish 0
+    [ "$status" -eq 0 ]
 }
 
 @test "--resume of a run that ended before anything was saved begins it anew" {

@@ -173,9 +173,127 @@ for at in places:
     open(path, "wb").write(bad)
     r = subprocess.run(["adam-worker", "--resume", "run"], capture_output=True, text=True)
     assert r.returncode == 65 and "CRC-32" in r.stderr, (at, r)
+    assert "no other checkpoint in run is sound" in r.stderr, r
 open(path, "wb").write(good[:-1])
 r = subprocess.run(["adam-worker", "--resume", "run"], capture_output=True, text=True)
 assert r.returncode == 65 and "bytes" in r.stderr, r
 END
     run_status 66 adam-worker --resume nowhere
+}
+
+@test "every flipped bit of a manifest is noticed; one of before, without a checksum, is read" {
+    tiny --epochs 1 --out run
+    python - <<'END'
+import json, subprocess, zlib
+path = "run/latest/manifest.json"
+good = open(path, "rb").read()
+def resume():
+    return subprocess.run(["adam-worker", "--resume", "run"], capture_output=True, text=True)
+lines = good.decode().splitlines(True)
+assert lines[-2] == '  "crc32": "%08x"\n' % zlib.crc32("".join(lines[:-2]).encode()), lines[-2]
+places = list(range(0, 8 * len(good), 53)) + list(range(8 * len(good) - 8 * 27, 8 * len(good), 5))
+for at in places:
+    bad = bytearray(good)
+    bad[at // 8] ^= 1 << (at % 8)
+    open(path, "wb").write(bad)
+    r = resume()
+    assert r.returncode == 65 and "manifest.json" in r.stderr, (at, r)
+old = json.loads(good)
+del old["crc32"]
+open(path, "w").write(json.dumps(old))
+assert resume().returncode == 65
+old["v"] = 1
+open(path, "w").write(json.dumps(old))
+assert resume().returncode == 0
+END
+}
+
+# The run of 3 epochs in the folder $1, whose newest checkpoint is damaged.
+damaged_run() {
+    tiny --epochs 3 --test test.idx --test-labels test.lab --out "$1" "${@:2}"
+    printf x | dd of="$1/latest/model.safetensors" bs=1 seek=3000 conv=notrunc status=none
+    mapfile -t checkpoints < <(ls -d "$1"/ckpt-*)
+}
+
+@test "where the newest checkpoint is damaged, the newest sound one is named" {
+    damaged_run run
+    [ "${#checkpoints[@]}" = 3 ]
+    run_status 65 adam-worker --resume run --epochs 4
+    [[ "$stderr" = *"damaged"*"the newest sound checkpoint is ${checkpoints[1]}: give that"* ]]
+    run_status 65 adam-eval --model run --data test.idx --labels test.lab
+    [[ "$stderr" = *"the newest sound checkpoint is ${checkpoints[1]}: give that"* ]]
+    rm "${checkpoints[1]}/manifest.json"
+    run_status 65 adam-worker --resume run/latest
+    [[ "$stderr" = *"the newest sound checkpoint is ${checkpoints[0]}: give that"* ]]
+    rm -r "${checkpoints[2]}"
+    run_status 66 adam-eval --model run --data test.idx --labels test.lab
+    [[ "$stderr" = *"the newest sound checkpoint is ${checkpoints[0]}: give that"* ]]
+}
+
+@test "--resume with a checkpoint goes on in its run, and removes no sound one for a damaged one" {
+    damaged_run run
+    run_ok adam-worker --resume "${checkpoints[0]}" --epochs 2 --keep-last 1
+    [ ! -e "${checkpoints[0]}" ]
+    [ "$(readlink -f run/latest)" = "$(readlink -f "${checkpoints[1]}")" ]
+    [ -e "${checkpoints[2]}" ] # newer, and perhaps wanted
+    [ "$(metrics run start resumed | tail -n 1)" = true ]
+    run_ok adam-eval --model run --data test.idx --labels test.lab
+    (cd "${checkpoints[1]}" && adam-worker --resume . --epochs 4)
+    [ "$(jq .epoch run/latest/manifest.json)" = 4 ]
+    run_ok adam-eval --model run --data test.idx --labels test.lab
+}
+
+@test "a run killed before it pointed to its first checkpoint has that one" {
+    tiny --epochs 1 --out run
+    rm run/latest
+    run_status 73 tiny --epochs 2 --out run
+    run_ok adam-worker --resume run --epochs 2
+    [ "$(jq .epoch run/latest/manifest.json)" = 2 ]
+}
+
+@test "a run killed before its first checkpoint begins anew, by --resume or the same command" {
+    tiny --epochs 2 --threads 1 --set d1.units=17 --out whole
+    for way in resume same; do
+        start_tiny --epochs 1000000000 --checkpoint-every 0 --threads 1 --set d1.units=17 --out $way
+        run_status 73 tiny --out $way
+        [[ "$stderr" = *"another process"* ]]
+        run_status 73 adam-worker --resume $way
+        kill -KILL "$pid"
+        wait "$pid" || true
+    done
+    run_ok adam-worker --resume resume --epochs 2 --checkpoint-every 1
+    [[ "$stderr" = *"resume ended before its first checkpoint; it begins anew"* ]]
+    [ "$(metrics resume start resumed)" = false ]
+    run_ok tiny --epochs 2 --threads 1 --set d1.units=17 --out same
+    [[ "$stderr" = *"same ended before its first checkpoint; it begins anew"* ]]
+    same_model whole resume
+    same_model whole same
+    python - <<'END'
+import subprocess
+path = "same/start.json"
+good = open(path, "rb").read()
+subprocess.run("rm -r same/ckpt-* same/latest", shell=True, check=True)
+for at in list(range(0, 8 * len(good), 211)) + [8 * len(good) - 100]:
+    bad = bytearray(good)
+    bad[at // 8] ^= 1 << (at % 8)
+    open(path, "wb").write(bad)
+    r = subprocess.run(["adam-worker", "--resume", "same"], capture_output=True, text=True)
+    assert r.returncode == 65 and "start.json" in r.stderr, (at, r)
+END
+}
+
+@test "--resume finds the data from another folder, and what was moved along with the run" {
+    tiny --epochs 1 --test test.idx --test-labels test.lab --out run
+    mkdir elsewhere
+    (cd elsewhere && adam-worker --resume ../run --epochs 2) 2>log
+    grep -F "note: --data train.idx is $PWD/train.idx, as the run was started there" log
+    [ "$(jq .epoch run/latest/manifest.json)" = 2 ]
+    tiny --epochs 1 --out moved
+    mv train.idx train.lab elsewhere
+    mv moved elsewhere
+    (cd elsewhere && adam-worker --resume moved --epochs 2) 2>log
+    [ "$(grep -c note: log)" = 0 ]
+    rm elsewhere/train.idx
+    cd elsewhere
+    run_status 66 adam-worker --resume moved --epochs 3
 }
