@@ -30,7 +30,7 @@ BUILD = build$(if $(SAN),/$(SAN))
 LIBRARIES += zlib1g-dev            # CRC-32, and gzip of IDX and CIFAR files
 LIBRARIES += libpng-dev            # PNG pictures
 LIBRARIES += libjpeg62-turbo-dev   # JPEG pictures, with the DCT scaled
-LIBRARIES += libopenblas-dev       # matrix products on processors without AVX2
+LIBRARIES += libopenblas-dev       # matrix products on processors without AVX2, which load it
 LIBRARIES += libarchive-dev        # tar in all its dialects, and gzip, zstd, xz of any input
 LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors headers
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
@@ -66,9 +66,9 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPTIMIZE = -O2 -g
 CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off $(OPTIMIZE) $(WARNINGS) $(SANFLAGS)
-# A program loads only the libraries that it uses: OpenBLAS starts threads when loaded.
+# A program loads only the libraries that it uses.
 LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS)
-LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lopenblas -lnuma -lm
+LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may

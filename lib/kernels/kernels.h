@@ -296,9 +296,7 @@ struct kernels {
 // `lanes` samples a block, or plain (0).
 double conv_cost(const struct kernels *kernels, const struct convolution *conv, int n, int lanes);
 
-// The best table for this machine (cpu_level(), ADAM_CPU). Both set OpenBLAS to one
-// thread a call, since our threads work on different samples: call them before
-// those start.
+// The best table for this machine (cpu_level(), ADAM_CPU). Where that uses OpenBLAS it loads it.
 const struct kernels *kernels_best(void);
 // The table of one level, for tests; NULL when this machine lacks it. That of
 // CPU_REF is plain C throughout, matrix products included.

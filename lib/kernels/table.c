@@ -6,7 +6,6 @@
 #include "kernels/tables.h"
 
 const struct kernels *kernels_of(enum cpu_level level) {
-    blas_single_thread();
     if (level > cpu_level() || !cpu_has(level))
         return NULL;
     switch (level) {
@@ -27,7 +26,8 @@ const struct kernels *kernels_of(enum cpu_level level) {
 
 const struct kernels *kernels_best(void) {
     // A machine without AVX still has an OpenBLAS made for it; plain C products
-    // are for those who ask for them.
+    // are for those who ask for them, or do not have it.
     const struct kernels *kernels = kernels_of(cpu_level());
-    return kernels == &kernels_ref && !getenv("ADAM_CPU") ? &kernels_blas : kernels;
+    bool wanted = kernels == &kernels_ref && !getenv("ADAM_CPU");
+    return wanted && blas_load() ? &kernels_blas : kernels;
 }

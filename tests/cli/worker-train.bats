@@ -191,3 +191,14 @@ END
     [ "$(cd run && echo ckpt-*)" = ckpt-00000007 ]
     [ "$(metrics run start seed | wc -l)" = 1 ]
 }
+
+@test "with little address space training and predictions end, as OpenBLAS is not loaded" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers reserve address space"; fi
+    grep -qw avx2 /proc/cpuinfo || skip "this processor needs OpenBLAS"
+    (
+        ulimit -v 200000
+        tiny --threads 2 --epochs 1 --out run
+        adam-eval --model run --data test.idx --labels test.lab --threads 2
+    )
+    [ -e run/DONE ]
+}

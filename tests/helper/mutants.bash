@@ -8,5 +8,5 @@ mutant_made() {
         return 1
     fi
     gcc -std=c11 -pthread -D_GNU_SOURCE -O2 -w -I"$ROOT/lib" -Wl,--as-needed -o mutant mutant.c \
-        "$BUILD/tests/unit/$3.o" "$BUILD/libadam.a" -lopenblas -lnuma -lm 2>log
+        "$BUILD/tests/unit/$3.o" "$BUILD/libadam.a" -lnuma -lm 2>log
 }

@@ -5,7 +5,9 @@
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/blas/gemm.h"
 #include "kernels/kernels.h"
+#include "kernels/tables.h"
 
 // Largest relative difference allowed: a few units in the last place of a float
 // times the root of the longest sum.
@@ -486,11 +488,11 @@ static void check_bias(struct family *f, int n, int m, int pixels) {
     free(y), free(bias), free(gradient), free(wanted), free(sums);
 }
 
-static void test_family(struct tap *tap, enum cpu_level level) {
-    struct family f = {.tap = tap, .k = kernels_of(level), .random = random_stream(1, 2, 3)};
+static void test_family(struct tap *tap, const char *missing, const struct kernels *kernels) {
+    struct family f = {.tap = tap, .k = kernels, .random = random_stream(1, 2, 3)};
     char name[128];
     if (!f.k) {
-        snprintf(name, sizeof name, "%s # skip: this processor lacks it", cpu_level_name(level));
+        snprintf(name, sizeof name, "%s # skip: this machine lacks it", missing);
         tap_result(tap, name);
         return;
     }
@@ -522,6 +524,7 @@ static void test_family(struct tap *tap, enum cpu_level level) {
 int main(void) {
     struct tap tap = {0};
     for (enum cpu_level level = CPU_REF; level <= CPU_AVX512; level++)
-        test_family(&tap, level);
+        test_family(&tap, cpu_level_name(level), kernels_of(level));
+    test_family(&tap, "OpenBLAS", blas_load() ? &kernels_blas : NULL);
     return tap_done(&tap);
 }

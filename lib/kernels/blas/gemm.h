@@ -3,12 +3,12 @@
 
 #include <stdbool.h>
 
-// kernels.gemm by OpenBLAS.
+// Loads OpenBLAS, with one thread a call: each thread of ours makes its own calls. False: it is
+// not installed. Any thread may call it, more than once.
+bool blas_load(void);
+
+// kernels.gemm by OpenBLAS. Only after blas_load.
 void blas_gemm(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha, const float *a,
                int lda, const float *b, int ldb, float beta, float *c, int ldc);
-
-// "more threads, slower" is what users report of a threaded BLAS under a
-// threaded program; here each thread of ours makes its own calls.
-void blas_single_thread(void);
 
 #endif
