@@ -50,6 +50,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         INT('b', "batch", "N", &s->batch, 1, 1e6, "16", "samples of a mini-batch"),
         INT('t', "threads", "N", &s->threads, 1, 4096, "processors", "training threads"),
         FLAG(0, "sync", &s->sync, "all threads work on one mini-batch; same result for any number"),
+        CHOICE(0, "home", "WHERE", &s->home, home_names, "the fastest",
+               "weights of threads: shared, copies that are merged, or joined passes"),
         CHOICE(0, "optimizer", "RULE", &s->optimizer, rule_names, "sgd",
                "update rule; momentum when --momentum is given"),
         REAL('r', "rate", "X", &s->rate, 0, 1e9, "0.01", "learning rate"),
@@ -97,6 +99,7 @@ static int check_member(const struct options *o, struct error *err) {
                         : o->resume        ? "resume"
                         : o->out           ? "out"
                         : o->settings.data ? "data"
+                        : o->settings.home ? "home"
                         : o->set.count > 0 ? "set"
                                            : NULL;
     if (!given)

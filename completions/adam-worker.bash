@@ -45,6 +45,7 @@ _adam_worker() {
     :--epochs | :-e) return ;;
     :--batch | :-b) return ;;
     :--threads | :-t) return ;;
+    :--home) offer -W 'shared copies joined'; return ;;
     :--optimizer) offer -W 'sgd momentum adagrad'; return ;;
     :--rate | :-r) return ;;
     :--schedule) return ;;
@@ -67,7 +68,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

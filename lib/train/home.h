@@ -55,8 +55,9 @@ struct home { // a home's own struct begins with this
     const struct home_ops *ops;
 };
 
-// Parameters in this process's memory, shared by its threads without locks
-// (Adam 3.2.2). `parameters` and `state` are the caller's.
+// Parameters in this process's memory, shared by its threads: "we access and update the shared
+// model weights locally without using locks" (Adam 3.2.2). Races are wanted, in the HOGWILD
+// functions of the kernels. `parameters` and `state` are the caller's.
 int home_local(struct home **out, const struct model *model, const struct optimizer *optimizer,
                const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
                struct error *err);
@@ -82,9 +83,25 @@ int home_joined(struct home **out, const struct model *model, const struct optim
 bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
                 int batch);
 
-// The best of them for asynchronous threads: copies of models that stay in the caches of
-// all threads, where mini-batches are small or merging is next to nothing; joined passes
-// where home_joins says so.
+// Whether --home joined can be: STATUS_USAGE where the rule is not sgd or clips, the threads have
+// more samples together than a joined pass takes, or no dense layer is large enough.
+int home_joined_check(const struct model *model, const struct optimizer *optimizer, int threads,
+                      int batch, struct error *err);
+// Whether copies stay in the caches of all threads, and mini-batches are small or merging is next
+// to nothing.
+bool home_copies_pay(const struct model *model, int threads, int batch);
+
+// The homes of asynchronous threads: "threads that share the model weights", "without using
+// locks" (Adam 3.2.2) as it stands there; copies that are merged; joined passes.
+enum home_kind { HOME_SHARED, HOME_COPIES, HOME_JOINED };
+extern const char *const home_names[]; // "shared", "copies", "joined", NULL
+// The fastest: copies where they pay; else joined passes where home_joins says so; else shared.
+enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
+                         int batch);
+int home_open(struct home **out, enum home_kind kind, const struct model *model,
+              const struct optimizer *optimizer, const struct kernels *kernels, float *parameters,
+              float *state, uint64_t clock, int threads, int batch, struct error *err);
+// The best one.
 int home_for_threads(struct home **out, const struct model *model,
                      const struct optimizer *optimizer, const struct kernels *kernels,
                      float *parameters, float *state, uint64_t clock, int threads, int batch,

@@ -222,21 +222,9 @@ enum { CACHED_FLOATS = 4 << 20 };
 // Mini-batches of fewer samples need copies whatever merging costs.
 enum { SMALL_BATCH = 16 };
 
-static bool copies_pay(const struct model *model, int threads, int batch) {
+bool home_copies_pay(const struct model *model, int threads, int batch) {
     int samples = home_merge_samples(model, threads);
     return threads > 1 && model->parameter_count <= CACHED_FLOATS / (size_t)threads &&
            (batch < SMALL_BATCH ||
             merge_price(model) <= MERGE_SHARE * (samples > batch ? samples : batch));
-}
-
-int home_for_threads(struct home **out, const struct model *model,
-                     const struct optimizer *optimizer, const struct kernels *kernels,
-                     float *parameters, float *state, uint64_t clock, int threads, int batch,
-                     struct error *err) {
-    if (copies_pay(model, threads, batch))
-        return home_copies(out, model, optimizer, kernels, parameters, state, clock, threads, batch,
-                           err);
-    if (home_joins(model, optimizer, threads, batch))
-        return home_joined(out, model, optimizer, kernels, parameters, clock, threads, batch, err);
-    return home_local(out, model, optimizer, kernels, parameters, state, clock, err);
 }

@@ -410,6 +410,28 @@ bool home_joins(const struct model *model, const struct optimizer *optimizer, in
            model->connections * (uint64_t)batch <= weights * work;
 }
 
+int home_joined_check(const struct model *model, const struct optimizer *optimizer, int threads,
+                      int batch, struct error *err) {
+    bool some = false;
+    for (int i = 0; i < model->layer_count; i++)
+        some = some || is_joined(&model->layers[i], threads);
+    if (optimizer->rule != RULE_SGD || optimizer->clip > 0)
+        return error_set(err, STATUS_USAGE,
+                         "--home joined is for --optimizer sgd without --clip: steps of joined "
+                         "layers never form a gradient");
+    if ((int64_t)threads * batch > JOIN_SAMPLES)
+        return error_set(err, STATUS_USAGE,
+                         "--home joined is for at most %d samples of all threads together, not "
+                         "%d x %d",
+                         JOIN_SAMPLES, threads, batch);
+    if (!some)
+        return error_set(err, STATUS_USAGE,
+                         "--home joined: no dense layer of %s is large enough for %d threads (%d "
+                         "weights, and %d units a thread)",
+                         model->name, threads, JOIN_WEIGHTS, PIECE_UNITS);
+    return STATUS_OK;
+}
+
 // Zeroed seats on lines of their own.
 static struct seat *open_seats(int threads) {
     struct seat *seats = aligned_alloc(MEM_ALIGN, (size_t)threads * sizeof *seats);

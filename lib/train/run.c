@@ -30,6 +30,7 @@ struct run {
     struct feed *feed;
     json_t *before; // record of the run that goes on: the settings' texts lie in it
     struct schedule schedule;
+    enum home_kind kind;
     struct home *home;
     struct loader *loader;
     struct loop *loop;
@@ -80,18 +81,35 @@ static void report_start(struct run *run) {
     const struct run_config *config = run->config;
     const struct settings *settings = &config->settings;
     json_t *fields = json_pack(
-        "{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "command", config->command,
+        "{s:s, s:s, s:I, s:i, s:I, s:s, s:s?, s:s, s:s, s:I, s:I, s:o}", "command", config->command,
         "version", ADAM_VERSION, "seed", (json_int_t)settings->seed, "threads", run->threads,
-        "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "cpu",
-        run->kernels->name, "model", run->model->name, "parameters",
-        (json_int_t)run->model->parameter_count, "connections", (json_int_t)run->model->connections,
-        "resumed", json_boolean(config->resumed));
+        "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "home",
+        settings->sync ? NULL : home_names[run->kind], "cpu", run->kernels->name, "model",
+        run->model->name, "parameters", (json_int_t)run->model->parameter_count, "connections",
+        (json_int_t)run->model->connections, "resumed", json_boolean(config->resumed));
     json_object_set_new(fields, "train", feed_describe(settings->data, run->feed->train));
     if (run->feed->test)
         json_object_set_new(fields, "test", feed_describe(settings->test, run->feed->test));
     struct error err = {0};
     if (metrics_write(run->metrics, "start", fields, &err))
         say(run, "warning: %s; the run goes on", err.text);
+}
+
+// Which of the homes the threads have, as it bears on what they learn.
+static void say_home(const struct run *run) {
+    static const char *const where[] = {
+        [HOME_SHARED] = "on one set of weights, without locks",
+        [HOME_COPIES] = "each on a copy of the weights",
+        [HOME_JOINED] = "on one set of weights, together over large dense layers",
+    };
+    if (run->config->settings.sync || run->threads == 1)
+        return;
+    if (run->kind == HOME_COPIES)
+        say(run, "%d threads, %s, merged every %d samples (--home copies)", run->threads,
+            where[run->kind], home_merge_samples(run->model, run->threads));
+    else
+        say(run, "%d threads, %s (--home %s)", run->threads, where[run->kind],
+            home_names[run->kind]);
 }
 
 // Where the run stands, from the sums of the loop.
@@ -486,9 +504,10 @@ static int open_metrics(struct run *run, struct error *err) {
 static int open_loop(struct run *run, struct error *err) {
     struct checkpoint *checkpoint = &run->config->checkpoint;
     const struct settings *settings = &run->config->settings;
-    int status = home_for_threads(&run->home, run->model, &checkpoint->optimizer, run->kernels,
-                                  checkpoint->parameters, checkpoint->state, checkpoint->clock,
-                                  settings->sync ? 1 : run->threads, (int)settings->batch, err);
+    int threads = settings->sync ? 1 : run->threads;
+    int status = home_open(&run->home, run->kind, run->model, &checkpoint->optimizer, run->kernels,
+                           checkpoint->parameters, checkpoint->state, checkpoint->clock, threads,
+                           (int)settings->batch, err);
     if (!status)
         status = feed_train(run->feed, settings, run->model, run->epochs, run->number, run->threads,
                             &run->loader, err);
@@ -524,6 +543,9 @@ static int open_run(struct run *run, struct error *err) {
     if (!status)
         status = choose_rule(run, err);
     if (!status)
+        status = settings_home(settings, run->model, &run->config->checkpoint.optimizer,
+                               settings->sync ? 1 : run->threads, &run->kind, err);
+    if (!status)
         status = open_data(run, err);
     if (!status)
         status = make_parameters(run, err);
@@ -556,6 +578,7 @@ int run_train(struct run_config *config, struct error *err) {
     int status = open_run(&run, err);
     if (!status) {
         report_start(&run);
+        say_home(&run);
         status = train_all(&run, err);
         if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
             report(&run, "stop", json_pack("{s:s, s:s}", "reason", "error", "error", err->text));

@@ -47,6 +47,7 @@ static const struct row {
     ROW("epochs", COUNT, epochs, 0, 0, 1e9),
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
+    CHOICE("home", home, ALONE, home_names),
     CHOICE("optimizer", optimizer, 0, rule_names),
     ROW("rate", REAL, rate, LIVE, 0, 1e9),
     ROW("schedule", TEXT, schedule, LIVE, 0, 0),
@@ -427,6 +428,21 @@ static int index_of(const char *const *names, const char *name) {
     while (names[i] && strcmp(names[i], name) != 0)
         i++;
     return i;
+}
+
+int settings_home(const struct settings *settings, const struct model *model,
+                  const struct optimizer *optimizer, int threads, enum home_kind *kind,
+                  struct error *err) {
+    *kind = home_best(model, optimizer, threads, (int)settings->batch);
+    if (!settings->home)
+        return STATUS_OK;
+    if (settings->sync)
+        return error_set(err, STATUS_USAGE,
+                         "--home is for threads without locks; leave out --home or --sync");
+    *kind = (enum home_kind)index_of(home_names, settings->home);
+    return *kind == HOME_JOINED
+               ? home_joined_check(model, optimizer, threads, (int)settings->batch, err)
+               : STATUS_OK;
 }
 
 int settings_protocol(const struct settings *settings, struct protocol *protocol,

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "ps/optimizer.h"
 #include "ps/protocol.h"
+#include "train/home.h"
 #include "train/schedule.h"
 
 // Texts belong to others. {0} apart from settings_default is not meaningful.
@@ -23,6 +24,7 @@ struct settings {
     int64_t epochs; // 0: 10, or 1 from standard input
     int64_t batch;  // samples of a mini-batch
     bool sync;
+    const char *home;      // of home_names; NULL: the fastest
     const char *optimizer; // NULL: sgd, or momentum when that is given
     double rate;
     const char *schedule;
@@ -101,6 +103,10 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
                        struct error *err);
 int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
                       struct error *err);
+// Where the weights of threads without locks are to be. STATUS_USAGE where that cannot be.
+int settings_home(const struct settings *settings, const struct model *model,
+                  const struct optimizer *optimizer, int threads, enum home_kind *kind,
+                  struct error *err);
 // How updates become weights, and what workers send. STATUS_USAGE.
 int settings_protocol(const struct settings *settings, struct protocol *protocol,
                       enum protocol_push *push, struct error *err);

@@ -202,3 +202,42 @@ END
     )
     [ -e run/DONE ]
 }
+
+# A net with a dense layer that is large enough to be joined.
+write_large_net() {
+    cat >large.net <<'END'
+input 1x24x24 ops='resize 24x24; scale 1/255'
+dense d1 units=512 act=relu
+softmax  units=3
+END
+}
+
+large() {
+    adam-worker --model large.net --data train.idx --labels train.lab --threads 2 --batch 4 "$@"
+}
+
+@test "--home puts the weights where it says; the default is said and kept in metrics" {
+    write_large_net
+    for home in shared copies joined; do
+        run_ok large --epochs 4 --home $home --test test.idx --test-labels test.lab --out $home
+        [[ "$stderr" = *"2 threads, "*"(--home $home)"* ]]
+        [ "$(metrics $home start home)" = "\"$home\"" ]
+        [ "$(jq -r .run.settings.home $home/latest/manifest.json)" = $home ]
+        metrics $home eval top1 | tail -n 1 | jq -e '. > 0.9'
+    done
+    run_ok large --epochs 1 --out default
+    [[ "$stderr" = *"2 threads, each on a copy of the weights, merged every "*" samples (--home copies)"* ]]
+    [ "$(metrics default start home)" = '"copies"' ]
+    run_ok large --epochs 1 --sync --out sync
+    [ "$(metrics sync start home)" = null ]
+    run_status 2 large --home joined --clip 1 --out no
+    [[ "$stderr" = *"--home joined is for --optimizer sgd without --clip"* ]]
+    run_status 2 tiny --threads 2 --home joined --out no
+    [[ "$stderr" = *"no dense layer of tiny.net is large enough"* ]]
+    run_status 2 large --home joined --batch 512 --out no
+    [[ "$stderr" = *"at most 512 samples of all threads together, not 2 x 512"* ]]
+    run_status 2 large --home shared --sync --out no
+    [[ "$stderr" = *"leave out --home or --sync"* ]]
+    run_status 2 adam-worker --controller ipc://nowhere --home shared
+    [ ! -e no ]
+}

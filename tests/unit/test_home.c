@@ -157,11 +157,30 @@ static void test_choice(struct tap *tap) {
          });
 }
 
+static void test_kinds(struct tap *tap) {
+    TEST(tap, "the home asked for is the home there is: one set of weights, or a copy a thread", {
+        struct scene s;
+        struct error err = {0};
+        open_scene(tap, &s, RULE_SGD, 1);
+        s.home->ops->close(s.home);
+        for (int kind = HOME_SHARED; home_names[kind]; kind++) {
+            CHECK_INT(tap,
+                      home_open(&s.home, (enum home_kind)kind, &s.model, &s.optimizer,
+                                kernels_best(), s.shared, NULL, 0, 2, 1, &err),
+                      STATUS_OK);
+            CHECK_INT(tap, s.home->ops->weights(s.home, 1) == s.shared, kind != HOME_COPIES);
+            CHECK_INT(tap, s.home->ops->enter != NULL, kind == HOME_JOINED);
+            s.home->ops->close(s.home);
+        }
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_merge(&tap);
     test_state(&tap);
     test_threads(&tap);
     test_choice(&tap);
+    test_kinds(&tap);
     return tap_done(&tap);
 }
