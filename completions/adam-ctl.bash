@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | keys) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | doctor | keys) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -94,11 +94,20 @@ _adam_ctl() {
     sbatch:--host) return ;;
     sbatch:--warning) return ;;
     sbatch:--keys) offer -f; return ;;
+    doctor:--out | doctor:-o) offer -d; return ;;
+    doctor:--serve) return ;;
+    doctor:--ps) return ;;
+    doctor:--workers) return ;;
+    doctor:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss epoch-end servers sources workers'; return ;;
+    doctor:--hosts) offer -f; return ;;
+    doctor:--ssh) return ;;
+    doctor:--listen | doctor:-l) return ;;
+    doctor:--keys) offer -f; return ;;
     keys:--days) return ;;
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch keys'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch doctor keys'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
@@ -129,6 +138,8 @@ _adam_ctl() {
     systemd:*) offer -f ;;
     sbatch:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
+    doctor:-*) offer -W '--out -o --serve --ps --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
+    doctor:*) offer -f ;;
     keys:-*) offer -W '--days --help -h --version -V' ;;
     keys:*) offer -d ;;
     esac

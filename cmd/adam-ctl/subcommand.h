@@ -66,13 +66,14 @@ struct admin_options { // status, top, set, checkpoint, down, prom
 };
 size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *options);
 
-struct launch_options { // up, sh, systemd, sbatch
+struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;
     const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
-    bool resume, force, insecure, dry_run, quiet, user;
+    bool resume, force, insecure, dry_run, quiet, user, json;
 };
 size_t launch_subcommands(struct subcommand *subcommands, struct launch_options *options);
+size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options *options);
 
 struct key_options { // keys
     int64_t days;

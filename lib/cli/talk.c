@@ -93,7 +93,7 @@ int talk_finish(const char *program, int status) {
 int talk_end(const char *program, int status, const struct error *err, bool quiet) {
     if (status == STATUS_STOPPED && err->status && !quiet)
         talk_note(program, "%s", err->text);
-    else if (status != STATUS_OK && status != STATUS_STOPPED)
+    else if (status != STATUS_STOPPED && err->status)
         talk_error(program, err);
     return talk_finish(program, status);
 }

@@ -21,7 +21,7 @@ void talk_note(const char *program, const char *format, ...) __attribute__((form
 void talk_line(const char *line, size_t length);
 
 // The end of a program that may be told to stop: that it was is a note, which `quiet` leaves
-// out, all other failures are errors; then talk_finish.
+// out, all other failures are errors, unless `err` is empty; then talk_finish.
 int talk_end(const char *program, int status, const struct error *err, bool quiet);
 
 // Flushes and closes stdout; a failure (full disk) becomes STATUS_IO with a

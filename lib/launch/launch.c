@@ -336,6 +336,11 @@ static void add_ssh(const struct launch *launch, const struct host *host, struct
     }
 }
 
+void launch_ssh(const struct launch *launch, const struct host *host, struct words *out) {
+    add_ssh(launch, host, out);
+    words_add(out, host->name);
+}
+
 // The connection that the processes of a host share, each as a session of it; those for which
 // it is not there, or full, connect by themselves.
 static int add_connection(struct plan *plan, const struct launch *launch, const struct host *host,

@@ -44,6 +44,9 @@ struct launch {
     const char *member;  // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
 };
 
+// What a command begins with that is to run on a host.
+void launch_ssh(const struct launch *launch, const struct host *host, struct words *out);
+
 // Nothing in it that would make a command mean something else: STATUS_USAGE for texts with
 // control characters, and for addresses that net/address.h forbids; of hosts (or NULL) too.
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err);

@@ -26,8 +26,12 @@ void secrets_close(struct secrets *secrets);
 struct secrets_dates {
     int64_t from, to;
 };
-int secrets_dates(const char *path, struct secrets_dates *dates, struct error *err);
-// STATUS_DATA, with the date, when it does not count at `now`.
+// `pem`, when it is not NULL, is the file's text. STATUS_DATA when that is no certificate.
+int secrets_dates(const char *path, const char *pem, struct secrets_dates *dates,
+                  struct error *err);
+// STATUS_DATA, with the date, when it does not count at `now`; the file is read for the latter.
+int secrets_in_time(const char *path, const struct secrets_dates *dates, int64_t now,
+                    struct error *err);
 int secrets_check_dates(const char *path, int64_t now, struct error *err);
 // "2026-11-24 02:31 UTC"
 enum { SECRETS_DATE = 48 };

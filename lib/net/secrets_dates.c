@@ -2,6 +2,7 @@
 #include <mbedtls/error.h>
 #include <mbedtls/x509_crt.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "net/secrets.h"
@@ -18,10 +19,13 @@ static int64_t seconds_of(const mbedtls_x509_time *date) {
     return timegm(&parts);
 }
 
-int secrets_dates(const char *path, struct secrets_dates *dates, struct error *err) {
+int secrets_dates(const char *path, const char *pem, struct secrets_dates *dates,
+                  struct error *err) {
     mbedtls_x509_crt certificate;
     mbedtls_x509_crt_init(&certificate);
-    int code = mbedtls_x509_crt_parse_file(&certificate, path);
+    int code =
+        pem ? mbedtls_x509_crt_parse(&certificate, (const unsigned char *)pem, strlen(pem) + 1)
+            : mbedtls_x509_crt_parse_file(&certificate, path);
     if (!code)
         *dates = (struct secrets_dates){
             .from = seconds_of(&certificate.valid_from),
@@ -42,18 +46,24 @@ void secrets_date_text(char text[SECRETS_DATE], int64_t date) {
         snprintf(text, SECRETS_DATE, "?");
 }
 
+int secrets_in_time(const char *path, const struct secrets_dates *dates, int64_t now,
+                    struct error *err) {
+    char clock[SECRETS_DATE], date[SECRETS_DATE];
+    if (now >= dates->from && now <= dates->to)
+        return STATUS_OK;
+    secrets_date_text(clock, now);
+    secrets_date_text(date, now > dates->to ? dates->to : dates->from);
+    return error_set(err, STATUS_DATA,
+                     now > dates->to
+                         ? "%s: this certificate expired on %s, and the clock says %s; "
+                           "make new keys with adam-ctl keys"
+                         : "%s: this certificate is not valid before %s, and the clock "
+                           "says %s; set the clock, or make new keys with adam-ctl keys",
+                     path, date, clock);
+}
+
 int secrets_check_dates(const char *path, int64_t now, struct error *err) {
     struct secrets_dates dates;
-    char clock[SECRETS_DATE], date[SECRETS_DATE];
-    int status = secrets_dates(path, &dates, err);
-    if (status || (now >= dates.from && now <= dates.to))
-        return status;
-    secrets_date_text(clock, now);
-    secrets_date_text(date, now > dates.to ? dates.to : dates.from);
-    return error_set(err, STATUS_DATA,
-                     now > dates.to ? "%s: this certificate expired on %s, and the clock says %s; "
-                                      "make new keys with adam-ctl keys"
-                                    : "%s: this certificate is not valid before %s, and the clock "
-                                      "says %s; set the clock, or make new keys with adam-ctl keys",
-                     path, date, clock);
+    int status = secrets_dates(path, NULL, &dates, err);
+    return status ? status : secrets_in_time(path, &dates, now, err);
 }

@@ -139,9 +139,24 @@ begin() {
     # does not say that others cannot reach it.
     printf '%s\n' 'one roles=serve,worker address=127.1' 'two roles=ps address=198.51.100.7' >hosts
     run_status 69 up --ps 1 --listen "tcp://127.1:$(free_port)" --insecure
-    [[ "$stderr" = *"ps-1| adam-ps: error: cannot listen on tcp://198.51.100.7:0: this machine has no such address"* ]]
+    [[ "$stderr" = *"ps-1| adam-ps: error: cannot listen on tcp://198.51.100.7:0: '198.51.100.7' is no address of this machine"* ]]
     [[ "$stderr" = *"adam-ctl: error: ps-1 on two ended with status 69"* ]]
     all_members 0
+}
+
+@test "adam-ctl doctor: the machines are asked over the real ssh, and who does not answer is named" {
+    doctor() {
+        run_status "$1" adam-ctl doctor run.conf --hosts hosts --ssh "ssh -F ssh_config" --ps 2 \
+            --listen "tcp://127.0.0.1:$(free_port)"
+    }
+    doctor 0
+    [ "$(grep -cE '^ok +(one|two) +(ssh|folder|programs|clock|disk|address|controller) ' <<<"$output")" = 14 ]
+    grep -qE '^ok +one +data +digits.arec can be read' <<<"$output"
+    [ ! -e run ]
+    sed -i 's/^one/nobody/' hosts
+    doctor 69
+    grep -qE '^problem +nobody +ssh +no connection: ssh: connect to host 127.0.0.1 port [0-9]+: Connection refused' <<<"$output"
+    grep -qE '^ok +two +programs' <<<"$output"
 }
 
 @test "nobody is asked for a password" {

@@ -1,0 +1,173 @@
+#include "adam-ctl/request.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cpu.h"
+#include "core/mem.h"
+#include "member/place.h"
+#include "net/address.h"
+
+void request_free(struct request *request) {
+    run_file_free(&request->file);
+    hosts_free(&request->hosts);
+    free(request->folder);
+    free(request->member);
+    free(request->here);
+}
+
+// RUN.conf without its ending, unless the user names a folder.
+static char *run_folder(const struct launch_options *options, const char *conf) {
+    struct grow folder = {0};
+    size_t length = strlen(conf), ending = strlen(".conf");
+    if (options->out) {
+        length = strlen(options->out);
+        while (length > 1 && options->out[length - 1] == '/')
+            length--;
+        grow_put(&folder, options->out, length);
+    } else if (length > ending && !strcmp(conf + length - ending, ".conf")) {
+        grow_put(&folder, conf, length - ending);
+    } else {
+        grow_format(&folder, "%s.run", conf);
+    }
+    return grow_take(&folder);
+}
+
+static int read_file(struct request *r, const struct launch_options *options, const char *conf,
+                     struct error *err) {
+    int status = run_file_read(&r->file, conf, err);
+    for (size_t i = 0; status == STATUS_OK && i < options->set.count; i++)
+        status = run_file_set(&r->file, options->set.items[i], err);
+    const char *data = r->file.settings.data;
+    if (status == STATUS_OK && !data)
+        status = error_set(err, STATUS_DATA, "%s: error: no data = FILE: the training set", conf);
+    else if (status == STATUS_OK && !strcmp(data, "-"))
+        status =
+            error_set(err, STATUS_DATA, "%s: error: data servers cannot read standard input", conf);
+    r->launch.data = data;
+    r->launch.labels = r->file.settings.labels;
+    r->launch.from = r->file.settings.from;
+    r->launch.workers_wanted = r->file.settings.workers > 0;
+    return status;
+}
+
+// Paths of Unix sockets have 107 bytes, of which ssh(1) wants 17 for itself.
+enum { SSH_PATH_MAX = 90 };
+
+// Where the connections to the hosts are shared, a path for each that ssh can still put
+// something behind. A host without one does without.
+static int find_sockets(struct hosts *hosts, struct error *err) {
+    static const char scheme[] = "ipc://";
+    for (size_t i = 0; i < hosts->count; i++) {
+        char what[32], address[PROTO_ADDRESS_MAX];
+        snprintf(what, sizeof what, "ssh-%zu", i + 1);
+        int status = place_address(address, what, NULL, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        const char *path = address + strlen(scheme);
+        if (strlen(path) <= SSH_PATH_MAX && !(hosts->items[i].socket = strdup(path)))
+            return error_nomem(err);
+    }
+    return STATUS_OK;
+}
+
+// By those who are told the address as it is.
+static bool can_be_found(const char *address, enum address_kind kind) {
+    const char *port = strrchr(address, ':'), *host = strstr(address, "://") + strlen("://");
+    char name[PROTO_ADDRESS_MAX];
+    if (address_is_socket(kind) || !strcmp(port, ":0"))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(port - host), host);
+    return !address_is_any(name);
+}
+
+// With machines to use, all servers are reached by TCP, or TLS where there are keys; and
+// the controller by the address that the user told.
+static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
+    struct grow member = {0};
+    enum address_kind kind;
+    int status = hosts_read(&r->hosts, options->hosts, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!options->listen)
+        return error_set(err, STATUS_USAGE,
+                         "--hosts needs --listen tcp://HOST:PORT: where the hosts find the "
+                         "controller, which runs here");
+    status = address_kind(options->listen, &kind, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!can_be_found(options->listen, kind))
+        return error_set(err, STATUS_USAGE,
+                         "--listen %s cannot be found by other hosts; say the name that they know "
+                         "this one by, and a port",
+                         options->listen);
+    grow_format(&member, "%s://%c:0", kind == ADDRESS_TLS ? "tls+tcp" : "tcp", LAUNCH_HOST);
+    r->member = grow_take(&member);
+    r->launch.dial = options->listen;
+    r->launch.member = r->member;
+    return r->member ? find_sockets(&r->hosts, err) : error_nomem(err);
+}
+
+static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
+    if (options->workers)
+        return (int)options->workers;
+    return hosts->count ? hosts_slots(hosts) : 1;
+}
+
+int request_open(struct request *r, const struct launch_options *options, const char *conf,
+                 struct error *err) {
+    *r = (struct request){0};
+    int status = read_file(r, options, conf, err);
+    r->folder = run_folder(options, conf);
+    r->here = getcwd(NULL, 0);
+    if (status == STATUS_OK && (!r->folder || !r->here))
+        status = error_nomem(err);
+    if (status == STATUS_OK && options->hosts)
+        status = read_hosts(r, options, err);
+    struct launch *launch = &r->launch;
+    launch->conf = conf;
+    launch->folder = r->folder;
+    launch->set = options->set.items;
+    launch->set_count = options->set.count;
+    launch->data_servers = (int)options->serve;
+    launch->parameter_servers = (int)options->ps;
+    launch->workers = count_workers(options, &r->hosts);
+    launch->threads = (int)options->threads;
+    launch->keys = options->keys;
+    launch->insecure = options->insecure;
+    launch->resume = options->resume;
+    launch->force = options->force;
+    launch->listen = options->listen;
+    launch->ssh = options->ssh;
+    if (status == STATUS_OK && launch->resume && launch->force)
+        status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
+    return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)
+                               : status;
+}
+
+void request_share_processors(struct launch *launch) {
+    int share = cpu_count() / (launch->workers > 0 ? launch->workers : 1);
+    if (!launch->threads)
+        launch->threads = share > 1 ? share : 1;
+}
+
+int request_find_programs(struct error *err) {
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *path = getenv("PATH");
+    struct grow all = {0};
+    if (length <= 0)
+        return STATUS_OK;
+    self[length] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    grow_format(&all, "%s%s%s", path ? path : "", path && *path ? ":" : "", self);
+    char *text = grow_take(&all);
+    int status = text && setenv("PATH", text, 1) == 0 ? STATUS_OK : error_nomem(err);
+    free(text);
+    return status;
+}

@@ -1,0 +1,28 @@
+// What a run's command line and its file come to, for all that start a run or look at it before.
+#ifndef ADAM_CTL_REQUEST_H
+#define ADAM_CTL_REQUEST_H
+
+#include "adam-ctl/subcommand.h"
+#include "control/run_file.h"
+#include "launch/hosts.h"
+#include "launch/launch.h"
+
+// Texts of `launch` point into the rest, and into the options.
+struct request {
+    struct launch launch;
+    struct run_file file;
+    struct hosts hosts;
+    char *folder, *member, *here;
+};
+
+// Reads RUN.conf and --hosts. request_free also after a failure.
+int request_open(struct request *request, const struct launch_options *options, const char *conf,
+                 struct error *err);
+void request_free(struct request *request);
+
+// Of one machine: the workers share its processors.
+void request_share_processors(struct launch *launch);
+// Programs that are not in $PATH are found where this one is.
+int request_find_programs(struct error *err);
+
+#endif

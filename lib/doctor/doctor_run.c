@@ -1,0 +1,242 @@
+// The run itself: what its file names is there and fits together.
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "core/cpu.h"
+#include "core/mem.h"
+#include "data/dataset.h"
+#include "doctor/doctor_internal.h"
+#include "member/place.h"
+#include "model/model.h"
+#include "net/address.h"
+#include "ps/optimizer.h"
+#include "train/checkpoint.h"
+
+// --- model and settings -----------------------------------------------------------------
+
+static struct model *check_model(const struct doctor *doctor, struct findings *findings) {
+    const struct settings *settings = &doctor->file->settings;
+    struct model *model = NULL;
+    struct error err = {0};
+    if (!settings->model) {
+        findings_problem(findings, STATUS_USAGE, DOCTOR_HERE, "model",
+                         "the run has no model: set model = FILE");
+        return NULL;
+    }
+    if (model_read(&model, settings->model, doctor->file->sets, doctor->file->set_count, &err))
+        findings_error(findings, DOCTOR_HERE, "model", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "model", "%s: %zu parameters, %d classes",
+                    settings->model, model->parameter_count, model_classes(model));
+    return model;
+}
+
+static void check_settings(const struct doctor *doctor, struct findings *findings) {
+    struct error err = {0};
+    if (settings_check(&doctor->file->settings, &err))
+        findings_error(findings, DOCTOR_HERE, "settings", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "settings", "protocol %s, mini-batches of %lld",
+                    doctor->file->settings.protocol, (long long)doctor->file->settings.batch);
+}
+
+// --- data -------------------------------------------------------------------------------
+
+static void judge_data(const struct model *model, const struct dataset *set, const char *path,
+                       const char *check, struct findings *findings) {
+    int classes = dataset_classes(set)->count, outputs = model ? model_classes(model) : classes;
+    if (dataset_count(set) == 0)
+        findings_problem(findings, STATUS_DATA, DOCTOR_HERE, check, "%s holds no samples", path);
+    else if (classes > outputs)
+        findings_problem(findings, STATUS_DATA, DOCTOR_HERE, check,
+                         "%s has %d classes, but the model has %d outputs", path, classes, outputs);
+    else
+        findings_ok(findings, DOCTOR_HERE, check, "%s: %u samples of %d classes", path,
+                    dataset_count(set), classes);
+}
+
+static void check_data(const struct model *model, const struct source_options *source,
+                       const char *path, const char *check, struct findings *findings) {
+    struct dataset *set = NULL;
+    struct error err = {0};
+    if (dataset_open(&set, path, source, true, NULL, &err))
+        findings_error(findings, DOCTOR_HERE, check, &err);
+    else
+        judge_data(model, set, path, check, findings);
+    dataset_close(set);
+}
+
+// The controller, which runs here, tests; data servers may be elsewhere, and then their machine
+// is asked for the file.
+static void check_sets(const struct doctor *doctor, const struct model *model,
+                       struct findings *findings) {
+    const struct settings *settings = &doctor->file->settings;
+    const struct source_options train = {.from = settings->from, .labels = settings->labels};
+    const struct source_options test = {.labels = settings->test_labels};
+    if (!doctor->hosts)
+        check_data(model, &train, settings->data, "data", findings);
+    if (settings->test)
+        check_data(model, &test, settings->test, "test", findings);
+}
+
+// --- the folder -------------------------------------------------------------------------
+
+// The folder itself, or the nearest above it that is there; to be freed with free().
+static char *nearest_folder(const char *folder) {
+    char *path = mem_string(folder);
+    while (path && access(path, F_OK)) {
+        char *slash = strrchr(path, '/');
+        if (!slash) {
+            free(path);
+            return mem_string(".");
+        }
+        slash[slash == path] = 0;
+    }
+    return path;
+}
+
+static void check_folder(const struct doctor *doctor, const char *nearest,
+                         struct findings *findings) {
+    const struct launch *launch = doctor->launch;
+    struct error err = {0};
+    if (access(nearest, W_OK | X_OK))
+        findings_problem(findings, STATUS_CANTCREATE, DOCTOR_HERE, "folder",
+                         "cannot write in %s: %s", nearest, strerror(errno));
+    else if (!launch->resume && !launch->force && run_folder_check(launch->folder, &err))
+        findings_error(findings, DOCTOR_HERE, "folder", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "folder", "%s/ can be written", launch->folder);
+}
+
+// Bytes of the weights, with what the optimizer keeps of each.
+static double model_bytes(const struct doctor *doctor, const struct model *model) {
+    struct optimizer optimizer = {0};
+    bool state = !settings_optimizer(&doctor->file->settings, &optimizer, NULL) &&
+                 optimizer_state_name(optimizer.rule);
+    return (double)model->parameter_count * sizeof(float) * (state ? 2 : 1);
+}
+
+// A new checkpoint is whole before an old one goes.
+static void check_space(const struct doctor *doctor, const struct model *model, const char *nearest,
+                        struct findings *findings) {
+    struct statvfs file_system;
+    long long kept = doctor->file->settings.keep_last;
+    char free_text[DOCTOR_BYTES], each[DOCTOR_BYTES];
+    if (!model || statvfs(nearest, &file_system))
+        return;
+    double room = (double)file_system.f_bavail * (double)file_system.f_frsize;
+    double bytes = model_bytes(doctor, model);
+    doctor_bytes(free_text, room);
+    doctor_bytes(each, bytes);
+    if (room < 2 * bytes)
+        findings_problem(
+            findings, STATUS_IO, DOCTOR_HERE, "disk",
+            "%s free in %s, and a checkpoint has %s: make room, or set --out elsewhere", free_text,
+            nearest, each);
+    else if (kept > 0 && room < (double)(kept + 1) * bytes)
+        findings_warn(findings, DOCTOR_HERE, "disk",
+                      "%s free in %s: not enough for keep-last = %lld checkpoints of %s", free_text,
+                      nearest, kept, each);
+    else
+        findings_ok(findings, DOCTOR_HERE, "disk", "%s free, a checkpoint has %s", free_text, each);
+}
+
+// What processes on this machine hold at least: weights, and what a worker gathers of them.
+static void check_memory(const struct doctor *doctor, const struct model *model,
+                         struct findings *findings) {
+    char needs[DOCTOR_BYTES], has[DOCTOR_BYTES];
+    if (!model)
+        return;
+    double weights = (double)model->parameter_count * sizeof(float);
+    double bytes = 2 * model_bytes(doctor, model); // the controller's copy, and the servers'
+    if (doctor->hosts)
+        bytes /= 2;
+    else
+        bytes += 2 * weights * doctor->launch->workers;
+    doctor_bytes(needs, bytes);
+    doctor_bytes(has, (double)cpu_memory());
+    if (bytes > (double)cpu_memory())
+        findings_warn(findings, DOCTOR_HERE, "memory",
+                      "weights alone need %s, and this machine has %s: use fewer workers, or "
+                      "--hosts",
+                      needs, has);
+    else
+        findings_ok(findings, DOCTOR_HERE, "memory", "weights need %s of %s", needs, has);
+}
+
+// --- addresses --------------------------------------------------------------------------
+
+static int listen_at(const struct addrinfo *at) {
+    const int on = 1;
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
+                    bind(fd, at->ai_addr, at->ai_addrlen) || listen(fd, SOMAXCONN))) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
+static int check_port(const char *address, struct findings *findings) {
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char host[PROTO_ADDRESS_MAX];
+    if (!address_host(address, host))
+        return -1;
+    int code =
+        getaddrinfo(strcmp(host, "*") ? host : NULL, strrchr(address, ':') + 1, &wanted, &found);
+    int fd = code ? -1 : listen_at(found);
+    if (code)
+        findings_problem(findings, STATUS_UNAVAILABLE, DOCTOR_HERE, "listen",
+                         "%s: the host name '%s' is not known here: %s", address, host,
+                         gai_strerror(code));
+    else if (fd < 0)
+        findings_problem(findings, STATUS_UNAVAILABLE, DOCTOR_HERE, "listen",
+                         "cannot listen on %s: %s", address, strerror(errno));
+    else
+        findings_ok(findings, DOCTOR_HERE, "listen", "%s is free", address);
+    freeaddrinfo(found);
+    return fd;
+}
+
+static int check_listen(const struct doctor *doctor, struct findings *findings) {
+    char address[PROTO_ADDRESS_MAX];
+    struct error err = {0};
+    const char *told = doctor->launch->listen;
+    if (place_address(address, "ctl", told, NULL, &err)) {
+        findings_error(findings, DOCTOR_HERE, "listen", &err);
+        return -1;
+    }
+    if (told)
+        return check_port(address, findings);
+    findings_ok(findings, DOCTOR_HERE, "listen", "Unix sockets in %.*s",
+                (int)(strrchr(address, '/') - address - (int)strlen("ipc://")),
+                address + strlen("ipc://"));
+    return -1;
+}
+
+// ----------------------------------------------------------------------------------------
+
+void doctor_run(const struct doctor *doctor, struct findings *findings, int *listener) {
+    struct model *model = check_model(doctor, findings);
+    char *nearest = nearest_folder(doctor->launch->folder);
+    check_settings(doctor, findings);
+    check_sets(doctor, model, findings);
+    findings->failed |= !nearest;
+    if (nearest) {
+        check_folder(doctor, nearest, findings);
+        check_space(doctor, model, nearest, findings);
+    }
+    check_memory(doctor, model, findings);
+    *listener = check_listen(doctor, findings);
+    free(nearest);
+    model_free(model);
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# adam-ctl doctor: what would end or hinder a run is named before it begins. Machines are those
+# of a pretended ssh; tests/cli/up-ssh.bats has real ones.
+load ../helper/common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR
+    adam-prep draw 60 --seed 3 -q --split test=0.2 -o digits.arec
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=20 act=relu' 'softmax units=10' \
+        >small.net
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' >run.conf
+}
+
+# Findings of the last run that match, one a line: "RESULT WHERE CHECK FOUND".
+found() {
+    grep -E "^$1 +$2 +$3 +$4" <<<"$output"
+}
+
+@test "before a sound run on this machine all is well, and nothing is left behind" {
+    ls -I 'separate-*' >before
+    run_ok adam-ctl doctor run.conf --ps 2 --workers 4
+    [ -z "$stderr" ]
+    [ "$(awk '{ print $1 }' <<<"$output" | sort -u | tr '\n' ' ')" = "RESULT ok " ]
+    found ok here data 'digits.arec: [0-9]+ samples of 10 classes'
+    found ok here programs version
+    ls -I 'separate-*' -I adam | diff before -
+    # The same as an object.
+    run_ok adam-ctl doctor run.conf --json
+    jq -e '.status == 0 and ([.checks[] | select(.result != "ok")] | length) == 0' <<<"$output"
+    jq -e '.checks[] | select(.check == "model" and .where == "here") | .found | test("15910 parameters")' <<<"$output"
+    # And it is true.
+    run_ok adam-ctl up -q run.conf --threads 1 --set epochs=1
+    run_status 73 adam-ctl doctor run.conf
+    found problem here folder '.*--resume.*--force'
+    run_ok adam-ctl doctor run.conf --force
+}
+
+@test "each problem is a line of its own, and the status is that of the first" {
+    printf '%s\n' 'model = small.net' 'data = gone.arec' 'test = digits-test.arec' >run.conf
+    run_status 66 adam-ctl doctor run.conf --out run.conf/run --listen tcp://no-such-host.invalid:70 --insecure
+    found problem here data '.*gone.arec: No such file'
+    found ok here test '.*samples of 10 classes'
+    found problem here folder 'cannot write in run.conf'
+    found problem here listen ".*host name 'no-such-host.invalid' is not known here"
+    [[ "$stderr" = "adam-ctl: error: "[34]" problems would end this run" ]]
+    sed -i 's/units=10/units=9/' small.net
+    run_status 65 adam-ctl doctor run.conf --set data=digits.arec
+    found problem here data 'digits.arec has 10 classes, but the model has 9 outputs'
+    echo 'conv kernal=3' >>small.net
+    run_status 65 adam-ctl doctor run.conf --set data=digits.arec --json
+    jq -e '.status == 65 and .checks[0].check == "model" and .checks[0].result == "problem"' <<<"$output"
+}
+
+@test "a port that is taken, a program that is missing, and one of another version" {
+    local port
+    port=$(free_port)
+    start python -c "import socket, time; s = socket.create_server(('127.0.0.1', $port)); time.sleep(1000)"
+    wait_for bash -c "exec 3<>/dev/tcp/127.0.0.1/$port"
+    mkdir bin
+    printf '#!/bin/sh\necho adam-ps 0.0.1\n' >bin/adam-ps
+    chmod +x bin/adam-ps
+    # Whatever lies beside adam-ctl would be found, too.
+    cp "$BUILD/adam-ctl" bin
+    PATH=$PWD/bin:/usr/bin:/bin
+    run_status 69 adam-ctl doctor run.conf --listen "tcp://127.0.0.1:$port"
+    found problem here listen "cannot listen on tcp://127.0.0.1:$port: Address already in use"
+    found problem here programs 'adam-serve is not found: install it'
+    found problem here programs 'adam-ps 0.0.1 is another version than adam-ctl'
+}
+
+@test "certificates: expiry is a warning 30 days ahead; what others may read is a problem" {
+    adam-ctl keys keys long --days 400 >made
+    run_ok adam-ctl doctor run.conf --keys keys/long.pem --listen "tls+tcp://127.0.0.1:$(free_port)"
+    found ok here keys 'keys/long.pem is valid until 20'
+    adam-ctl keys keys short --days 29 >made
+    run_status 1 adam-ctl doctor run.conf --keys keys/short.pem
+    found warning here keys 'keys/short.pem expires in 29 days, on 20.* make new keys'
+    [ "$stderr" = "adam-ctl: 1 warning; the run would start" ]
+    chmod 644 keys/short.pem
+    run_status 65 adam-ctl doctor run.conf --keys keys/short.pem
+    found problem here keys '.*others may read this key'
+}
+
+# Each name is another machine: "well", "late" by its clock, "bare" without programs and data,
+# "gone", and "odd" with an authority of its own.
+pretend_ssh() {
+    mkdir bin bare
+    cat >bin/ssh <<'END'
+#!/bin/bash
+while [ "$1" = -o ]; do shift 2; done
+case $1 in
+gone) echo "ssh: connect to host gone port 22: Connection refused" >&2 && exit 255 ;;
+late) PATH=$PWD/late:$PATH ;;
+bare) PATH=/usr/bin:/bin && cd bare && set -- "$1" "${2//cd */cd $PWD/none}" ;;
+odd) set -- "$1" "${2//keys\/ca.crt/other/ca.crt}" ;;
+esac
+exec sh -c "$2"
+END
+    mkdir late
+    printf '#!/bin/sh\necho $(($(/usr/bin/date +%%s) + 100))\n' >late/date
+    chmod +x bin/ssh late/date
+    PATH=$PWD/bin:$PATH
+}
+
+@test "machines of --hosts: each is asked, and said what is wrong there" {
+    pretend_ssh
+    adam-ctl keys keys run --days 400 >made
+    adam-ctl keys other run --days 400 >made
+    printf '%s\n' 'well roles=serve,ps address=127.1' 'gone roles=worker' >hosts
+    local port
+    port=$(free_port)
+    run_status 69 adam-ctl doctor run.conf --hosts hosts --listen "tls+tcp://127.1:$port" --keys keys/run.pem
+    found ok well ssh 'answers in'
+    found ok well folder
+    found ok well programs version
+    found ok well data 'digits.arec can be read'
+    found ok well clock 'within'
+    found ok well keys 'keys/run.pem is valid until'
+    found ok well address
+    found ok well controller "tls\+tcp://127.1:$port is reached"
+    found problem gone ssh 'no connection: ssh: connect to host gone port 22: Connection refused; try ssh gone true'
+    printf '%s\n' 'late roles=serve,ps,worker address=no-such-host.invalid' 'odd roles=ps address=127.1' >hosts
+    run_status 69 adam-ctl doctor run.conf --hosts hosts --listen "tls+tcp://head:$port" --keys keys/run.pem --ps 2
+    found warning late clock "(99|100) s ahead of this machine's"
+    found problem late address "'no-such-host.invalid' is not known here"
+    found problem late controller "cannot reach tls\+tcp://head:$port"
+    found problem odd keys 'keys/ca.crt is of another authority than here'
+}
