@@ -15,7 +15,10 @@ static enum proto_role role_of(const struct letter *letter) {
 }
 
 static int answer(const struct letter *letter, uint16_t type, const void *message) {
-    link_answer(letter->link, letter->request, type, message, NULL, NULL);
+    struct error err = {0};
+    if (link_answer(letter->link, letter->request, type, message, NULL, &err))
+        link_refuse(letter->link, letter->request, PROTO_REFUSAL_TOO_LARGE, PROTO_BODY_MAX,
+                    err.text);
     return STATUS_OK;
 }
 

@@ -142,12 +142,22 @@ void link_close(struct link *link) {
 
 // Silence.
 
+// Something is to be sent, and nothing was taken for as long as a side may be silent.
+static bool is_deaf(struct link *link, uint64_t now) {
+    pthread_mutex_lock(&link->lock);
+    bool waits = link->sending && now > link->send_began + link->options.silence;
+    pthread_mutex_unlock(&link->lock);
+    return waits && now > atomic_load(&link->spoke) + link->options.silence;
+}
+
 static void check_silence(struct link *link) {
     uint64_t now = nng_clock(), heard = atomic_load(&link->heard);
     char why[64];
     if (now > heard + link->options.silence) {
         snprintf(why, sizeof why, "nothing was heard for %.1f s", (double)(now - heard) / 1000);
         link_break(link, why);
+    } else if (is_deaf(link, now)) {
+        link_break(link, "it does not read what it is sent");
     } else if (!atomic_load(&link->welcomed) && now > link->opened + link->hello) {
         link_break(link, "it did not say hello in time");
     } else if (now >= atomic_load(&link->spoke) + link->options.heartbeat) {
@@ -343,6 +353,8 @@ int link_answer(struct link *link, uint64_t request, uint16_t type, const void *
             atomic_store(&link->session, ((const struct proto_joined *)message)->session);
         pthread_mutex_lock(&link->lock);
         bool broken = link->broken;
+        frame->answers = request;
+        debt_answer(&link->debt, request, frame_burden(frame));
         if (!broken)
             start = link_append(link, frame);
         pthread_mutex_unlock(&link->lock);

@@ -19,6 +19,10 @@
 // read from that link meanwhile. What is pending when a link breaks ends with
 // STATUS_UNAVAILABLE, and with the reason in its error.
 //
+// Who asks does not cost more than net/debt.h allows: more than twice LINK_WINDOW requests in
+// flight end the link, and so does a side that takes nothing of what is sent to it for as long
+// as it may be silent.
+//
 // Both sides send a ping when they have sent nothing for a while, and give the link up
 // when they have received nothing for a longer while: a cut cable makes no event.
 #ifndef ADAM_NET_LINK_H
@@ -30,10 +34,11 @@
 
 #include "core/error.h"
 #include "core/pool.h"
+#include "net/debt.h"
 #include "proto/proto.h"
 
 #define LINK_STAGING 16384
-#define LINK_WINDOW 256 // requests of one side in flight
+#define LINK_WINDOW DEBT_WINDOW // requests of one side in flight
 #define LINK_WHY 512
 
 struct link;

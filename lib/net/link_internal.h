@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "core/gate.h"
+#include "net/debt.h"
 #include "net/link.h"
 
 // A frame on its way out.
@@ -16,8 +17,9 @@ struct frame {
     struct frame *next;
     struct link_request *request; // that it asks, or NULL
     struct link_payload payload;
-    uint32_t piece; // that is being sent: 0 is the head, then come the payload's parts
-    size_t done;    // bytes of it that were sent
+    uint32_t piece;   // that is being sent: 0 is the head, then come the payload's parts
+    size_t done;      // bytes of it that were sent
+    uint64_t answers; // the request that it answers; 0: none
     size_t head_size;
     uint8_t head[]; // header and body
 };
@@ -62,13 +64,15 @@ struct link {
 
     pthread_mutex_t lock; // of all that follows
     bool broken, sending;
-    bool leaving; // to be broken when all is sent
-    int active;   // operations of nng under way
+    uint64_t send_began; // when `sending` became true
+    bool leaving;        // to be broken when all is sent
+    int active;          // operations of nng under way
     char why[LINK_WHY];
     int reason;                 // nng's, where that broke it; 0: something else did
     struct frame *first, *last; // to be sent
     uint64_t number;            // of the last request
     struct link_request *pending[LINK_WINDOW];
+    struct debt debt;          // what was asked here, and not answered to the end
     struct link_request *held; // answered before it was known to be sent: reading waits for that
 };
 
@@ -98,6 +102,7 @@ void link_end_request(struct link_request *request, int status, const char *why)
 struct frame *frame_make(uint16_t type, const void *message, const struct link_payload *payload,
                          struct error *err);
 void frame_number(struct frame *frame, uint64_t request);
+size_t frame_burden(const struct frame *frame); // memory that it keeps from being used
 // Under the lock: appends; true when the caller must then call link_send_more.
 bool link_append(struct link *link, struct frame *frame);
 void link_send_more(struct link *link);

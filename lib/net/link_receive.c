@@ -147,13 +147,30 @@ static void hear_ping(struct link *link) {
         link_answer(link, link->in.frame.request, PROTO_TYPE_DONE, NULL, NULL, NULL);
 }
 
+// Whether the request may be heard; if not it was refused, or the link is broken.
+static bool note_request(struct link *link, enum next *next) {
+    const struct proto_frame *frame = &link->in.frame;
+    if (frame->request == 0)
+        return true;
+    pthread_mutex_lock(&link->lock);
+    enum debt_verdict verdict = debt_add(&link->debt, frame->request, frame->body);
+    pthread_mutex_unlock(&link->lock);
+    if (verdict == DEBT_BEYOND)
+        *next = end_now(link, "it asks more at a time than it may");
+    else if (verdict == DEBT_BUSY)
+        refuse(link, PROTO_REFUSAL_BUSY, 100, "too many of your requests are under way");
+    return verdict == DEBT_FINE;
+}
+
 static enum next hear_request(struct link *link) {
     const struct link_handlers *handlers = &link->options.handlers;
     struct receiver *in = &link->in;
     struct buffer *payload = in->payload;
     enum next next = NEXT_FRAME;
     in->payload = NULL;
-    if (in->frame.type == PROTO_TYPE_HELLO)
+    if (!note_request(link, &next))
+        ;
+    else if (in->frame.type == PROTO_TYPE_HELLO)
         next = hear_hello(link);
     else if (in->frame.type == PROTO_TYPE_PING)
         hear_ping(link);

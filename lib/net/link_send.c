@@ -43,6 +43,10 @@ void frame_number(struct frame *frame, uint64_t request) {
     }
 }
 
+size_t frame_burden(const struct frame *frame) {
+    return sizeof *frame + frame->head_size + frame->payload.part_count * sizeof(struct link_part);
+}
+
 bool link_append(struct link *link, struct frame *frame) {
     if (link->last)
         link->last->next = frame;
@@ -52,6 +56,7 @@ bool link_append(struct link *link, struct frame *frame) {
     if (link->sending)
         return false;
     link->sending = true;
+    link->send_began = nng_clock();
     link->active++;
     return true;
 }
@@ -136,6 +141,11 @@ static void frame_end(struct link *link, struct frame *frame) {
         pthread_mutex_unlock(&link->lock);
     } else if (frame->payload.sent) {
         frame->payload.sent(frame->payload.context);
+    }
+    if (frame->answers > 0) {
+        pthread_mutex_lock(&link->lock);
+        debt_pay(&link->debt, frame->answers);
+        pthread_mutex_unlock(&link->lock);
     }
     free(frame);
     if (held) {

@@ -194,7 +194,8 @@ void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
 void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *payload,
               ps_done *done, void *context);
 
-// Pieces whose shard has another version than the asker, or who has none (0). State of a rule
+// Pieces whose shard has another version than the asker, or who has none (0); of more than
+// PROTO_PAYLOAD_MAX bytes in all it is refused (too large). State of a rule
 // that keeps none is refused (bad setting). With `least`, called back when each shard has
 // that version or a later one: it waits in the shards, and nobody polls.
 void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context);

@@ -381,6 +381,14 @@ static struct objection look_up(struct request *request) {
     return objection;
 }
 
+static struct objection check_answer(const struct request *request) {
+    uint64_t bytes = floats_of(request) * sizeof(float);
+    if (bytes <= PROTO_PAYLOAD_MAX)
+        return fine;
+    return (struct objection){PROTO_REFUSAL_TOO_LARGE, PROTO_PAYLOAD_MAX,
+                              "the answer would be: pull in parts"};
+}
+
 void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context) {
     struct call call = {ps, NULL, done, context};
     struct request *request = request_open(&call, REQUEST_PULL, &message->pieces);
@@ -392,6 +400,8 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
     struct objection objection = check_state(request);
     if (objection.code == PROTO_REFUSAL_NONE)
         objection = check_pieces(request, false);
+    if (objection.code == PROTO_REFUSAL_NONE)
+        objection = check_answer(request);
     if (objection.code == PROTO_REFUSAL_NONE)
         objection = look_up(request);
     if (request->least) {

@@ -46,7 +46,8 @@ static void send_batch(const struct request *request, const struct deal *deal) {
         .samples = n,
     };
     atomic_fetch_add(&request->service->leases, 1);
-    link_answer(request->link, request->number, PROTO_TYPE_BATCH, &batch, &payload, NULL);
+    if (link_answer(request->link, request->number, PROTO_TYPE_BATCH, &batch, &payload, NULL))
+        service_refuse(request, PROTO_REFUSAL_TOO_LARGE, PROTO_PAYLOAD_MAX, NULL);
 }
 
 void service_answer_lease(const struct request *request, const struct proto_lease *asked) {

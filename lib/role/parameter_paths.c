@@ -319,6 +319,11 @@ static void answer(struct caller *caller, uint64_t request, uint16_t type, const
         link_break(caller->link, "out of memory");
 }
 
+// What nobody wants to hear is not carried out. (A push may be sent so.)
+static bool is_pointless(uint64_t request, uint16_t type) {
+    return request == 0 && (type == PROTO_TYPE_PULL || type == PROTO_TYPE_GET_VERSIONS);
+}
+
 // Sends the numbers from where they lie. The call grows by what says where that is.
 static void answer_pull(struct call *call, const struct ps_answer *pulled) {
     const struct proto_weights weights = {proto_list(pulled->pieces, pulled->piece_count)};
@@ -399,6 +404,8 @@ static void hear_training(struct caller *caller, uint64_t request, uint16_t type
     struct ps *ps = atomic_load(&caller->path->paths->serving)->ps;
     uint64_t detail = type;
     enum proto_refusal code = PROTO_REFUSAL_WRONG_ROLE;
+    if (is_pointless(request, type))
+        return;
     if (may_ask(caller->role, type))
         code = link_check_session(caller->link, type, message, &detail);
     if (code) {

@@ -155,3 +155,23 @@ page_is_there() {
     head -c 8000 /dev/zero | tr '\0' x >long
     [ "$(curl -s -o other -w '%{http_code}' -H "x: $(cat long)" "http://127.0.0.1:$http/metrics")" = 431 ]
 }
+
+# Megabytes of memory that a process takes.
+resident() {
+    awk '$1 == "VmRSS:" { print int($2 / 1024) }' "/proc/$1/status"
+}
+
+@test "a pull of gigabytes is refused, and who asks without reading costs little and is hung up on" {
+    start_run
+    run_ok peer huge "$(sed -n 1p ps.port)" 4096
+    [ "${lines[0]}" = "refused 4 33554432 the answer would be: pull in parts" ]
+    [ "${lines[1]}" = 0x8304 ]
+    local before
+    before=$(resident "$ps")
+    run_ok timeout 30 python3 "$ROOT/tests/helper/peer.py" deaf "$(sed -n 1p ps.port)" 0 100000
+    echo "$output"
+    [[ $output = *"hung up on"* ]]
+    [ "$(resident "$ps")" -lt $((before + 20)) ]
+    wait_for is_training
+    end_run
+}

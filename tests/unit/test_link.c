@@ -30,6 +30,7 @@ struct server {
     struct link_part halves[2];
     _Atomic int pushes, closed, silent, released;
     struct gate gate;
+    char why[LINK_WHY]; // of the last that closed
     // Pulls that wait for a version are answered together, the last one first.
     int late_count;
     uint64_t late[IN_FLIGHT];
@@ -104,6 +105,7 @@ static void hear_end(void *context, struct link *link, const char *why) {
     (void)link;
     if (strncmp(why, "nothing was heard for ", 22) == 0)
         atomic_fetch_add(&server->silent, 1);
+    snprintf(server->why, sizeof server->why, "%s", why);
     atomic_fetch_add(&server->closed, 1);
     gate_open(&server->gate);
 }
@@ -572,6 +574,38 @@ static void test_raw(struct tap *tap) {
         for (int i = 0; i < 3; i++)
             close(idle[i]);
         server_stop(other);
+    });
+    TEST(tap, "who asks without end and takes no answer is given up, by name", {
+        int before = atomic_load(&server->closed), fd = raw_welcomed(tap, address);
+        struct proto_frame ping = {PROTO_VERSION, PROTO_TYPE_PING, 7, 0, 0};
+        uint8_t bytes[PROTO_FRAME];
+        proto_frame_put(bytes, &ping);
+        // Until the answers fill what lies between the two, and none is sent any more.
+        while (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
+            continue;
+        wait_for(&server->gate, &server->closed, before + 1);
+        CHECK(tap, strstr(server->why, "it asks more at a time than it may"));
+        close(fd);
+    });
+    TEST(tap, "who takes nothing of an answer is given up, though it goes on to speak", {
+        int before = atomic_load(&server->closed), fd = raw_welcomed(tap, address);
+        struct proto_piece piece = {.count = FLOATS};
+        const struct proto_pull pull = {.pieces = {&piece, 1}};
+        size_t size;
+        proto_measure(PROTO_TYPE_PULL, &pull, &size, NULL);
+        proto_encode(PROTO_TYPE_PULL, &pull, body);
+        for (unsigned i = 0; i < 20; i++) // more than lies between the two
+            raw_frame(
+                fd, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PULL, 1 + i, (uint32_t)size, 0},
+                body, size);
+        uint8_t ping[PROTO_FRAME];
+        proto_frame_put(ping, &(struct proto_frame){PROTO_VERSION, PROTO_TYPE_PING, 0, 0, 0});
+        while (atomic_load(&server->closed) == before) {
+            send(fd, ping, sizeof ping, MSG_NOSIGNAL);
+            usleep(20000);
+        }
+        CHECK_TEXT(tap, server->why, "it does not read what it is sent");
+        close(fd);
     });
     TEST(tap, "a peer that falls silent is given up by name", {
         int fd = raw_welcomed(tap, address);
