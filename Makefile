@@ -17,6 +17,7 @@
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
+#   CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= LDLIBS=   yours, beside what the sources need
 
 VERSION = 0.1.0
 PREFIX ?= /usr/local
@@ -63,12 +64,18 @@ CC = gcc
 AR = gcc-ar
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-OPTIMIZE = -O2 -g
-CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
-CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off $(OPTIMIZE) $(WARNINGS) $(SANFLAGS)
+# Yours to set, here or in the environment.
+CFLAGS ?= -O2 -g
+CPPFLAGS ?=
+LDFLAGS ?=
+LDLIBS ?=
+# What the sources need, whatever yours are. Equal bytes from the same seed rest on the flags
+# of floating-point arithmetic.
+NEEDED_CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
+NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
 # A program loads only the libraries that it uses.
-LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS)
-LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lm
+NEEDED_LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS)
+NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may
@@ -106,29 +113,34 @@ fuzzers: $(FUZZERS)
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
+ALL_CPPFLAGS = $(NEEDED_CPPFLAGS) $(CPPFLAGS)
+ALL_CFLAGS = $(NEEDED_CFLAGS) $(CFLAGS) $(WARNINGS) $(SANFLAGS)
+ALL_LDFLAGS = $(NEEDED_LDFLAGS) $(LDFLAGS)
+ALL_LDLIBS = $(NEEDED_LDLIBS) $(LDLIBS)
+
 # The compiler and its flags, touched only when they change: no build mixes two.
 $(BUILD)/flags: always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(value KERNEL_FLAGS))' >$@.new
+	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(value KERNEL_FLAGS))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
 
 # Made anew each time, so that no object of a deleted source stays in it.
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/cmd/%.o: private CPPFLAGS += -Icmd
+$(BUILD)/cmd/%.o: private NEEDED_CPPFLAGS += -Icmd
 # A program's main() is cmd/NAME.c; what it is split into lies in the folder cmd/NAME/.
 $(BUILD)/adam-%: $(BUILD)/cmd/adam-%.o $(BUILD)/libadam.a
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p)/*.c))))
 
-$(BUILD)/tests/fuzz/%: private LDFLAGS += -fsanitize=fuzzer
+$(BUILD)/tests/fuzz/%: private NEEDED_LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(filter %.c,$(C_FILES)))
 
@@ -189,7 +201,7 @@ format-check: lint-deps
 
 # Of these files, with the flags that they need.
 run_tidy = printf '%s\n' $1 | \
-	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(CPPFLAGS) -Icmd -std=c11 $2 2>/dev/null
+	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(NEEDED_CPPFLAGS) -Icmd -std=c11 $2 2>/dev/null
 in_folder = $(foreach f,$(filter %.c,$(C_FILES)),$(if $(findstring /$1/,$f),$f))
 
 tidy: lint-deps
@@ -199,7 +211,7 @@ tidy: lint-deps
 
 cppcheck: lint-deps
 	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(CPPFLAGS) -Icmd cmd lib
+		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(NEEDED_CPPFLAGS) -Icmd cmd lib
 
 # bats ends a test at the first failure, and sets variables of its own.
 shellcheck: lint-deps

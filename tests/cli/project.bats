@@ -72,3 +72,22 @@ nothing_found() {
         head -n 1 "$script" | grep -q '^#!/' || echo "$script has no #!"
     done | nothing_found
 }
+
+@test "flags of the user's own drop none that the sources need" {
+    make -n BUILD="$BATS_TEST_TMPDIR/build" CFLAGS='-O0 -g3' CPPFLAGS=-DMINE LDFLAGS=-Wl,-O1 \
+        LDLIBS=-ldl all 2>/dev/null >"$BATS_TEST_TMPDIR/commands"
+    cd "$BATS_TEST_TMPDIR"
+    grep -F -- ' -c -o ' commands >compile
+    grep -vF -- ' -c -o ' commands | grep -F 'libadam.a -lnng' >link
+    local flag
+    for flag in -O0 -g3 -DMINE -std=c11 -pthread -Ilib -D_GNU_SOURCE -ffp-contract=off -fno-math-errno \
+        -fno-trapping-math; do
+        grep -vF -- " $flag " compile | nothing_found
+    done
+    grep -F ' cmd/' compile | grep -vF -- ' -Icmd ' | nothing_found
+    for flag in -Wl,-O1 -pthread -Wl,--as-needed -ldl -lz; do
+        sed 's/$/ /' link | grep -vF -- " $flag " | nothing_found
+    done
+    [ -s compile ]
+    [ -s link ]
+}
