@@ -86,7 +86,7 @@ static int samples_open(struct samples *s, const struct model *model, struct err
     if (!arena_open(&s->arena))
         return error_nomem(err);
     take_samples(s, model);
-    model_init(model, s->parameters, 1);
+    model_init_lively(model, s->parameters, 1);
     random_normals(&random, s->input, BATCH_MOST * shape_size(model_input(model)->out));
     for (int i = 0; i < BATCH_MOST; i++) {
         s->draw[i] = (uint64_t)i;

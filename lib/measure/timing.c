@@ -145,7 +145,7 @@ static int timer_open(struct timer *timer, struct timing *timing, struct error *
     timer->all = mem_array(PASSES_MOST * cells(timer), sizeof *timer->all);
     if (!timer->parameters || !timer->all)
         return error_nomem(err);
-    model_init(model, timer->parameters, 1);
+    model_init_lively(model, timer->parameters, 1);
     int status = home_local(&timer->home, model, &timer->optimizer, timing->kernels,
                             timer->parameters, NULL, 0, err);
     if (status)

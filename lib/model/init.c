@@ -24,10 +24,16 @@ static bool feeds_relu(const struct model *model, const struct layer *layer) {
     return reader && !reader->type->trains && reader->act == ACT_RELU;
 }
 
-static enum init kind_of(const struct model *model, const struct layer *layer) {
+// He's rule leaves a layer that reads correlated numbers larger than it found them, and
+// what max-pools give are large and correlated: dense layers begin with half its variance.
+static enum init kind_of(const struct model *model, const struct layer *layer, bool lively) {
     if (layer->init != INIT_DEFAULT)
         return layer->init;
-    return feeds_relu(model, layer) ? INIT_HE : INIT_GLOROT;
+    if (layer->type->output && !lively)
+        return INIT_SMALL;
+    if (!feeds_relu(model, layer))
+        return INIT_GLOROT;
+    return layer->units > 0 && !lively ? INIT_LECUN : INIT_HE;
 }
 
 enum { BLOCK = 4096 }; // weights made at once, while they are in the L1 cache
@@ -51,16 +57,26 @@ static void fill_uniform(float *weights, size_t n, float half, struct random *ra
     }
 }
 
+// Small scores give every class nearly the same probability, whatever the scale of the
+// layers below: the first loss is ln(classes), and no unit dies of the first steps' errors.
+#define SMALL 0.01
+
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard
 // deviation is sqrt(2/n_l)". Glorot and Bengio 2010, eq. 16: uniform within
-// +-sqrt(6)/sqrt(n_j + n_j+1).
-static void fill_weights(const struct model *model, const struct layer *layer, float *weights,
+// +-sqrt(6)/sqrt(n_j + n_j+1). LeCun et al. 1998, eq. 16: a deviation of 1/sqrt(m).
+static void fill_weights(const struct layer *layer, enum init kind, float *weights,
                          struct random *random) {
     size_t n = layer->weights.count;
     double in = (double)layer->weights.fan_in, out = (double)layer->weights.fan_out;
-    switch (kind_of(model, layer)) {
+    switch (kind) {
     case INIT_HE:
         fill_normal(weights, n, (float)sqrt(2 / in), random);
+        break;
+    case INIT_LECUN:
+        fill_normal(weights, n, (float)sqrt(1 / in), random);
+        break;
+    case INIT_SMALL:
+        fill_normal(weights, n, (float)(SMALL * sqrt(1 / in)), random);
         break;
     case INIT_GLOROT:
     case INIT_DEFAULT:
@@ -78,13 +94,22 @@ static void fill_weights(const struct model *model, const struct layer *layer, f
     }
 }
 
-void model_init(const struct model *model, float *parameters, uint64_t seed) {
+static void fill(const struct model *model, float *parameters, uint64_t seed, bool lively) {
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         struct random random = random_stream(seed, hash_bytes("init", 4),
                                              hash_bytes(layer->name, strlen(layer->name)));
-        fill_weights(model, layer, parameters + layer->weights.offset, &random);
+        fill_weights(layer, kind_of(model, layer, lively), parameters + layer->weights.offset,
+                     &random);
         for (size_t j = 0; j < layer->biases.count; j++)
             parameters[layer->biases.offset + j] = layer->bias;
     }
+}
+
+void model_init(const struct model *model, float *parameters, uint64_t seed) {
+    fill(model, parameters, seed, false);
+}
+
+void model_init_lively(const struct model *model, float *parameters, uint64_t seed) {
+    fill(model, parameters, seed, true);
 }

@@ -18,7 +18,16 @@ struct shape {
 size_t shape_size(struct shape shape); // c * h * w
 
 enum act { ACT_LINEAR, ACT_RELU, ACT_TANH, ACT_SIGMOID };
-enum init { INIT_DEFAULT, INIT_HE, INIT_GLOROT, INIT_NORMAL, INIT_UNIFORM, INIT_ZERO };
+enum init {
+    INIT_DEFAULT,
+    INIT_HE,
+    INIT_LECUN,
+    INIT_GLOROT,
+    INIT_SMALL,
+    INIT_NORMAL,
+    INIT_UNIFORM,
+    INIT_ZERO
+};
 enum rounding { ROUND_DOWN, ROUND_UP };
 
 struct pair { // height x width, of kernels, strides and paddings
@@ -100,8 +109,13 @@ int model_classes(const struct model *model); // units of the output layer
 const struct layer *model_find(const struct model *model, const char *name);
 
 // Fills parameter_count floats with initial values, each layer from its own
-// stream of `seed`: He for relu, Glorot for the rest, unless the layer says.
+// stream of `seed`: where relu follows He for convolutions and LeCun for dense layers,
+// Glorot for the rest, and near zero for the output layer, unless the layer says.
 void model_init(const struct model *model, float *parameters, uint64_t seed);
+// The same for measuring and comparing arithmetic: He or Glorot in all layers, so that
+// scores and errors have the sizes that they have in training. An output layer near
+// zero would hide mistakes in all layers.
+void model_init_lively(const struct model *model, float *parameters, uint64_t seed);
 
 // Key `index`, from 0, of all that layers have, each once; NULL behind the last.
 const char *model_key(size_t index);

@@ -125,10 +125,9 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         const char *name;
         enum init init;
         bool number;
-    } known[] = {{"he", INIT_HE, false},
-                 {"glorot", INIT_GLOROT, false},
-                 {"zero", INIT_ZERO, false},
-                 {"normal", INIT_NORMAL, true},
+    } known[] = {{"he", INIT_HE, false},         {"lecun", INIT_LECUN, false},
+                 {"glorot", INIT_GLOROT, false}, {"small", INIT_SMALL, false},
+                 {"zero", INIT_ZERO, false},     {"normal", INIT_NORMAL, true},
                  {"uniform", INIT_UNIFORM, true}};
     const char *colon = memchr(text, ':', length);
     size_t name = colon ? (size_t)(colon - text) : length;
@@ -143,7 +142,8 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         layer->init_value = (float)value;
         return true;
     }
-    return because(why, "not one of he, glorot, zero, normal:DEVIATION, uniform:HALFWIDTH");
+    return because(why, "not one of he, lecun, glorot, small, zero, normal:DEVIATION, "
+                        "uniform:HALFWIDTH");
 }
 
 static bool read_dimension(int *to, const struct layer_key *key, const char *text, size_t length) {

@@ -110,7 +110,7 @@ static int bench_open(struct bench *bench, const char *path, struct error *err) 
     float *parameters = mem_floats(bench->model->parameter_count);
     if (!parameters)
         return error_nomem(err);
-    model_init(bench->model, parameters, 1);
+    model_init_lively(bench->model, parameters, 1);
     status = run(bench, parameters, err);
     for (int i = 0; i < bench->threads; i++)
         trial_close(&bench->workers[i].trial);

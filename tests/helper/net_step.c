@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     float *parameters = mem_floats(count), *gradient = mem_floats(count), *input = mem_floats(in);
     int32_t *labels = mem_array((size_t)n, sizeof *labels);
     struct random random = random_stream((uint64_t)atoi(argv[2]), 0, 0);
-    model_init(model, parameters, (uint64_t)atoi(argv[2]));
+    model_init_lively(model, parameters, (uint64_t)atoi(argv[2]));
     for (size_t i = 0; i < count; i++)
         parameters[i] += 0.02f * random_normal(&random); // biases too
     for (size_t i = 0; i < in; i++)

@@ -410,7 +410,7 @@ static float *train(struct tap *tap, const struct model *model, enum rule rule, 
     int32_t labels[MOST];
     t.parameters = mem_floats(model->parameter_count);
     t.state = mem_floats(model->parameter_count);
-    model_init(model, t.parameters, 3);
+    model_init_lively(model, t.parameters, 3);
     if (net_open(&net, model, t.k, n, NET_TRAIN, &err))
         FAIL(tap, "%s", err.text);
     net_offered(net, offered ? take_product : NULL, &t);

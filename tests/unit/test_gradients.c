@@ -34,7 +34,7 @@ static bool fixture_open(struct fixture *f, const char *text, struct error *err)
     struct random random = random_stream(3, 1, 4);
     f->parameters = mem_floats(count), f->gradient = mem_floats(count);
     f->direction = mem_floats(count), f->moved = mem_floats(count), f->input = mem_floats(in);
-    model_init(f->model, f->parameters, 11);
+    model_init_lively(f->model, f->parameters, 11);
     for (size_t i = 0; i < count; i++) {
         f->parameters[i] += 0.05f * random_normal(&random);
         f->direction[i] = random_normal(&random);

@@ -92,7 +92,7 @@ static void open_scene(struct tap *tap, struct scene *s) {
     *s = (struct scene){.schedule = {.rate = 0.1}, .kernels = kernels_best()};
     CHECK_INT(tap, model_parse(&s->model, "test", text, NULL, 0, NULL), STATUS_OK);
     CHECK(tap, fake_open(&s->fake, s->model->parameter_count));
-    model_init(s->model, s->fake.weights, SEED);
+    model_init_lively(s->model, s->fake.weights, SEED);
 }
 
 static void close_scene(struct scene *s) {
@@ -132,7 +132,7 @@ static float *alone(struct tap *tap, const struct scene *s, int mu, bool sync) {
     struct feed *feed = malloc(sizeof *feed);
     struct home *home;
     fill(feed, 0, 1, mu);
-    model_init(s->model, weights, SEED);
+    model_init_lively(s->model, weights, SEED);
     CHECK_INT(tap, home_local(&home, s->model, &s->optimizer, s->kernels, weights, NULL, 0, NULL),
               STATUS_OK);
     const struct loop_config config = config_of(s, home, feed, sync);

@@ -36,7 +36,7 @@ static void open_scene(struct tap *tap, struct scene *s) {
     }
     size_t n = s->model->parameter_count;
     s->first = mem_floats(n), s->weights = mem_floats(n);
-    model_init(s->model, s->first, 1);
+    model_init_lively(s->model, s->first, 1);
     memcpy(s->weights, s->first, n * sizeof(float));
     CHECK(tap, home_joins(s->model, &s->optimizer, THREADS, MOST));
     CHECK_INT(tap,

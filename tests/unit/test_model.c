@@ -100,8 +100,8 @@ static void test_keys(struct tap *tap) {
          "    2 | dense units=5 act=relo\n"
          "      |                   ^~~~"},
         {"input 4\ndense units=5 init=gauss\nsoftmax units=10\n",
-         "t.net:2:20: error: dense: init=gauss: not one of he, glorot, zero, normal:DEVIATION, "
-         "uniform:HALFWIDTH\n"
+         "t.net:2:20: error: dense: init=gauss: not one of he, lecun, glorot, small, zero, "
+         "normal:DEVIATION, uniform:HALFWIDTH\n"
          "    2 | dense units=5 init=gauss\n"
          "      |                    ^~~~~"},
         {"input 4\ndense units=5 init=normal:x\nsoftmax units=10\n",
@@ -552,30 +552,40 @@ static void test_init(struct tap *tap) {
                                "conv before maps=40 kernel=5x3\n" // relu behind a pool
                                "avgpool size=2\n"
                                "relu\n"
-                               "dense he units=300 act=relu bias=0.5\n"
+                               "dense le units=300 act=relu bias=0.5\n"
                                "dense plain units=300\n"
                                "dense tanh units=300 act=tanh\n"
                                "dense n units=300 act=relu init=normal:0.01\n"
                                "dense u units=300 init=uniform:0.1\n"
                                "dense z units=300 init=zero\n"
                                "dense gl units=300 act=relu init=glorot\n"
+                               "dense he units=300 init=he\n"
+                               "dense lc units=300 init=lecun\n"
+                               "dense sm units=300 init=small\n"
                                "softmax out units=100";
-    TEST(tap, "initial weights have the deviations of He, of Glorot, or the one given", {
+    TEST(tap, "initial weights have the deviations of their rules, or the one given", {
         struct model *model = parse(tap, text);
         float *w = mem_floats(model->parameter_count);
         model_init(model, w, 7);
         check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
-        check_normal(tap, model, w, "he", sqrt(2.0 / (40 * 3 * 4)));
+        check_normal(tap, model, w, "le", sqrt(1.0 / (40 * 3 * 4)));
+        check_normal(tap, model, w, "he", sqrt(2.0 / 300));
+        check_normal(tap, model, w, "lc", sqrt(1.0 / 300));
+        check_normal(tap, model, w, "sm", 0.01 * sqrt(1.0 / 300));
         check_uniform(tap, model, w, "plain", sqrt(6.0 / 600));
         check_uniform(tap, model, w, "tanh", sqrt(6.0 / 600));
         check_normal(tap, model, w, "n", 0.01);
         check_uniform(tap, model, w, "u", 0.1);
         check_uniform(tap, model, w, "gl", sqrt(6.0 / 600));
-        check_uniform(tap, model, w, "out", sqrt(6.0 / 400));
-        const struct layer *zero = model_find(model, "z"), *he = model_find(model, "he");
+        check_normal(tap, model, w, "out", 0.01 * sqrt(1.0 / 300));
+        const struct layer *zero = model_find(model, "z"), *le = model_find(model, "le");
         CHECK_NEAR(tap, spread_of(w + zero->weights.offset, zero->weights.count).largest, 0, 0);
         for (int i = 0; i < 300; i++)
-            CHECK_NEAR(tap, w[he->biases.offset + (size_t)i], 0.5, 0);
+            CHECK_NEAR(tap, w[le->biases.offset + (size_t)i], 0.5, 0);
+        model_init_lively(model, w, 7);
+        check_normal(tap, model, w, "le", sqrt(2.0 / (40 * 3 * 4)));
+        check_uniform(tap, model, w, "out", sqrt(6.0 / 400));
+        check_normal(tap, model, w, "sm", 0.01 * sqrt(1.0 / 300));
         free(w);
         model_free(model);
     });

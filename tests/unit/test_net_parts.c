@@ -38,7 +38,7 @@ static bool run_open(struct tap *tap, struct run *run, const char *text,
     run->gradient = mem_floats(run->model->parameter_count);
     run->scores = mem_floats(MANY * (size_t)model_classes(run->model));
     run->input = mem_floats(in);
-    model_init(run->model, run->parameters, 3);
+    model_init_lively(run->model, run->parameters, 3);
     for (size_t i = 0; i < in; i++)
         run->input[i] = random_normal(&random);
     for (int i = 0; i < MANY; i++) {

@@ -46,7 +46,7 @@ static void fixture_open(struct fixture *f) {
     f->parameters = mem_floats(f->model->parameter_count);
     f->input = mem_floats(MOST * INPUTS);
     f->plain = mem_floats(MOST * CLASSES);
-    model_init(f->model, f->parameters, 1);
+    model_init_lively(f->model, f->parameters, 1);
     random_normals(&random, f->input, MOST * INPUTS);
     struct net *net = open_net(f);
     net_forward(net, f->parameters, f->input, MOST, NULL, 0);
