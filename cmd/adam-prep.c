@@ -35,7 +35,7 @@ struct options {
     // Change.
     const char *ops, *test_ops, *name, *split;
     int64_t copies, seed;
-    bool balance, shuffle;
+    bool stratify, balance, shuffle;
     uint64_t memory;
     // Output.
     const char *output, *to, *codec, *labels_out;
@@ -177,8 +177,9 @@ static int parse_ops(struct ops **out, const char *option, const char *text, str
 
 static int check_held_out(const struct session *s, struct error *err) {
     const struct options *o = s->options;
-    if (s->split.count == 1 && o->test_ops)
-        return error_set(err, STATUS_USAGE, "--test-ops needs --split");
+    if (s->split.count == 1 && (o->test_ops || o->stratify))
+        return error_set(err, STATUS_USAGE, "--%s needs --split",
+                         o->test_ops ? "test-ops" : "stratify");
     if (s->split.count > 1 && !o->test_ops && s->ops && ops_random(s->ops))
         return error_set(err, STATUS_USAGE,
                          "--ops draws random numbers; say with --test-ops what "
@@ -260,6 +261,7 @@ static int prepare(struct session *s, const char *const *paths, size_t count, in
         .ops = s->ops,
         .test_ops = o->test_ops ? s->test_ops : s->ops,
         .copies = o->copies,
+        .stratify = o->stratify,
         .balance = o->balance,
         .name = o->name,
         .shuffle = o->shuffle,
@@ -453,6 +455,7 @@ static const char *const conducts[] = {"stop", "skip", NULL};
     FLAG(0, "balance", &(o)->balance, "more copies for smaller classes, until all are equal"), \
     TEXT(0, "name", "PATTERN", &(o)->name, "{key}, {key}-2, ...", "keys, with {key}, {copy}, {number}, {class}"), \
     TEXT(0, "split", "PARTS", &(o)->split, NULL, "hold parts out by the hash of the key, as in test=0.1"), \
+    FLAG(0, "stratify", &(o)->stratify, "each part of --split gets its share of every class"), \
     TEXT_OF(0, "test-ops", "OPS", &(o)->test_ops, ops_name, "as --ops", "operations for the parts held out"), \
     FLAG(0, "shuffle", &(o)->shuffle, "write in random order"), \
     BYTES(0, "memory", "SIZE", &(o)->memory, "1G", "memory for --shuffle; the rest goes to a file in TMPDIR"), \

@@ -91,13 +91,13 @@ _adam_prep() {
     draw:--threads | draw:-t) return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --ops --copies --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --on-error --reject --threads -t --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --ops --copies --balance --name --split --stratify --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --on-error --reject --threads -t --quiet -q --help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'stat sheet draw'; fi; offer -f ;;
     stat:-*) offer -W '--json --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --threads -t --quiet -q --help -h --version -V' ;;
     stat:*) offer -f ;;
     sheet:-*) offer -W '--output -o --force -f --by-class --random --seed -s --cell --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --quiet -q --help -h --version -V' ;;
     sheet:*) offer -f ;;
-    draw:-*) offer -W '--size --ops --copies --balance --name --split --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --threads -t --quiet -q --help -h --version -V' ;;
+    draw:-*) offer -W '--size --ops --copies --balance --name --split --stratify --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --threads -t --quiet -q --help -h --version -V' ;;
     draw:*) ;;
     esac
 }

@@ -9,8 +9,9 @@
 #include "core/error.h"
 
 // First in every main. Standard input, output and error that are closed stay reserved, so that
-// no file of ours gets their number; to read or write the first two is then an error. Beyond a limit on the size of files (RLIMIT_FSIZE) a write fails with
-// EFBIG, as on a full disk, and does not kill the process.
+// no file of ours gets their number; to read or write the first two is then an error. Beyond a
+// limit on the size of files (RLIMIT_FSIZE) a write fails with EFBIG, as on a full disk, and does
+// not kill the process.
 void talk_begin(void);
 
 // "adam-prep: error: TEXT"; a text that starts with "file:line:" goes out as it is.

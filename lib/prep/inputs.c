@@ -24,7 +24,7 @@ struct inputs {
     struct source *source;   // the input that is being read, or
     bool replaying;          // what was kept of it
     struct park_reader reader;
-    bool second; // pass
+    bool rewound; // what must be kept is kept
     struct park *park;
     struct kept *kept;
     int64_t taken;
@@ -56,7 +56,7 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
     inputs->kept = mem_zeroed(inputs->count, sizeof *inputs->kept);
     inputs->seen = mem_zeroed(config->only_count + 1, sizeof *inputs->seen);
     int status = inputs->kept && inputs->seen ? STATUS_OK : error_nomem(err);
-    for (size_t i = 0; config->twice && i < inputs->count && !status; i++) {
+    for (size_t i = 0; config->again && i < inputs->count && !status; i++) {
         inputs->kept[i].kept = !readable_again(path_of(inputs, i));
         if (inputs->kept[i].kept && !inputs->park)
             status = park_open(&inputs->park, err);
@@ -96,7 +96,7 @@ static struct classes *source_classes(struct inputs *inputs) {
 
 static int open_input(struct inputs *inputs, struct error *err) {
     struct kept *kept = &inputs->kept[inputs->at];
-    if (inputs->second && kept->kept) {
+    if (inputs->rewound && kept->kept) {
         inputs->replaying = true;
         return park_read(&inputs->reader, inputs->park, kept->from, kept->to, 1 << 16, err);
     }
@@ -252,10 +252,10 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
 }
 
 int inputs_rewind(struct inputs *inputs, struct error *err) {
-    if (inputs->second)
-        return error_set(err, STATUS_BUG, "a inputs is rewound twice");
+    if (!inputs->config.again)
+        return error_set(err, STATUS_BUG, "inputs are rewound that were opened for one pass");
     close_input(inputs);
-    inputs->second = true;
+    inputs->rewound = true;
     inputs->at = 0, inputs->taken = 0;
     return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 // All inputs of a run as one stream of samples: several sources, one behind the
-// other, the classes filtered and renumbered, and read twice where that is needed.
+// other, the classes filtered and renumbered, and read again where that is needed.
 #ifndef ADAM_PREP_INPUTS_H
 #define ADAM_PREP_INPUTS_H
 
@@ -17,7 +17,7 @@ struct inputs_config {
     const char *const *only; // class names: leave all other samples out
     size_t only_count;       // 0: no filter
     int64_t limit;           // end behind so many samples; 0: no limit
-    bool twice;              // inputs_rewind will be called: what cannot be read again (a
+    bool again;              // inputs_rewind will be called: what cannot be read again (a
                              // pipe) is kept in a temporary file
 };
 
@@ -31,7 +31,7 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
 // As source_next.
 int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct error *err);
 
-// Starts over; once, behind the end.
+// Starts over, behind the end.
 int inputs_rewind(struct inputs *inputs, struct error *err);
 
 // The kind of the input that is being read ("tar"), or "" between two.

@@ -10,6 +10,7 @@
 #include "prep/copies.h"
 #include "prep/digits.h"
 #include "prep/shuffle.h"
+#include "prep/strata.h"
 #include "prep/transform.h"
 #include "sample/packed.h"
 
@@ -52,6 +53,7 @@ struct prepare {
     struct classes classes;
     int classes_sent; // to the writer, with the groups
     struct copies copies;
+    struct strata strata;  // when stratify
     struct sample current; // its copies from next_copy on are still to come
     int64_t next_copy, copy_count;
     uint64_t current_index, read;
@@ -111,6 +113,11 @@ static int add_bad(struct group *g, const struct sample *sample, const struct er
     return sample_path(in, sample->path ? sample->path : "", err);
 }
 
+static int part_of(const struct prepare *p, const struct sample *sample) {
+    return p->config->stratify ? strata_part(&p->strata, sample_origin(sample), sample->label)
+                               : split_of(p->split, sample_origin(sample));
+}
+
 // Reads the next input into `current`. A bad one goes into the group at once.
 static int next_input(struct prepare *p, struct group *g, bool *more, struct error *err) {
     struct error why = {0};
@@ -126,7 +133,7 @@ static int next_input(struct prepare *p, struct group *g, bool *more, struct err
     if (!*more)
         return STATUS_OK;
     p->current_index = p->read++;
-    p->current_part = split_of(p->split, p->current.key);
+    p->current_part = part_of(p, &p->current);
     p->next_copy = 0;
     p->copy_count = p->current_part ? 1 : copies_next(&p->copies, p->current.label);
     return STATUS_OK;
@@ -140,6 +147,8 @@ static int name_copy(struct prepare *p, struct copy *copy, const struct sample *
     int status = key ? sample_key(&copy->out, key, err) : error_nomem(err);
     free(key);
     copy->out.label = in->label;
+    if (!status)
+        status = sample_original(&copy->out, sample_origin(in), err);
     return status ? status : sample_path(&copy->out, in->path ? in->path : in->key, err);
 }
 
@@ -364,25 +373,49 @@ static int drain(struct prepare *p, struct error *err) {
 
 // ---- all together ----
 
-// The first of two passes: how many samples of part 0 each class has.
-static int count_classes(struct prepare *p, struct error *err) {
+// One pass over all inputs before the last one. What cannot be read is reported by that.
+static int look_ahead(struct prepare *p, int (*each)(struct prepare *, struct error *),
+                      struct error *err) {
     bool more = true;
+    uint64_t read = p->read;
+    int status = STATUS_OK;
     while (more) {
-        int status = read_sample(p, &p->current, &more, err);
+        status = read_sample(p, &p->current, &more, err);
         if (status == STATUS_SKIPPED)
             continue;
-        if (status)
-            return status;
-        if (more && split_of(p->split, p->current.key) == 0)
-            status = copies_count(&p->copies, p->current.label, err);
+        p->read += !p->inputs && more; // of those that are drawn
+        if (!status && more)
+            status = each(p, err);
         if (status)
             return status;
         if (p->config->stopped && p->config->stopped())
             return error_set(err, STATUS_STOPPED, "stopped on request");
     }
-    if (!p->copies.most)
-        return error_set(err, STATUS_DATA, "--balance: no sample has a class");
-    return inputs_rewind(p->inputs, err);
+    p->read = read;
+    return p->inputs ? inputs_rewind(p->inputs, err) : STATUS_OK;
+}
+
+static int add_stratum(struct prepare *p, struct error *err) {
+    return strata_add(&p->strata, sample_origin(&p->current), p->current.label, err);
+}
+
+// How many samples of part 0 each class has.
+static int count_class(struct prepare *p, struct error *err) {
+    return part_of(p, &p->current) == 0 ? copies_count(&p->copies, p->current.label, err)
+                                        : STATUS_OK;
+}
+
+static int look_ahead_all(struct prepare *p, struct error *err) {
+    int status = STATUS_OK;
+    if (p->config->stratify)
+        status = look_ahead(p, add_stratum, err);
+    if (!status && p->config->stratify)
+        status = strata_decide(&p->strata, p->split, err);
+    if (!status && p->config->balance)
+        status = look_ahead(p, count_class, err);
+    if (!status && p->config->balance && !p->copies.most)
+        status = error_set(err, STATUS_DATA, "--balance: no sample has a class");
+    return status;
 }
 
 static int copy_classes(struct classes *to, const struct classes *from, struct error *err) {
@@ -404,7 +437,7 @@ static int open_input(struct prepare *p, struct error *err) {
     if (config->draw)
         return name_digits(&p->classes, err);
     struct inputs_config inputs = config->inputs;
-    inputs.twice = config->balance;
+    inputs.again = config->balance || config->stratify;
     int status = copy_classes(&p->classes, config->classes, err);
     if (!status)
         status = inputs_open(&p->inputs, &inputs, &p->classes, err);
@@ -471,12 +504,26 @@ static int run_pipeline(struct prepare *p, struct error *err) {
     return status;
 }
 
+// Nothing that was asked for may be missing.
+static int check_parts(const struct prepare *p, struct error *err) {
+    if (!p->counts->out)
+        return error_set(err, STATUS_DATA, "none of the samples can be used");
+    for (int part = 0; part < p->split->count; part++)
+        if (!p->counts->parts[part])
+            return error_set(err, STATUS_DATA,
+                             "--split: part '%s' is empty: none of the samples fell into it; a "
+                             "larger share would do, and another name if they came out of a split "
+                             "into parts of this name",
+                             p->split->parts[part].name);
+    return STATUS_OK;
+}
+
 static int run(struct prepare *p, struct error *err) {
     int status = open_input(p, err);
     if (!status)
         status = open_output(p, err);
-    if (!status && p->config->balance && p->inputs)
-        status = count_classes(p, err);
+    if (!status)
+        status = look_ahead_all(p, err);
     if (!status)
         status = run_pipeline(p, err);
     struct classes rest = {0}; // of a folder without pictures, too
@@ -487,8 +534,8 @@ static int run(struct prepare *p, struct error *err) {
     classes_free(&rest);
     if (!status)
         status = drain(p, err);
-    if (!status && !p->counts->out)
-        status = error_set(err, STATUS_DATA, "none of the samples can be used");
+    if (!status)
+        status = check_parts(p, err);
     if (!status) {
         struct outputs *outputs = p->outputs;
         p->outputs = NULL;
@@ -511,6 +558,7 @@ int prepare_run(const struct prepare_config *config, struct prepare_counts *coun
     shuffle_close(p.shuffle);
     inputs_close(p.inputs);
     copies_free(&p.copies);
+    strata_free(&p.strata);
     sample_free(&p.current);
     classes_free(&p.classes);
     classes_free(&p.out_classes);

@@ -47,15 +47,27 @@ int split_parse(struct split *split, const char *text, struct error *err) {
     return STATUS_OK;
 }
 
+uint64_t split_key(const char *key) {
+    return hash_bytes(key, strlen(key));
+}
+
+uint64_t split_place(const struct split *split, int part, uint64_t key) {
+    const char *name = split->parts[part].name;
+    return hash_mix(hash_bytes(name, strlen(name)), key);
+}
+
+double split_share(const struct split *split, int part) {
+    double left = 1;
+    for (int i = 1; i < part; i++)
+        left -= split->parts[i].share;
+    return split->parts[part].share / left;
+}
+
 int split_of(const struct split *split, const char *key) {
-    if (split->count == 1)
-        return 0;
-    double place = (double)(hash_bytes(key, strlen(key)) >> 11) * 0x1p-53;
-    for (int part = 1; part < split->count; part++) {
-        if (place < split->parts[part].share)
+    uint64_t hash = split->count > 1 ? split_key(key) : 0;
+    for (int part = 1; part < split->count; part++)
+        if ((double)(split_place(split, part, hash) >> 11) * 0x1p-53 < split_share(split, part))
             return part;
-        place -= split->parts[part].share;
-    }
     return 0;
 }
 

@@ -1,7 +1,14 @@
-// Which part of a data set a sample belongs to, by the hash of its key alone:
-// a key is in the same part whatever else is in the set, and whatever the seed.
+// Which part of a data set a sample belongs to, by the hash of its key alone (of a
+// copy, of the key of its original): it is in the same part whatever else is in the
+// set, and whatever the seed.
+//
+// Each part is drawn from what the parts before it leave, with a hash of its own that
+// depends on its name. So a set that came out of a split can be split again under
+// another name, and test=0.1 holds the same samples with valid=0.1 behind it.
 #ifndef ADAM_PREP_SPLIT_H
 #define ADAM_PREP_SPLIT_H
+
+#include <stdint.h>
 
 #include "core/error.h"
 
@@ -22,6 +29,13 @@ struct split {
 int split_parse(struct split *split, const char *text, struct error *err);
 
 int split_of(const struct split *split, const char *key);
+
+// The same by pieces: the hash of a key, and where it is in the draw of part 1, 2...; the
+// part takes those below split_share.
+uint64_t split_key(const char *key);
+uint64_t split_place(const struct split *split, int part, uint64_t key);
+// Its share of what the parts before it leave, 0..1.
+double split_share(const struct split *split, int part);
 
 // The name of the file for a part: '{split}' in `path` is replaced by the part's
 // name; without it part 0 is `path` itself, and the others get "-NAME" in front

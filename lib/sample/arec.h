@@ -24,10 +24,11 @@ bool arec_is_segment(const uint8_t *data, size_t size);
 
 // A chunk's type, as its four letters read as a little-endian number.
 enum arec_type {
-    AREC_CLASSES = 0x73616c63, // "clas"
-    AREC_RECORD = 0x706d6173,  // "samp"
-    AREC_INDEX = 0x78646e69,   // "indx"
-    AREC_END = 0x6c696174,     // "tail"
+    AREC_CLASSES = 0x73616c63,  // "clas"
+    AREC_ORIGINAL = 0x6769726f, // "orig"
+    AREC_RECORD = 0x706d6173,   // "samp"
+    AREC_INDEX = 0x78646e69,    // "indx"
+    AREC_END = 0x6c696174,      // "tail"
 };
 
 void arec_header_encode(uint8_t bytes[AREC_HEADER]);

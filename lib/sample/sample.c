@@ -19,6 +19,14 @@ int sample_key(struct sample *sample, const char *key, struct error *err) {
     return replace(&sample->key, key, err);
 }
 
+int sample_original(struct sample *sample, const char *key, struct error *err) {
+    return replace(&sample->original, key, err);
+}
+
+const char *sample_origin(const struct sample *sample) {
+    return sample->original && *sample->original ? sample->original : sample->key;
+}
+
 int sample_key_number(struct sample *sample, uint64_t number, struct error *err) {
     char key[24];
     snprintf(key, sizeof key, "%07llu", (unsigned long long)number);
@@ -69,6 +77,7 @@ void sample_swap(struct sample *a, struct sample *b) {
 
 void sample_free(struct sample *sample) {
     free(sample->key);
+    free(sample->original);
     free(sample->path);
     free(sample->encoded);
     image_free(&sample->image);

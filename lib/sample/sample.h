@@ -41,7 +41,9 @@ void classes_free(struct classes *classes);
 // decoded (`image`). It owns all it points to, and what it owns is used again
 // from sample to sample.
 struct sample {
-    char *key;     // names the sample within its set: path without extension, or number
+    char *key; // names the sample within its set: path without extension, or number
+    // Key of the sample that it is a copy of, made by adam-prep; NULL or empty: it is none.
+    char *original;
     char *path;    // where it came from, for messages: file, or archive and member
     int32_t label; // LABEL_NONE when it has none
     // Of a report (STATUS_SKIPPED of source_next) in its place: how many samples are missing
@@ -53,6 +55,9 @@ struct sample {
 };
 
 int sample_key(struct sample *sample, const char *key, struct error *err);
+int sample_original(struct sample *sample, const char *key, struct error *err);
+// The original's key, or its own.
+const char *sample_origin(const struct sample *sample);
 int sample_path(struct sample *sample, const char *path, struct error *err);
 // "NAME: sample NUMBER"
 int sample_path_number(struct sample *sample, const char *name, uint64_t number, struct error *err);

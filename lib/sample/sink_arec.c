@@ -122,6 +122,19 @@ static int make_head(struct state *state, const struct arec_record *record, stru
     return STATUS_OK;
 }
 
+// Of a copy, in front of it: the key of its original.
+static int write_original(struct sink *sink, const struct sample *sample, struct error *err) {
+    struct state *state = sink->state;
+    const char *original = sample_origin(sample);
+    size_t length = strlen(original);
+    if (!strcmp(original, sample->key))
+        return STATUS_OK;
+    if (length > AREC_KEY_MAX)
+        return error_set(err, STATUS_DATA, "a key of %zu bytes; %d are possible", length,
+                         AREC_KEY_MAX);
+    return write_chunk(sink, AREC_ORIGINAL, state->samples, original, length, NULL, 0, err);
+}
+
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct state *state = sink->state;
     struct arec_record record = {.label = sample->label, .key = sample->key};
@@ -134,6 +147,8 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
     int status = choose_data(sink, sample, &record, err);
     if (!status && sink->classes && sink->classes->count > state->named)
         status = write_classes(sink, state->named, err);
+    if (!status)
+        status = write_original(sink, sample, err);
     if (!status)
         status = make_head(state, &record, err);
     if (status)

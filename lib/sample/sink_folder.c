@@ -1,5 +1,6 @@
-// A folder per class, and classes.txt with the names in label order. Everything
-// is made in a temporary folder beside, which gets its name at the end.
+// A folder per class, and classes.txt with the names in label order; originals.txt
+// when there are copies. Everything is made in a temporary folder beside, which gets
+// its name at the end.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "sample/originals.h"
 #include "sample/sink_kind.h"
 
 enum { NAME_TRIES = 100, OPEN_FOLDERS = 16 };
@@ -20,6 +22,7 @@ struct state {
     char *temporary; // where it is made; NULL: not made yet, or in place
     bool replace;    // a folder of ours stands in its place
     int made;        // labels below this have their folder
+    FILE *originals; // a line for each copy; NULL: none yet
 };
 
 static bool has_classes(const char *path) {
@@ -105,6 +108,8 @@ static void free_folder(struct sink *sink) {
         return;
     if (state->temporary)
         remove_tree(state->temporary, NULL);
+    if (state->originals)
+        fclose(state->originals);
     free(state->temporary);
     free(state->place);
     free(state);
@@ -162,6 +167,52 @@ static int write_file(struct sink *sink, const char *path, const void *data, siz
     return written ? STATUS_OK : error_errno(err, STATUS_IO, "cannot write %s", path);
 }
 
+static int open_originals(struct sink *sink, struct error *err) {
+    struct state *state = sink->state;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", state->temporary, ORIGINALS_FILE) < 0)
+        return error_nomem(err);
+    state->originals = fopen(path, "wbe");
+    int status =
+        state->originals ? STATUS_OK : error_errno(err, STATUS_IO, "cannot create %s", path);
+    free(path);
+    return status;
+}
+
+static int write_original(struct sink *sink, const char *class, const char *name,
+                          const char *original, struct error *err) {
+    struct state *state = sink->state;
+    const char *in = class ? class : "", *slash = class ? "/" : "";
+    if (strpbrk(original, "\t\n") || strpbrk(name, "\t\n"))
+        return error_set(err, STATUS_DATA, "%s: a key with a tab or a newline has a copy",
+                         sink->path);
+    int status = state->originals ? STATUS_OK : open_originals(sink, err);
+    if (!status &&
+        fprintf(state->originals, "%s%s%s\t%s%s%s\n", in, slash, name, in, slash, original) < 0)
+        status = error_errno(err, STATUS_IO, "cannot write %s", sink->path);
+    return status;
+}
+
+// Of a copy: the key that its file will have when it is read, and that of its original's.
+static int put_original(struct sink *sink, const struct sample *sample, const char *class,
+                        const char *name, struct error *err) {
+    char *original = safe_name(sample_origin(sample), class);
+    if (!original)
+        return error_nomem(err);
+    int status =
+        strcmp(original, name) != 0 ? write_original(sink, class, name, original, err) : STATUS_OK;
+    free(original);
+    return status;
+}
+
+static int close_originals(struct sink *sink, struct error *err) {
+    struct state *state = sink->state;
+    FILE *file = state->originals;
+    state->originals = NULL;
+    return file && fclose(file) ? error_errno(err, STATUS_IO, "cannot write %s", sink->path)
+                                : STATUS_OK;
+}
+
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct state *state = sink->state;
     const char *class = sink_class(sink, sample);
@@ -179,6 +230,8 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
         status = error_nomem(err);
     else
         status = write_file(sink, path, data, size, err);
+    if (!status)
+        status = put_original(sink, sample, class, name, err);
     free(name);
     free(path);
     return status;
@@ -220,6 +273,8 @@ static int finish(struct sink *sink, struct error *err) {
     int status = make_classes(sink, err);
     if (!status)
         status = write_names(sink, err);
+    if (!status)
+        status = close_originals(sink, err);
     if (!status)
         status = sync_all(state, err);
     if (status)

@@ -1,4 +1,5 @@
-// Tar with two members a sample, "key.png" and "key.cls", as WebDataset has it.
+// Tar with two members a sample, "key.png" and "key.cls", as WebDataset has it; a
+// copy has a third, "key.original", with the key of its original.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,19 @@ static int put_member(struct state *state, const char *key, const char *extensio
     return status;
 }
 
+// Of a copy: the key that its original has in an archive.
+static int put_original(struct sink *sink, const struct sample *sample, const char *key,
+                        struct error *err) {
+    char *original = safe_key(sample_origin(sample));
+    if (!original)
+        return error_nomem(err);
+    int status = strcmp(original, key) != 0
+                     ? put_member(sink->state, key, "original", original, strlen(original), err)
+                     : STATUS_OK;
+    free(original);
+    return status;
+}
+
 static int put_sample(struct sink *sink, const struct sample *sample, const char *key,
                       struct error *err) {
     struct state *state = sink->state;
@@ -74,7 +88,7 @@ static int put_sample(struct sink *sink, const struct sample *sample, const char
         status = put_member(state, key, codec_extension(codec), data, size, err);
     if (!status && name)
         status = put_member(state, key, "cls", name, strlen(name), err);
-    return status;
+    return status ? status : put_original(sink, sample, key, err);
 }
 
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {

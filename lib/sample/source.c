@@ -109,6 +109,8 @@ int source_next(struct source *source, struct sample *sample, bool *more, struct
     sample->label = LABEL_NONE;
     sample->encoded_size = 0;
     sample->missing = 1;
+    if (sample->original)
+        sample->original[0] = 0;
     *more = true;
     // Kinds may build one report on another, so they always have a place for it.
     return source->kind->next(source, sample, more, err ? err : &unwanted);

@@ -30,6 +30,8 @@ struct reader {
     uint64_t before; // samples of earlier segments
     uint64_t offset; // of the last sample's chunk
     struct arec_labels labels;
+    char *original; // key of the original of sample `copy` of the segment; NULL: none
+    uint64_t copy;
     int64_t count; // of samples in the whole file, or -1
 };
 
@@ -59,8 +61,10 @@ static int64_t count(const struct source *source) {
 
 static void close_reader(struct source *source) {
     struct reader *reader = source->state;
-    if (reader)
-        arec_labels_free(&reader->labels);
+    if (!reader)
+        return;
+    arec_labels_free(&reader->labels);
+    free(reader->original);
     free(reader);
 }
 
@@ -136,11 +140,12 @@ static int skip_padding(struct source *source, uint64_t length, struct error *er
 // Whether a segment or a chunk begins here. The type is looked at first,
 // because it is cheaper than a CRC-32.
 static bool begins_here(const uint8_t *data, size_t size) {
-    static const uint32_t types[] = {AREC_CLASSES, AREC_RECORD, AREC_INDEX, AREC_END};
+    static const uint32_t types[] = {AREC_CLASSES, AREC_ORIGINAL, AREC_RECORD, AREC_INDEX,
+                                     AREC_END};
     struct arec_chunk chunk;
     if (arec_header_check(data, size) != AREC_NO_HEADER)
         return true;
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (size >= 4 && data[0] == (types[i] & 255) && data[1] == (types[i] >> 8 & 255))
             return arec_chunk_decode(&chunk, data, size) && chunk.type == types[i];
     return false;
@@ -184,6 +189,26 @@ static int end_early(struct source *source, struct sample *sample, bool *done, s
                   err);
 }
 
+static int keep_original(struct reader *reader, const struct arec_chunk *chunk, const uint8_t *body,
+                         struct error *err) {
+    free(reader->original);
+    reader->original = NULL;
+    if (chunk->length == 0 || chunk->length > AREC_KEY_MAX || memchr(body, 0, chunk->length))
+        return error_set(err, STATUS_DATA, "damaged key of an original");
+    reader->original = strndup((const char *)body, chunk->length);
+    reader->copy = chunk->number;
+    return reader->original ? STATUS_OK : error_nomem(err);
+}
+
+static int take_original(struct reader *reader, struct sample *sample, struct error *err) {
+    int status = STATUS_OK;
+    if (reader->original && reader->copy == reader->number)
+        status = sample_original(sample, reader->original, err);
+    free(reader->original);
+    reader->original = NULL;
+    return status;
+}
+
 static int take_sample(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                        const uint8_t *body, struct error *err) {
     struct reader *reader = source->state;
@@ -198,7 +223,9 @@ static int take_sample(struct source *source, struct sample *sample, const struc
     char path[4096];
     snprintf(path, sizeof path, "%s: record %llu", stream_name(source->stream),
              (unsigned long long)(reader->before + reader->number));
-    if ((status = sample_path(sample, path, err)) || (status = sample_key(sample, record.key, err)))
+    if ((status = sample_path(sample, path, err)) ||
+        (status = sample_key(sample, record.key, err)) ||
+        (status = take_original(reader, sample, err)))
         return status;
     if (!arec_is_encoded(record.encoding))
         return arec_record_image(&sample->image, &record, err);
@@ -247,6 +274,9 @@ static int take_chunk(struct source *source, struct sample *sample, const struct
         status = arec_classes_decode(&reader->labels, body, chunk->length, source->classes, err);
         if (status)
             arec_labels_free(&reader->labels);
+        break;
+    case AREC_ORIGINAL:
+        status = keep_original(reader, chunk, body, err);
         break;
     case AREC_RECORD:
         *done = true;
@@ -315,9 +345,10 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
         reader->inside = false;
     if (*done)
         status = settle(source, sample, record ? 0 : reader->counted, record,
-                        header || cut                 ? "ends too early: its writer did not finish"
-                        : chunk->type == AREC_CLASSES ? "damaged class names"
-                                                      : "damaged: its CRC-32 does not fit",
+                        header || cut                  ? "ends too early: its writer did not finish"
+                        : chunk->type == AREC_CLASSES  ? "damaged class names"
+                        : chunk->type == AREC_ORIGINAL ? "damaged key of an original"
+                                                       : "damaged: its CRC-32 does not fit",
                         err);
     int failed = skip(source, used, err);
     if (!failed && !header && !cut)

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "sample/keyset.h"
+#include "sample/originals.h"
 #include "sample/source_kind.h"
 
 enum { DEEPEST = 64 };
@@ -37,6 +39,7 @@ struct folder {
     struct names reasons; // and why
     size_t told;          // of them
     struct entered *entered;
+    struct originals originals;
     size_t entered_count, above; // `above` of them: the root, and the folders it is in
     struct keyset keys;
 };
@@ -228,11 +231,23 @@ static int read_classes(struct source *source, struct error *err) {
     return status;
 }
 
+// And the copies that it wrote are known as such.
+static int read_originals(struct folder *folder, struct error *err) {
+    char *path = join(folder->root, ORIGINALS_FILE);
+    int status = path ? STATUS_OK : error_nomem(err);
+    if (!status && access(path, F_OK) == 0)
+        status = originals_read(&folder->originals, path, err);
+    free(path);
+    return status;
+}
+
 static int open_folder(struct source *source, struct error *err) {
     struct folder *folder = source->state = mem_zeroed(1, sizeof *folder);
     if (!folder || !(folder->root = mem_string(source->path)))
         return error_nomem(err);
     int status = read_classes(source, err);
+    if (!status)
+        status = read_originals(folder, err);
     if (!status)
         status = enter_root(folder, err);
     if (!status)
@@ -262,7 +277,10 @@ static int set_key(struct folder *folder, struct sample *sample, const char *bel
     int status = source_key_of(sample, below, err);
     if (!status)
         status = keyset_add(&folder->keys, sample->key, &again, err);
-    return !status && again ? sample_key(sample, below, err) : status;
+    if (!status && again)
+        status = sample_key(sample, below, err);
+    const char *original = status ? NULL : originals_find(&folder->originals, sample->key);
+    return original ? sample_original(sample, original, err) : status;
 }
 
 // Reports the next path that is passed over: no sample is missing by that.
@@ -305,6 +323,7 @@ static void close_folder(struct source *source) {
     names_free(&folder->files);
     names_free(&folder->omitted);
     names_free(&folder->reasons);
+    originals_free(&folder->originals);
     free(folder->entered);
     keyset_free(&folder->keys);
     free(folder->root);

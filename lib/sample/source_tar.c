@@ -11,16 +11,16 @@
 #include "sample/source_kind.h"
 #include "store/tar.h"
 
-enum { TEXT_MAX = CLASS_NAME_MAX + 2 };
+enum { TEXT_MAX = CLASS_NAME_MAX + 2, KEY_MAX = 65535 };
 
-enum part { PART_NONE, PART_PICTURE, PART_CLASS, PART_TEXT };
+enum part { PART_NONE, PART_PICTURE, PART_CLASS, PART_TEXT, PART_ORIGINAL, PARTS };
 
 // The sample whose members are being read.
 struct group {
     char *key;
     struct sample sample;
     char text[TEXT_MAX];
-    bool have[4]; // by enum part
+    bool have[PARTS];
     bool text_good;
 };
 
@@ -71,6 +71,8 @@ static enum part part_of(const char *name) {
         return PART_CLASS;
     if (!strcmp(dot, ".txt"))
         return PART_TEXT;
+    if (!strcmp(dot, ".original"))
+        return PART_ORIGINAL;
     return !strchr(dot + 1, '.') && source_picture_name(base) ? PART_PICTURE : PART_NONE;
 }
 
@@ -171,6 +173,21 @@ static int read_text(struct source *source, struct sample *sample, enum part par
     return STATUS_OK;
 }
 
+// The key of the sample that this one is a copy of.
+static int read_original(struct source *source, struct sample *sample, struct error *err) {
+    struct state *state = source->state;
+    size_t size = state->member.size, got;
+    if (state->member.size > KEY_MAX)
+        return refuse(source, sample, "a key that is too long", err);
+    char *key = mem_zeroed(size + 1, 1);
+    int status = key ? tar_reader_read(state->tar, key, size, &got, err) : error_nomem(err);
+    if (!status)
+        status = sample_original(&state->group.sample, key, err);
+    free(key);
+    state->group.have[PART_ORIGINAL] = true;
+    return status ? broken(source, sample, status, err) : STATUS_OK;
+}
+
 static int comes_back(struct source *source, struct error *err) {
     struct state *state = source->state;
     return error_set(err, STATUS_DATA,
@@ -196,7 +213,7 @@ static int begin_group(struct source *source, const char *key, struct error *err
     memset(group->have, 0, sizeof group->have);
     group->sample.label = LABEL_NONE;
     group->sample.encoded_size = 0;
-    return STATUS_OK;
+    return sample_original(&group->sample, "", err);
 }
 
 static int add_member(struct source *source, struct sample *sample, enum part part,
@@ -205,8 +222,10 @@ static int add_member(struct source *source, struct sample *sample, enum part pa
     if (state->group.have[part])
         return part == PART_PICTURE ? refuse(source, sample, "a second picture for its key", err)
                                     : comes_back(source, err);
-    return part == PART_PICTURE ? read_picture(source, sample, err)
-                                : read_text(source, sample, part, err);
+    if (part == PART_PICTURE)
+        return read_picture(source, sample, err);
+    return part == PART_ORIGINAL ? read_original(source, sample, err)
+                                 : read_text(source, sample, part, err);
 }
 
 static int label_group(struct source *source, struct sample *sample, struct error *err) {

@@ -280,3 +280,89 @@ END
     echo "$small $large KiB"
     [ $((large - small)) -lt 4000 ]
 }
+
+@test "a set that came out of a split can be split again, and an empty part is an error" {
+    run_ok adam-prep draw 1000 --split test=0.2 -o a.arec
+    run_ok adam-prep a.arec --split valid=0.2 -o b.arec
+    keys b-valid.arec >valid
+    [ "$(wc -l <valid)" -gt 110 ] && [ "$(wc -l <valid)" -lt 210 ]
+    # What is held out first does not depend on what is held out behind it.
+    run_ok adam-prep draw 1000 --split test=0.2,valid=0.16 -o c.arec
+    cmp a-test.arec c-test.arec
+    # The same draw again takes nothing: it is said, and nothing is written.
+    run_status 65 adam-prep a.arec --split test=0.2 -o d.arec
+    [[ "$stderr" = *"part 'test' is empty"*"another name"* ]]
+    run_status 65 adam-prep a-test.arec --split test=0.2 -o d.arec
+    [[ "$stderr" = *"part 'train' is empty"* ]]
+    [ ! -e d.arec ] && [ ! -e d-test.arec ]
+}
+
+@test "copies of an earlier run stay with their originals, by way of any kind that has keys" {
+    local kind out
+    adam-prep draw 200 -q --seed 3 -o plain.arec
+    run_ok adam-prep plain.arec --copies 3 --ops 'rotate 9' -o more.arec
+    run_ok adam-prep plain.arec --copies 3 --ops 'rotate 9' --name 'n{number}' --shuffle -o named.arec
+    for kind in more named; do
+        # Again through another kind of set, and copies of copies.
+        run_ok adam-prep $kind.arec --copies 2 --name '{key}c{copy}' -o $kind.tar
+        run_ok adam-prep $kind.tar --name '{key}x{copy}' --copies 2 -o $kind/
+        run_ok adam-prep $kind/ --codec png --force -o again.arec
+        for out in $kind.arec $kind.tar $kind/ again.arec; do
+            rm -f p.tar p-test.tar
+            run_ok adam-prep "$out" --split test=0.3 -o p.tar
+            python - <<'END'
+import tarfile
+
+def originals(name):
+    found = {}
+    with tarfile.open(name) as tar:
+        for member in tar:
+            key, kind = member.name.rsplit(".", 1)
+            found.setdefault(key, key)
+            if kind == "original":
+                found[key] = tar.extractfile(member).read().decode()
+    return found
+
+train, test = originals("p.tar"), originals("p-test.tar")
+assert not set(train.values()) & set(test.values())
+assert len(set(train.values()) | set(test.values())) == 200
+assert 30 <= len(set(test.values())) <= 95, len(set(test.values()))
+END
+        done
+    done
+    # Who made no copies has none of this.
+    [ ! -e plain/originals.txt ] && run_ok adam-prep plain.arec -o plain/ && [ ! -e plain/originals.txt ]
+    [ "$(head -1 more/originals.txt)" = $'0/000000c1x1\t0/000000' ]
+    # Where the list is damaged it is named with the line.
+    sed -i '2s/\t/ /' more/originals.txt
+    run_status 65 adam-prep more/ -o x.arec
+    [[ "$stderr" = *"more/originals.txt:2: "* ]]
+}
+
+@test "--stratify keeps the shares of classes, from a pipe too, with copies and --balance" {
+    python - <<'END'
+import os
+from PIL import Image
+
+for name, count in (("a", 400), ("b", 50), ("c", 10)):
+    os.makedirs(f"set/{name}")
+    for i in range(count):
+        Image.new("L", (4, 4), i % 251).save(f"set/{name}/{i:03}.png")
+END
+    run_ok adam-prep set/ --split test=0.1,valid=0.2 --stratify -o s.arec
+    [ "$(stat_of s-test.arec '[.classes[].samples] | join(" ")')" = "40 5 1" ]
+    [ "$(stat_of s-valid.arec '[.classes[].samples] | join(" ")')" = "80 10 2" ]
+    [ "$(stat_of s.arec '[.classes[].samples] | join(" ")')" = "280 35 7" ]
+    adam-prep set/ -q -o - | adam-prep - --split test=0.1,valid=0.2 --stratify -o p.arec
+    cmp s-test.arec p-test.arec && cmp s.arec p.arec
+    # Copies of an earlier run count once, and stay together.
+    adam-prep set/ -q --copies 3 -o more.arec
+    run_ok adam-prep more.arec --split test=0.1 --stratify -o m.arec
+    [ "$(stat_of m-test.arec '[.classes[].samples] | join(" ")')" = "120 15 3" ]
+    run_ok adam-prep set/ --split test=0.1 --stratify --balance -o e.arec
+    [ "$(stat_of e.arec '[.classes[].samples] | join(" ")')" = "360 360 360" ]
+    run_ok adam-prep draw 100 --split test=0.1 --stratify --balance -o d.arec
+    [ "$(stat_of d-test.arec '[.classes[].samples] | join(" ")')" = "1 1 1 1 1 1 1 1 1 1" ]
+    run_status 2 adam-prep set/ --stratify -o x.arec
+    [[ "$stderr" = *"--stratify needs --split"* ]]
+}
