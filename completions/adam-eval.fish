@@ -33,7 +33,7 @@ complete -c adam-eval -l follow -x -a '(__fish_complete_directories)' -d 'test a
 complete -c adam-eval -l every -x -d 'from one test to the next'
 complete -c adam-eval -l name -x -d 'of this process, for people'
 complete -c adam-eval -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
-complete -c adam-eval -l insecure -d 'beyond this machine without TLS'
+complete -c adam-eval -l insecure -d 'allow connections beyond this machine without TLS'
 complete -c adam-eval -l print -x -a 'figures predictions' -d 'what goes to standard output'
 complete -c adam-eval -s k -l top -x -d 'print the N best classes of each sample'
 complete -c adam-eval -l json -d 'print JSON instead of TSV'

@@ -1,9 +1,9 @@
 # fish completion for adam-ps, printed by adam-ps --completion fish
 complete -c adam-ps -f
 complete -c adam-ps -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'
-complete -c adam-ps -l name -x -d 'of this process, for people'
+complete -c adam-ps -l name -x -d 'name of this process, for people'
 complete -c adam-ps -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
-complete -c adam-ps -l insecure -d 'beyond this machine without TLS'
+complete -c adam-ps -l insecure -d 'allow connections beyond this machine without TLS'
 complete -c adam-ps -s l -l listen -x -d 'address for workers'
 complete -c adam-ps -l replication -x -d 'address for other parameter servers'
 complete -c adam-ps -l admin -x -d 'address for controllers and people'

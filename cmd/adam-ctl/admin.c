@@ -178,19 +178,20 @@ size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o
         SECRET_ROWS(&o->network),
     };
     const struct option_row top_rows[] = {
-        REAL(0, "every", "SECONDS", &o->every, 0.1, 86400, "2", "between two looks"),
+        REAL(0, "every", "SECONDS", &o->every, 0.1, 86400, "2", "time between two updates"),
         SECRET_ROWS(&o->network),
     };
     const struct option_row down_rows[] = {
-        FLAG(0, "now", &o->now, "do not save: what was saved before is kept"),
+        FLAG(0, "now", &o->now, "do not save; earlier checkpoints stay"),
         SECRET_ROWS(&o->network),
     };
     const struct option_row rows[] = {SECRET_ROWS(&o->network)};
-    add(&subcommands[0], o, PROGRAM " status", "[--json] RUN", "show how the members of a run are",
-        status_rows, sizeof status_rows / sizeof *status_rows, run_status, 1, 1);
+    add(&subcommands[0], o, PROGRAM " status", "[--json] RUN",
+        "show the state of each member of a run", status_rows,
+        sizeof status_rows / sizeof *status_rows, run_status, 1, 1);
     add(&subcommands[1], o, PROGRAM " top", "[--every SECONDS] RUN",
-        "show it again and again, until the run ends", top_rows, sizeof top_rows / sizeof *top_rows,
-        run_top, 1, 1);
+        "show the status repeatedly, until the run ends", top_rows,
+        sizeof top_rows / sizeof *top_rows, run_top, 1, 1);
     add(&subcommands[2], o, PROGRAM " set", "RUN KEY=VALUE ...",
         "change settings of a run: all of them or none", rows, sizeof rows / sizeof *rows, run_set,
         2, INT_MAX);

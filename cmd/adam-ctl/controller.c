@@ -92,9 +92,9 @@ size_t controller_subcommands(struct subcommand *subcommands, struct controller_
     const struct option_row rows[] = {
         TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints, metrics, its own state"),
         TEXT(0, "resume", "DIR", &o->resume, NULL, "begin with the weights of a run or checkpoint"),
-        LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "a setting, over that of the file"),
+        LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "override a line of RUN.conf"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
-        HEADING("network"),
+        HEADING("Network"),
         TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for all members"),
         TEXT(0, "http", "HOST:PORT", &o->http, NULL, "serve /metrics for Prometheus there"),
         LISTEN_ROWS(&o->network),

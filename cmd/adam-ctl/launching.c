@@ -206,7 +206,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
         FLAG('f', "force", &(o)->force, "replace a run in DIR")
 #define NETWORK_KEYS(o)                                                                            \
     TEXT(0, "keys", "FILE", &(o)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"), \
-        FLAG(0, "insecure", &(o)->insecure, "beyond this machine without TLS")
+        FLAG(0, "insecure", &(o)->insecure, "allow connections beyond this machine without TLS")
 
 static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {

@@ -93,8 +93,8 @@ size_t model_subcommands(struct subcommand *subcommands, struct model_options *o
     const struct option_row time_rows[] = {
         LIST_OF(0, "set", "LAYER.KEY=VALUE", &options->set, model_key, "override a key of a layer"),
         INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch"),
-        REAL(0, "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to repeat it"),
-        FLAG(0, "predict", &options->predict, "only the forward pass, as adam-eval does it"),
+        REAL(0, "seconds", "S", &options->seconds, 0, 1e6, "1", "how long to measure"),
+        FLAG(0, "predict", &options->predict, "time the forward pass alone, as adam-eval runs it"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
     const struct command check = {

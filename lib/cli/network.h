@@ -32,12 +32,12 @@ struct network {
 // Of all who dial a controller.
 #define NETWORK_ROWS(n) \
     TEXT('c', "controller", "ADDR", &(n)->controller, NULL, "the controller's address, or @FILE with it"), \
-    TEXT(0, "name", "NAME", &(n)->name, "host-PID", "of this process, for people"), \
+    TEXT(0, "name", "NAME", &(n)->name, "host-PID", "name of this process, for people"), \
     SECRET_ROWS(n)
 // Of all who use the network.
 #define SECRET_ROWS(n) \
     TEXT(0, "keys", "FILE", &(n)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, ca.crt beside it"), \
-    FLAG(0, "insecure", &(n)->insecure, "beyond this machine without TLS")
+    FLAG(0, "insecure", &(n)->insecure, "allow connections beyond this machine without TLS")
 // Of all who listen.
 #define ADMIN_ROW(n) \
     TEXT(0, "admin", "ADDR", &(n)->admin, "beside --listen", "address for controllers and people")
