@@ -11,7 +11,7 @@ complete -c adam-serve -l labels -r -F -d 'labels of IDX or .npy, in a file of t
 complete -c adam-serve -l from -x -d 'kind of the data'
 complete -c adam-serve -l ops -x -a '(__adam_serve_operations resize crop pad translate hflip vflip rotate affine elastic brightness contrast saturation noise cutout gray invert scale mean std)' -d 'augment each picture, see adam-ops(7)'
 complete -c adam-serve -l range -x -d 'serve only part I of N of the samples'
-complete -c adam-serve -l cursor -r -F -d 'remember there what is finished'
+complete -c adam-serve -l cursor -r -F -d 'record finished leases there, to continue from'
 complete -c adam-serve -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'
 complete -c adam-serve -l name -x -d 'name of this process, for people'
 complete -c adam-serve -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
