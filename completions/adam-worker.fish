@@ -50,7 +50,7 @@ complete -c adam-worker -l insecure -d 'allow connections beyond this machine wi
 complete -c adam-worker -s o -l out -x -a '(__fish_complete_directories)' -d 'run folder: checkpoints and metrics'
 complete -c adam-worker -l resume -x -a '(__fish_complete_directories)' -d 'go on with the run in DIR'
 complete -c adam-worker -s f -l force -d 'replace a run, or a spool file, that exists'
-complete -c adam-worker -l eval-every -x -d 'epochs between tests; 0: only at the end'
+complete -c adam-worker -l eval-every -x -d 'between two tests, such as 0.125; 0: one at the end'
 complete -c adam-worker -l checkpoint-every -x -d 'epochs, or minutes (15m), between checkpoints; 0: only at the end'
 complete -c adam-worker -l keep-last -x -d 'checkpoints to keep; 0: all'
 complete -c adam-worker -l metrics-every -x -d 'seconds between lines of metrics.jsonl'

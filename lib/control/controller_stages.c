@@ -105,7 +105,7 @@ static bool save_is_due(const struct controller *c, double epoch) {
 static void look_for_jobs(struct controller *c) {
     double epoch = controller_epoch(c);
     const struct statistics_job job = {
-        .test = is_due(c->tested, epoch, (double)c->settings.eval_every),
+        .test = is_due(c->tested, epoch, c->settings.eval_every),
         .save = c->saves || save_is_due(c, epoch),
     };
     if ((job.test || job.save) && begin(c, &job)) {

@@ -245,10 +245,11 @@ static int save(struct run *run, struct error *err) {
 
 // --- stretches --------------------------------------------------------------------------
 
-// The first multiple of `every` epochs behind mini-batch `number`.
+// The first multiple of `every` epochs, at least a mini-batch, behind mini-batch `number`.
 static uint64_t next_multiple(const struct run *run, double every) {
     if (every <= 0 || run->pace.samples == 0)
         return run->last;
+    every = fmax(every, 1 / (double)pace_per_epoch(&run->pace));
     double k = floor(pace_epoch(&run->pace, run->number) / every + 1e-9);
     uint64_t at;
     do
@@ -332,7 +333,7 @@ static void measure_stream(struct run *run) {
 static int stretch(struct run *run, struct error *err) {
     double loss;
     int status = STATUS_OK;
-    uint64_t test_at = next_multiple(run, (double)run->config->settings.eval_every);
+    uint64_t test_at = next_multiple(run, run->config->settings.eval_every);
     uint64_t save_at = next_multiple(run, run->every_epochs);
     train(run, test_at < save_at ? test_at : save_at);
     if (loop_diverged(run->loop, &loss))

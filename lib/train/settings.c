@@ -56,7 +56,7 @@ static const struct row {
     ROW("decay", REAL, decay, LIVE, 0, 1),
     ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
     ROW("clip", REAL, clip, LIVE, 0, 1e9),
-    ROW("eval-every", COUNT, eval_every, LIVE, 0, 1e9),
+    ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
     ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
     ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
     ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),

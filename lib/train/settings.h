@@ -32,7 +32,7 @@ struct settings {
     double momentum; // NAN: not given
     double decay, epsilon, clip;
 
-    int64_t eval_every;           // epochs; 0: only at the end
+    double eval_every;            // epochs; 0: only at the end
     const char *checkpoint_every; // "1": epochs, "15m": minutes
     int64_t keep_last;
     double metrics_every; // seconds

@@ -141,12 +141,13 @@ nobody_answers() {
     run_status 69 adam-ctl checkpoint run
     start_members 2
     wait_for at_least 2 worker working
-    run_ok adam-ctl set run rate=0.005 clip=3
+    run_ok adam-ctl set run rate=0.005 clip=3 eval-every=0.125
     run_status 2 adam-ctl set run rate=0.1 batch=4
     [[ "$stderr" = *"batch cannot change while the run goes on"* ]]
     run_status 2 adam-ctl set run rtae=1
     [[ "$stderr" = *"did you mean 'rate'"* ]]
-    jq -e '.state.settings | contains("rate=0.005\n") and contains("clip=3\n")' run/controller.state
+    jq -e '.state.settings | contains("rate=0.005\n") and contains("clip=3\n")
+        and contains("eval-every=0.125\n")' run/controller.state
     run_ok adam-ctl checkpoint run
     [ -e "$output/model.safetensors" ]
     run_ok adam-ctl prom @run/controller.port

@@ -241,3 +241,12 @@ large() {
     run_status 2 adam-worker --controller ipc://nowhere --home shared
     [ ! -e no ]
 }
+
+@test "--eval-every takes parts of an epoch, down to a mini-batch" {
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --eval-every 0.5 --out halves
+    [ "$(metrics halves eval step | tr '\n' ' ')" = "4 7 11 14 " ]
+    metrics halves eval epoch | jq -es '.[0] > 0.5 and .[0] < 0.7 and .[1] == 1 and .[3] == 2'
+    run_ok adam-worker --resume halves --epochs 3 --eval-every 1e-9
+    [ "$(metrics halves eval step | tail -n 7 | tr '\n' ' ')" = "15 16 17 18 19 20 21 " ]
+    run_status 2 tiny --eval-every -1 --out no
+}
