@@ -200,6 +200,9 @@ static int start_session(struct session *s, struct error *err) {
         status = copies_check_name(o->name, o->copies > 1 || o->balance, err);
     if (!status && o->classes)
         status = classes_read(&s->classes, o->classes, err);
+    if (!status && o->reject && !strcmp(o->reject, "-") && o->output && !strcmp(o->output, "-"))
+        status =
+            error_set(err, STATUS_USAGE, "--reject and --output cannot both be standard output");
     if (!status && o->reject)
         status = reject_open(&s->reject, o->reject, err);
     s->started = clock_seconds();
@@ -298,6 +301,12 @@ static int run_prepare(struct session *s, char **operands, int count, struct err
     const char *const *paths = (const char *const *)operands;
     struct inputs_config inputs = inputs_of(s->options, paths, (size_t)count);
     int status = check_inputs(&inputs, PROGRAM, err);
+    if (!status && !s->options->output && count == 1 && strcmp(paths[0], "-") != 0 &&
+        access(paths[0], F_OK))
+        status = error_set(err, STATUS_USAGE,
+                           "'%s' is neither an input nor a subcommand (stat, sheet, draw); "
+                           "'" PROGRAM " --help' tells more",
+                           paths[0]);
     if (!status)
         status = need_output(s->options, "", err);
     return status ? status : prepare(s, paths, (size_t)count, 0, err);
@@ -402,7 +411,8 @@ static int run_sheet(struct session *s, char **operands, int count, struct error
         .rejected = on_rejected,
         .stopped = stop_requested,
     };
-    if (count > 1 && parse_grid(operands[count - 1], &config.columns, &config.rows))
+    if (count + (o->files_from != NULL) > 1 &&
+        parse_grid(operands[count - 1], &config.columns, &config.rows))
         count--;
     config.inputs = inputs_of(o, (const char *const *)operands, (size_t)count);
     int status = check_inputs(&config.inputs, PROGRAM " sheet", err), shown;

@@ -137,12 +137,6 @@ static int remove_file(const char *folder, const char *name, struct error *err) 
     return STATUS_OK;
 }
 
-static int make_folder(const char *path, struct error *err) {
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return error_errno(err, STATUS_CANTCREATE, "cannot create %s", path);
-    return STATUS_OK;
-}
-
 int launch_prepare(const struct launch *launch, struct error *err) {
     char logs[PATH_MAX], cursor[32];
     int status = STATUS_OK;
@@ -150,14 +144,14 @@ int launch_prepare(const struct launch *launch, struct error *err) {
         status = run_folder_check(launch->folder, err);
     snprintf(logs, sizeof logs, "%s/" LAUNCH_LOGS, launch->folder);
     if (status == STATUS_OK)
-        status = launch->resume ? make_folder(launch->folder, err)
+        status = launch->resume ? run_folder_create(launch->folder, err)
                                 : run_folder_make(launch->folder, err);
     if (status == STATUS_OK)
         status = remove_file(launch->folder, LAUNCH_PORT_FILE, err);
     if (status == STATUS_OK)
         status = remove_file(launch->folder, LAUNCH_STATE, err);
     if (status == STATUS_OK)
-        status = make_folder(logs, err);
+        status = run_folder_create(logs, err);
     for (int i = 1; status == STATUS_OK && !launch->resume && i <= launch->data_servers; i++) {
         snprintf(cursor, sizeof cursor, "serve-%d" LAUNCH_CURSOR, i);
         status = remove_file(launch->folder, cursor, err);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "net/secrets.h"
+#include "store/output.h"
 
 enum { PATH_ROOM = 4096, PEM_ROOM = 4096, NAME_ROOM = 64, TIME_ROOM = 16, SERIAL_BYTES = 16 };
 
@@ -212,10 +213,13 @@ int keys_make(const char *folder, const char *const *names, size_t count, int da
             return err ? err->status : STATUS_USAGE;
     if (days < 1 || days > 36500)
         return error_set(err, STATUS_USAGE, "keys for %d days", days);
+    int status = output_make_parents(folder, err);
+    if (status)
+        return status;
     if (mkdir(folder, 0700) && errno != EEXIST)
         return error_errno(err, STATUS_CANTCREATE, "%s", folder);
     struct authority ca;
-    int status = authority_open(&ca, folder, days, err);
+    status = authority_open(&ca, folder, days, err);
     for (size_t i = 0; !status && i < count; i++)
         status = make_one(&ca, folder, names[i], days, err);
     authority_close(&ca);

@@ -7,7 +7,7 @@
 
 struct reject; // belongs to one thread
 
-// STATUS_CANTCREATE. A file that exists is written anew.
+// `path` "-" is standard output. STATUS_CANTCREATE. A file that exists is written anew.
 int reject_open(struct reject **out, const char *path, struct error *err);
 // Each line is in the file when this returns. STATUS_IO.
 int reject_put(struct reject *reject, const char *path, const char *reason, struct error *err);

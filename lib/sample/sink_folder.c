@@ -86,6 +86,8 @@ static int open_folder(struct sink *sink, struct error *err) {
     int status = strcmp(state->place, "-") != 0
                      ? check_place(sink, err)
                      : error_set(err, STATUS_USAGE, "a folder cannot go to standard output");
+    if (!status)
+        status = output_make_parents(state->place, err);
     return status ? status : make_temporary(sink, err);
 }
 

@@ -71,6 +71,24 @@ char *output_temporary(const char *path, unsigned n) {
     return name;
 }
 
+int output_make_parents(const char *path, struct error *err) {
+    char *parent = mem_string(path);
+    int status = parent ? STATUS_OK : error_nomem(err);
+    for (char *slash = parent; !status && (slash = strchr(slash + 1, '/'));) {
+        // Slashes at the end belong to the folder itself.
+        if (!slash[strspn(slash, "/")])
+            break;
+        *slash = 0;
+        if (mkdir(parent, 0777) == 0)
+            status = output_sync_name(parent, err);
+        else if (errno != EEXIST)
+            status = error_errno(err, STATUS_CANTCREATE, "cannot create %s", parent);
+        *slash = '/';
+    }
+    free(parent);
+    return status;
+}
+
 int output_sync_name(const char *path, struct error *err) {
     size_t n = folder_length(path);
     char *folder = n ? strndup(path, n) : mem_string(".");

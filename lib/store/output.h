@@ -35,6 +35,9 @@ size_t output_plain_length(const char *path);
 // The name of a file or folder to work under before `path` is complete, in the
 // same folder: ".NAME.PID-N.tmp", to be freed with free(); NULL when out of memory.
 char *output_temporary(const char *path, unsigned n);
+// Makes the folders around `path` that are missing, for an output that is a folder itself: for a
+// file nothing is made, so that a slip of the pen is found. STATUS_CANTCREATE.
+int output_make_parents(const char *path, struct error *err);
 // Gives a complete file or folder its name, and makes the name durable. Without
 // `force` an existing file is kept, and that is STATUS_CANTCREATE.
 int output_rename(const char *from, const char *to, bool force, struct error *err);

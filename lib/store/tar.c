@@ -35,13 +35,19 @@ static la_ssize_t read_block(struct archive *archive, void *context, const void 
     return (la_ssize_t)got;
 }
 
+// Where the last header is. libarchive counts from the bytes that it was given, and goes below 0
+// where what it was given ends within a header.
+static uint64_t header_offset(const struct tar_reader *tar) {
+    int64_t offset = archive_read_header_position(tar->archive);
+    return offset < 0 ? 0 : (uint64_t)offset;
+}
+
 static int reading_failed(struct tar_reader *tar, struct error *err) {
     if (tar->error.status)
         return error_set(err, tar->error.status, "%s", tar->error.text);
     const char *why = archive_error_string(tar->archive);
-    return error_set(err, STATUS_DATA, "%s: offset %lld: %s", stream_name(tar->stream),
-                     (long long)archive_read_header_position(tar->archive),
-                     why ? why : "not a tar archive");
+    return error_set(err, STATUS_DATA, "%s: offset %llu: %s", stream_name(tar->stream),
+                     (unsigned long long)header_offset(tar), why ? why : "not a tar archive");
 }
 
 int tar_reader_open(struct tar_reader **out, struct stream *stream, struct error *err) {
@@ -107,17 +113,17 @@ int tar_reader_next(struct tar_reader *tar, struct tar_member *member, bool *mor
     const char *name = archive_entry_pathname(entry);
     if (!name)
         name = archive_entry_pathname_utf8(entry);
-    int64_t offset = archive_read_header_position(tar->archive);
+    uint64_t offset = header_offset(tar);
     int64_t size = archive_entry_size(entry);
     if (!name || size < 0)
-        return error_set(err, STATUS_DATA, "%s: offset %lld: a member %s", stream_name(tar->stream),
-                         (long long)offset, name ? "of negative size" : "without a name");
+        return error_set(err, STATUS_DATA, "%s: offset %llu: a member %s", stream_name(tar->stream),
+                         (unsigned long long)offset, name ? "of negative size" : "without a name");
     *member = (struct tar_member){
         .name = name,
         .other = other_type(entry),
         .folder = archive_entry_filetype(entry) == AE_IFDIR,
         .size = (uint64_t)size,
-        .offset = (uint64_t)offset,
+        .offset = offset,
     };
     return STATUS_OK;
 }

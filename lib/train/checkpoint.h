@@ -43,6 +43,9 @@ void checkpoint_free(struct checkpoint *checkpoint);
 
 // --- the run folder -----------------------------------------------------------
 
+// Makes the folder `path` unless it is there, and those around it. STATUS_CANTCREATE.
+int run_folder_create(const char *path, struct error *err);
+
 // A folder whose run has a checkpoint, or is being written by another process, is refused
 // (STATUS_CANTCREATE).
 int run_folder_check(const char *run, struct error *err);

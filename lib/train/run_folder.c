@@ -204,12 +204,20 @@ char *run_folder_of(const char *path) {
     return run;
 }
 
+int run_folder_create(const char *path, struct error *err) {
+    int status = output_make_parents(path, err);
+    if (!status && mkdir(path, 0777) && errno != EEXIST)
+        status = error_errno(err, STATUS_CANTCREATE, "cannot create %s", path);
+    return status;
+}
+
 int run_folder_make(const char *run, struct error *err) {
-    if (mkdir(run, 0777) && errno != EEXIST)
-        return error_errno(err, STATUS_CANTCREATE, "cannot create %s", run);
+    int status = run_folder_create(run, err);
+    if (status)
+        return status;
     if (access(run, W_OK | X_OK))
         return error_errno(err, STATUS_CANTCREATE, "cannot write in %s", run);
-    int status = output_sync_name(run, err);
+    status = output_sync_name(run, err);
     if (status)
         return status;
     remove_file(run, "DONE");

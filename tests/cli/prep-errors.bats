@@ -448,3 +448,36 @@ END
     [[ "$stderr" = *"cut.arec: at offset "*"ends too early"* ]]
     run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data picture.tar --out run/
 }
+
+@test "outputs that are folders make the folders around them, files do not" {
+    adam-prep draw 20 -q -o d.arec
+    run_ok adam-prep d.arec -o a/b/c/
+    [ -e a/b/c/classes.txt ]
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data d.arec --epochs 1 --out r/s/run
+    [ -e r/s/run/DONE ]
+    run_ok adam-ctl keys k/keys one
+    run_status 73 adam-prep d.arec -o e/x.arec
+    [ ! -e e ]
+    # A file in the way is named.
+    run_status 73 adam-prep d.arec -o d.arec/x/
+    [[ "$stderr" = *"d.arec"*"Not a directory"* ]]
+}
+
+@test "--reject - is standard output, and what stands alone is no message about an output" {
+    make_photos
+    echo x >photos/ant/bad.jpg
+    run_status 1 adam-prep photos/ --reject - -o x.arec
+    [ "$output" = $'photos/ant/bad.jpg\tneither JPEG, PNG nor PNM' ]
+    [ ! -e ./- ]
+    run_status 2 adam-prep photos/ --reject - -o -
+    [[ "$stderr" = *"--reject and --output"* ]]
+    run_status 2 adam-prep help
+    [[ "$stderr" = *"'help' is neither an input nor a subcommand"* ]]
+    ls photos/*/*.png >list
+    run_ok adam-prep sheet --files-from list 3x2 -o look.png
+    [[ "$stderr" = *"6 pictures"* ]]
+    # A place in a file is never before its beginning.
+    head -c 700 /dev/urandom >junk.tar
+    run_status 65 adam-prep --from tar junk.tar -o x.tar
+    [[ "$stderr" != *"offset -"* ]]
+}
