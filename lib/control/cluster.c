@@ -33,6 +33,7 @@ void cluster_free(struct cluster *cluster) {
     free(cluster->settings);
     free(cluster->members);
     free(cluster->routes);
+    free(cluster->parts);
     *cluster = (struct cluster){0};
 }
 
@@ -73,7 +74,8 @@ size_t cluster_count(const struct cluster *cluster, enum proto_role role) {
 static void forget_oldest(struct cluster *cluster) {
     size_t gone = 0, oldest = cluster->member_count;
     for (size_t i = cluster->member_count; i-- > 0;)
-        if (cluster->members[i].gone && !cluster_serves(cluster, cluster->members[i].number)) {
+        if (cluster->members[i].gone && !cluster_serves(cluster, cluster->members[i].number) &&
+            !cluster_part_of(cluster, cluster->members[i].number)) {
             gone++;
             oldest = i;
         }
@@ -130,6 +132,8 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
         .role = (enum proto_role)join->role,
         .threads = join->threads,
         .memory = join->memory < INT64_MAX ? join->memory : INT64_MAX,
+        .first = join->first < INT64_MAX ? join->first : INT64_MAX,
+        .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
     };
     COPY((*member)->name, join->name);
     COPY((*member)->training, join->training);

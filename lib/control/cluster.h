@@ -38,7 +38,8 @@ struct cluster_member {
     enum proto_role role;
     uint32_t threads;
     uint64_t memory;
-    bool gone; // silent for too long, or left; its session is over
+    uint64_t first, samples; // of a data server: those that it serves
+    bool gone;               // silent for too long, or left; its session is over
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
     char replication[PROTO_ADDRESS_MAX + 1];
@@ -51,6 +52,17 @@ struct cluster_route {
     uint32_t first, count;
     uint64_t epoch;
     uint32_t primary;
+};
+
+// Samples of the data set that one data server has. The parts of a run are those that were there
+// when training began, and new ones that join later. A part stays while its data server is away:
+// the workers wait for it at the end of the epoch, unless it is left out.
+struct cluster_part {
+    uint64_t first, samples;
+    uint32_t member; // that has it, or had it last
+    double epoch;    // how many epochs of it are done, as a data server told last
+    bool out;        // the run goes on without it (on-data-loss=continue)
+    double missing; // the caller's clock when its data server went away; 0: it is there. Not stored
 };
 
 struct cluster {
@@ -70,6 +82,8 @@ struct cluster {
     size_t member_count;                  //
     struct cluster_route *routes;         // of all buckets, in order; none yet: 0
     size_t route_count;                   //
+    struct cluster_part *parts;           // of the data; before training begins: 0
+    size_t part_count;                    //
 };
 
 // A new run; copies the texts (`resume` may be NULL). cluster_free also after a failure.
@@ -111,6 +125,29 @@ int cluster_settle(struct cluster *cluster, const char *settings, struct error *
 const struct cluster_member *cluster_lost(const struct cluster *cluster);
 // Whether the member has buckets.
 bool cluster_serves(const struct cluster *cluster, uint32_t number);
+
+// The data servers that are there have a part each.
+int cluster_divide(struct cluster *cluster, struct error *err);
+// The part that this member has, or had last; NULL: none.
+struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number);
+// The first epoch in which its samples are still wanted.
+uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_part *part);
+// Its data server has done so many epochs. True when a whole one more is over.
+bool cluster_part_told(struct cluster_part *part, double epoch);
+// Of all parts, or of those that are left out.
+uint64_t cluster_samples(const struct cluster *cluster, bool out);
+// Whether a data server that asks to join can have a part: one of its samples that nobody serves
+// any more (*vacant), or a new one (NULL). `absent` tells whether a member is away.
+typedef bool cluster_absent(const void *self, const struct cluster_member *member);
+bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
+                    cluster_absent *absent, const void *self, struct cluster_part **vacant);
+// The member has the part from now on; NULL: a new one. A part that was left out goes on with the
+// epoch that the run is in.
+int cluster_take_part(struct cluster *cluster, struct cluster_part *part,
+                      const struct cluster_member *member, struct error *err);
+// The run goes on without it.
+void cluster_leave_out(struct cluster *cluster, struct cluster_part *part);
+
 // Bucket by bucket, as the wire has them: CLUSTER_BUCKETS of them, or 0.
 size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *buckets);
 // "worker 5 (n07-4711)": a member as messages name it.

@@ -8,16 +8,17 @@
 #include "core/json.h"
 #include "core/mem.h"
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 // --- writing ------------------------------------------------------------------------------
 
 static json_t *member_json(const struct cluster_member *m) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",               //
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
                      "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
                      "role", (json_int_t)m->role, "threads", (json_int_t)m->threads,     //
-                     "memory", (json_int_t)m->memory, "gone", m->gone, "name", m->name,  //
-                     "training", m->training, "replication", m->replication,             //
+                     "memory", (json_int_t)m->memory, "first", (json_int_t)m->first, "samples",
+                     (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
+                     "training", m->training, "replication", m->replication,   //
                      "administration", m->administration);
 }
 
@@ -27,18 +28,25 @@ static json_t *route_json(const struct cluster_route *r) {
                      (json_int_t)r->primary);
 }
 
+static json_t *part_json(const struct cluster_part *p) {
+    return json_pack("{s:I, s:I, s:I, s:f, s:b}", "first", (json_int_t)p->first, "samples",
+                     (json_int_t)p->samples, "member", (json_int_t)p->member, "epoch", p->epoch,
+                     "out", p->out);
+}
+
 char *cluster_write(const struct cluster *c) {
     char run[PROTO_ID_TEXT];
-    json_t *members = json_array(), *routes = json_array();
+    json_t *members = json_array(), *routes = json_array(), *parts = json_array();
     for (size_t i = 0; i < c->member_count; i++)
         json_array_append_new(members, member_json(&c->members[i]));
     for (size_t i = 0; i < c->route_count; i++)
         json_array_append_new(routes, route_json(&c->routes[i]));
+    for (size_t i = 0; i < c->part_count; i++)
+        json_array_append_new(parts, part_json(&c->parts[i]));
     proto_id_text(run, &c->run);
     json_t *all = json_pack(
         "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
-        "s:o, "
-        "s:o}",
+        "s:o, s:o, s:o}",
         "format", FORMAT, "run", run, "stage", cluster_stage_name(c->stage), //
         "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
         c->resume,                                                                //
@@ -48,9 +56,10 @@ char *cluster_write(const struct cluster *c) {
         "routes_epoch", (json_int_t)c->routes_epoch,                              //
         "settings_version", (json_int_t)c->settings_version,                      //
         "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
-        "members", members, "routes", routes);
+        "members", members, "routes", routes, "parts", parts);
     bool whole = all && json_array_size(members) == c->member_count &&
-                 json_array_size(routes) == c->route_count;
+                 json_array_size(routes) == c->route_count &&
+                 json_array_size(parts) == c->part_count;
     char *text = whole ? json_line(all) : NULL;
     json_decref(all);
     return text;
@@ -147,8 +156,10 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
                 number(object, "session", INT64_MAX, &m->session) &&
                 number(object, "role", PROTO_ROLE_LAST, &role) &&
                 number(object, "threads", UINT32_MAX, &threads) &&
-                number(object, "memory", INT64_MAX, &m->memory) && flag(object, "gone", &m->gone) &&
-                TEXT_WITHIN(object, "name", m->name) &&
+                number(object, "memory", INT64_MAX, &m->memory) &&
+                number(object, "first", INT64_MAX, &m->first) &&
+                number(object, "samples", INT64_MAX, &m->samples) &&
+                flag(object, "gone", &m->gone) && TEXT_WITHIN(object, "name", m->name) &&
                 TEXT_WITHIN(object, "training", m->training) &&
                 TEXT_WITHIN(object, "replication", m->replication) &&
                 TEXT_WITHIN(object, "administration", m->administration);
@@ -209,6 +220,34 @@ static int read_routes(struct cluster *c, const json_t *list, struct error *err)
     return next == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK : wrong("routes", err);
 }
 
+static bool read_part(const struct cluster *c, struct cluster_part *p, const json_t *object) {
+    const json_t *epoch = json_object_get(object, "epoch");
+    uint64_t member_of = 0;
+    bool good = number(object, "first", INT64_MAX, &p->first) &&
+                number(object, "samples", INT64_MAX, &p->samples) &&
+                number(object, "member", UINT32_MAX - 1, &member_of) &&
+                flag(object, "out", &p->out) && json_is_number(epoch);
+    p->member = (uint32_t)member_of;
+    p->epoch = json_number_value(epoch);
+    const struct cluster_member *member = good ? cluster_numbered(c, p->member) : NULL;
+    return member && member->role == PROTO_ROLE_DATA_SERVER && p->epoch >= 0 && p->epoch <= 1e9;
+}
+
+static int read_parts(struct cluster *c, const json_t *list, struct error *err) {
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > CLUSTER_MEMBERS_MAX)
+        return wrong("parts", err);
+    c->parts = mem_zeroed(count + 1, sizeof *c->parts);
+    if (!c->parts)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        if (!read_part(c, &c->parts[i], json_array_get(list, i)))
+            return wrong("a part", err);
+        c->part_count++;
+    }
+    return STATUS_OK;
+}
+
 static int read_all(struct cluster *c, const json_t *object, struct error *err) {
     uint64_t format = 0;
     if (!number(object, "format", FORMAT, &format) || format != FORMAT)
@@ -220,6 +259,8 @@ static int read_all(struct cluster *c, const json_t *object, struct error *err) 
         status = read_members(c, json_object_get(object, "members"), err);
     if (!status)
         status = read_routes(c, json_object_get(object, "routes"), err);
+    if (!status)
+        status = read_parts(c, json_object_get(object, "parts"), err);
     return status;
 }
 

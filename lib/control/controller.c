@@ -16,6 +16,7 @@
 
 #define TICK 0.1  // seconds between two looks at what is due
 #define WINDOW 64 // requests of one member in flight
+#define AWAY 3.0  // seconds without a look at what is due: it did not run
 #define PAGE 1.0  // seconds from one page of /metrics to the next
 
 // Also for the statistics' thread.
@@ -100,12 +101,21 @@ uint64_t controller_routes_epoch(const struct controller *c, const struct cluste
     return c->cluster.stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
 }
 
+// Workers wait for a data server that is away as long as it is listed.
+static bool is_listed(const struct cluster *cluster, const struct cluster_member *member,
+                      enum proto_role role) {
+    const struct cluster_part *part = cluster_part_of(cluster, member->number);
+    if (member->role != role || role != PROTO_ROLE_DATA_SERVER || cluster->part_count == 0)
+        return member->role == role && !member->gone;
+    return part && !part->out;
+}
+
 static size_t list_servers(const struct cluster *cluster, enum proto_role role,
                            struct proto_server *servers) {
     size_t n = 0;
     for (size_t i = 0; i < cluster->member_count; i++) {
         const struct cluster_member *m = &cluster->members[i];
-        if (m->role == role && !m->gone)
+        if (is_listed(cluster, m, role))
             servers[n++] = (struct proto_server){
                 .member = m->number,
                 .training = proto_text(m->training),
@@ -151,20 +161,22 @@ int controller_tell_routes(struct controller *c, struct error *err) {
 
 // --- members ----------------------------------------------------------------------------------
 
-static void say_why(char why[512], const char *name, const struct vital *vital) {
+static void say_why(const struct controller *c, char why[512], const char *name,
+                    const struct vital *vital) {
+    double silence = CONTROLLER_SILENCE / 1000.0;
     if (vital && vital->closed > 0)
         snprintf(why, 512, "%s vanished: its connection was closed, and it did not come back",
                  name);
     else
-        snprintf(why, 512, "%s vanished: nothing was heard of it for %d s", name,
-                 (vital && vital->missed ? CONTROLLER_PATIENCE : CONTROLLER_SILENCE) / 1000);
+        snprintf(why, 512, "%s vanished: nothing was heard of it for %.0f s", name,
+                 vital && vital->missed ? fmax(c->settings.server_patience, silence) : silence);
 }
 
 static int lose(struct controller *c, struct cluster_member *member, struct error *err) {
     char name[128], why[512];
     bool worker = member->role == PROTO_ROLE_WORKER;
     cluster_name(name, member);
-    say_why(why, name, vitals_of(&c->vitals, member->number));
+    say_why(c, why, name, vitals_of(&c->vitals, member->number));
     vitals_forget(&c->vitals, member->number);
     cluster_leave(&c->cluster, member);
     bool stop =
@@ -175,13 +187,23 @@ static int lose(struct controller *c, struct cluster_member *member, struct erro
     return controller_agree(c, err);
 }
 
+// Whom the run waits for when it is silent: who has a part of the weights or of the data.
+static bool is_needed(const struct controller *c, const struct cluster_member *member) {
+    bool reads = c->cluster.stage < CLUSTER_STOPPING;
+    return cluster_serves(&c->cluster, member->number) ||
+           (reads && cluster_part_of(&c->cluster, member->number));
+}
+
 static void miss(struct controller *c, const struct cluster_member *member) {
-    char name[128];
+    bool data = member->role == PROTO_ROLE_DATA_SERVER;
+    double left = data ? c->settings.data_patience : c->settings.server_patience;
+    char name[128], more[64] = "as long as it takes";
     cluster_name(name, member);
     vitals_miss(&c->vitals, member->number);
-    controller_say(
-        c, "%s is silent: nothing was heard of it for %d s; waiting for it for %d s more", name,
-        CONTROLLER_SILENCE / 1000, (CONTROLLER_PATIENCE - CONTROLLER_SILENCE) / 1000);
+    if (!data || strcmp(c->settings.on_data_loss, "wait") != 0)
+        snprintf(more, sizeof more, "for %.0f s more", fmax(left - CONTROLLER_SILENCE / 1000.0, 0));
+    controller_say(c, "%s is silent: nothing was heard of it for %d s; waiting for it %s", name,
+                   CONTROLLER_SILENCE / 1000, more);
 }
 
 // A server that is missed for too long, or hung up and does not dial again.
@@ -192,7 +214,7 @@ static struct cluster_member *given_up(const struct controller *c) {
         const struct vital *vital = vitals_of(&c->vitals, member->number);
         if (member->gone || !vital || !cluster_serves(&c->cluster, member->number))
             continue;
-        bool missed = vital->missed && now - vital->heard > CONTROLLER_PATIENCE / 1000.0;
+        bool missed = vital->missed && now - vital->heard > c->settings.server_patience;
         bool hung_up = vital->closed > 0 && now - vital->closed > CONTROLLER_REDIAL / 1000.0;
         if (missed || hung_up)
             return member;
@@ -208,7 +230,7 @@ static int check_silence(struct controller *c, struct error *err) {
         struct cluster_member *member = cluster_numbered(&c->cluster, vital->number);
         if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);
-        else if (cluster_serves(&c->cluster, member->number))
+        else if (is_needed(c, member))
             miss(c, member);
         else
             status = lose(c, member, err);
@@ -281,7 +303,7 @@ static void show(struct controller *c) {
     };
     double loss = 0, weight = 0;
     size_t workers = 0;
-    now.samples = (uint64_t)(now.epoch * (double)c->epoch_samples);
+    now.samples = controller_samples(c);
     for (size_t i = 0; i < c->vitals.count; i++) {
         const struct vital *v = &c->vitals.items[i];
         const struct cluster_member *m = cluster_numbered(&c->cluster, v->number);
@@ -431,7 +453,18 @@ static int answer_all(struct controller *c, struct error *err) {
     return status;
 }
 
+// A controller that was stopped has heard nobody meanwhile, which says nothing of the members.
+static void look_at_clock(struct controller *c) {
+    double now = clock_seconds();
+    if (c->stepped > 0 && now - c->stepped > AWAY) {
+        controller_say(c, "this controller stood still for %.0f s", now - c->stepped);
+        controller_hear_all(c);
+    }
+    c->stepped = now;
+}
+
 static int step(struct controller *c, struct error *err) {
+    look_at_clock(c);
     int status = answer_all(c, err);
     if (!status)
         status = look_for_wishes(c, err);
@@ -440,10 +473,13 @@ static int step(struct controller *c, struct error *err) {
     if (!status)
         status = check_servers(c, err);
     if (!status)
+        status = controller_look_at_data(c, err);
+    if (!status)
         status = controller_take_result(c, err);
     if (!status)
         status = controller_stay(c, err);
     controller_look_for_waits(c);
+    controller_look_for_idleness(c);
     show(c);
     return status ? status : put_page(c, err);
 }
@@ -516,7 +552,7 @@ static void close_controller(struct controller *c, bool ran) {
 }
 
 int controller_run(const struct controller_config *config, struct error *err) {
-    struct controller c = {.config = config};
+    struct controller c = {.config = config, .accounted = NAN};
     if (asprintf(&c.port_file, "%s/controller.port", config->folder) < 0)
         return error_nomem(err);
     c.port = (struct ready){.port_file = c.port_file, .fd = -1};

@@ -27,9 +27,6 @@ struct secrets; // net/secrets.h
 // Milliseconds. A silent member is named within 10 s.
 #define CONTROLLER_HEARTBEAT 500
 #define CONTROLLER_SILENCE 8000
-// Of a parameter server, whose part of the weights is nowhere else: a cut link may come
-// back, and the run waits for that.
-#define CONTROLLER_PATIENCE 30000
 // Of one whose end closed the connection: it died, or dials again at once.
 #define CONTROLLER_REDIAL 5000
 

@@ -42,28 +42,51 @@ static void tell_joined(struct controller *c, const struct cluster_member *membe
         controller_say(c, "%s joined", name);
 }
 
+// A data server without a part of the data has nothing to do.
+static int give_part(struct controller *c, struct cluster_member **member,
+                     struct cluster_part *part, struct error *err) {
+    uint32_t number = (*member)->number;
+    if ((*member)->role != PROTO_ROLE_DATA_SERVER || c->cluster.part_count == 0)
+        return STATUS_OK;
+    int status = controller_take_part(c, part, number, err);
+    *member = cluster_numbered(&c->cluster, number);
+    return status;
+}
+
+static uint32_t epoch_for(const struct controller *c, const struct cluster_member *member) {
+    const struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
+    return part ? cluster_part_epoch(&c->cluster, part) : 0;
+}
+
 static int answer_join(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_join *join = &letter->message->message.join;
     struct cluster_member *member;
+    struct cluster_part *part = NULL;
     struct error why = {0};
     if (c->cluster.stage >= CLUSTER_STOPPING)
         return refuse(letter, PROTO_REFUSAL_STOPPING, "the run ends");
     if (join->role != role_of(letter) || join->role == PROTO_ROLE_CONTROLLER ||
         join->role == PROTO_ROLE_ADMINISTRATOR)
         return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "");
+    if (join->role == PROTO_ROLE_DATA_SERVER &&
+        !cluster_vacant(&c->cluster, join, controller_is_absent, c, &part))
+        return refuse(letter, PROTO_REFUSAL_BUSY, "another data server serves these samples");
     if (cluster_join(&c->cluster, join, &member, &why))
         return refuse(letter, PROTO_REFUSAL_BUSY, why.text);
-    int status = controller_agree(c, err);
+    tell_joined(c, member);
+    int status = give_part(c, &member, part, err);
+    if (!status)
+        status = controller_agree(c, err);
     if (status)
         return status;
     if (!vitals_heard(&c->vitals, member->number, clock_seconds()))
         return error_nomem(err);
-    tell_joined(c, member);
     const struct proto_joined joined = {
         .member = member->number,
         .session = member->session,
         .heartbeat = CONTROLLER_HEARTBEAT,
         .silence = CONTROLLER_SILENCE,
+        .epoch = epoch_for(c, member),
     };
     return answer(letter, PROTO_TYPE_JOINED, &joined);
 }
@@ -103,6 +126,20 @@ static int dismiss(struct controller *c, struct letter *letter, struct cluster_m
     return controller_agree(c, err);
 }
 
+// Whether a whole epoch more is over, which a controller that is started again must know.
+static bool look_at_progress(struct controller *c, const struct cluster_member *member,
+                             const struct proto_heartbeat *figures) {
+    const struct vital *before = vitals_of(&c->vitals, member->number);
+    struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
+    double epoch = part ? part->epoch : 0;
+    bool whole = part && cluster_part_told(part, figures->epoch);
+    bool trained = member->role == PROTO_ROLE_WORKER && figures->samples > 0 &&
+                   (!before || figures->samples != before->figures.samples);
+    if (trained || (part && part->epoch > epoch))
+        controller_trained(c);
+    return whole;
+}
+
 static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
     struct cluster_member *member = cluster_find(&c->cluster, figures->session);
@@ -112,6 +149,8 @@ static int answer_heartbeat(struct controller *c, struct letter *letter, struct 
         c->cluster.stage == CLUSTER_STOPPING)
         return dismiss(c, letter, member, err);
     say_back(c, member);
+    if (look_at_progress(c, member, figures) && controller_agree(c, err))
+        return err->status;
     if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
         return error_nomem(err);
     vitals_link(&c->vitals, member->number, letter->link);
@@ -233,7 +272,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
         .address = proto_text(listener_address(c->listener)),
         .state = (uint16_t)states[c->cluster.stage],
         .epoch = epoch,
-        .samples = (uint64_t)(epoch * (double)c->epoch_samples),
+        .samples = controller_samples(c),
         .loss = NAN,
         .waits_for = proto_text(c->waits_for),
     };
@@ -251,6 +290,8 @@ struct proto_member *controller_status(const struct controller *c, struct proto_
     *status = (struct proto_status){
         .run = cluster->run,
         .epoch = cluster->members_epoch,
+        .idle = (uint32_t)controller_idle(c),
+        .left_out = controller_left_out(c),
         .members = proto_list(members, (uint32_t)cluster->member_count + 1),
     };
     return members;

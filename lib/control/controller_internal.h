@@ -1,6 +1,8 @@
 // What the parts of the controller share: controller.c (life),
 // controller_stages.c (how far the run is), controller_answers.c (requests), controller_open.c
-// (where the run stands at the start). All of it belongs to the controller's thread, but the inbox.
+// (where the run stands at the start), controller_data.c (data servers that are away),
+// controller_idle.c (why nothing is trained). All of it belongs to the controller's thread, but the
+// inbox.
 #ifndef ADAM_CONTROL_CONTROLLER_INTERNAL_H
 #define ADAM_CONTROL_CONTROLLER_INTERNAL_H
 
@@ -8,6 +10,7 @@
 #include "control/controller.h"
 #include "control/inbox.h"
 #include "control/record.h"
+#include "control/sources.h"
 #include "control/statistics.h"
 #include "control/vitals.h"
 #include "member/patience.h"
@@ -54,6 +57,11 @@ struct controller {
     char waits_for[PROTO_ADDRESS_MAX];
     char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
     uint64_t told_routes;            // epoch of the routes that the statistics have
+    uint64_t attached_routes;        // the same, when the data servers were asked last
+    double stepped;                  // clock_seconds of the last look at what is due
+    double accounted;               // epochs of which it was told what they left out; NAN: none yet
+    double trained_at, longest_gap; // when a worker had trained; seconds between two of these
+    double idle_since, idle_told; // nothing is trained since; for so many seconds, when it was said
 };
 
 void controller_say(struct controller *c, const char *format, ...)
@@ -76,6 +84,42 @@ int controller_stay(struct controller *c, struct error *err);
 // Those who wait for a checkpoint hear of it, or `why` there is none.
 void controller_answer_saves(struct letter **waiting, const struct statistics_result *result,
                              const char *why);
+// Whether all data servers have told that their last epoch is over.
+bool controller_is_finished(const struct controller *c);
+// All members have a new silence to be allowed: this controller was away itself.
+void controller_hear_all(struct controller *c);
+
+// controller_data.c
+// Of all epochs, finished.
+uint64_t controller_samples(const struct controller *c);
+// The share of the data that the run goes on without.
+double controller_left_out(const struct controller *c);
+// Whether the member, of the controller `self`, is gone, silent or has hung up.
+bool controller_is_absent(const void *self, const struct cluster_member *member);
+// The parts of the data whose servers cannot be asked, to be freed with free(); NULL when out of
+// memory.
+struct sources_part *controller_absent(const struct controller *c, size_t *count);
+// The data server that the run waits for; false: none.
+bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRESS_MAX]);
+// Waits for data servers that are away, or does what on-data-loss says.
+int controller_look_at_data(struct controller *c, struct error *err);
+// A line of metrics for each epoch that ended without a part of the data.
+void controller_account(struct controller *c);
+// The data server of this number has joined, and has this part; NULL: a new one. Pointers to
+// members are good no more.
+int controller_take_part(struct controller *c, struct cluster_part *part, uint32_t number,
+                         struct error *err);
+// A line of metrics of the controller's own. Takes over the reference to `fields`.
+void controller_report(struct controller *c, const char *event, json_t *fields);
+
+// controller_idle.c
+// A worker has trained.
+void controller_trained(struct controller *c);
+// Seconds for which nothing was trained although there is work; 0: that is not so.
+double controller_idle(const struct controller *c);
+// Says so, and writes it to the metrics.
+void controller_look_for_idleness(struct controller *c);
+
 // That are wanted.
 double controller_epochs(const struct controller *c);
 // Epochs that are done, with the part of the present one, as the data servers told; once the

@@ -117,7 +117,7 @@ static int begin_anew(struct controller *c, const char *resume, struct error *er
 
 // --- a run that was there ---------------------------------------------------------------------
 
-static void hear_all(struct controller *c) {
+void controller_hear_all(struct controller *c) {
     double now = clock_seconds();
     for (size_t i = 0; i < c->cluster.member_count; i++)
         if (!c->cluster.members[i].gone)
@@ -172,7 +172,7 @@ static int go_on(struct controller *c, struct error *err) {
     if (is_alive(c)) {
         controller_say(c, "the run in %s goes on: its controller was gone, not its members",
                        folder);
-        hear_all(c);
+        controller_hear_all(c);
         return STATUS_OK;
     }
     if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && controller_has(c, "DONE") &&

@@ -2,6 +2,7 @@
 // stage begins.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/controller_internal.h"
@@ -13,10 +14,17 @@
 
 // --- how far it is ------------------------------------------------------------------------------
 
+// Of the parts of the data, without those that are left out; before there are any, of the data
+// servers.
 double controller_epoch(const struct controller *c) {
     double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
+    double n = 0;
+    for (size_t i = 0; i < c->cluster.part_count; i++) {
+        const struct cluster_part *part = &c->cluster.parts[i];
+        sum += part->out ? 0 : part->epoch * (double)part->samples;
+        n += part->out ? 0 : (double)part->samples;
+    }
+    for (size_t i = 0; c->cluster.part_count == 0 && i < c->cluster.member_count; i++) {
         const struct cluster_member *m = &c->cluster.members[i];
         const struct vital *vital = vitals_of(&c->vitals, m->number);
         if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone && vital && vital->told) {
@@ -24,26 +32,22 @@ double controller_epoch(const struct controller *c) {
             n++;
         }
     }
-    return fmax(c->ended, n ? sum / (double)n : 0);
+    return fmax(c->ended, n > 0 ? sum / n : 0);
 }
 
 double controller_epochs(const struct controller *c) {
     return c->settings.epochs > 0 ? (double)c->settings.epochs : SETTINGS_EPOCHS;
 }
 
-// All data servers that there must be have told that their last epoch is over.
-static bool is_finished(const struct controller *c) {
-    size_t n = 0;
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
-        const struct cluster_member *m = &c->cluster.members[i];
-        const struct vital *vital = vitals_of(&c->vitals, m->number);
-        if (m->role != PROTO_ROLE_DATA_SERVER || m->gone)
-            continue;
-        if (!vital || !vital->told || vital->figures.epoch < controller_epochs(c))
+bool controller_is_finished(const struct controller *c) {
+    bool any = false;
+    for (size_t i = 0; i < c->cluster.part_count; i++) {
+        const struct cluster_part *part = &c->cluster.parts[i];
+        if (!part->out && part->epoch < controller_epochs(c))
             return false;
-        n++;
+        any |= !part->out;
     }
-    return n >= (size_t)c->settings.sources;
+    return any;
 }
 
 static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
@@ -60,12 +64,13 @@ void controller_look_for_waits(struct controller *c) {
     c->waits_for[0] = 0;
     if (training)
         wait_for(c, PROTO_ROLE_WORKER, 1);
-    if (starting || training)
-        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
     if (starting) {
+        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
         wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
     }
+    if (training && !c->waits_for[0])
+        controller_waits_for_data(c, c->waits_for);
     bool absent = c->waits_for[0];
     if (!absent)
         snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
@@ -80,8 +85,16 @@ void controller_look_for_waits(struct controller *c) {
 // --- jobs ---------------------------------------------------------------------------------------
 
 static bool begin(struct controller *c, const struct statistics_job *job) {
-    if (clock_seconds() < c->retry || !statistics_begin(c->statistics, job, c->cluster.settings))
+    struct statistics_job whole = *job;
+    if (clock_seconds() < c->retry || statistics_busy(c->statistics))
         return false;
+    if (!job->attach)
+        whole.absent = controller_absent(c, &whole.absent_count);
+    if ((!job->attach && !whole.absent) ||
+        !statistics_begin(c->statistics, &whole, c->cluster.settings)) {
+        free(whole.absent);
+        return false;
+    }
     if (job->save) {
         c->saving = c->saves;
         c->saves = NULL;
@@ -158,7 +171,9 @@ static int take_failure(struct controller *c, const struct statistics_result *re
 
 // The first weights went where they belong, unless a server was lost meanwhile.
 static void take_attached(struct controller *c, const struct statistics_result *result) {
-    c->attached = !result->job.initialise || result->job.buckets == c->cluster.routes->epoch;
+    bool same = result->job.buckets == c->cluster.routes->epoch &&
+                c->attached_routes == c->cluster.routes_epoch;
+    c->attached = !result->job.initialise || same;
     c->epoch_samples = result->samples;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
     c->saved_at = clock_seconds();
@@ -205,6 +220,17 @@ static int assign(struct controller *c, struct error *err) {
     return status ? status : controller_agree(c, err);
 }
 
+// What the data servers have now is the data of the run.
+static int begin_training(struct controller *c, struct error *err) {
+    int status = cluster_divide(&c->cluster, err);
+    for (size_t i = 0; !status && i < c->cluster.part_count; i++) {
+        const struct vital *vital = vitals_of(&c->vitals, c->cluster.parts[i].member);
+        if (vital && vital->told)
+            cluster_part_told(&c->cluster.parts[i], vital->figures.epoch);
+    }
+    return status ? status : controller_enter(c, CLUSTER_TRAINING, err);
+}
+
 static int stay_starting(struct controller *c, struct error *err) {
     const struct cluster *cluster = &c->cluster;
     bool ready =
@@ -217,11 +243,14 @@ static int stay_starting(struct controller *c, struct error *err) {
         status = controller_tell_routes(c, err);
     if (status || !ready)
         return status;
+    c->attached &=
+        c->attached_routes == cluster->routes_epoch; // a data server took another's place
     if (c->attached)
-        return workers_are_there(c) ? controller_enter(c, CLUSTER_TRAINING, err) : STATUS_OK;
-    if (!statistics_busy(c->statistics))
+        return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
+    if (!statistics_busy(c->statistics) &&
         begin(c, &(struct statistics_job){
-                     .attach = true, .initialise = true, .buckets = cluster->routes->epoch});
+                     .attach = true, .initialise = true, .buckets = cluster->routes->epoch}))
+        c->attached_routes = cluster->routes_epoch;
     return STATUS_OK;
 }
 
@@ -234,7 +263,8 @@ static int stay_training(struct controller *c, struct error *err) {
         if (status)
             return status;
     }
-    if (c->attached && is_finished(c)) {
+    controller_account(c);
+    if (c->attached && controller_is_finished(c)) {
         c->cluster.finished = true;
         return controller_enter(c, CLUSTER_DRAINING, err);
     }
@@ -276,8 +306,7 @@ static int attach_again(struct controller *c, struct error *err) {
     int status = controller_tell_routes(c, err);
     bool needed =
         !c->attached && c->cluster.stage > CLUSTER_STARTING && c->cluster.stage < CLUSTER_STOPPING;
-    if (!status && needed && !statistics_busy(c->statistics) &&
-        cluster_count(&c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources)
+    if (!status && needed && !statistics_busy(c->statistics))
         begin(c, &(struct statistics_job){.attach = true});
     return status;
 }

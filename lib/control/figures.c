@@ -60,6 +60,13 @@ static void put_row(struct columns *table, const struct proto_member *m) {
     columns_cell(table, "%s", plain_of(m->waits_for).text);
 }
 
+static void put_trouble(struct grow *text, const struct proto_status *status) {
+    if (status->idle > 0)
+        grow_format(text, "nothing was trained for %" PRIu32 " s\n", status->idle);
+    if (status->left_out > 0)
+        grow_format(text, "%.3g%% of each epoch is left out\n", 100 * status->left_out);
+}
+
 char *figures_table(const struct proto_status *status) {
     static const struct column titles[] = {
         {"ROLE", false}, {"NO", true},         {"NAME", false},   {"STATE", false},
@@ -72,6 +79,7 @@ char *figures_table(const struct proto_status *status) {
     for (uint32_t i = 0; i < status->members.count; i++)
         put_row(&table, &members_of(status)[i]);
     columns_put(&table, &text);
+    put_trouble(&text, status);
     return grow_take(&text);
 }
 
@@ -157,9 +165,11 @@ json_t *figures_json(const struct proto_status *status) {
     for (uint32_t i = 0; i < status->members.count; i++)
         json_array_append_new(members, member_json(&members_of(status)[i]));
     const struct proto_member *first = status->members.count ? members_of(status) : NULL;
-    return json_pack("{s:s, s:s, s:o, s:o}", "run", run, "stage",
+    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:o}", "run", run, "stage",
                      first ? plain_of(first->name).text : "", "epoch",
-                     first ? real(first->epoch) : json_null(), "members", members);
+                     first ? real(first->epoch) : json_null(), "idle", (json_int_t)status->idle,
+                     "left_out", isfinite(status->left_out) ? status->left_out : 0, "members",
+                     members);
 }
 
 // --- Prometheus -------------------------------------------------------------------------------

@@ -6,12 +6,13 @@
 #include "core/json.h"
 #include "proto/proto.h"
 
-// To be freed with free(); NULL when out of memory.
+// To be freed with free(); NULL when out of memory. Below the table a line each: how long nothing
+// was trained, what is left out.
 char *figures_table(const struct proto_status *status);
 char *figures_prometheus(const struct proto_status *status);
 // A line for each member that waits: "worker-2 waits for ...".
 char *figures_waits(const struct proto_status *status);
-// {"run", "stage", "epoch", "members": [...]}; NULL when out of memory.
+// {"run", "stage", "epoch", "idle", "left_out", "members": [...]}; NULL when out of memory.
 json_t *figures_json(const struct proto_status *status);
 
 // How far all are together: "epoch 1.50 of 6  loss 0.0600  4 workers  39119 images/s  wait

@@ -1,6 +1,7 @@
 #include "control/sources.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,20 +144,54 @@ static int ask_place(struct link *link, struct place *place, struct error *err) 
     return status;
 }
 
+static bool is_absent(const struct sources *sources, uint32_t member) {
+    for (size_t i = 0; i < sources->absent_count; i++)
+        if (sources->absent[i].member == member)
+            return true;
+    return false;
+}
+
+// What it had finished of its last epoch only itself knows: all of that is wanted again.
+static struct place place_of(const struct sources *sources, const struct sources_part *part) {
+    json_t *cursor =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:[]}", "digest", (json_int_t)sources->digest, "first",
+                  (json_int_t)part->first, "samples", (json_int_t)part->samples, "seed",
+                  (json_int_t)sources->seed, "epoch", (json_int_t)part->epoch, "finished");
+    double whole = floor(part->done);
+    return (struct place){
+        .cursor = cursor,
+        .samples = part->samples,
+        .epoch = (uint32_t)whole,
+        .finished = (uint64_t)((part->done - whole) * (double)part->samples),
+    };
+}
+
+static int dial_place(const struct sources *sources, size_t i, struct place *place,
+                      struct error *err) {
+    struct link *link;
+    int status = dial(sources, i, &link, err);
+    if (status)
+        return status;
+    status = ask_place(link, place, err);
+    link_close(link);
+    return status;
+}
+
 int sources_cursors(const struct sources *sources, json_t **cursors, uint64_t *finished,
                     double *epoch, struct error *err) {
     uint64_t samples = 0;
+    size_t routes = sources->routes->sources.count, all = routes + sources->absent_count;
     int status = STATUS_OK;
     *cursors = json_array();
     *finished = 0;
-    for (size_t i = 0; !status && i < sources->routes->sources.count; i++) {
-        struct link *link;
+    for (size_t i = 0; !status && i < all; i++) {
         struct place place = {0};
-        status = dial(sources, i, &link, err);
-        if (status)
-            break;
-        status = ask_place(link, &place, err);
-        link_close(link);
+        if (i < routes && is_absent(sources, server_at(sources, i)->member))
+            continue;
+        if (i < routes)
+            status = dial_place(sources, i, &place, err);
+        else
+            place = place_of(sources, &sources->absent[i - routes]);
         if (!status && json_array_append_new(*cursors, place.cursor))
             status = error_nomem(err);
         samples += place.samples;

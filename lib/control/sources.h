@@ -11,11 +11,22 @@
 
 struct secrets; // net/secrets.h
 
+struct sources_part { // of the data, whose server cannot be asked
+    uint32_t member;
+    uint64_t first, samples;
+    uint32_t epoch; // with which it goes on
+    double done;    // epochs of it
+};
+
 struct sources { // who they are, and how they are reached
     struct proto_hello hello;
     const struct secrets *keys;
     bool insecure;
     const struct proto_routes *routes;
+    const struct sources_part *absent; // in the routes or not
+    size_t absent_count;
+    uint32_t digest; // of the data, and the seed of their order: for cursors of those absent
+    uint64_t seed;
 };
 
 // What they serve together; {0} before.

@@ -78,6 +78,10 @@ static struct sources sources_of(const struct statistics *s) {
         .keys = s->config.keys,
         .insecure = s->config.insecure,
         .routes = &s->known->message.routes,
+        .absent = s->job.absent,
+        .absent_count = s->job.absent_count,
+        .digest = s->data.digest,
+        .seed = (uint64_t)s->settings.seed,
     };
 }
 
@@ -452,6 +456,7 @@ void statistics_close(struct statistics *s) {
     kept_drop(atomic_load(&s->routes));
     free(s->versions);
     free(s->state_versions);
+    free(s->job.absent);
     free(s->text);
     free(s);
 }
@@ -477,6 +482,7 @@ bool statistics_begin(struct statistics *s, const struct statistics_job *job,
     if (!text)
         return false;
     free(s->text);
+    free(s->job.absent);
     s->text = text;
     s->job = *job;
     atomic_store(&s->busy, true);

@@ -35,11 +35,13 @@ struct statistics_config { // what it points to outlives it
 };
 
 struct statistics_job {
-    bool attach;      // the first job of all: ask the data servers, open the test set
-    bool initialise;  // with it: the servers get their first weights
-    bool test, save;  // on a copy of the weights as they are now
-    bool done;        // all epochs are over: write RUN/DONE
-    bool last;        // the job with which the run has saved itself, for the caller
+    bool attach;                 // the first job of all: ask the data servers, open the test set
+    bool initialise;             // with it: the servers get their first weights
+    bool test, save;             // on a copy of the weights as they are now
+    bool done;                   // all epochs are over: write RUN/DONE
+    bool last;                   // the job with which the run has saved itself, for the caller
+    struct sources_part *absent; // test and save: data servers that cannot be asked; taken over
+    size_t absent_count;
     uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };
 
@@ -61,7 +63,7 @@ void statistics_close(struct statistics *statistics);
 // Where servers are, now and from now on.
 void statistics_route(struct statistics *statistics, struct kept *routes);
 // Begins a job, with the settings as they are now. False when one is under way, or memory
-// is out.
+// is out; then `absent` is still the caller's.
 bool statistics_begin(struct statistics *statistics, const struct statistics_job *job,
                       const char *settings);
 bool statistics_busy(const struct statistics *statistics);

@@ -239,6 +239,8 @@ static int join(struct member *member, const struct proto_welcome *welcome, stru
         .training = text_or_none(o->training),
         .replication = text_or_none(o->replication),
         .administration = text_or_none(o->administration),
+        .first = o->first,
+        .samples = o->samples,
     };
     struct kept *answer;
     int status = ask(member, PROTO_TYPE_JOIN, &join, &answer, err);
@@ -253,6 +255,7 @@ static int join(struct member *member, const struct proto_welcome *welcome, stru
         .member = joined->member,
         .heartbeat = joined->heartbeat,
         .silence = joined->silence,
+        .epoch = joined->epoch,
     };
     member->joined = true;
     pthread_mutex_unlock(&member->lock);

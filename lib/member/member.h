@@ -41,6 +41,7 @@ struct member_options { // texts belong to the caller, and outlive the member
     const char *name;       // for people
     uint32_t threads;
     uint64_t memory;
+    uint64_t first, samples;                             // of a data server: those that it serves
     const char *training, *replication, *administration; // as bound (listener_address); NULL: none
     const struct secrets *keys;
     bool insecure;
@@ -72,6 +73,7 @@ struct member_identity {
     uint64_t session;
     uint32_t member;             // its number
     uint32_t heartbeat, silence; // milliseconds, as in joined
+    uint32_t epoch;              // of a data server: the first in which its samples are wanted
 };
 // False before it has joined.
 bool member_identity(struct member *member, struct member_identity *identity);

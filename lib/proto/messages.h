@@ -34,7 +34,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 4
+#define PROTO_VERSION 5
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -238,13 +238,16 @@
     F(TEXT, name, PROTO_NAME_MAX, "its name, for people")                                          \
     F(TEXT, training, PROTO_ADDRESS_MAX, "where it serves workers, if it does")                    \
     F(TEXT, replication, PROTO_ADDRESS_MAX, "where it serves other parameter servers")             \
-    F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")
+    F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")                         \
+    F(U64, first, 0, "of a data server: the first sample that it serves")                          \
+    F(U64, samples, 0, "of a data server: how many it serves")
 
 #define PROTO_JOINED(F, L)                                                                         \
     F(U32, member, 0, "its number in this run")                                                    \
     F(U64, session, 0, "its session: new at every joining, never used again")                      \
     F(U32, heartbeat, 0, "milliseconds from one heartbeat to the next")                            \
-    F(U32, silence, 0, "milliseconds without any after which it counts as gone")
+    F(U32, silence, 0, "milliseconds without any after which it counts as gone")                   \
+    F(U32, epoch, 0, "of a data server: the first epoch in which its samples are still wanted")
 
 #define PROTO_HEARTBEAT(F, L)                                                                      \
     F(U64, session, 0, "of the sender")                                                            \
@@ -390,6 +393,8 @@
 #define PROTO_STATUS(F, L)                                                                         \
     F(ID, run, 0, "the run")                                                                       \
     F(U64, epoch, 0, "of the membership")                                                          \
+    F(U32, idle, 0, "seconds for which nothing was trained, although there is work")               \
+    F(F64, left_out, 0, "share of the data that the run goes on without, 0 to 1")                  \
     L(member, members, 2048, "of a controller: all; of another: itself")
 
 #define PROTO_SET(F, L) F(TEXT, settings, 4096, "lines KEY=VALUE, all of them or none")

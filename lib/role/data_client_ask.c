@@ -178,7 +178,10 @@ bool client_ask(struct data_client *client, double now, double *soon) {
         return false;
     struct source *source = client_choose(client, now, soon);
     struct parcel *parcel = source ? free_parcel(client) : NULL;
-    if (parcel)
-        ask(client, source, parcel);
-    return parcel != NULL;
+    if (!parcel)
+        return false;
+    client->figures.epoch = source->epoch;
+    client->began = true;
+    ask(client, source, parcel);
+    return true;
 }

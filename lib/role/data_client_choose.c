@@ -21,16 +21,21 @@ static bool is_replaced(const struct data_client *client, const struct source *s
     return false;
 }
 
+// No epoch begins before all data servers have told in which they are: one that is started again,
+// or was out of reach when this worker began, may be in an earlier one.
 bool client_epoch(const struct data_client *client, uint32_t *epoch) {
-    bool any = false;
+    bool any = false, all_known = true;
     *epoch = UINT32_MAX;
     for (const struct source *source = client->sources; source; source = source->next) {
         if (!source->listed || source->over || is_replaced(client, source))
             continue;
         any = true;
+        all_known &= source->known;
         if (source->known && source->epoch < *epoch)
             *epoch = source->epoch;
     }
+    if (!all_known && (!client->began || *epoch > client->figures.epoch))
+        *epoch = client->began ? client->figures.epoch : UINT32_MAX;
     return any;
 }
 
@@ -103,7 +108,8 @@ static struct source *source_of_step(const struct data_client *client, uint32_t 
 
 static struct source *choose_in_round(const struct data_client *client, double now, double *soon) {
     uint32_t epoch;
-    if (client->step == 0 || client->under_way > 0 || !client_epoch(client, &epoch))
+    if (client->step == 0 || client->under_way > 0 || !client_epoch(client, &epoch) ||
+        epoch == UINT32_MAX)
         return NULL;
     struct source *source = source_of_step(client, epoch);
     if (!source || source->not_before <= now)

@@ -15,20 +15,38 @@ static bool takers_starve(const struct data_client *client) {
 
 // --- whom it waits for ----------------------------------------------------------------
 
+// How likely it is that the takers wait for this data server: one that is of no use, one that has
+// not answered, one that serves the epoch.
+static int blame(const struct source *source, uint32_t epoch) {
+    if (!source->listed)
+        return 0;
+    if (source->why[0])
+        return 4;
+    if (!source->known || !source->link)
+        return 3;
+    return source->over ? 0 : source->epoch <= epoch ? 2 : 1;
+}
+
 static const struct source *obstacle(const struct data_client *client) {
+    const struct source *worst = NULL;
+    uint32_t epoch;
+    client_epoch(client, &epoch);
     for (const struct source *source = client->sources; source; source = source->next)
-        if (source->listed && source->why[0])
-            return source;
-    for (const struct source *source = client->sources; source; source = source->next)
-        if (source->listed && !source->over)
-            return source;
-    return NULL;
+        if (blame(source, epoch) > (worst ? blame(worst, epoch) : 0))
+            worst = source;
+    return worst;
+}
+
+// Also between two waits of an impatient taker (supply_take), as long as no batch came.
+static bool waits(const struct data_client *client) {
+    return takers_starve(client) ||
+           (client->patience.since > 0 && client->figures.batches == client->wait_batches);
 }
 
 static void describe(const struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
     const struct source *source = obstacle(client);
     text[0] = '\0';
-    if (!takers_starve(client))
+    if (!waits(client))
         return;
     if (!source)
         snprintf(text, PROTO_ADDRESS_MAX, "data servers: the controller names none");
@@ -48,8 +66,10 @@ void data_client_waits_for(struct data_client *client, char text[PROTO_ADDRESS_M
 // "A wait says whom it waits for." Lets go of the lock while it says so.
 static void say_wait(struct data_client *client) {
     char text[PROTO_ADDRESS_MAX], line[PROTO_ADDRESS_MAX + 16];
-    bool lost = takers_starve(client) && patience_lost(&client->patience);
-    bool found = !takers_starve(client) && patience_found(&client->patience);
+    if (client->patience.since == 0)
+        client->wait_batches = client->figures.batches;
+    bool lost = waits(client) && patience_lost(&client->patience);
+    bool found = !waits(client) && patience_found(&client->patience);
     if (!client->options.say || (!lost && !found))
         return;
     describe(client, text);

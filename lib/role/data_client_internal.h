@@ -111,6 +111,7 @@ struct data_client {
     int waiting;  // takers
     int flushing; // threads in data_client_flush
     bool closing, cancelled, over;
+    bool began;     // an epoch, that of the figures
     uint64_t step;  // with `rounds`: of the next batch that is taken; 0: not known yet
     uint64_t clock; // of the weights that this worker has
     struct error err;
@@ -119,6 +120,7 @@ struct data_client {
     size_t trained_first, trained_count, trained_room;
     double hurried; // when `idle` was called last
     struct patience patience;
+    uint64_t wait_batches; // that had been taken when the wait began
     struct data_client_figures figures;
 };
 
@@ -143,7 +145,7 @@ uint64_t client_cut_tidings(struct source *source);
 void client_free_leases(struct data_client *client);
 
 // data_client_choose.c
-// Epoch of the data server that is least far; false: all are through.
+// Epoch of the data server that is least far; UINT32_MAX: not known yet. False: all are through.
 bool client_epoch(const struct data_client *client, uint32_t *epoch);
 // Batches that one request asks for.
 uint32_t client_together(const struct data_client *client, const struct source *source);

@@ -162,6 +162,7 @@ static int begin(struct data_server *server, struct error *err) {
         .threads = o->threads,
         .rounds = protocol.kind == PROTOCOL_HARDSYNC,
         .cursor = o->cursor,
+        .epoch = identity.epoch,
     };
     status = data_service_begin(server->service, &run, err);
     if (status)
@@ -280,6 +281,8 @@ static int open_member(struct data_server *server, struct error *err) {
         .memory = o->cache,
         .training = address,
         .administration = address,
+        .first = stock_first(server->stock),
+        .samples = stock_count(server->stock),
         .keys = o->keys,
         .insecure = o->insecure,
         .members = true,

@@ -44,7 +44,7 @@ int data_service_begin(struct data_service *service, const struct data_service_r
     };
     int status = dealer_open(&service->dealer, &options, err);
     if (!status)
-        status = service_open_journal(service, err);
+        status = service_find_place(service, err);
     if (!status)
         atomic_store(&service->begun, true);
     return status;

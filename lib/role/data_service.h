@@ -45,9 +45,11 @@ struct data_service_run { // what it points to outlives the service
     int threads;
     bool rounds;        // all workers share every step (data/rounds.h)
     const char *cursor; // file of the journal; NULL: none
+    uint32_t epoch;     // earlier ones are over in the run
 };
 
-// From now on it serves. With a journal of this run it goes on from there. Statuses as
+// From now on it serves. With a journal of this run it goes on from there, unless the run is
+// in a later epoch. Statuses as
 // dealer_open and journal_open.
 int data_service_begin(struct data_service *service, const struct data_service_run *run,
                        struct error *err);

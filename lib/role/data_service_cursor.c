@@ -74,7 +74,21 @@ static int go_on(struct data_service *service, const struct journal_place *place
     return STATUS_OK;
 }
 
-int service_open_journal(struct data_service *service, struct error *err) {
+// The run did without this server, or it has no journal of what it served.
+static int catch_up(struct data_service *service, struct error *err) {
+    uint32_t epoch = service->run.epoch;
+    char text[128];
+    if (dealer_figures(service->dealer).epoch >= epoch)
+        return STATUS_OK;
+    int status = dealer_set_cursor(service->dealer, service->run.seed, epoch, NULL, 0, err);
+    if (status)
+        return status;
+    snprintf(text, sizeof text, "begins with epoch %" PRIu32 ", in which the run is", epoch);
+    say(service, text);
+    return STATUS_OK;
+}
+
+static int open_journal(struct data_service *service, struct error *err) {
     const struct stock *stock = service->options.stock;
     struct journal_of of = {
         .digest = stock_digest(stock),
@@ -93,6 +107,13 @@ int service_open_journal(struct data_service *service, struct error *err) {
     if (found)
         status = go_on(service, &place, err);
     ranges_free(&place.finished);
+    return status;
+}
+
+int service_find_place(struct data_service *service, struct error *err) {
+    int status = open_journal(service, err);
+    if (!status)
+        status = catch_up(service, err);
     return status ? status : rewrite_journal(service, err);
 }
 

@@ -69,8 +69,9 @@ void service_answer_finish(const struct request *request, const struct proto_fin
 void service_answer_get_cursor(const struct request *request);
 void service_answer_set_cursor(const struct request *request,
                                const struct proto_set_cursor *cursor);
-// Opens the journal, if there is to be one, and goes on from there. By the owner, as the next.
-int service_open_journal(struct data_service *service, struct error *err);
+// Opens the journal, if there is to be one, and goes on from there, or from the epoch in which
+// the run is if that is later. By the owner, as the next.
+int service_find_place(struct data_service *service, struct error *err);
 void service_tend_journal(struct data_service *service);
 // These places are finished: the journal has it, if it can be written, when this returns.
 void service_note_finished(struct data_service *service, uint32_t epoch, struct range places);

@@ -21,6 +21,7 @@ enum use {
 };
 
 static const char *const loss_names[] = {"reform", "stop", NULL};
+static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
 static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,
@@ -74,6 +75,9 @@ static const struct row {
     ROW("max-staleness", COUNT, max_staleness, MANY | LIVE, 0, 1e9),
     ROW("warm-start", COUNT, warm_start, MANY, 0, 9007199254740992.0),
     CHOICE("on-peer-loss", on_peer_loss, MANY | LIVE, loss_names),
+    CHOICE("on-data-loss", on_data_loss, MANY | LIVE, data_loss_names),
+    ROW("data-patience", REAL, data_patience, MANY | LIVE, 0, 1e9),
+    ROW("server-patience", REAL, server_patience, MANY | LIVE, 0, 1e9),
     ROW("epoch-end", REAL, epoch_end, MANY, 0, 1),
     ROW("servers", COUNT, servers, MANY, 1, 4096),
     ROW("sources", COUNT, sources, MANY, 1, 4096),
@@ -103,6 +107,9 @@ void settings_default(struct settings *settings) {
         .factors = "auto",
         .modulate = "mean",
         .on_peer_loss = "reform",
+        .on_data_loss = "end",
+        .data_patience = 600,
+        .server_patience = 30,
         .epoch_end = 0.75,
         .servers = 1,
         .sources = 1,

@@ -53,6 +53,9 @@ struct settings {
     int64_t max_staleness;    // of a push; 0: any
     int64_t warm_start;       // samples during which one worker trains
     const char *on_peer_loss; // reform or stop
+    const char *on_data_loss; // wait, end or continue
+    // Seconds for which the run waits for a data server, and for a parameter server.
+    double data_patience, server_patience;
     double epoch_end;         // share of the replicas that must have finished theirs
     int64_t servers, sources; // that must be there before training starts
     int64_t workers;          // the same; 0: the first one begins

@@ -83,7 +83,7 @@ again() {
     start_run
     serve --cursor cursor
     server=$pid
-    reader >r.out
+    reader slow >r.out
     reader=$pid
     for lines in 30 70 120 170; do
         wait_for at_least 'done' $lines r.out

@@ -1,13 +1,14 @@
 // A worker that trains nothing: it takes batches of a run's data servers, and tells on
 // standard output what it took and what was finished.
 //
-//   data_reader CONTROLLER [hold]
+//   data_reader CONTROLLER [hold|slow]
 //
 //   take EPOCH SAMPLE DIGEST    it has the sample; a digest of its numbers
 //   done EPOCH SAMPLE DIGEST    a data server has heard that it is finished
 //   over EPOCH SAMPLE DIGEST    it was handed to another before
 //
-// Lines of a batch come in one write. With "hold" it finishes nothing, and waits.
+// Lines of a batch come in one write. With "hold" it finishes nothing, and waits;
+// with "slow" it takes 40 ms for each.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static void keep(struct reader *reader, const struct batch *batch) {
 }
 
 // False: there is no more.
-static bool read_one(struct reader *reader, bool hold) {
+static bool read_one(struct reader *reader, bool hold, bool slow) {
     struct supply *supply = data_client_supply(reader->client);
     struct error err = {0};
     struct batch *batch = supply_take(supply, 0.1, NULL);
@@ -141,6 +142,8 @@ static bool read_one(struct reader *reader, bool hold) {
     keep(reader, batch);
     if (batch->n > 0)
         tell(reader, "take");
+    if (slow)
+        usleep(40000);
     supply_give_back(supply, batch);
     if (reader->n > 0 && !hold)
         finish(reader);
@@ -151,6 +154,7 @@ int main(int argc, char **argv) {
     struct reader reader = {0};
     struct error err = {0};
     bool hold = argc > 2 && !strcmp(argv[2], "hold"), more = true;
+    bool slow = argc > 2 && !strcmp(argv[2], "slow");
     const struct member_options options = {
         .role = PROTO_ROLE_WORKER,
         .controller = argv[1],
@@ -163,7 +167,7 @@ int main(int argc, char **argv) {
     uint32_t seen = member_news(reader.member);
     while (obey(&reader)) {
         if (reader.client && more)
-            more = read_one(&reader, hold);
+            more = read_one(&reader, hold, slow);
         else
             member_wait(reader.member, seen, 0.1);
         seen = member_news(reader.member);

@@ -147,6 +147,103 @@ static void test_routes(struct tap *tap) {
     });
 }
 
+// --- parts of the data ------------------------------------------------------------------
+
+static struct proto_join source_of(const char *address, uint64_t first, uint64_t samples) {
+    return (struct proto_join){
+        .role = PROTO_ROLE_DATA_SERVER,
+        .training = proto_text(address),
+        .first = first,
+        .samples = samples,
+    };
+}
+
+static bool is_gone(const void *self, const struct cluster_member *member) {
+    (void)self;
+    return member->gone;
+}
+
+// A run of two data servers, members 1 and 2, with 600 and 400 samples.
+static struct cluster divided(void) {
+    struct cluster c = begin();
+    struct cluster_member *member;
+    const struct proto_join joins[] = {source_of("tcp://a:1", 0, 600),
+                                       source_of("tcp://a:2", 600, 400)};
+    if (cluster_join(&c, &joins[0], &member, NULL) || cluster_join(&c, &joins[1], &member, NULL) ||
+        cluster_divide(&c, NULL))
+        exit(2);
+    return c;
+}
+
+// Who joins gets its part; its number, or 0: there is none for it.
+static uint32_t take_part(struct cluster *c, const char *address, uint64_t first,
+                          uint64_t samples) {
+    const struct proto_join asked = source_of(address, first, samples);
+    struct cluster_part *part;
+    struct cluster_member *member;
+    if (!cluster_vacant(c, &asked, is_gone, NULL, &part))
+        return 0;
+    if (cluster_join(c, &asked, &member, NULL) || cluster_take_part(c, part, member, NULL))
+        exit(2);
+    return member->number;
+}
+
+static void test_parts(struct tap *tap) {
+    TEST(tap, "a part stays while its data server is gone, until another serves its samples", {
+        struct cluster c = divided();
+        CHECK_INT(tap, cluster_samples(&c, false), 1000);
+        CHECK_INT(tap, take_part(&c, "tcp://a:3", 600, 400), 0);
+        cluster_leave(&c, cluster_numbered(&c, 2));
+        for (int i = 0; i < 2 * CLUSTER_GONE_MAX; i++)
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+        CHECK(tap, cluster_part_of(&c, 2) && cluster_numbered(&c, 2));
+        uint32_t next = take_part(&c, "tcp://a:3", 600, 400);
+        CHECK(tap, next > 2 && cluster_part_of(&c, next) && !cluster_part_of(&c, 2));
+        CHECK_INT(tap, c.part_count, 2);
+        cluster_free(&c);
+    });
+    TEST(tap, "who is started again at its address has its part at once", {
+        struct cluster c = divided();
+        uint64_t epoch = c.routes_epoch;
+        uint32_t next = take_part(&c, "tcp://a:2", 600, 400);
+        CHECK(tap, next > 2 && cluster_part_of(&c, next));
+        CHECK(tap, cluster_numbered(&c, 2)->gone && c.routes_epoch > epoch);
+        CHECK_INT(tap, c.part_count, 2);
+        cluster_free(&c);
+    });
+    TEST(tap, "other samples are a new part, from the epoch on that the run is in", {
+        struct cluster c = divided();
+        cluster_part_told(&c.parts[0], 4.5);
+        cluster_part_told(&c.parts[1], 4.25);
+        uint32_t next = take_part(&c, "tcp://a:3", 1000, 50);
+        CHECK_INT(tap, cluster_samples(&c, false), 1050);
+        CHECK_INT(tap, cluster_part_epoch(&c, cluster_part_of(&c, next)), 4);
+        cluster_free(&c);
+    });
+    TEST(tap, "a part goes on in the epoch that the others show to be over, or were in", {
+        struct cluster c = divided();
+        CHECK(tap, cluster_part_told(&c.parts[1], 2.5) && !cluster_part_told(&c.parts[1], 2.75));
+        CHECK(tap, !cluster_part_told(&c.parts[1], 0)); // started anew, and not serving yet
+        CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 2);
+        cluster_part_told(&c.parts[0], 4); // which may have ended its epoch alone
+        CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 3);
+        cluster_part_told(&c.parts[0], 4.1);
+        CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 4);
+        cluster_free(&c);
+    });
+    TEST(tap, "a part that was left out comes back where the run is", {
+        struct cluster c = divided();
+        cluster_part_told(&c.parts[1], 1.5);
+        cluster_leave_out(&c, &c.parts[1]);
+        CHECK_INT(tap, cluster_samples(&c, true), 400);
+        cluster_part_told(&c.parts[0], 7.5);
+        uint32_t next = take_part(&c, "tcp://a:3", 600, 400);
+        CHECK_INT(tap, cluster_samples(&c, true), 0);
+        CHECK(tap, cluster_part_of(&c, next)->epoch == 7);
+        cluster_free(&c);
+    });
+}
+
 // A state with all there can be in it.
 static struct cluster rich(void) {
     struct cluster c = begin();
@@ -154,6 +251,8 @@ static struct cluster rich(void) {
     join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2");
     cluster_assign(&c, NULL);
     join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
+    cluster_divide(&c, NULL);
+    cluster_part_told(&c.parts[0], 2.25);
     cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
     cluster_settle(&c, "rate=0.2\nclip=1\n", NULL);
     cluster_enter(&c, CLUSTER_DRAINING);
@@ -211,7 +310,12 @@ static void test_text(struct tap *tap) {
     });
     TEST(tap, "states that make no sense are refused", {
         static const char *const changes[][2] = {
-            {"\"format\":1", "\"format\":2"},
+            {"\"format\":2", "\"format\":3"},
+            {"\"parts\":[", "\"parts\":{},\"x\":["},
+            {"\"epoch\":2.25", "\"epoch\":-1.0"},
+            {"\"epoch\":2.25", "\"epoch\":\"2\""},
+            {"\"out\":false", "\"out\":0"},
+            {"\"member\":3,\"epoch\"", "\"member\":1,\"epoch\""},
             {"\"run\":\"01", "\"run\":\"0x"},
             {"\"run\":\"01", "\"run\":\""},
             {"draining", "dancing"},
@@ -512,6 +616,7 @@ int main(void) {
     struct tap tap = {0};
     test_members(&tap);
     test_routes(&tap);
+    test_parts(&tap);
     test_text(&tap);
     test_vitals(&tap);
     test_links(&tap);

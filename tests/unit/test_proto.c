@@ -174,7 +174,7 @@ static void test_limits(struct tap *tap) {
         }
         struct proto_status status = {.members = proto_list(members, 2048)};
         CHECK_INT(tap, proto_measure(PROTO_TYPE_STATUS, &status, &size, &err), STATUS_DATA);
-        CHECK_TEXT(tap, err.text, "status: 1327132 bytes are beyond 1048576");
+        CHECK_TEXT(tap, err.text, "status: 1327144 bytes are beyond 1048576");
         free(text);
         free(members);
     });
@@ -204,7 +204,7 @@ static enum proto_refusal frame_refusal(struct proto_frame frame, struct proto_l
 
 static void test_frames(struct tap *tap) {
     static const uint8_t golden[PROTO_FRAME] = {
-        'a',  'd',  'a',  'm',  4,    0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
+        'a',  'd',  'a',  'm',  5,    0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
         0x18, 0x17, 0x16, 0x15, 0x28, 0x27, 0, 0,
     };
     const struct proto_frame frame = {PROTO_VERSION, PROTO_TYPE_PUSH, 0x0102030405060708,

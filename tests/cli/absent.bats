@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# Data servers that are away for a while, or for good: workers wait for all of the data, and a run
+# goes on without a part of it only when it was told so.
+load ../helper/common
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 1000 --seed 3 --split test=0.2 -q -o digits.arec
+    cat >small.net <<'NET'
+input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
+conv    c1 maps=6 kernel=5 stride=2 act=relu
+maxpool    size=2
+dense      units=40 act=relu
+softmax    units=10
+NET
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.02' 'batch = 8' 'epoch-end = 1' 'eval-every = 0' 'metrics-every = 0.1' \
+        'sources = 2' >run.conf
+}
+
+setup() {
+    cp "$BATS_FILE_TMPDIR"/{digits*.arec,small.net,run.conf} "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR"
+}
+
+samples() {
+    adam-prep stat digits.arec --json | jq .samples
+}
+
+# The run NAME by hand: its controller is $ctl, its data servers are $serve1 and $serve2, which keep
+# no journal.
+begin() {
+    local name=$1
+    shift
+    start adam-ctl controller run.conf --out "$name" --port-file "$name.port" "$@" 2>"$name.err"
+    ctl=$pid
+    start adam-ps --controller "@$name.port" 2>/dev/null
+    serve "$name" 1
+    serve1=$pid
+    serve "$name" 2
+    serve2=$pid
+    worker "$name"
+}
+serve() {
+    start adam-serve digits.arec --range "$2/2" --controller "@$1.port" 2>>"$1.serve.err"
+}
+worker() {
+    start adam-worker --controller "@$1.port" --threads 1 2>>"$1.worker.err"
+}
+
+said() {
+    grep -q -- "$@"
+}
+epoch_is() {
+    [ "$(adam-ctl status "$1" --json | jq ".epoch >= $2")" = true ]
+}
+# How often an event is in the metrics.
+count() {
+    grep -c "\"event\":\"$2\"" "$1/metrics.jsonl"
+}
+finished() {
+    jq -s 'map(select(.role == "controller").samples | numbers) | max' "$1/metrics.jsonl"
+}
+ends_with() {
+    pid=$ctl
+    wait_end
+    [ "$status" -eq "$1" ]
+}
+
+@test "a data server that stands still for longer than it may be silent: workers wait for its part" {
+    local protocol stopped=() controllers=()
+    for protocol in async hardsync softsync:1; do
+        local name=${protocol%:*}
+        begin "$name" --set "protocol=$protocol" --set workers=1 --set epochs=60
+        controllers+=("$ctl")
+        stopped+=("$serve2")
+    done
+    for name in async hardsync softsync; do wait_for epoch_is $name 2; done
+    kill -STOP "${stopped[@]}"
+    for name in async hardsync softsync; do
+        wait_for said 'data server .* is silent: .*; waiting for it for' $name.err
+        wait_for said 'nothing was trained for 1[0-9] s: worker .*: data server ipc:' $name.err
+        wait_for said 'waiting for data server ipc:' $name.worker.err
+        run_ok adam-ctl status $name
+        [[ $output == *'controller '*' data server '*', which has samples '*'nothing was trained for '*' s' ]]
+        [ "$(adam-ctl status $name --json | jq '.idle >= 10')" = true ]
+    done
+    kill -CONT "${stopped[@]}"
+    for ctl in "${controllers[@]}"; do ends_with 0; done
+    for name in async hardsync softsync; do
+        [ -e $name/DONE ]
+        [ "$(finished $name)" -eq $((60 * $(samples))) ]
+        [ "$(count $name idle)" -ge 1 ]
+        [ "$(count $name idle_over)" -eq "$(count $name idle)" ]
+        [ "$(count $name left_out)" -eq 0 ]
+    done
+}
+
+@test "a data server that is killed, and started again late without a journal, goes on in the run's epoch" {
+    begin run --set epochs=30
+    wait_for epoch_is run 3
+    kill -KILL "$serve2"
+    # All that can be done without it is done.
+    wait_for said 'waiting for data server' run.worker.err
+    serve run 2
+    ends_with 0
+    [ -e run/DONE ]
+    grep -q 'adam-serve: begins with epoch [0-9]*, in which the run is' run.serve.err
+    [ "$(finished run)" -eq $((30 * $(samples))) ]
+}
+
+@test "on-data-loss=end: behind data-patience the run saves, ends with 69 and says for whom; --resume goes on" {
+    begin run --set epochs=100000 --set data-patience=0.5
+    wait_for epoch_is run 2
+    kill -KILL "$serve2"
+    ends_with 69
+    grep -qE 'error: waited [0-9]* s in vain for data server [0-9]* .*, which has samples [0-9]*\.\.[0-9]* of [0-9]*; --resume goes on with run' run.err
+    [ -e run/latest/manifest.json ] && [ ! -e run/DONE ]
+    local epoch
+    epoch=$(jq '.epoch | floor' run/latest/manifest.json)
+    stop_started
+    begin run --resume run --set epochs=$((epoch + 3))
+    ends_with 0
+    [ -e run/DONE ]
+}
+
+@test "on-data-loss=continue: the run goes on without the part, and says which share of each epoch it left out" {
+    begin run --set epochs=100000 --set data-patience=0.5 --set on-data-loss=continue
+    wait_for epoch_is run 2
+    kill -STOP "$serve2"
+    wait_for said 'going on without data server .*: 50% of each epoch' run.err
+    wait_for said '"event":"left_out"' run/metrics.jsonl
+    run_ok adam-ctl status run
+    [[ $output == *'50% of each epoch is left out'* ]]
+    [ "$(adam-ctl status run --json | jq .left_out)" = 0.5 ]
+    # Under its own name it is of no use any more; who takes its place begins with the run's epoch.
+    kill -CONT "$serve2"
+    pid=$serve2
+    wait_end
+    [ "$status" -eq 75 ]
+    serve run 2
+    wait_for said '"event":"data_back"' run/metrics.jsonl
+    [ "$(adam-ctl status run --json | jq '.left_out == 0')" = true ]
+    adam-ctl down run
+    ends_with 75
+    jq -se 'map(select(.event == "left_out")) |
+        (.[0].share > 0 and .[0].share <= 0.5) and (.[1:] | all(.share == 0.5)) and
+        (map(.of_epoch) == [range(.[0].of_epoch; .[0].of_epoch + length)])' run/metrics.jsonl
+    [ "$(count run data_lost)" -eq 1 ]
+}
+
+@test "a second data server of the same samples has to wait until the first is gone" {
+    begin run --set epochs=100000
+    wait_for epoch_is run 1
+    start adam-serve digits.arec --range 2/2 --controller @run.port 2>spare.err
+    local spare=$pid
+    wait_for said 'waiting for controller: .*busy: another data server serves these samples' spare.err
+    kill -KILL "$serve2"
+    wait_for said 'adam-serve: begins with epoch\|member [0-9]*: serves' spare.err
+    kill -0 "$spare"
+    adam-ctl down run
+    ends_with 75
+}
