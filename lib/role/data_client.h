@@ -80,6 +80,9 @@ void data_client_close(struct data_client *client);
 
 // What the training loop takes from. NULL behind the last batch of the last epoch.
 struct supply *data_client_supply(struct data_client *client);
+// Whether all data servers are behind their last epoch. One that died before the controller had
+// heard of that may come back in it: then there are batches again.
+bool data_client_over(struct data_client *client);
 
 // Batches that were given back so far, empty ones included: those that are trained on.
 uint64_t data_client_trained(const struct data_client *client);

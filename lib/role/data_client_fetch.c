@@ -106,10 +106,10 @@ static void judge_end(struct data_client *client) {
     uint32_t epoch;
     bool any = client_epoch(client, &epoch);
     client->figures.epoch = any && epoch != UINT32_MAX ? epoch : client->figures.epoch;
-    if (!any && client->sources && client->under_way == 0 && !client->over) {
-        client->over = true;
+    bool over = !any && client->sources && client->under_way == 0;
+    if (over && !client->over)
         pthread_cond_broadcast(&client->changed);
-    }
+    client->over = over;
 }
 
 // One thing that can be done now. False: there is nothing until `soon`.

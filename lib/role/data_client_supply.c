@@ -90,3 +90,10 @@ const struct supply_ops client_supply_ops = {take, give_back, cancel, status_of}
 struct supply *data_client_supply(struct data_client *client) {
     return &client->supply;
 }
+
+bool data_client_over(struct data_client *client) {
+    pthread_mutex_lock(&client->lock);
+    bool over = client->over;
+    pthread_mutex_unlock(&client->lock);
+    return over;
+}

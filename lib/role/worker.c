@@ -425,16 +425,19 @@ static void train(struct worker *worker) {
 }
 
 // The supply has no more: the run is about to be over, or something failed. Under hardsync
-// others may still need this worker's turn.
-static void await_end(struct worker *worker) {
+// others may still need this worker's turn. True: there is more after all.
+static bool await_end(struct worker *worker) {
     struct home *home = home_servers_home(worker->home);
     while (!ends(worker)) {
+        if (!data_client_over(worker->data))
+            return true;
         uint32_t seen = member_news(worker->member);
         if (home->ops->step)
             home->ops->step(home, 0, 0);
         worker_report(worker, false);
         member_wait(worker->member, seen, POLL);
     }
+    return false;
 }
 
 static int diverged(struct worker *worker, double loss, struct error *err) {
@@ -456,13 +459,14 @@ static int bring_home(struct worker *worker, struct error *err) {
 static int train_all(struct worker *worker, double *loss, struct error *err) {
     worker_state(worker, PROTO_STATE_WORKING);
     worker_report_start(worker);
-    train(worker);
-    if (loop_diverged(worker->loop, loss))
-        return diverged(worker, *loss, err);
-    int status = bring_home(worker, err);
-    if (status && atomic_load(&worker->end) != WORKER_FAILED)
-        return status;
-    await_end(worker);
+    do {
+        train(worker);
+        if (loop_diverged(worker->loop, loss))
+            return diverged(worker, *loss, err);
+        int status = bring_home(worker, err);
+        if (status && atomic_load(&worker->end) != WORKER_FAILED)
+            return status;
+    } while (await_end(worker));
     return why_it_ends(worker, err);
 }
 

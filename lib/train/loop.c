@@ -156,6 +156,7 @@ uint64_t loop_place(const struct loop *loop) {
 }
 
 void loop_start(struct loop *loop, uint64_t until) {
+    atomic_store(&loop->exhausted, false);
     atomic_store(&loop->next, loop_next(loop));
     atomic_store(&loop->until, until);
     atomic_store(&loop->running, loop->config.threads);

@@ -74,7 +74,7 @@ struct loop_sums {
 };
 struct loop_sums loop_sums(const struct loop *loop);
 
-bool loop_exhausted(const struct loop *loop); // the supply had no more
+bool loop_exhausted(const struct loop *loop); // the supply had no more since loop_start
 // Whether a loss or gradient was not finite: its update was refused, and nothing
 // goes on. *loss (may be NULL) is the loss per sample that was seen.
 bool loop_diverged(const struct loop *loop, double *loss);

@@ -109,6 +109,21 @@ ends_with() {
     [ "$(finished run)" -eq $((30 * $(samples))) ]
 }
 
+@test "a data server that dies when all is trained on, before the controller knows, and has no journal" {
+    begin run --set epochs=3 --set workers=1
+    wait_for said 'has joined\|joined$' run.err
+    # A controller that stands still hears of nothing.
+    wait_for said '"event":"train"' run/metrics.jsonl
+    kill -STOP "$ctl"
+    wait_for said 'all epochs are served' run.serve.err
+    kill -KILL "$serve1" "$serve2"
+    kill -CONT "$ctl"
+    serve run 1
+    serve run 2
+    ends_with 0
+    [ -e run/DONE ]
+}
+
 @test "on-data-loss=end: behind data-patience the run saves, ends with 69 and says for whom; --resume goes on" {
     begin run --set epochs=100000 --set data-patience=0.5
     wait_for epoch_is run 2
