@@ -41,7 +41,7 @@ struct options {
     const char *output, *to, *codec, *labels_out;
     int64_t quality, max_count;
     bool force;
-    // Conduct.
+    // Behaviour.
     const char *on_error, *reject;
     int64_t threads;
     bool quiet, json;
@@ -452,7 +452,7 @@ static const char *const conducts[] = {"stop", "skip", NULL};
     TEXT(0, "labels", "FILE", &(o)->labels, NULL, "labels of IDX or .npy, in a file of their own"), \
     CHOICE(0, "label-from", "WHERE", &(o)->label_from, label_froms, NULL, "class from the parent folder, or the column behind a tab"), \
     TEXT(0, "classes", "FILE", &(o)->classes, NULL, "class names in the order of labels, one a line"), \
-    LIST(0, "only", "CLASS", &(o)->only, "leave other classes out"), \
+    LIST(0, "only", "CLASS", &(o)->only, "read only samples of this class"), \
     INT(0, "limit", "N", &(o)->limit, 1, 1e15, NULL, "read no more than N samples"), \
     CHOICE(0, "channels", "COLOURS", &(o)->channels, channels, "as they are", "make all pictures"), \
     INT(0, "max-pixels", "N", &(o)->max_pixels, 1, 4e9, "100000000", "refuse pictures with more pixels"), \
@@ -476,13 +476,13 @@ static const char *const conducts[] = {"stop", "skip", NULL};
     TEXT('o', "output", "FILE", &(o)->output, NULL, "where to; the name tells the kind, - is standard output"), \
     CHOICE(0, "to", "KIND", &(o)->to, outs, "by the name", "kind of the output"), \
     CHOICE(0, "codec", "CODEC", &(o)->codec, codecs, "png, records raw", "how changed pictures are stored"), \
-    INT(0, "quality", "N", &(o)->quality, 1, 100, "92", "of JPEG"), \
-    TEXT(0, "labels-out", "FILE", &(o)->labels_out, NULL, "where the labels of IDX or .npy go"), \
+    INT(0, "quality", "N", &(o)->quality, 1, 100, "92", "quality of JPEG"), \
+    TEXT(0, "labels-out", "FILE", &(o)->labels_out, NULL, "file for the labels of IDX or .npy"), \
     INT(0, "max-count", "N", &(o)->max_count, 1, 1e15, NULL, "samples in a shard; %06d in the name is its number"), \
     FLAG('f', "force", &(o)->force, "overwrite what exists")
 
 #define THREADS_ROW(o) INT('t', "threads", "N", &(o)->threads, 1, 1024, "processors", "threads that decode, change and encode")
-#define REJECT_ROW(o) TEXT(0, "reject", "FILE", &(o)->reject, NULL, "list what was skipped, path and reason")
+#define REJECT_ROW(o) TEXT(0, "reject", "FILE", &(o)->reject, NULL, "list skipped samples: path and reason")
 #define QUIET_ROW(o) FLAG('q', "quiet", &(o)->quiet, "say nothing but errors")
 // clang-format on
 
@@ -513,8 +513,9 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
         INPUT_ROWS(o),
         CHANGE_ROWS(o),
         OUTPUT_ROWS(o),
-        HEADING("Conduct"),
-        CHOICE(0, "on-error", "ACTION", &o->on_error, conducts, "skip", "at a damaged picture"),
+        HEADING("Behaviour"),
+        CHOICE(0, "on-error", "ACTION", &o->on_error, conducts, "skip",
+               "what to do at a damaged picture"),
         REJECT_ROW(o),
         THREADS_ROW(o),
         QUIET_ROW(o),
@@ -524,14 +525,14 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
             "width and height of the pictures"),
         CHANGE_ROWS(o),
         OUTPUT_ROWS(o),
-        HEADING("Conduct"),
+        HEADING("Behaviour"),
         THREADS_ROW(o),
         QUIET_ROW(o),
     };
     const struct option_row stat_rows[] = {
         FLAG(0, "json", &o->json, "print one JSON object"),
         INPUT_ROWS(o),
-        HEADING("Conduct"),
+        HEADING("Behaviour"),
         REJECT_ROW(o),
         THREADS_ROW(o),
         QUIET_ROW(o),
@@ -545,7 +546,7 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
         INT(0, "cell", "PIXELS", &o->cell, 8, SHEET_MAX_CELL, "16 to 128, by the first",
             "side of a cell"),
         INPUT_ROWS(o),
-        HEADING("Conduct"),
+        HEADING("Behaviour"),
         REJECT_ROW(o),
         QUIET_ROW(o),
     };
