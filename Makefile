@@ -4,6 +4,7 @@
 #   make demo            install what is missing, build, and train on pictures drawn here
 #   make check           install what is missing, and run all tests
 #   make bench           measure against peers and bounds (tests/bench)
+#   make chaos           kill and stop parts of runs at random (tests/chaos/run)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
 #                        format-check tidy cppcheck shellcheck man-check)
@@ -99,9 +100,9 @@ FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
 EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
-SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/bench/*.sh examples/*.sh))
+SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps lint-deps demo check bench fuzz clean always
+.PHONY: all tests fuzzers help deps test-deps lint-deps demo check bench chaos fuzz clean always
 .PHONY: lint format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -183,6 +184,10 @@ bench:
 	@for script in $(sort $(wildcard tests/bench/*.sh)); do \
 		echo "# $$script"; PATH="$(CURDIR)/$(BUILD):$$PATH" BUILD=$(BUILD) $$script || exit; \
 	done
+
+chaos: test-deps
+	$(parallel) all
+	@BUILD=$(BUILD) tests/chaos/run
 
 # The whole library again, by clang, with coverage feedback and both sanitizers; but no
 # parser's bytes reach the kernels of layers, whose templates would take clang hours so.

@@ -169,6 +169,30 @@ lose_server() {
     netns_run 3 lose_server
 }
 
+# The second data server, on machine 2, has one half of the data.
+cut_data_server() {
+    on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure \
+        --set sources=2 --set epochs=60 --set push=delta
+    on 1 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    on 1 serve-1 adam-serve train.arec --range 1/2 --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    on 2 serve-2 adam-serve train.arec --range 2/2 --controller $CONTROLLER --listen tcp://10.0.0.2:0 --insecure --name serve-2
+    start_worker 3
+    said run/metrics.jsonl '"role":"worker".*"train"' 60
+    unplug 2
+    said worker-3.log 'waiting for data server tcp://10.0.0.2:[0-9]*: ' 20
+    said controller.log 'data server.*serve-2.* is silent.*waiting for it' 10
+    plug 2
+    said controller.log 'serve-2.* is back' 20
+    wait "${process[controller]}"
+    wait "${process[worker-3]}"
+    [ -e run/DONE ]
+    [ "$(jq -s 'map(select(.role == "controller").samples | numbers) | max' run/metrics.jsonl)" -eq $((60 * 2000)) ]
+}
+
+@test "a data server behind a cut cable: the workers wait for its half of the data, and train on all of it" {
+    netns_run 3 cut_data_server
+}
+
 @test "examples/netns.sh: four machines, TLS between them" {
     EPOCHS=2 PICTURES=1000 run_ok "$ROOT/examples/netns.sh"
     [[ "$output" = *$'machine\tsent\treceived'* ]]

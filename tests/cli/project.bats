@@ -67,7 +67,7 @@ nothing_found() {
 }
 
 @test "every helper, benchmark and example script is executable and begins with its shell" {
-    files | grep -E '^(tests/run|tests/fuzz/run|\.ci/run|(tests/bench|examples)/.*\.sh)$' | while read -r script; do
+    files | grep -E '^(tests/run|tests/(fuzz|chaos)/run|\.ci/run|(tests/bench|examples)/.*\.sh)$' | while read -r script; do
         [ -x "$script" ] || echo "$script is not executable"
         head -n 1 "$script" | grep -q '^#!/' || echo "$script has no #!"
     done | nothing_found
