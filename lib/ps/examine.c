@@ -81,7 +81,8 @@ static struct objection examine_numbers(const struct ps *ps, struct part *part) 
 static struct objection examine_rate(const struct ps *ps, const struct rules *rules,
                                      const struct request *request) {
     const struct protocol *protocol = &rules->protocol;
-    uint64_t all = (uint64_t)request->samples * atomic_load(&ps->members.working);
+    uint32_t turns = protocol_turns(protocol, atomic_load(&ps->members.working));
+    uint64_t all = (uint64_t)request->samples * turns;
     double rate = request->rate * protocol_update_factor(protocol, all);
     if (request->kind == REQUEST_DELTA || request->samples == 0 || rate * rules->decay <= 2)
         return fine;

@@ -57,7 +57,8 @@ double protocol_factor(const struct protocol *protocol, uint64_t staleness) {
 }
 
 double protocol_update_factor(const struct protocol *protocol, uint64_t samples) {
-    if (protocol->kind != PROTOCOL_HARDSYNC || !protocol->reference_batch)
+    if (protocol->kind == PROTOCOL_ASYNC || !protocol->reference_batch)
         return 1;
-    return sqrt((double)samples / (double)protocol->reference_batch);
+    double all = (double)samples * (protocol->kind == PROTOCOL_SOFTSYNC ? protocol->n : 1);
+    return sqrt(all / (double)protocol->reference_batch);
 }

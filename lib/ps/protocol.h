@@ -32,7 +32,7 @@ struct protocol { // {0} is async, as by default
     enum protocol_kind kind;
     uint32_t n; // of softsync, at least 1
     enum protocol_modulate modulate;
-    uint64_t reference_batch; // B of hardsync's rate x sqrt(lambda mu / B); 0: the rate as given
+    uint64_t reference_batch; // B of the rate x sqrt(lambda mu / B); 0: the rate as given
     uint64_t max_staleness;   // of a push; 0: any
 };
 
@@ -53,7 +53,9 @@ double protocol_factor(const struct protocol *protocol, uint64_t staleness);
 
 // What the rate of an update that was made of so many samples is multiplied by: "In hardsync
 // protocol, the learning rate is multiplied by a factor sqrt(lambda mu / B), where B is the
-// batch size of the reference model" (Rudra 3.2); otherwise 1.
+// batch size of the reference model" (Rudra 3.2). Under softsync n such updates have the
+// samples of all workers, and the factor is that of all: without it, what is learned in an
+// epoch falls with the number of workers, as under hardsync. Otherwise 1.
 double protocol_update_factor(const struct protocol *protocol, uint64_t samples);
 
 #endif

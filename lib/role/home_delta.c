@@ -30,7 +30,7 @@
 #include "role/home_servers_internal.h"
 
 // Exchanges by cost that the threads train ahead of servers that do not answer.
-enum { EXCHANGES_MOST = 8 };
+enum { EXCHANGES_MOST = 2 };
 // Pushes with factors between two pulls of all weights, at least.
 enum { UNSURE_MOST = 16 };
 
@@ -502,23 +502,26 @@ enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
 enum { PASSES = 3 };    // of a connection: forward, errors, gradient
 enum { TRAINING = 24 }; // times as much work as exchanging
 // "periodically sent to the parameter server machines when k (which is typically in the
-// hundreds to thousands) images have been processed" (Adam 3.2.6)
-enum { SAMPLES_MOST = 512 };
-// What all workers have not yet told each other is what may harm: up to so many share what
-// four with SAMPLES_MOST each may hold back.
-enum { SHARERS = 4 };
+// hundreds to thousands) images have been processed" (Adam 3.2.6): as many as that where
+// nobody else trains.
+enum { SAMPLES_ALONE = 2048 };
+// What workers have not yet told each other acts like one step of the sum of all of it,
+// which harms most at the beginning: together they hold back this many samples, of which
+// more than SHARERS workers have a SHARERS-th each.
+enum { SAMPLES_TOGETHER = 256, SHARERS = 4 };
 
-static uint64_t every_of_many(const struct model *model, int batch) {
+static uint64_t every_by_cost(const struct model *model, int batch) {
     uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
     uint64_t training = model->connections * PASSES * (uint64_t)batch;
     uint64_t wanted = (exchange + MULTIPLIES_AN_EXCHANGE) * TRAINING;
-    uint64_t every = training > 0 ? (wanted + training - 1) / training : 1;
-    uint64_t most = SAMPLES_MOST / (uint64_t)batch;
-    every = every < most ? every : most;
-    return every > 0 ? every : 1;
+    return training > 0 ? (wanted + training - 1) / training : 1;
 }
 
 uint64_t home_delta_every(const struct model *model, int batch, size_t sharers) {
-    uint64_t every = every_of_many(model, batch);
-    return sharers > 0 && sharers < SHARERS ? every * SHARERS / sharers : every;
+    size_t sharing = sharers < SHARERS ? sharers : SHARERS;
+    uint64_t samples = sharers > 1 ? SAMPLES_TOGETHER / sharing : SAMPLES_ALONE;
+    uint64_t every = every_by_cost(model, batch) * (sharers > 1 ? 1 : SHARERS);
+    uint64_t most = samples / (uint64_t)batch;
+    every = every < most ? every : most;
+    return every > 0 ? every : 1;
 }

@@ -100,9 +100,9 @@ struct home_servers_figures home_servers_figures(struct home_servers *home);
 void home_servers_close(struct home_servers *home);
 
 // Mini-batches between two exchanges of deltas such that their work is a small share of the
-// training's, what is moved against what is multiplied; yet at most some hundred samples, for
-// a copy that drifts further from the others' harms more than exchanges cost. The fewer
-// share the model the further may each drift.
+// training's, what is moved against what is multiplied. Where several share the model, at
+// most 256 samples of all of them: a copy that drifts further from the others' harms more
+// than exchanges cost.
 uint64_t home_delta_every(const struct model *model, int batch, size_t sharers);
 
 #endif

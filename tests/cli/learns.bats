@@ -35,3 +35,18 @@ first_loss() { # NET DATA
         jq -e '.top1 > 0.75' run$seed/DONE
     done
 }
+
+@test "with default settings four workers end near one, under each protocol" {
+    adam-prep draw -q 6000 --seed 1 -o train.arec
+    adam-prep draw -q 1000 --seed 2 -o test.arec
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data train.arec --test test.arec \
+        --epochs 3 --eval-every 0 --out one
+    printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' 'test = test.arec' \
+        'epochs = 3' 'eval-every = 0' >many.conf
+    local protocol
+    for protocol in async softsync:1 hardsync; do
+        run_ok adam-ctl up many.conf --workers 4 --threads 1 --set protocol=$protocol --out $protocol --quiet
+        jq -n --slurpfile one one/DONE --slurpfile many $protocol/DONE '[$one[0].top1, $many[0].top1]'
+        jq -en --slurpfile one one/DONE --slurpfile many $protocol/DONE '$many[0].top1 > $one[0].top1 - 0.06'
+    done
+}

@@ -430,12 +430,12 @@ static void test_company(struct tap *tap) {
     open_lone(tap, &lone, 0);
     CHECK_INT(tap, home_servers_figures(lone.home).push_every, 2048);
     step(&lone);
-    CHECK_INT(tap, distance(lone.home, 2), 1024);
+    CHECK_INT(tap, distance(lone.home, 2), 128);
     while (first_weight(&lone.s.fake) != 1)
         sched_yield();
-    CHECK_INT(tap, distance(lone.home, 3), 682);
-    CHECK_INT(tap, distance(lone.home, 4), 512);
-    CHECK_INT(tap, distance(lone.home, 100), 512);
+    CHECK_INT(tap, distance(lone.home, 3), 85);
+    CHECK_INT(tap, distance(lone.home, 4), 64);
+    CHECK_INT(tap, distance(lone.home, 100), 64);
     CHECK_INT(tap, distance(lone.home, 1), 2048);
     home_servers_pace(lone.home, 7, 0);
     CHECK_INT(tap, distance(lone.home, 2), 7);
