@@ -403,11 +403,20 @@ static void test_killed(struct bench *bench, float *numbers, float *pulled) {
     });
 }
 
-static void check_said(struct bench *bench, const char *what) {
+static bool has_said(struct bench *bench, const char *what) {
     pthread_mutex_lock(&bench->lock);
-    if (!strstr(bench->said, what))
-        FAIL(bench->tap, "nothing said of '%s' in: %s", what, bench->said);
+    bool said = strstr(bench->said, what);
     pthread_mutex_unlock(&bench->lock);
+    return said;
+}
+
+// Says it sooner or later: it looks ten times a second, and reports as often.
+static void check_said(struct bench *bench, const char *what) {
+    _Atomic uint64_t *reports = &bench->controller.reports;
+    for (int i = 0; i < 50 && !has_said(bench, what); i++)
+        controller_await(&bench->controller, reports, atomic_load(reports) + 1);
+    if (!has_said(bench, what))
+        FAIL(bench->tap, "nothing said of '%s' in: %s", what, bench->said);
 }
 
 static void test_tales(struct bench *bench) {
