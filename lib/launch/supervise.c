@@ -31,6 +31,7 @@ struct slot {
     char *log; // its file
     struct child child;
     bool ready, over; // over: not to be started again
+    bool left;        // over, for the run that the controller knew needed it no more
     int starts, retries, crashes;
     double started, next; // when it is to start; INFINITY: not now
     double crashed[CRASHES];
@@ -163,6 +164,18 @@ static void start_again(struct supervisor *s, struct slot *slot, const char *why
 
 static const char hint[] = "; when the cause is removed, --resume goes on with ";
 
+// A controller that is started again may have to begin anew. Who left in peace is there again
+// then; in a run that only has to end it leaves at once.
+static void call_back(struct supervisor *s) {
+    for (size_t i = 1; i < s->count; i++) {
+        struct slot *slot = &s->slots[i];
+        if (!slot->left || s->stopping)
+            continue;
+        slot->left = slot->over = false;
+        slot->next = clock_seconds() + pause_session;
+    }
+}
+
 static void controller_ended(struct supervisor *s, struct slot *slot, int wait_status,
                              const char *why) {
     tail_more(&s->controller_log);
@@ -173,6 +186,7 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
                  CRASHES, slot->log, hint, s->config->folder);
         else
             start_again(s, slot, why, 0);
+        call_back(s);
         return;
     }
     int status = WEXITSTATUS(wait_status);
@@ -224,7 +238,7 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     int status = exited ? WEXITSTATUS(wait_status) : STATUS_UNAVAILABLE;
     enum launch_policy policy = launch_policy(slot->process->role);
     if ((exited && status == STATUS_OK) || s->stopping) {
-        slot->over = true; // as the controller told it to
+        slot->over = slot->left = true; // as the controller told it to
         return;
     }
     show_last_words(s, slot);

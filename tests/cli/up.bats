@@ -191,6 +191,19 @@ kill_again() {
     none_left
 }
 
+@test "who left in peace is started again after the controller, which may have to begin anew" {
+    begin
+    echo 0 >ends/worker-1
+    wait_for gone "$(cat pids/worker-1)"
+    rm ends/worker-1 pids/worker-1
+    run ! grep worker-1 err
+    kill_again controller
+    wait_for all_here worker-1
+    finish 0
+    [ "$status" -eq 0 ]
+    none_left
+}
+
 @test "a stop while the controller is away waits for it" {
     begin
     local old
