@@ -11,11 +11,25 @@
 
 // --- memory -----------------------------------------------------------------------------
 
-// An array over the whole parameter space, of which only what is touched takes memory.
-static float *map_floats(const struct ps *ps) {
-    void *memory = mmap(NULL, ps->bytes, PROT_READ | PROT_WRITE,
+enum { HUGE_PAGE = 2 << 20, PAGE_SHARDS = HUGE_PAGE / (PROTO_SHARD_FLOATS * 4) };
+
+// From a place where a huge page may begin.
+static void *map_aligned(size_t bytes) {
+    char *memory = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
+        return NULL;
+    size_t before = HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE;
+    munmap(memory, before);
+    if (before < HUGE_PAGE)
+        munmap(memory + before + bytes, HUGE_PAGE - before);
+    return memory + before;
+}
+
+// An array over the whole parameter space, of which only what is touched takes memory.
+static float *map_floats(const struct ps *ps) {
+    void *memory = map_aligned(ps->bytes);
+    if (!memory)
         return NULL;
     size_t shard = PROTO_SHARD_FLOATS * sizeof(float);
     for (uint32_t i = 0; i < ps->shard_count && ps->crew_count > 1; i++)
@@ -215,6 +229,26 @@ static void call_all(struct ps *ps) {
             shard_call(ps, i);
 }
 
+static void hint_page(float *array, uint32_t shard) {
+    if (array)
+        (void)madvise(array + shard_begin(shard), HUGE_PAGE, MADV_HUGEPAGE);
+}
+
+// Huge pages, which spare the tables of small ones, where all shards of one are held here: those
+// of others must cost nothing. On several NUMA nodes the shards of one lie on different nodes.
+static void hint_pages(const struct ps *ps) {
+    for (uint32_t i = 0; i + PAGE_SHARDS <= ps->shard_count && ps->crew_count == 1;
+         i += PAGE_SHARDS) {
+        bool whole = true;
+        for (uint32_t j = i; j < i + PAGE_SHARDS; j++)
+            whole = whole && atomic_load(&ps->shards[j].held);
+        if (whole) {
+            hint_page(ps->weights, i);
+            hint_page(ps->state, i);
+        }
+    }
+}
+
 void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member) {
     for (uint32_t i = 0; i < ps->shard_count && count; i++) {
         struct shard *shard = &ps->shards[i];
@@ -227,6 +261,7 @@ void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count,
         if (holds || held)
             shard_call(ps, i);
     }
+    hint_pages(ps);
 }
 
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,

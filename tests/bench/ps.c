@@ -1,8 +1,11 @@
-// The core of a parameter server (ps/ps.h) with one thread, beside what bounds it: deltas
-// and gradients beside the same additions in bare loops over the same memory, factors
-// beside OpenBLAS's product of the same shape, which applies nothing. In every round all
+// The core of a parameter server (ps/ps.h) beside what bounds it: deltas and gradients beside
+// the same additions in bare loops over the same memory by as many threads, factors, by one
+// thread, beside OpenBLAS's product of the same shape, which applies nothing. Deltas and
+// gradients come one to a shard, and then to the next one, or several to one, as where the
+// pushes of several workers queue up: those are batched (Adam 3.3.1). In every round all
 // take turns; what counts is the median of the rounds' ratios, of processor time (of all
 // threads: that of who pushes is in it).
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 #include "kernels/tables.h"
 #include "ps/ps.h"
 
-enum { ROUNDS = 9, IN_FLIGHT = 16, PAYLOADS = 64 };
+enum { ROUNDS = 9, IN_FLIGHT = 16, PAYLOADS = 64, THREADS_MOST = 2 };
 static const double turn = 0.15; // seconds of processor time, at least
 
 struct server {
@@ -79,14 +82,15 @@ static void store(struct server *server, struct buffer *payload) {
     payload->size = PROTO_SHARD_FLOATS * sizeof(float);
 }
 
-static void server_open(struct server *server, int units, enum rule rule, struct buffer *payload) {
+static void server_open(struct server *server, int units, enum rule rule, int threads,
+                        struct buffer *payload) {
     char text[200];
     struct error err = {0};
     snprintf(text, sizeof text, "input %dx1x1\ndense units=%d\nsoftmax units=2\n", units, units);
     server->optimizer = (struct optimizer){.rule = rule, .momentum = 0.9f, .decay = 1e-4f};
     if (model_parse(&server->model, "bench", text, NULL, 0, &err))
         die(err.text);
-    struct ps_options options = {server->model, kernels_best(), server->optimizer, {0}, 1};
+    struct ps_options options = {server->model, kernels_best(), server->optimizer, {0}, threads};
     const struct proto_bucket bucket = {.epoch = 1};
     const uint64_t session = 1;
     if (ps_open(&server->ps, &options, &err) || ps_members(server->ps, &session, 1, &err))
@@ -105,11 +109,23 @@ static void server_close(struct server *server) {
 struct flat { // pushes of whole shards, and the same in bare loops
     struct server server;
     enum proto_update kind;
+    enum rule rule;
+    int threads;
+    uint32_t queued; // pushes to a shard behind each other
     struct buffer **payloads;
     float *weights, *state;
     const char *name;
     double bytes; // that go through memory for each number
 };
+
+static void push_shard(struct flat *flat, struct proto_piece piece) {
+    struct server *server = &flat->server;
+    struct buffer *payload = flat->payloads[server->sequence % PAYLOADS];
+    struct proto_push push = {1, ++server->sequence, (uint16_t)flat->kind, 1, 1e-3, {&piece, 1}};
+    wait_below(server, IN_FLIGHT - 1);
+    atomic_fetch_add(&server->flying, 1);
+    ps_push(server->ps, &push, payload, landed, server);
+}
 
 // Floats that were changed in a second.
 static double push_flat(struct flat *flat) {
@@ -118,36 +134,57 @@ static double push_flat(struct flat *flat) {
     do
         for (uint32_t i = 0; i < shards_of(server); i++) {
             struct proto_piece piece = piece_of(server, i);
-            struct buffer *payload = flat->payloads[server->sequence % PAYLOADS];
-            if (piece.count < PROTO_SHARD_FLOATS)
-                continue;
-            struct proto_push push = {1,    ++server->sequence, (uint16_t)flat->kind, 1,
-                                      1e-3, {&piece, 1}};
-            wait_below(server, IN_FLIGHT - 1);
-            atomic_fetch_add(&server->flying, 1);
-            ps_push(server->ps, &push, payload, landed, server);
-            floats += piece.count;
+            for (uint32_t j = 0; j < flat->queued && piece.count == PROTO_SHARD_FLOATS; j++) {
+                push_shard(flat, piece);
+                floats += piece.count;
+            }
         }
     while (busy() - begin < turn);
     wait_below(server, 0);
     return floats / (busy() - begin);
 }
 
-static double loop_flat(struct flat *flat) {
+struct looper { // a thread of the bare loops, with shards of its own
+    struct flat *flat;
+    pthread_t thread;
+    size_t first, end;
+    double begin, floats;
+};
+
+static void *loop_shards(void *self) {
+    struct looper *looper = self;
+    struct flat *flat = looper->flat;
     struct update update = flat->kind == PROTO_UPDATE_DELTA
                                ? (struct update){.rule = RULE_SGD, .rate = -1}
                                : optimizer_weights_update(&flat->server.optimizer,
                                                           &flat->server.model->layers[1], 1e-3f);
-    const struct kernels *kernels = kernels_best();
-    double begin = busy(), floats = 0;
-    size_t n = PROTO_SHARD_FLOATS, shards = shards_of(&flat->server) - 1, next = 0;
+    size_t n = PROTO_SHARD_FLOATS, next = looper->first;
     do
-        for (size_t i = 0; i < shards; i++) {
-            kernels->update(flat->weights + i * n, flat->state ? flat->state + i * n : NULL,
-                            flat->payloads[next++ % PAYLOADS]->data, n, &update);
-            floats += (double)n;
+        for (size_t i = looper->first; i < looper->end; i++) {
+            kernels_best()->update(flat->weights + i * n, flat->state ? flat->state + i * n : NULL,
+                                   flat->payloads[next++ % PAYLOADS]->data, n, &update);
+            looper->floats += (double)n;
         }
-    while (busy() - begin < turn);
+    while (busy() - looper->begin < turn);
+    return NULL;
+}
+
+static double loop_flat(struct flat *flat) {
+    struct looper loopers[THREADS_MOST];
+    size_t shards = shards_of(&flat->server) - 1, threads = (size_t)flat->threads;
+    double begin = busy(), floats = 0;
+    for (size_t i = 0; i < threads; i++) {
+        loopers[i] = (struct looper){.flat = flat,
+                                     .first = shards * i / threads,
+                                     .end = shards * (i + 1) / threads,
+                                     .begin = begin};
+        if (pthread_create(&loopers[i].thread, NULL, loop_shards, &loopers[i]))
+            die("cannot start a thread");
+    }
+    for (size_t i = 0; i < threads; i++) {
+        pthread_join(loopers[i].thread, NULL);
+        floats += loopers[i].floats;
+    }
     return floats / (busy() - begin);
 }
 
@@ -227,38 +264,60 @@ static void random_fill(struct buffer *buffer, uint64_t seed) {
 }
 
 static void measure_flat(struct flat *flat) {
+    static const double target = 0.85;
     double ours[ROUNDS], loops[ROUNDS], ratios[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         ours[i] = push_flat(flat);
         loops[i] = loop_flat(flat);
         ratios[i] = ours[i] / loops[i];
     }
-    printf("%-24s %8.2f %8.2f %8.1f %8.2f\n", flat->name, median(ours) * 1e-9, median(loops) * 1e-9,
-           median(loops) * flat->bytes * 1e-9, median(ratios));
+    double ratio = median(ratios);
+    printf("%-24s %7d %7d %8.2f %8.2f %8.1f %8.2f", flat->name, flat->threads, (int)flat->queued,
+           median(ours) * 1e-9, median(loops) * 1e-9, median(loops) * flat->bytes * 1e-9, ratio);
+    if (flat->queued > 1)
+        printf(" %7.2f  %s", target, ratio >= target ? "met" : "missed");
+    putchar('\n');
+}
+
+static void flat_one(struct flat flat, struct buffer **payloads) {
+    flat.payloads = payloads;
+    server_open(&flat.server, 4096, flat.rule, flat.threads, payloads[0]);
+    flat.weights = mem_floats(flat.server.model->parameter_count);
+    flat.state = mem_floats(flat.server.model->parameter_count);
+    if (!flat.weights || !flat.state)
+        die("out of memory");
+    measure_flat(&flat);
+    free(flat.weights);
+    free(flat.state);
+    server_close(&flat.server);
 }
 
 static void flat_all(struct buffer **payloads) {
-    struct flat table[] = {
-        {.kind = PROTO_UPDATE_DELTA, .name = "deltas", .bytes = 12},
-        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, sgd", .bytes = 12},
-        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, momentum", .bytes = 20},
-        {.kind = PROTO_UPDATE_GRADIENT, .name = "gradients, adagrad", .bytes = 20},
+    const struct flat rows[] = {
+        {.kind = PROTO_UPDATE_DELTA, .rule = RULE_SGD, .name = "deltas", .bytes = 12},
+        {.kind = PROTO_UPDATE_GRADIENT, .rule = RULE_SGD, .name = "gradients, sgd", .bytes = 12},
+        {.kind = PROTO_UPDATE_GRADIENT,
+         .rule = RULE_MOMENTUM,
+         .name = "gradients, momentum",
+         .bytes = 20},
+        {.kind = PROTO_UPDATE_GRADIENT,
+         .rule = RULE_ADAGRAD,
+         .name = "gradients, adagrad",
+         .bytes = 20},
     };
-    const enum rule rules[] = {RULE_SGD, RULE_SGD, RULE_MOMENTUM, RULE_ADAGRAD};
-    printf("%-24s %8s %8s %8s %8s\n", "1 MiB shards", "G/s", "bound", "GB/s", "of it");
-    for (int i = 0; i < 4; i++) {
-        struct flat *flat = &table[i];
-        flat->payloads = payloads;
-        server_open(&flat->server, 4096, rules[i], payloads[0]);
-        flat->weights = mem_floats(flat->server.model->parameter_count);
-        flat->state = mem_floats(flat->server.model->parameter_count);
-        if (!flat->weights || !flat->state)
-            die("out of memory");
-        measure_flat(flat);
-        free(flat->weights);
-        free(flat->state);
-        server_close(&flat->server);
-    }
+    const struct {
+        int threads;
+        uint32_t queued;
+    } ways[] = {{1, 1}, {1, 4}, {2, 4}};
+    printf("%-24s %7s %7s %8s %8s %8s %8s %7s\n", "1 MiB shards", "threads", "queued", "G/s",
+           "bound", "GB/s", "of it", "target");
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            struct flat flat = rows[i];
+            flat.threads = ways[way].threads;
+            flat.queued = ways[way].queued;
+            flat_one(flat, payloads);
+        }
 }
 
 static void measure_product(struct pool *pool, int samples, int units, struct buffer *payload) {
@@ -270,7 +329,7 @@ static void measure_product(struct pool *pool, int samples, int units, struct bu
     if (!product.gradient || !product.payload)
         die("out of memory");
     random_fill(product.payload, 1);
-    server_open(&product.server, units, RULE_SGD, payload);
+    server_open(&product.server, units, RULE_SGD, 1, payload);
     for (int i = 0; i < ROUNDS; i++) {
         ours[i] = push_product(&product);
         blas[i] = multiply(&product);

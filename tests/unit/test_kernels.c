@@ -472,6 +472,21 @@ static void test_vectors(struct family *f) {
     free(x), free(y), free(bias);
 }
 
+// Wherever the largest number is, and the one that is none.
+static void test_largest(struct family *f) {
+    enum { MOST = 131 };
+    float x[MOST] = {0};
+    for (size_t n = 1; n <= MOST; n++)
+        for (size_t at = 0; at < n; at++) {
+            x[at] = -3;
+            x[(at + 1) % n] += 2;
+            CHECK_NEAR(f->tap, (double)f->k->largest(x, n), n > 1 ? 3 : 1, 0);
+            x[at] = NAN;
+            CHECK(f->tap, !f->k->finite(x, n) && isnan(f->k->largest(x, n)));
+            x[at] = x[(at + 1) % n] = 0;
+        }
+}
+
 static void check_bias(struct family *f, int n, int m, int pixels) {
     size_t size = (size_t)(n * m * pixels);
     float *y = noise(f, size), *bias = noise(f, (size_t)m), *gradient = noise(f, (size_t)m);
@@ -513,6 +528,7 @@ static void test_family(struct tap *tap, const char *missing, const struct kerne
     check_lrn(&f, 4, 16, 9, 0.5f);
     test_updates(&f);
     test_vectors(&f);
+    test_largest(&f);
     check_bias(&f, 3, 10, 1);
     check_bias(&f, 2, 20, 49);
     check_bias(&f, 1, 3, 16);
