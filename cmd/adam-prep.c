@@ -45,7 +45,8 @@ struct options {
     const char *on_error, *reject;
     int64_t threads;
     bool quiet, json;
-    // Of sheet and draw.
+    // Of stat, sheet and draw.
+    const char *mean;
     bool by_class, random;
     int64_t cell, size;
 };
@@ -325,10 +326,11 @@ static int run_draw(struct session *s, char **operands, int count, struct error 
 
 // ---- adam-prep stat ----
 
-static int print_statistics(const struct statistics *statistics, bool json, struct error *err) {
+static int print_statistics(const struct statistics *statistics, const struct options *o,
+                            struct error *err) {
     char *text;
-    int status =
-        json ? stat_table_json(&text, statistics, err) : stat_table_text(&text, statistics, err);
+    int status = o->json ? stat_table_json(&text, statistics, o->mean, err)
+                         : stat_table_text(&text, statistics, o->mean, err);
     if (status)
         return status;
     fputs(text, stdout);
@@ -341,6 +343,7 @@ static int run_stat(struct session *s, char **operands, int count, struct error 
     struct statistics_config config = {
         .inputs = inputs_of(o, (const char *const *)operands, (size_t)count),
         .classes = o->classes ? &s->classes : NULL,
+        .pixel_mean = o->mean != NULL,
         .threads = (int)o->threads,
         .context = s,
         .rejected = on_rejected,
@@ -348,13 +351,20 @@ static int run_stat(struct session *s, char **operands, int count, struct error 
         .stopped = stop_requested,
     };
     int status = check_inputs(&config.inputs, PROGRAM " stat", err);
+    if (!status && o->mean && (strpbrk(o->mean, " \t;") || !strcmp(o->mean, "-")))
+        status = error_set(err, STATUS_USAGE,
+                           "--mean: '%s' cannot stand in a chain of operations; choose a file name "
+                           "without blanks and ';'",
+                           o->mean);
     if (status)
         return status;
     struct statistics statistics;
     status = statistics_run(&config, &statistics, err);
     progress_clear(&s->progress);
+    if (!status && o->mean)
+        status = stat_table_mean(o->mean, &statistics, o->force, err);
     if (!status)
-        status = print_statistics(&statistics, o->json, err);
+        status = print_statistics(&statistics, o, err);
     statistics_free(&statistics);
     return status;
 }
@@ -531,6 +541,8 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
     };
     const struct option_row stat_rows[] = {
         FLAG(0, "json", &o->json, "print one JSON object"),
+        TEXT(0, "mean", "FILE", &o->mean, NULL, "write the mean of each pixel, a .npy picture"),
+        FLAG('f', "force", &o->force, "overwrite FILE of --mean"),
         INPUT_ROWS(o),
         HEADING("Behaviour"),
         REJECT_ROW(o),

@@ -16,6 +16,7 @@
 #include "role/worker.h"
 #include "train/beginning.h"
 #include "train/feed.h"
+#include "train/model_ops.h"
 #include "train/run.h"
 
 #define PROGRAM "adam-worker"
@@ -277,7 +278,8 @@ static int start(struct options *o, struct run_config *config, struct talker *ta
                  struct error *err) {
     int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
     if (!status)
-        status = model_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+        status =
+            model_ops_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
     if (!status && !o->force && run_folder_begun(o->out))
         say_anew(talker, o->out);
     config->checkpoint.seed = (uint64_t)o->settings.seed;

@@ -48,6 +48,7 @@ _adam_prep() {
     :--reject) offer -f; return ;;
     :--threads | :-t) return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
+    stat:--mean) offer -f; return ;;
     stat:--from) offer -W 'folder list tar idx cifar10 cifar100 cifar100-coarse pnm npy image arec'; return ;;
     stat:--files-from) offer -f; return ;;
     stat:--labels) offer -f; return ;;
@@ -93,7 +94,7 @@ _adam_prep() {
     case $command:$current in
     :-*) offer -W '--from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --ops --copies --balance --name --split --stratify --test-ops --shuffle --memory --seed -s --output -o --to --codec --quality --labels-out --max-count --force -f --on-error --reject --threads -t --quiet -q --help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'stat sheet draw'; fi; offer -f ;;
-    stat:-*) offer -W '--json --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --threads -t --quiet -q --help -h --version -V' ;;
+    stat:-*) offer -W '--json --mean --force -f --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --threads -t --quiet -q --help -h --version -V' ;;
     stat:*) offer -f ;;
     sheet:-*) offer -W '--output -o --force -f --by-class --random --seed -s --cell --from --files-from --null -0 --labels --label-from --classes --only --limit --channels --max-pixels --max-bytes --reject --quiet -q --help -h --version -V' ;;
     sheet:*) offer -f ;;

@@ -47,6 +47,8 @@ complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -s V 
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
 complete -c adam-prep -n 'not __fish_seen_subcommand_from stat sheet draw' -F
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l json -d 'print one JSON object'
+complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l mean -r -F -d 'write the mean of each pixel, a .npy picture'
+complete -c adam-prep -n '__fish_seen_subcommand_from stat' -s f -l force -d 'overwrite FILE of --mean'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l from -x -a 'folder list tar idx cifar10 cifar100 cifar100-coarse pnm npy image arec' -d 'kind of the inputs'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -l files-from -r -F -d 'read paths from FILE, one a line; - is standard input'
 complete -c adam-prep -n '__fish_seen_subcommand_from stat' -s 0 -l null -d 'paths of --files-from end with a zero byte'

@@ -53,7 +53,7 @@ static int run_check(const struct subcommand *subcommand, char **operands, int c
     struct model *model = NULL;
     int status = STATUS_OK;
     if (count > 0)
-        status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+        status = model_ops_read(&model, operands[0], options->set.items, options->set.count, err);
     else if (!options->kernels)
         status = error_set(err, STATUS_USAGE, "check: needs one FILE, or --kernels");
     if (status == STATUS_OK)
@@ -69,7 +69,7 @@ static int run_time(const struct subcommand *subcommand, char **operands, int co
     struct model *model;
     struct timing timing = {0};
     (void)count;
-    int status = model_read(&model, operands[0], options->set.items, options->set.count, err);
+    int status = model_ops_read(&model, operands[0], options->set.items, options->set.count, err);
     if (status != STATUS_OK)
         return status;
     status = timing_run(&timing, model, kernels_best(), (int)options->batch,

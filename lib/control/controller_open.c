@@ -10,6 +10,7 @@
 #include "control/controller_internal.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "train/model_ops.h"
 
 #define DIAL 2000 // milliseconds that a server has to welcome
 
@@ -86,7 +87,7 @@ static int begin(struct controller *c, const char *resume, struct error *err) {
     struct model *model = NULL;
     int status = check_file(file, err);
     if (!status)
-        status = model_read(&model, file->settings.model, file->sets, file->set_count, err);
+        status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
     if (!status)
         status = new_cluster(c, model, resume, err);
     model_free(model);

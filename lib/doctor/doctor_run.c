@@ -17,6 +17,7 @@
 #include "net/address.h"
 #include "ps/optimizer.h"
 #include "train/checkpoint.h"
+#include "train/model_ops.h"
 
 // --- model and settings -----------------------------------------------------------------
 
@@ -29,7 +30,7 @@ static struct model *check_model(const struct doctor *doctor, struct findings *f
                          "the run has no model: set model = FILE");
         return NULL;
     }
-    if (model_read(&model, settings->model, doctor->file->sets, doctor->file->set_count, &err))
+    if (model_ops_read(&model, settings->model, doctor->file->sets, doctor->file->set_count, &err))
         findings_error(findings, DOCTOR_HERE, "model", &err);
     else
         findings_ok(findings, DOCTOR_HERE, "model", "%s: %zu parameters, %d classes",

@@ -22,7 +22,9 @@ struct op_value {
     bool square;       // SIZE was a single number
     int word;          // WORD: index
     float list[OP_LIST_MOST];
-    int count; // of list
+    int count;             // of list
+    size_t offset, length; // FILE: of the whole parameter in the chain's text
+    struct image image;    // IMAGE; owned
 };
 
 struct op {
@@ -70,6 +72,9 @@ struct canvas {
     struct point point;
 };
 
+// Releases what its values own.
+void op_free(struct op *op);
+
 struct ops_scratch {
     struct image spare;
     float *field; // displacements
@@ -116,6 +121,7 @@ enum { TRANSLATE_BY, TRANSLATE_X, TRANSLATE_Y, TRANSLATE_BORDER, TRANSLATE_FILL 
 enum { ROTATE_ANGLE, ROTATE_BORDER, ROTATE_FILL };
 enum { AFFINE_ROTATE, AFFINE_SCALE, AFFINE_SHEAR, AFFINE_BORDER, AFFINE_FILL };
 enum { ELASTIC_ALPHA, ELASTIC_SIGMA, ELASTIC_BORDER, ELASTIC_FILL };
+enum { MEAN_VALUES, MEAN_FILE, MEAN_IMAGE };
 enum { CUTOUT_SIZE, CUTOUT_COUNT, CUTOUT_FILL };
 
 #endif

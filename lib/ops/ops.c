@@ -3,10 +3,12 @@
 #include "ops/ops.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/mem.h"
 #include "ops/op.h"
+#include "ops/picture.h"
 
 bool ops_random(const struct ops *ops) {
     for (size_t i = 0; i < ops->count; i++)
@@ -17,6 +19,26 @@ bool ops_random(const struct ops *ops) {
 
 const char *ops_text(const struct ops *ops) {
     return ops->text;
+}
+
+bool ops_file(const struct ops *ops, size_t *offset, size_t *length) {
+    for (size_t i = 0; i < ops->count; i++) {
+        const struct op *op = &ops->list[i];
+        if (op->info->code != &op_mean || !op->values[MEAN_FILE].given)
+            continue;
+        *offset = op->values[MEAN_FILE].offset;
+        *length = op->values[MEAN_FILE].length;
+        return true;
+    }
+    return false;
+}
+
+char *ops_picture(const struct image *image) {
+    char *picture = picture_write(image), *text = NULL;
+    if (picture && asprintf(&text, "image=%s", picture) < 0)
+        text = NULL;
+    free(picture);
+    return text;
 }
 
 struct ops_scratch *ops_scratch_new(void) {

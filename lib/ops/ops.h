@@ -15,7 +15,10 @@
 struct ops;         // a parsed chain: immutable, shared by threads
 struct ops_scratch; // one per thread: pictures and fields that are used again
 
-enum { OPS_DETERMINISTIC = 1 }; // refuse operations that draw random numbers
+enum {
+    OPS_DETERMINISTIC = 1, // refuse operations that draw random numbers
+    OPS_FILES = 2,         // let parameters name files; such a chain is not applied (ops_file)
+};
 
 // An empty text is the chain that does nothing. On STATUS_USAGE, *offset is
 // where in `text` the mistake begins and *length how long it is (for a caret),
@@ -23,6 +26,12 @@ enum { OPS_DETERMINISTIC = 1 }; // refuse operations that draw random numbers
 int ops_parse(struct ops **out, const char *text, unsigned flags, size_t *offset, size_t *length,
               struct error *err);
 void ops_free(struct ops *ops);
+
+// The first parameter that names a file: where "file=FILE" is in the text. False: there is none.
+// ops_picture gives the word that stands for the picture of that file, "image=...": in its
+// place the chain needs the file no more. Freed with free(); NULL when out of memory.
+bool ops_file(const struct ops *ops, size_t *offset, size_t *length);
+char *ops_picture(const struct image *image);
 
 bool ops_random(const struct ops *ops);      // whether any draws random numbers
 const char *ops_text(const struct ops *ops); // as it was given
@@ -65,6 +74,8 @@ enum op_value_kind {
     OP_SPREAD, // N means -N..N; or A..B; or =N
     OP_SHIFT,  // the same in whole pixels
     OP_FACTOR, // N means 1-N..1+N; or A..B; or =N
+    OP_FILE,   // a path without blanks
+    OP_IMAGE,  // a picture as one word: ops/picture.h
 };
 
 struct op_parameter {

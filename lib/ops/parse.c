@@ -13,6 +13,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "ops/op.h"
+#include "ops/picture.h"
 
 struct token {
     const char *text;
@@ -193,6 +194,10 @@ static bool read_value(struct token token, const struct op_parameter *parameter,
         return read_size(token, parameter, value);
     case OP_LIST:
         return read_list(token, parameter, value);
+    case OP_FILE:
+        return token.length > 0;
+    case OP_IMAGE:
+        return picture_read(&value->image, token.text, token.length);
     default:
         return read_number(token, parameter, value);
     }
@@ -210,6 +215,10 @@ static void describe(char *text, size_t size, const struct op_parameter *paramet
         [OP_SHIFT] = "N for -N..N, a range A..B, or =N for exactly N, in whole pixels",
         [OP_FACTOR] = "N for 1-N..1+N, a range A..B, or =N for exactly N,",
     };
+    if (parameter->kind == OP_FILE || parameter->kind == OP_IMAGE) {
+        snprintf(text, size, "%s", parameter->value);
+        return;
+    }
     if (parameter->kind != OP_WORD) {
         snprintf(text, size, "%s from %g to %g", forms[parameter->kind], parameter->low,
                  parameter->high);
@@ -275,7 +284,12 @@ static int put_named(const struct parser *parser, struct op *op, struct token to
         return unknown_parameter(parser, op, name);
     if (index < 0 ? op->probability >= 0 : op->values[index].given)
         return refuse(parser, token, "%s: %s is given twice", op->info->name, shown(name).text);
-    return put_value(parser, op, index, text);
+    int status = put_value(parser, op, index, text);
+    if (index >= 0) {
+        op->values[index].offset = (size_t)(token.text - parser->text);
+        op->values[index].length = token.length;
+    }
+    return status;
 }
 
 static int put_positional(const struct parser *parser, struct op *op, struct token token) {
@@ -340,8 +354,23 @@ static int unknown_op(const struct parser *parser, struct token name) {
     return refuse(parser, name, "unknown operation '%s'%s", shown(name).text, near);
 }
 
-static int parse_op(const struct parser *parser, struct op *op, struct token name,
-                    const char *end) {
+// A mean is given in one way, and a file only where somebody will put the picture in its place.
+static int check_mean(const struct parser *parser, const struct op *op, struct token name,
+                      unsigned flags) {
+    const struct op_value *v = op->values;
+    if (op->info->code != &op_mean)
+        return STATUS_OK;
+    if (v[MEAN_VALUES].given + v[MEAN_FILE].given + v[MEAN_IMAGE].given != 1)
+        return refuse(parser, name, "mean: give one of MEAN, file= and image=");
+    struct token file = {parser->text + v[MEAN_FILE].offset, v[MEAN_FILE].length};
+    if (v[MEAN_FILE].given && !(flags & OPS_FILES))
+        return refuse(parser, file,
+                      "mean: file= is for the input of a model, which keeps the picture");
+    return STATUS_OK;
+}
+
+static int parse_op(const struct parser *parser, struct op *op, struct token name, const char *end,
+                    unsigned flags) {
     *op = (struct op){.info = find_op(name), .probability = -1};
     if (!op->info)
         return unknown_op(parser, name);
@@ -359,6 +388,8 @@ static int parse_op(const struct parser *parser, struct op *op, struct token nam
             return status;
     }
     int status = put_defaults(parser, op, name);
+    if (!status)
+        status = check_mean(parser, op, name, flags);
     op->random = draws(op);
     return status;
 }
@@ -382,17 +413,19 @@ static int parse_chain(const struct parser *parser, struct ops *ops, unsigned fl
         struct token name = next_token(at, end);
         if (name.length) {
             struct op op;
-            int status = parse_op(parser, &op, name, end);
-            if (status)
-                return status;
+            int status = parse_op(parser, &op, name, end, flags);
             struct token whole = {parser->text + op.offset, op.length};
-            if ((flags & OPS_DETERMINISTIC) && op.random)
-                return refuse(parser, whole,
-                              "%s: '%s' draws random numbers, and here every picture must always "
-                              "come out the same",
-                              op.info->name, shown(whole).text);
-            if ((status = append(ops, &op, parser->err)))
+            if (!status && (flags & OPS_DETERMINISTIC) && op.random)
+                status = refuse(parser, whole,
+                                "%s: '%s' draws random numbers, and here every picture must "
+                                "always come out the same",
+                                op.info->name, shown(whole).text);
+            if (!status)
+                status = append(ops, &op, parser->err);
+            if (status) {
+                op_free(&op);
                 return status;
+            }
         }
         if (!*end)
             return STATUS_OK;
@@ -419,9 +452,16 @@ int ops_parse(struct ops **out, const char *text, unsigned flags, size_t *offset
     return STATUS_OK;
 }
 
+void op_free(struct op *op) {
+    for (int i = 0; i < OP_VALUES_MOST; i++)
+        image_free(&op->values[i].image);
+}
+
 void ops_free(struct ops *ops) {
     if (!ops)
         return;
+    for (size_t i = 0; i < ops->count; i++)
+        op_free(&ops->list[i]);
     free(ops->list);
     free(ops->text);
     free(ops);

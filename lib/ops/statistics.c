@@ -37,9 +37,38 @@ static int scale_apply(const struct op *op, struct canvas *canvas, struct random
     return status;
 }
 
+// Pixel by pixel. All that waits is done first.
+static int subtract_picture(const struct op *op, struct canvas *canvas, struct error *err) {
+    const struct image *mean = &op->values[MEAN_IMAGE].image;
+    struct image *image = canvas->image;
+    const float one = 1, zero = 0;
+    int status = canvas_settle(canvas, err);
+    if (status)
+        return status;
+    if (mean->width != image->width || mean->height != image->height ||
+        mean->channels != image->channels)
+        return error_set(err, STATUS_DATA,
+                         "mean: a mean of %dx%dx%d for a picture of %dx%dx%d (channels x height x "
+                         "width)",
+                         mean->channels, mean->height, mean->width, image->channels, image->height,
+                         image->width);
+    if (image->type == PIXEL_U8) {
+        status = image_linear(&canvas->scratch->spare, image, &one, &zero, 1, err);
+        if (status)
+            return status;
+        image_swap(&canvas->scratch->spare, image);
+    }
+    size_t n = image_values(image);
+    for (size_t i = 0; i < n; i++)
+        image->f32[i] -= mean->f32[i];
+    return STATUS_OK;
+}
+
 static int mean_apply(const struct op *op, struct canvas *canvas, struct random *random,
                       struct error *err) {
     (void)random;
+    if (op->values[MEAN_IMAGE].given)
+        return subtract_picture(op, canvas, err);
     int status = match_channels(op, canvas, err);
     for (int c = 0; !status && c < canvas->point.count; c++)
         canvas->point.offset[c] -= listed(op, c);
@@ -62,6 +91,13 @@ static bool statistics_shape(const struct op *op, int *width, int *height, int *
     return op->values[0].count == 1 || op->values[0].count == *channels;
 }
 
+static bool mean_shape(const struct op *op, int *width, int *height, int *channels) {
+    const struct image *mean = &op->values[MEAN_IMAGE].image;
+    if (!op->values[MEAN_IMAGE].given)
+        return statistics_shape(op, width, height, channels);
+    return mean->width == *width && mean->height == *height && mean->channels == *channels;
+}
+
 const struct op_code op_scale = {scale_apply, statistics_shape};
-const struct op_code op_mean = {mean_apply, statistics_shape};
+const struct op_code op_mean = {mean_apply, mean_shape};
 const struct op_code op_std = {std_apply, statistics_shape};

@@ -68,7 +68,9 @@ static const struct op_parameter scale_parameters[] = {
     {NULL, "FACTOR", "what values are multiplied by", NULL, OP_LIST, -1e9, 1e9, NULL},
 };
 static const struct op_parameter mean_parameters[] = {
-    {NULL, "MEAN", "what is subtracted", NULL, OP_LIST, -1e9, 1e9, NULL},
+    {NULL, "MEAN", "what is subtracted", "", OP_LIST, -1e9, 1e9, NULL},
+    {"file", "FILE", "a picture that is subtracted pixel by pixel, in a file that adam-prep could read; in the input of a model, which keeps the picture", "", OP_FILE, 0, 0, NULL},
+    {"image", "PICTURE", "such a picture as a model keeps it: WIDTHxHEIGHTxCHANNELS:BASE64, little-endian floats", "", OP_IMAGE, 0, 0, NULL},
 };
 static const struct op_parameter std_parameters[] = {
     {NULL, "DEVIATION", "what values are divided by", NULL, OP_LIST, 1e-9, 1e9, NULL},
@@ -95,7 +97,7 @@ static const struct op_info table[] = {
     {"gray", "gray", "turn colour into gray", false, NO_ROWS, &op_gray},
     {"invert", "invert", "turn into the negative", false, NO_ROWS, &op_invert},
     {"scale", "scale FACTOR", "multiply values; gives floats", false, ROWS(scale), &op_scale},
-    {"mean", "mean MEAN", "subtract a mean; gives floats", false, ROWS(mean), &op_mean},
+    {"mean", "mean [MEAN] [file=FILE] [image=PICTURE]", "subtract a mean, of each channel or of each pixel; gives floats", false, ROWS(mean), &op_mean},
     {"std", "std DEVIATION", "divide by a standard deviation; gives floats", false, ROWS(std), &op_std},
 };
 // clang-format on

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/printable.h"
+#include "sample/sink.h"
 
 enum { NAME = 1024 }; // bytes of a class's name: longer ones are cut
 
@@ -54,9 +55,10 @@ static void put_table(FILE *to, const struct statistics *st, const char *ops) {
     }
 }
 
-int stat_table_text(char **text, const struct statistics *statistics, struct error *err) {
+int stat_table_text(char **text, const struct statistics *statistics, const char *picture,
+                    struct error *err) {
     size_t size;
-    char *ops = statistics_ops(statistics);
+    char *ops = statistics_ops(statistics, picture);
     *text = NULL;
     FILE *to = ops || !statistics->moments ? open_memstream(text, &size) : NULL;
     if (to)
@@ -94,8 +96,9 @@ static json_t *json_classes(const struct statistics *st) {
     return NULL;
 }
 
-int stat_table_json(char **text, const struct statistics *st, struct error *err) {
-    char *ops = statistics_ops(st);
+int stat_table_json(char **text, const struct statistics *st, const char *picture,
+                    struct error *err) {
+    char *ops = statistics_ops(st, picture);
     json_t *value =
         json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?}", "kind", st->kind,
                   "samples", (json_int_t)st->samples, "unlabelled", (json_int_t)st->unlabelled,
@@ -111,4 +114,23 @@ int stat_table_json(char **text, const struct statistics *st, struct error *err)
     int length = asprintf(text, "%s\n", line);
     free(line);
     return length < 0 ? error_nomem(err) : STATUS_OK;
+}
+
+// ---- the mean of each pixel ----
+
+int stat_table_mean(const char *path, const struct statistics *statistics, bool force,
+                    struct error *err) {
+    const struct sink_options options = {.to = "npy", .force = force};
+    const struct classes none = {0};
+    const struct sample sample = {
+        .key = (char *)"mean", .label = LABEL_NONE, .image = statistics->picture};
+    struct sink *sink;
+    int status = sink_open(&sink, path, &options, &none, err);
+    if (status)
+        return status;
+    status = sink_put(sink, &sample, err);
+    if (!status)
+        return sink_close(sink, err);
+    sink_abort(sink);
+    return status;
 }

@@ -34,6 +34,8 @@ struct measuring {
     // The writer's.
     double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS], pixels;
     int measured_channels; // -1: pictures of too many kinds
+    double *pixel_sums;    // of the first picture's shape; NULL: not wanted, or no picture yet
+    int width, height;     // of that picture
     size_t count_capacity;
 };
 
@@ -147,6 +149,27 @@ static void add_moments(struct measuring *m, struct measured *item) {
     m->pixels += (double)image->width * image->height;
 }
 
+// The sums of each pixel. Shapes that differ end the run: no mean suits them all.
+static int add_pixels(struct measuring *m, const struct measured *item, struct error *err) {
+    const struct image *image = &item->sample.image;
+    size_t n = image_values(image);
+    if (!m->pixel_sums) {
+        m->width = image->width, m->height = image->height;
+        if (!(m->pixel_sums = mem_zeroed(n, sizeof *m->pixel_sums)))
+            return error_nomem(err);
+    }
+    if (image->width != m->width || image->height != m->height ||
+        image->channels != m->measured_channels)
+        return error_set(err, STATUS_DATA,
+                         "%s: %dx%dx%d, and the first was %dx%d (channels x height x width): for a "
+                         "mean of each pixel all pictures must have one shape",
+                         item->sample.path, image->channels, image->height, image->width, m->height,
+                         m->width);
+    for (size_t i = 0; i < n; i++)
+        m->pixel_sums[i] += image->type == PIXEL_U8 ? image->u8[i] / 255.0 : (double)image->f32[i];
+    return STATUS_OK;
+}
+
 static int count_label(struct measuring *m, int label, struct error *err) {
     if (label < 0) {
         m->result->unlabelled++;
@@ -183,6 +206,9 @@ static int add_sample(struct measuring *m, struct measured *item, struct error *
     widen(r->height, image->height, first);
     widen(r->channels, image->channels, first);
     add_moments(m, item);
+    int status = m->config->pixel_mean ? add_pixels(m, item, err) : STATUS_OK;
+    if (status)
+        return status;
     return count_label(m, item->sample.label, err);
 }
 
@@ -225,6 +251,27 @@ static int run_pipeline(struct measuring *m, struct error *err) {
     return status;
 }
 
+// The mean of each pixel, and how far the channels are from it.
+static int finish_pixels(struct measuring *m, struct error *err) {
+    struct statistics *r = m->result;
+    int channels = r->moments;
+    if (!channels)
+        return error_set(err, STATUS_DATA,
+                         "there is no mean of each pixel: pictures of several "
+                         "kinds, or of too many channels");
+    int status = image_shape(&r->picture, m->width, m->height, channels, PIXEL_F32, err);
+    double squares[STATISTICS_CHANNELS] = {0};
+    for (size_t i = 0; !status && i < image_values(&r->picture); i++) {
+        double mean = m->pixel_sums[i] / (double)r->samples;
+        r->picture.f32[i] = (float)mean;
+        squares[i % (size_t)channels] += mean * mean;
+    }
+    double pixels = (double)m->width * m->height;
+    for (int c = 0; c < channels; c++)
+        r->rest[c] = sqrt(fmax(0, m->squares[c] / m->pixels - squares[c] / pixels));
+    return status;
+}
+
 // Takes the class names over, and gives every class a count.
 static int finish(struct measuring *m, struct error *err) {
     struct statistics *r = m->result;
@@ -243,7 +290,7 @@ static int finish(struct measuring *m, struct error *err) {
         r->mean[c] = mean;
         r->deviation[c] = sqrt(fmax(0, m->squares[c] / m->pixels - mean * mean));
     }
-    return STATUS_OK;
+    return m->config->pixel_mean ? finish_pixels(m, err) : STATUS_OK;
 }
 
 int statistics_run(const struct statistics_config *config, struct statistics *statistics,
@@ -259,6 +306,7 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
         status = run_pipeline(&m, err);
     if (!status)
         status = finish(&m, err);
+    free(m.pixel_sums);
     inputs_close(m.inputs);
     classes_free(&m.classes);
     return status;
@@ -267,6 +315,7 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
 void statistics_free(struct statistics *statistics) {
     classes_free(&statistics->classes);
     free(statistics->counts);
+    image_free(&statistics->picture);
     *statistics = (struct statistics){0};
 }
 
@@ -275,17 +324,21 @@ static void put_list(FILE *to, const double *values, int count) {
         fprintf(to, "%s%.4g", i ? "," : "", values[i]);
 }
 
-char *statistics_ops(const struct statistics *statistics) {
+char *statistics_ops(const struct statistics *statistics, const char *picture) {
     char *text = NULL;
     size_t size;
     FILE *to = statistics->moments ? open_memstream(&text, &size) : NULL;
     if (!to)
         return NULL;
+    const double *spread = picture ? statistics->rest : statistics->deviation;
     fputs(statistics->floats ? "mean " : "scale 1/255; mean ", to);
-    put_list(to, statistics->mean, statistics->moments);
+    if (picture)
+        fprintf(to, "file=%s", picture);
+    else
+        put_list(to, statistics->mean, statistics->moments);
     double deviation[STATISTICS_CHANNELS]; // of a channel without any: left as it is
     for (int c = 0; c < statistics->moments; c++)
-        deviation[c] = statistics->deviation[c] > 1e-6 ? statistics->deviation[c] : 1;
+        deviation[c] = spread[c] > 1e-6 ? spread[c] : 1;
     fputs("; std ", to);
     put_list(to, deviation, statistics->moments);
     if (fclose(to)) {

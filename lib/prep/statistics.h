@@ -17,11 +17,15 @@ struct statistics {
     int moments;
     bool floats;
     double mean[STATISTICS_CHANNELS], deviation[STATISTICS_CHANNELS];
+    // With pixel_mean: the mean of each pixel, floats; and the deviation of each channel from it.
+    struct image picture;
+    double rest[STATISTICS_CHANNELS];
 };
 
 struct statistics_config {
     struct inputs_config inputs;
     const struct classes *classes; // as in prepare_config
+    bool pixel_mean;               // all pictures must have one shape then, else STATUS_DATA
     int threads;
     void *context;
     int (*rejected)(void *context, const char *path, const char *reason, struct error *err);
@@ -35,8 +39,9 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
 void statistics_free(struct statistics *statistics);
 
 // The operations that make mean 0 and deviation 1 of each channel, ready for
-// `input ops=` of a model: "scale 1/255; mean 0.1307; std 0.3081". Freed with
-// free(); NULL when out of memory or without moments.
-char *statistics_ops(const struct statistics *statistics);
+// `input ops=` of a model: "scale 1/255; mean 0.1307; std 0.3081". With the name of the file that
+// holds the mean of each pixel: "scale 1/255; mean file=mean.npy; std 0.2512". Freed with free();
+// NULL when out of memory or without moments.
+char *statistics_ops(const struct statistics *statistics, const char *picture);
 
 #endif

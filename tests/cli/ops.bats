@@ -63,3 +63,58 @@ description() {
     run_ok "$BUILD/tests/helper/ops_list" "${chains[@]}"
     run_status 1 "$BUILD/tests/helper/ops_list" 'rotat 3'
 }
+
+@test "a mean of each pixel: measured, subtracted, and kept in the model" {
+    adam-prep draw 300 -q --seed 3 -o d.arec
+    run_ok adam-prep stat d.arec --mean mean.npy
+    [ "$(sed -n 's/^ops  *//p' <<<"$output" | cut -d' ' -f1-5)" = "scale 1/255; mean file=mean.npy; std" ]
+    run_ok adam-prep stat d.arec --json --mean mean.npy --force
+    ops=$(jq -r .ops <<<"$output")
+    # numpy comes to the same.
+    adam-prep d.arec -q -o d.npy
+    python - "$ops" <<'END'
+import sys
+import numpy as np
+
+pictures, mean = np.load("d.npy") / 255.0, np.load("mean.npy")
+assert mean.shape[0] == 1 and mean.dtype == np.float32, (mean.shape, mean.dtype)
+assert abs(pictures.mean(0) - mean[0]).max() < 1e-6
+assert abs((pictures - mean[0]).std() - float(sys.argv[1].split()[-1])) < 1e-4
+END
+    printf '%s\n' "input 1x28x28 ops='$ops'" 'dense units=20 act=relu' 'softmax units=10' >m.net
+    run_ok adam-ctl check m.net
+    run_ok adam-worker --model m.net --data d.arec --test d.arec --epochs 4 --rate 0.05 --out run/
+    mv mean.npy gone.npy
+    run_ok adam-eval --model run/latest --data d.arec --json
+    [ "$(jq .top1 <<<"$output")" = "$(jq 'select(.event == "eval").top1' run/metrics.jsonl | tail -1)" ]
+    run_ok adam-worker --resume run/ --epochs 5
+    # A new run needs the file.
+    run_status 66 adam-worker --model m.net --data d.arec --epochs 1 --out other/
+    [[ "$stderr" = *"cannot open mean.npy"* ]]
+    # Checked against the pictures, and refused where nobody would keep it.
+    mv gone.npy mean.npy
+    run_ok adam-prep d.arec -q --ops 'resize 14x14' -o small.arec
+    printf '%s\n' "input 1x14x14 ops='$ops'" 'softmax units=10' >small.net
+    run_status 65 adam-worker --model small.net --data small.arec --epochs 1 --out other/
+    [[ "$stderr" = *"a mean of 1x28x28 for a picture of 1x14x14"* ]]
+    run_status 2 adam-prep d.arec --ops 'mean file=mean.npy' -o x.arec
+    [[ "$stderr" = *"input of a model"* ]]
+    run_status 2 adam-prep d.arec --ops 'mean' -o x.arec
+    run_status 2 adam-prep d.arec --ops 'mean 0.1 image=1x1x1:AAAAAA==' -o x.arec
+    run_status 2 adam-prep d.arec --ops 'mean image=2x1x1:AAAAAA==' -o x.arec
+    # Pictures of several shapes have none.
+    run_ok adam-prep small.arec -q --limit 5 -o few.arec
+    run_status 65 adam-prep stat d.arec few.arec --mean none.npy
+    [ ! -e none.npy ]
+}
+
+@test "a mean of each pixel reaches the processes of a run" {
+    adam-prep draw 200 -q --seed 3 -o d.arec
+    ops=$(adam-prep stat d.arec --json --mean mean.npy | jq -r .ops)
+    printf '%s\n' "input 1x28x28 ops='$ops'" 'dense units=20 act=relu' 'softmax units=10' >m.net
+    printf '%s\n' 'model = m.net' 'data = d.arec' 'test = d.arec' 'epochs = 2' >run.conf
+    run_ok adam-ctl up run.conf --ps 1 --workers 1 --out run/
+    mv mean.npy gone.npy
+    run_ok adam-eval --model run/latest --data d.arec --json
+    [ "$(jq .samples <<<"$output")" -eq 200 ]
+}

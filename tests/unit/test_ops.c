@@ -271,7 +271,8 @@ static void test_table(struct tap *tap) {
                 if (p->name && p->default_text && *p->default_text)
                     used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", p->name,
                                      p->default_text);
-                if (!p->name && !p->default_text)
+                // What one of several must be given for is a number here.
+                if (!p->name && (!p->default_text || p->kind == OP_LIST))
                     used += snprintf(text + used, sizeof text - (size_t)used, " 1");
             }
             ops_free(parsed(tap, text));
