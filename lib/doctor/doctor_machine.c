@@ -115,12 +115,12 @@ static void check_certificate(const char *name, const char *path, const char *pe
     struct secrets_dates dates;
     struct error err = {0};
     char until[SECRETS_DATE];
-    int64_t now = time(NULL), days;
+    const int64_t day = 24 * 60 * 60, now = time(NULL);
     if (secrets_dates(path, pem, &dates, &err) || secrets_in_time(path, &dates, now, &err)) {
         findings_error(findings, name, "keys", &err);
         return;
     }
-    days = (dates.to - now) / (24 * 60 * 60);
+    int64_t days = (dates.to - now + day - 1) / day; // that have begun
     secrets_date_text(until, dates.to);
     if (days < DOCTOR_DAYS)
         findings_warn(findings, name, "keys",
