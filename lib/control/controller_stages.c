@@ -289,12 +289,18 @@ static int stay_saving(struct controller *c) {
     return STATUS_OK;
 }
 
+// Nobody needs a silent one any more.
+static bool has_left(const struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    return member->gone || (vital && vital->missed);
+}
+
 // That it is over is written when all is closed.
 static int stay_stopping(struct controller *c) {
     bool empty = true;
     controller_answer_saves(&c->saves, NULL, "the run ends");
     for (size_t i = 0; i < c->cluster.member_count; i++)
-        empty &= c->cluster.members[i].gone;
+        empty &= has_left(c, &c->cluster.members[i]);
     bool late = clock_seconds() > c->stage_began + GRACE;
     if (empty || late)
         cluster_enter(&c->cluster, CLUSTER_OVER);

@@ -54,6 +54,9 @@ said() {
 epoch_is() {
     [ "$(adam-ctl status "$1" --json | jq ".epoch >= $2")" = true ]
 }
+worker_waits() {
+    [ "$(adam-ctl status "$1" --json | jq '.members | any(.role == "worker" and (.waits_for | test("data server")))')" = true ]
+}
 # How often an event is in the metrics.
 count() {
     grep -c "\"event\":\"$2\"" "$1/metrics.jsonl"
@@ -97,16 +100,16 @@ ends_with() {
 }
 
 @test "a data server that is killed, and started again late without a journal, goes on in the run's epoch" {
-    begin run --set epochs=30
+    begin run --set epochs=200
     wait_for epoch_is run 3
     kill -KILL "$serve2"
     # All that can be done without it is done.
-    wait_for said 'waiting for data server' run.worker.err
+    wait_for worker_waits run
     serve run 2
     ends_with 0
     [ -e run/DONE ]
     grep -q 'adam-serve: begins with epoch [0-9]*, in which the run is' run.serve.err
-    [ "$(finished run)" -eq $((30 * $(samples))) ]
+    [ "$(finished run)" -eq $((200 * $(samples))) ]
 }
 
 @test "a data server that dies when all is trained on, before the controller knows, and has no journal" {
