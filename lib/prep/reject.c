@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "core/printable.h"
@@ -16,7 +17,9 @@ int reject_open(struct reject **out, const char *path, struct error *err) {
     struct reject *reject = mem_zeroed(1, sizeof *reject);
     bool standard = !strcmp(path, "-");
     char *copy = mem_string(standard ? "standard output" : path);
-    FILE *file = !reject || !copy ? NULL : standard ? stdout : fopen(path, "we");
+    FILE *file = !reject || !copy ? NULL
+                 : standard       ? fdopen(dup(STDOUT_FILENO), "w")
+                                  : fopen(path, "we");
     if (!file) {
         int status = reject && copy ? error_errno(err, STATUS_CANTCREATE, "cannot create %s", path)
                                     : error_nomem(err);
@@ -42,8 +45,8 @@ int reject_put(struct reject *reject, const char *path, const char *reason, stru
 int reject_close(struct reject *reject, struct error *err) {
     if (!reject)
         return STATUS_OK;
-    bool failed = reject->file == stdout ? fflush(stdout) != 0 : fclose(reject->file) != 0;
-    int status = failed ? error_errno(err, STATUS_IO, "cannot write %s", reject->path) : STATUS_OK;
+    int status = fclose(reject->file) ? error_errno(err, STATUS_IO, "cannot write %s", reject->path)
+                                      : STATUS_OK;
     free(reject->path);
     free(reject);
     return status;
