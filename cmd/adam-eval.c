@@ -96,6 +96,11 @@ static int check_following(const struct options *o, struct error *err) {
 static int check_options(const struct options *o, struct error *err) {
     if (o->network.controller)
         return check_following(o, err);
+    if (!o->model && o->picture_count == 1 && !o->data)
+        return error_set(err, STATUS_USAGE,
+                         "--model is missing: give --model RUN --data %s for samples, or --model "
+                         "RUN %s for a picture",
+                         o->pictures[0], o->pictures[0]);
     if (!o->model)
         return error_set(err, STATUS_USAGE, "--model is missing, or --follow");
     if ((o->data != NULL) + (o->files_from != NULL) + (o->picture_count > 0) != 1)

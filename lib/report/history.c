@@ -225,6 +225,11 @@ static int read_lines(struct reader *r, FILE *file, const char *path, struct err
             break;
         json_t *line = NULL;
         status = json_read(&line, text, (size_t)length, err);
+        if (status != STATUS_OK && number_of == 1) {
+            error_set(err, STATUS_DATA, "%s is neither the folder of a run nor its metrics.jsonl",
+                      path);
+            break;
+        }
         if (status == STATUS_OK)
             status = add_line(r, line, err);
         if (status != STATUS_OK)

@@ -264,6 +264,10 @@ static int get_tensor(const struct safetensors *file, const struct place *place,
                          place->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
                          shape_text(wanted, parameter->rank, dims));
     memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
+    for (size_t i = 0; i < parameter->count; i++)
+        if (!isfinite(values[parameter->offset + i]))
+            return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers",
+                             place->name);
     return STATUS_OK;
 }
 

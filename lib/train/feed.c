@@ -259,6 +259,17 @@ int feed_train(const struct feed *feed, const struct settings *settings, const s
     return loader_start(out, &config, err);
 }
 
+int feed_look(const struct feed *feed, const struct settings *settings, const struct model *model,
+              int batch, struct loader **out, struct error *err) {
+    struct loader_config config = config_of(feed, settings, model, batch, 1);
+    config.dataset = feed->train ? feed->train : feed->test;
+    config.epochs = 1;
+    config.shuffle = true;
+    config.ahead = 2;
+    return config.dataset ? loader_start(out, &config, err)
+                          : error_set(err, STATUS_NOINPUT, "no samples that can be read again");
+}
+
 static int start_test(const struct feed *feed, const struct settings *settings,
                       const struct model *model, int batch, struct loader **out,
                       struct error *err) {

@@ -37,6 +37,10 @@ json_t *feed_describe(const char *path, const struct dataset *dataset);
 int feed_train(const struct feed *feed, const struct settings *settings, const struct model *model,
                uint64_t epochs, uint64_t first, int threads, struct loader **out,
                struct error *err);
+// A loader of some samples in random order, for a look at them: of the training set, not
+// augmented, or where that is a stream of the test set. STATUS_NOINPUT: neither is there.
+int feed_look(const struct feed *feed, const struct settings *settings, const struct model *model,
+              int batch, struct loader **out, struct error *err);
 // Runs the test set through the model (train/evaluate.h) and adds it to the tally. `each`
 // may end it with a status.
 int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,

@@ -1,5 +1,7 @@
 #include "train/home.h"
 
+#include <stdio.h>
+
 const char *const home_names[] = {"shared", "copies", "joined", NULL};
 
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
@@ -7,6 +9,19 @@ enum home_kind home_best(const struct model *model, const struct optimizer *opti
     if (home_copies_pay(model, threads, batch))
         return HOME_COPIES;
     return home_joins(model, optimizer, threads, batch) ? HOME_JOINED : HOME_SHARED;
+}
+
+const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads) {
+    if (kind == HOME_COPIES)
+        snprintf(text, 128,
+                 "%d threads, each on a copy of the weights, merged every %d samples "
+                 "(--home copies)",
+                 threads, home_merge_samples(model, threads));
+    else
+        snprintf(text, 128, "%d threads on one set of weights, %s (--home %s)", threads,
+                 kind == HOME_SHARED ? "without locks" : "together over large dense layers",
+                 home_names[kind]);
+    return text;
 }
 
 int home_open(struct home **out, enum home_kind kind, const struct model *model,

@@ -98,6 +98,9 @@ extern const char *const home_names[]; // "shared", "copies", "joined", NULL
 // The fastest: copies where they pay; else joined passes where home_joins says so; else shared.
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch);
+// "2 threads, each on a copy of the weights, merged every 32 samples (--home copies)". Gives
+// `text`.
+const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads);
 int home_open(struct home **out, enum home_kind kind, const struct model *model,
               const struct optimizer *optimizer, const struct kernels *kernels, float *parameters,
               float *state, uint64_t clock, int threads, int batch, struct error *err);

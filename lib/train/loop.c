@@ -71,10 +71,18 @@ void seat_count(struct seat *seat, int samples, double loss) {
     atomic_store_explicit(&seat->loss, sum + loss, memory_order_relaxed);
 }
 
-void loop_diverge(struct loop *loop, double loss) {
+static float largest_input(const struct seat *seat, const struct batch *batch) {
+    const struct kernels *kernels = seat->loop->config.kernels;
+    size_t count = (size_t)batch->n * net_sample(seat->net);
+    return kernels->finite(batch->input, count) ? kernels->largest(batch->input, count) : NAN;
+}
+
+void loop_diverge(struct seat *seat, const struct batch *batch, double loss) {
+    struct loop *loop = seat->loop;
     if (atomic_exchange(&loop->diverged, true))
         return;
     atomic_store(&loop->diverged_loss, loss);
+    atomic_store(&loop->diverged_input, largest_input(seat, batch));
     loop_pause(loop);
 }
 
@@ -194,6 +202,10 @@ bool loop_diverged(const struct loop *loop, double *loss) {
     if (loss)
         *loss = atomic_load(&loop->diverged_loss);
     return atomic_load(&loop->diverged);
+}
+
+float loop_diverged_input(const struct loop *loop) {
+    return atomic_load(&loop->diverged_input);
 }
 
 static int start_threads(struct loop *loop, struct error *err) {

@@ -78,6 +78,8 @@ bool loop_exhausted(const struct loop *loop); // the supply had no more since lo
 // Whether a loss or gradient was not finite: its update was refused, and nothing
 // goes on. *loss (may be NULL) is the loss per sample that was seen.
 bool loop_diverged(const struct loop *loop, double *loss);
+// The largest absolute input of the mini-batch where that was; NAN: one was no finite number.
+float loop_diverged_input(const struct loop *loop);
 
 // Pauses, ends the threads and frees everything.
 void loop_close(struct loop *loop);

@@ -13,7 +13,7 @@ static void train(struct seat *seat, const struct batch *batch) {
     if (solo_train(&seat->solo, batch, loop_rate(seat->loop, batch->number), &loss))
         seat_count(seat, batch->n, loss);
     else
-        loop_diverge(seat->loop, loss / batch->n);
+        loop_diverge(seat, batch, loss / batch->n);
 }
 
 static void train_all(struct seat *seat) {

@@ -200,7 +200,7 @@ static void judge(struct seat *seat) {
     if (!isfinite(loss))
         atomic_store(&step->refused, true);
     if (atomic_load(&step->refused)) {
-        loop_diverge(seat->loop, loss / step->batch->n);
+        loop_diverge(seat, step->batch, loss / step->batch->n);
         return;
     }
     if (seat->loop->config.optimizer->clip > 0)

@@ -59,6 +59,7 @@ struct loop {
     _Atomic uint64_t place;                     // the newest mini-batch that was taken
     atomic_bool closing, exhausted, diverged;
     _Atomic double diverged_loss;
+    _Atomic float diverged_input; // see loop_diverged_input
     _Atomic int running;
     _Atomic uint32_t round; // grows with each loop_start
     struct gate begin, end; // a round begins; the last thread has parked
@@ -70,7 +71,8 @@ struct batch *seat_take(struct seat *seat);
 // Tells the home that a mini-batch of so many samples is over.
 void loop_tell_home(struct loop *loop, int samples, float rate);
 void seat_count(struct seat *seat, int samples, double loss);
-void loop_diverge(struct loop *loop, double loss);
+// The thread met a loss or gradient that is not finite in this mini-batch.
+void loop_diverge(struct seat *seat, const struct batch *batch, double loss);
 float loop_rate(const struct loop *loop, uint64_t number);
 
 // One round of one thread.

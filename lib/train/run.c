@@ -13,6 +13,7 @@
 #include "train/evaluate.h"
 #include "train/events.h"
 #include "train/feed.h"
+#include "train/health.h"
 #include "train/loop.h"
 #include "train/metrics.h"
 
@@ -44,6 +45,8 @@ struct run {
     double every_epochs, every_seconds; // checkpoints
     double started, trained, last_save; // seconds
     struct loop_sums reported;          // as of the last "train" line
+    struct health health;
+    bool examine; // the threads pause for a look at their units
     double reported_trained;
     struct run_progress late;
     uint64_t heard;  // samples when a stream was last heard of
@@ -93,23 +96,6 @@ static void report_start(struct run *run) {
     struct error err = {0};
     if (metrics_write(run->metrics, "start", fields, &err))
         say(run, "warning: %s; the run goes on", err.text);
-}
-
-// Which of the homes the threads have, as it bears on what they learn.
-static void say_home(const struct run *run) {
-    static const char *const where[] = {
-        [HOME_SHARED] = "on one set of weights, without locks",
-        [HOME_COPIES] = "each on a copy of the weights",
-        [HOME_JOINED] = "on one set of weights, together over large dense layers",
-    };
-    if (run->config->settings.sync || run->threads == 1)
-        return;
-    if (run->kind == HOME_COPIES)
-        say(run, "%d threads, %s, merged every %d samples (--home copies)", run->threads,
-            where[run->kind], home_merge_samples(run->model, run->threads));
-    else
-        say(run, "%d threads, %s (--home %s)", run->threads, where[run->kind],
-            home_names[run->kind]);
 }
 
 // Where the run stands, from the sums of the loop.
@@ -287,6 +273,39 @@ static void watch_stream(struct run *run) {
     }
 }
 
+static int classes_of(const struct run *run) {
+    const struct dataset *train = run->feed->train;
+    return train ? dataset_classes(train)->count : model_classes(run->model);
+}
+
+// After warming up: before, the rate is meant to be low.
+static void watch_health(struct run *run) {
+    struct loop_sums now = loop_sums(run->loop);
+    if (pace_epoch(&run->pace, loop_next(run->loop)) < run->config->settings.warmup)
+        run->health.from = now;
+    else
+        run->examine |= health_due(&run->health, now, run->pace.samples, classes_of(run));
+    if (run->examine)
+        loop_pause(run->loop);
+}
+
+// Says once what is wrong, if anything.
+static void examine(struct run *run) {
+    char text[HEALTH_TEXT];
+    const struct health_view view = {
+        .feed = run->feed,
+        .settings = &run->config->settings,
+        .model = run->model,
+        .kernels = run->kernels,
+        .parameters = run->config->checkpoint.parameters,
+        .rate = rate_now(run, run->number),
+        .classes = classes_of(run),
+    };
+    run->examine = false;
+    if (health_explain(&run->health, &view, text))
+        say(run, "%s", text);
+}
+
 // Lets the threads train up to `until`, or until the caller wishes otherwise.
 static void train(struct run *run, uint64_t until) {
     double before = clock_seconds(), base = run->trained;
@@ -296,11 +315,13 @@ static void train(struct run *run, uint64_t until) {
         run->trained = base + clock_seconds() - before;
         obey(run);
         watch_stream(run);
+        watch_health(run);
         if (run->trained - run->reported_trained >= run->config->settings.metrics_every)
             report_train(run);
         show_progress(run, NULL);
     }
-    report_train(run);
+    if (!run->examine || loop_next(run->loop) >= until)
+        report_train(run);
     locate(run);
 }
 
@@ -308,11 +329,12 @@ static int diverged(struct run *run, double loss, struct error *err) {
     const struct checkpoint *checkpoint = &run->config->checkpoint;
     report(run, "nan", json_pack("{s:o}", "loss", events_number(loss)));
     report(run, "stop", json_pack("{s:s}", "reason", "nan"));
+    char advice[HEALTH_TEXT];
+    health_advise(advice, loop_diverged_input(run->loop));
     error_set(err, STATUS_DIVERGED,
               "the loss is no longer finite at mini-batch %" PRIu64
-              " (epoch %.4g, rate %g), and the update was refused; try a lower --rate, a --warmup "
-              "or --clip",
-              checkpoint->clock, checkpoint->epoch, rate_now(run, run->number));
+              " (epoch %.4g, rate %g), and the update was refused; %s",
+              checkpoint->clock, checkpoint->epoch, rate_now(run, run->number), advice);
     return name_last_good(run, err);
 }
 
@@ -338,6 +360,8 @@ static int stretch(struct run *run, struct error *err) {
     train(run, test_at < save_at ? test_at : save_at);
     if (loop_diverged(run->loop, &loss))
         return diverged(run, loss, err);
+    if (run->examine)
+        examine(run);
     bool exhausted = loop_exhausted(run->loop) && !run->stop;
     run->ended = run->number >= run->last || exhausted;
     if (exhausted && !loader_status(run->loader, NULL))
@@ -578,8 +602,12 @@ int run_train(struct run_config *config, struct error *err) {
     struct run run = {.config = config};
     int status = open_run(&run, err);
     if (!status) {
+        char text[HEALTH_TEXT];
         report_start(&run);
-        say_home(&run);
+        if (run.feed->train && health_classes(text, run.model, classes_of(&run)))
+            say(&run, "%s", text);
+        if (!config->settings.sync && run.threads > 1)
+            say(&run, "%s", home_text((char[128]){0}, run.kind, run.model, run.threads));
         status = train_all(&run, err);
         if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
             report(&run, "stop", json_pack("{s:s, s:s}", "reason", "error", "error", err->text));

@@ -245,6 +245,8 @@ END
 @test "what is wrong with the command line is said" {
     run_status 2 adam-eval --data "$data"
     [[ "$stderr" = *"--model is missing"* ]]
+    run_status 2 adam-eval m.arec
+    [[ "$stderr" = *"give --model RUN --data m.arec for samples"* ]]
     run_status 2 adam-eval --model "$model"
     [[ "$stderr" = *"--data, --files-from or pictures"* ]]
     run_status 2 adam-eval --model "$model" --data "$data" --files-from list
