@@ -65,7 +65,7 @@ struct link {
     pthread_mutex_t lock; // of all that follows
     bool broken, sending;
     uint64_t send_began; // when `sending` became true
-    bool leaving;        // to be broken when all is sent
+    const char *leaving; // why it is to be broken when all is sent; NULL: it is not
     int active;          // operations of nng under way
     char why[LINK_WHY];
     int reason;                 // nng's, where that broke it; 0: something else did

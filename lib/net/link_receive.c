@@ -20,7 +20,7 @@ static bool is_answer(const struct receiver *in) {
 static enum next end_after_sending(struct link *link, const char *why) {
     pthread_mutex_lock(&link->lock);
     bool sending = link->sending;
-    link->leaving = true;
+    link->leaving = why;
     pthread_mutex_unlock(&link->lock);
     if (!sending)
         link_break(link, why);
@@ -59,6 +59,8 @@ static enum next take_header(struct link *link) {
     bool welcomed = atomic_load(&link->welcomed);
     enum proto_refusal refusal =
         proto_frame_check(&in->frame, welcomed ? &friendly : &strange, &detail);
+    if (refusal == PROTO_REFUSAL_TOO_LARGE && is_answer(in))
+        return end_now(link, "its answer is larger than any may be");
     if (refusal == PROTO_REFUSAL_TOO_LARGE) {
         refuse(link, refusal, detail, "the frame is too large");
         return end_after_sending(link, "it sent a frame that is too large");

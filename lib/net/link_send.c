@@ -174,7 +174,7 @@ static void send_over(struct link *link, size_t bytes) {
     pthread_mutex_lock(&link->lock);
     struct frame *sent = take_sent(link, bytes, link->broken);
     bool more = link->first != NULL;
-    bool leave = !more && link->leaving;
+    const char *leaving = more ? NULL : link->leaving;
     link->sending = more;
     pthread_mutex_unlock(&link->lock);
     frames_end(link, sent);
@@ -182,8 +182,8 @@ static void send_over(struct link *link, size_t bytes) {
         link_send_more(link);
         return;
     }
-    if (leave)
-        link_break(link, "refused");
+    if (leaving)
+        link_break(link, leaving);
     link_leave_active(link);
 }
 

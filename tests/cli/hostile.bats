@@ -18,7 +18,7 @@ start_run() {
     printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=40 act=relu' \
         'softmax units=10' >small.net
     printf '%s\n' 'model = small.net' 'rate = 0.01' 'batch = 8' 'epochs = 100000' \
-        'push-every = 1' 'metrics-every = 0.1' "$@" >run.conf
+        'push-every = 1' 'metrics-every = 0.1' >run.conf
     http=$(free_port)
     local at=(--listen tcp://127.0.0.1:0)
     start adam-ctl controller "${at[@]}" --http "127.0.0.1:$http" --out run run.conf 2>ctl.log

@@ -157,7 +157,7 @@ static void test_answers(struct tap *tap) {
         liar.size = PROTO_FRAME;
         proto_frame_put(liar.bytes, &(struct proto_frame){PROTO_VERSION, PROTO_TYPE_WEIGHTS, 2, 32,
                                                           UINT32_MAX});
-        check_lie(tap, &liar, STATUS_UNAVAILABLE, "it sent a frame that is too large");
+        check_lie(tap, &liar, STATUS_UNAVAILABLE, "its answer is larger than any may be");
     });
     TEST(tap, "an answer that comes twice is taken once", {
         liar_open(&liar);

@@ -424,7 +424,7 @@ static void test_tales(struct bench *bench) {
     struct controller *c = &bench->controller;
     TEST(tap, "its line of metrics has what the figures need", {
         pthread_mutex_lock(&c->lock);
-        for (bool reported = false; !reported; reported = strstr(c->line, "\"event\":\"ps\"")) {
+        for (bool reported = false; !reported; reported = strstr(c->line, "\"pushes\":4")) {
             pthread_mutex_unlock(&c->lock);
             controller_await(c, &c->reports, atomic_load(&c->reports) + 1);
             pthread_mutex_lock(&c->lock);
