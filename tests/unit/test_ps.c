@@ -1067,7 +1067,7 @@ static void test_routes(struct tap *tap) {
 // --- words, memory ----------------------------------------------------------------------
 
 static void test_words(struct tap *tap) {
-    TEST(tap, "protocols are read and written, and nothing else is one", {
+    TEST(tap, "protocols are read and written, and nothing else is one; what they make of rates", {
         const char *good[] = {"async", "hardsync", "softsync:1", "softsync:30"};
         const char *bad[] = {"",           "Async",       "softsync",    "softsync:",
                              "softsync:0", "softsync:-1", "softsync:2x", "hardsync:2"};
@@ -1084,6 +1084,13 @@ static void test_words(struct tap *tap) {
         for (int i = 0; i < 8; i++)
             CHECK_INT(tap, protocol_parse(&protocol, bad[i], &err), STATUS_USAGE);
         CHECK_INT(tap, protocol_turns(&protocol, 30), 1);
+        protocol.reference_batch = 16;
+        CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), sqrt(60), 1e-9);
+        protocol.kind = PROTOCOL_HARDSYNC;
+        CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), sqrt(2), 1e-9);
+        protocol.kind = PROTOCOL_ASYNC;
+        CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), 1, 0);
+        protocol.kind = PROTOCOL_SOFTSYNC;
         protocol.n = 2;
         CHECK_INT(tap, protocol_turns(&protocol, 31), 15);
         CHECK_INT(tap, protocol_turns(&protocol, 1), 1);
