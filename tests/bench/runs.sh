@@ -1,12 +1,13 @@
 #!/bin/bash
 # Whole runs: a worker alone, and the same worker with a parameter server, a data server and
-# a controller, in turns. Figures are of the epochs of a long run beyond those of a short
-# one, so that nothing of beginnings and ends is in them.
+# a controller, in turns. Figures are of what lies between two lines of a run's metrics, the
+# first one behind its first epoch and the last one, so that nothing of beginnings and ends, and
+# nothing of another run, is in them.
 #   runs.sh [ROUNDS [THREADS]]      (3, 2)
 #   DATA  a folder with mnist.arec and cifar10.arec, else pictures of digits are drawn
 set -eu
 cd "$(dirname "$0")/../.."
-rounds=${1:-3} threads=${2:-2} short=1 long=4
+rounds=${1:-3} threads=${2:-2} epochs=4
 bin=$PWD/${BUILD:-build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -20,44 +21,75 @@ prepare() { # NAME COUNT SIZE COLOURS
     "$bin/adam-prep" -q "$work/drawn.arec" --channels "$4" --codec raw -o "$work/$1.arec"
 }
 
-alone() { # NET DATA EPOCHS
-    "$bin/adam-worker" -q --model "$1" --data "$2" --epochs "$3" --threads "$threads" \
-        --rate 0.0001 --checkpoint-every 0 --out "$work/alone" --force
+alone() { # NET DATA
+    "$bin/adam-worker" -q --model "$1" --data "$2" --epochs "$epochs" --threads "$threads" \
+        --rate 0.0001 --checkpoint-every 0 --metrics-every 0.1 --out "$work/run" --force &
+    pids=($!)
 }
 
-together() { # NET DATA EPOCHS
+together() { # NET DATA
     local port="$work/port"
-    rm -rf "$port" "$work/run"
-    printf '%s\n' "model = $1" "epochs = $3" 'rate = 0.0001' 'checkpoint-every = 0' >"$work/run.conf"
+    rm -f "$port"
+    printf '%s\n' "model = $1" "epochs = $epochs" 'rate = 0.0001' 'checkpoint-every = 0' \
+        'metrics-every = 0.1' >"$work/run.conf"
     "$bin/adam-ctl" controller "$work/run.conf" --out "$work/run" --port-file "$port" &
+    pids=($!)
     while [ ! -s "$port" ]; do
         kill -0 $! || return 1
         sleep 0.02
     done
     "$bin/adam-ps" --controller "@$port" &
+    pids+=($!)
     "$bin/adam-serve" "$2" --controller "@$port" &
-    if ! "$bin/adam-worker" --controller "@$port" --threads "$threads"; then
-        jobs -p | xargs kill
-        wait
-        return 1
-    fi
-    wait
+    pids+=($!)
+    "$bin/adam-worker" --controller "@$port" --threads "$threads" &
+    pids+=($!)
 }
 
-# Seconds of the clock, and of processors: those of children that were waited for count.
-cost() {
-    local TIMEFORMAT='%R %U %S'
-    { time "$@" >"$work/log" 2>&1; } 2>&1 || {
+# Processor time of the run's processes, in ticks.
+ticks() {
+    cat "${pids[@]/%//stat}" 2>/dev/null |
+        awk '{ sub(/.*\) /, ""); sum += $12 + $13 } END { print sum + 0 }'
+}
+
+all_run() {
+    local pid
+    for pid in "${pids[@]}"; do
+        [[ -e $pid/stat && $(<"$pid/stat") != *') Z '* ]] || return 1
+    done
+}
+
+# While the run goes on: a line for each new one that the worker has written, with samples,
+# seconds, and processor time by then.
+follow() {
+    local line before=''
+    cd /proc
+    while all_run; do
+        line=$(grep -s '"event":"train"' "$work/run/metrics.jsonl" | tail -n 1)
+        if [ "$line" != "$before" ] && [[ $line = *'}' ]]; then
+            printf '%s %s\n' "$(jq -r '"\(.samples) \(.t)"' <<<"$line")" "$(ticks)"
+            before=$line
+        fi
+        sleep 0.02
+    done 2>/dev/null
+}
+
+# Images a second of the clock, and of all processors.
+rates() { # alone|together NET DATA IMAGES
+    rm -rf "$work/run"
+    "$1" "$2" "$3" >"$work/log" 2>&1
+    (follow) >"$work/points"
+    wait
+    awk -v images="$4" -v tick="$(getconf CLK_TCK)" '
+        $1 < images { next }
+        !n++ { samples = $1; seconds = $2; ticks = $3 }
+        { s = $1; t = $2; c = $3 }
+        END { if (n < 2 || c <= ticks) exit 1
+              print (s - samples) / (t - seconds), (s - samples) * tick / (c - ticks) }
+    ' "$work/points" || {
         cat "$work/log" >&2
         return 1
     }
-}
-
-round() { # NET DATA
-    for epochs in $short $long; do
-        cost alone "$1" "$2" "$epochs"
-        cost together "$1" "$2" "$epochs"
-    done | paste -s
 }
 
 table() { # NAME NET
@@ -65,13 +97,12 @@ table() { # NAME NET
     local images
     images=$("$bin/adam-prep" stat --json "$data" | jq .samples)
     for ((i = 0; i < rounds; i++)); do
-        round "$2" "$data"
-    done | awk -v name="$1" -v images=$((images * (long - short))) '
-        { alone = $7 - $1; together = $10 - $4
-          busy_alone = $8 + $9 - $2 - $3; busy_together = $11 + $12 - $5 - $6
-          wall[NR] = alone / together; busy[NR] = busy_alone / busy_together
-          printf "%-8s%12.0f%12.0f%8.2f%12.0f%12.0f%8.2f\n", name, images / alone,
-              images / together, wall[NR], images / busy_alone, images / busy_together, busy[NR] }
+        rates alone "$2" "$data" "$images"
+        rates together "$2" "$data" "$images"
+    done | paste -d ' ' - - | awk -v name="$1" '
+        { wall[NR] = $3 / $1; busy[NR] = $4 / $2
+          printf "%-8s%12.0f%12.0f%8.2f%12.0f%12.0f%8.2f\n", name, $1, $3, wall[NR], $2, $4,
+              busy[NR] }
         function median(a, n,   i, j, t) {
             for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++)
                 if (a[j] < a[i]) { t = a[i]; a[i] = a[j]; a[j] = t }
