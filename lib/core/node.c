@@ -1,6 +1,9 @@
 #include "core/node.h"
 
 #include <numa.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 // The system's number of the process's node `node`; -1: there is nothing to choose.
 static int system_node(int node) {
@@ -19,8 +22,14 @@ int node_count(void) {
     return count ? count : 1;
 }
 
+static bool is_restricted(void) {
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 &&
+           CPU_COUNT(&allowed) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 void node_bind(int node) {
-    if (node_count() > 1) {
+    if (node_count() > 1 && !is_restricted()) {
         numa_run_on_node(system_node(node));
         numa_set_localalloc();
     }

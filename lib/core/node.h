@@ -10,7 +10,8 @@ int node_count(void);
 
 // From now on the calling thread runs on the processors of this node only, and what it
 // touches first lies there: "threads bound to the processors for the NUMA node by setting
-// the appropriate processor masks" (Adam 3.3.1).
+// the appropriate processor masks" (Adam 3.3.1). Does nothing where the user has chosen
+// processors for the process, as taskset(1) does, or where the thread is bound already.
 void node_bind(int node);
 
 // Pages of [memory, memory + size) that were not touched yet will lie on this node. Both

@@ -148,12 +148,13 @@ static const struct home_ops copies_ops = {
     .close = copies_close,
 };
 
+// Their thread fills them, so that they lie on its NUMA node.
 static bool open_copy(struct copy *copy, size_t n, bool state) {
-    copy->parameters = mem_floats(n);
-    copy->begin = mem_floats(n);
+    copy->parameters = mem_untouched_floats(n);
+    copy->begin = mem_untouched_floats(n);
     if (state) {
-        copy->state = mem_floats(n);
-        copy->begin_state = mem_floats(n);
+        copy->state = mem_untouched_floats(n);
+        copy->begin_state = mem_untouched_floats(n);
     }
     return copy->parameters && copy->begin && (!state || (copy->state && copy->begin_state));
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/node.h"
 #include "train/loop_threads.h"
 
 // --- for one thread -------------------------------------------------------------
@@ -133,9 +134,16 @@ static bool await_round(struct loop *loop, uint32_t *round) {
     return !atomic_load(&loop->closing);
 }
 
+// Neighbours on one NUMA node, as many on each: with its context and its copy of the weights,
+// where it has one, which it is the first to touch.
+static void bind(const struct seat *seat) {
+    node_bind(seat->index * node_count() / seat->loop->config.threads);
+}
+
 static void *train_thread(void *self) {
     struct seat *seat = self;
     uint32_t round = 0;
+    bind(seat);
     open_context(seat);
     park(seat->loop);
     while (await_round(seat->loop, &round)) {

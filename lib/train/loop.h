@@ -52,7 +52,8 @@ struct loop_config {
 
 struct loop;
 
-// Starts the threads; each allocates its context, on its own NUMA node, once.
+// Starts the threads; each allocates its context, on its own NUMA node, once. Where there are
+// several nodes threads are bound to them, neighbours to the same.
 int loop_open(struct loop **out, const struct loop_config *config, struct error *err);
 
 // The mini-batch that comes next, when the threads stand still.

@@ -110,6 +110,29 @@ END
     done
 }
 
+@test "training threads are bound to NUMA nodes, neighbours to one, and to none where there is one" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers come first in LD_PRELOAD"; fi
+    cat >nodes.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+static int nodes(void) { return atoi(getenv("NODES")); }
+int numa_available(void) { return 0; }
+int numa_max_node(void) { return nodes() - 1; }
+int numa_bitmask_isbitset(const void *mask, unsigned n) { return (int)n < nodes(); }
+int numa_run_on_node(int node) { return fprintf(stderr, "node %d\n", node); }
+void numa_set_localalloc(void) {}
+void numa_tonode_memory(void *memory, size_t size, int node) {}
+END
+    gcc -shared -fPIC -o nodes.so nodes.c
+    local mode
+    for mode in '' --sync; do
+        NODES=2 LD_PRELOAD=$PWD/nodes.so tiny $mode --epochs 1 --threads 4 --quiet --force --out run 2>bound
+        [ "$(grep '^node' bound | sort | uniq -c | tr -s ' ')" = $' 2 node 0\n 2 node 1' ]
+        NODES=1 LD_PRELOAD=$PWD/nodes.so tiny $mode --epochs 1 --threads 4 --quiet --force --out run 2>bound
+        [ ! -s bound ]
+    done
+}
+
 @test "numpy reads a checkpoint, and torch computes the loss that adam-worker says" {
     run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --rate 0.05 --out run
     python - run/latest/model.safetensors "$(metrics run eval loss | tail -n 1)" <<'END'
