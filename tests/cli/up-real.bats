@@ -73,10 +73,11 @@ members() {
 @test "a controller that dies before its only checkpoint is whole: the next one writes it first" {
     # The last test of the weights, which comes before the checkpoint, takes a while.
     adam-prep draw 60000 --seed 5 -q -o many.arec
-    start adam-ctl up run.conf --threads 1 --set test=many.arec --set threads=1 2>err
-    wait_for grep -q '"event":"start"' run/metrics.jsonl
+    start adam-ctl up run.conf --threads 1 --set test=many.arec --set threads=1 --set epochs=30 \
+        --set eval-every=1000 --set checkpoint-every=1000 2>err
+    wait_for pgrep -P "$pid" -f '^adam-ctl controller '
     local controller
-    controller=$(working_here '^adam-ctl controller ')
+    controller=$(pgrep -P "$pid" -f '^adam-ctl controller ')
     wait_for grep -q '"stage":"saving"' run/controller.state
     kill -KILL "$controller"
     [ ! -e run/latest ]

@@ -245,7 +245,7 @@ kill_again() {
 @test "what dies at once is started a bounded number of times" {
     begin
     echo 70 >ends/worker-1
-    wait_for grep -q 'worker-1 ended with status 70; starts again in 1 s' err
+    wait_for grep -q 'worker-1 ended with status 70; starts again in 4 s' err
     echo 70 >ends/serve-1
     wait_for grep -q 'worker-1 ended with status 70 after 5 restarts; the run goes on without it' err
     [ "$(grep -c 'worker-1 .*starts again' err)" = 5 ]
