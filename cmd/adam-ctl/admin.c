@@ -96,8 +96,10 @@ static int run_top(const struct subcommand *subcommand, char **operands, int cou
     stop_on_signals(false);
     for (bool first = true; !stop_requested(); first = false) {
         int status = get_status(o, operands[0], &answer, err);
-        if (!first && (status == STATUS_UNAVAILABLE || status == STATUS_NOINPUT))
+        if (!first && (status == STATUS_UNAVAILABLE || status == STATUS_NOINPUT)) {
+            *err = (struct error){0}; // the run has ended, as expected
             return STATUS_OK;
+        }
         if (status)
             return status;
         fputs(terminal || first ? "" : "\n", stdout);
