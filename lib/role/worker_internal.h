@@ -70,6 +70,17 @@ void worker_say(struct worker *worker, const char *text);
 void worker_end(struct worker *worker, enum worker_end end);
 void worker_fail(struct worker *worker, const struct error *why);
 
+// worker_parts.c: each needs those before it, and the owner's thread opens and closes them; a
+// part that was never opened may be closed.
+int worker_open_servers(struct worker *worker, struct error *err);
+int worker_open_home(struct worker *worker, struct error *err);
+int worker_open_data(struct worker *worker, struct error *err);
+int worker_open_loop(struct worker *worker, struct error *err); // the length of an epoch is known
+// Before the home, which may be at work until it is closed, too.
+void worker_close_data(struct worker *worker);
+// Whether the rate is modulated by each push's staleness, as the settings have it now.
+bool worker_is_modulated(const struct worker *worker);
+
 // worker_report.c: what it tells of itself. By the owner's thread, but worker_figures.
 void worker_report_start(struct worker *worker);
 // Progress, and the figures of the next heartbeat; a line of metrics when it is time, or

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/mem.h"
 #include "train/beginning.h"
 #include "train/evaluate.h"
 #include "train/events.h"
@@ -16,6 +15,7 @@
 #include "train/health.h"
 #include "train/loop.h"
 #include "train/metrics.h"
+#include "train/weights.h"
 
 #define POLL 0.1 // seconds between two looks at what the caller wishes
 
@@ -412,39 +412,6 @@ static int train_all(struct run *run, struct error *err) {
 
 // --- beginning and end ------------------------------------------------------------------
 
-static int make_parameters(struct run *run, struct error *err) {
-    struct checkpoint *checkpoint = &run->config->checkpoint;
-    size_t n = run->model->parameter_count;
-    bool needed = optimizer_state_name(checkpoint->optimizer.rule) != NULL;
-    if (!needed) {
-        free(checkpoint->state);
-        checkpoint->state = NULL;
-    } else if (!checkpoint->state) {
-        checkpoint->state = mem_floats(n);
-    }
-    if (!checkpoint->parameters) {
-        checkpoint->parameters = mem_floats(n);
-        if (checkpoint->parameters)
-            model_init(run->model, checkpoint->parameters, checkpoint->seed);
-    }
-    if (!checkpoint->parameters || (needed && !checkpoint->state))
-        return error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
-                         run->model->name);
-    return STATUS_OK;
-}
-
-// The optimizer's state goes on only under the same rule.
-static int choose_rule(struct run *run, struct error *err) {
-    struct checkpoint *checkpoint = &run->config->checkpoint;
-    enum rule before = checkpoint->optimizer.rule;
-    int status = settings_optimizer(&run->config->settings, &checkpoint->optimizer, err);
-    if (!status && checkpoint->optimizer.rule != before) {
-        free(checkpoint->state);
-        checkpoint->state = NULL;
-    }
-    return status;
-}
-
 static void set_range(struct run *run) {
     const struct settings *settings = &run->config->settings;
     const struct checkpoint *checkpoint = &run->config->checkpoint;
@@ -566,14 +533,14 @@ static int open_run(struct run *run, struct error *err) {
     run->top1 = -1;
     int status = settings_checkpoint_every(settings, &run->every_epochs, &run->every_seconds, err);
     if (!status)
-        status = choose_rule(run, err);
+        status = weights_rule(&run->config->checkpoint, settings, err);
     if (!status)
         status = settings_home(settings, run->model, &run->config->checkpoint.optimizer,
                                settings->sync ? 1 : run->threads, &run->kind, err);
     if (!status)
         status = open_data(run, err);
     if (!status)
-        status = make_parameters(run, err);
+        status = weights_make(&run->config->checkpoint, run->model, err);
     if (!status)
         status = open_folder(run, err);
     if (!status)

@@ -1,0 +1,227 @@
+#include "adam-eval/evaluation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "model/prepared.h"
+#include "report/results.h"
+#include "train/model_ops.h"
+
+enum { BATCH = 32 }; // samples a pass, unless more are faster
+
+const char *const *evaluation_names(const struct evaluation *run) {
+    return (const char *const *)run->names.names;
+}
+
+bool evaluation_wants_labels(const struct evaluation *run) {
+    const struct options *o = run->o;
+    bool only_scores = o->per_sample && !o->confusion && !o->per_class && o->min_top1 < 0;
+    return (!run->predictions && !only_scores) || o->confusion || o->per_class || o->min_top1 >= 0;
+}
+
+// --- opening -----------------------------------------------------------------
+
+static int open_model(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    struct checkpoint *c = &run->checkpoint;
+    int status = checkpoint_load(c, o->model, o->sets.items, o->sets.count, false, err);
+    if (status != STATUS_OK)
+        return status;
+    run->model = c->model;
+    run->parameters = c->parameters;
+    int classes = model_classes(c->model);
+    status = predict_classes(&run->names, &c->classes, classes, err);
+    if (status == STATUS_OK)
+        status = predict_classes(&run->classes, &c->classes, classes, err);
+    if (status != STATUS_OK)
+        return error_context(err, "%s", o->model);
+    status = tally_init(&run->tally, classes, err);
+    if (status == STATUS_OK && o->confusion)
+        status = tally_confusion(&run->tally, err);
+    return status;
+}
+
+int evaluation_open_ops(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    size_t offset = 0, length = 0;
+    if (o->ops && ops_parse(&run->before, o->ops, OPS_DETERMINISTIC, &offset, &length, err)) {
+        char why[ERROR_TEXT];
+        snprintf(why, sizeof why, "%s", err->text);
+        return error_set(err, STATUS_USAGE, "--ops: %.1000s\n    %.500s\n    %*s%.*s", why, o->ops,
+                         (int)(offset < 500 ? offset : 500), "", (int)(length < 40 ? length : 40),
+                         "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
+    }
+    return model_ops_open(&run->input, run->model, err);
+}
+
+// Pictures of the command line are a list like any other: NUL-separated, in a
+// file without a name, which `path` (32 bytes) then names.
+static int list_pictures(struct evaluation *run, char *path, struct error *err) {
+    const struct options *o = run->o;
+    run->list = memfd_create("pictures", MFD_CLOEXEC);
+    FILE *file = run->list < 0 ? NULL : fdopen(dup(run->list), "w");
+    if (!file)
+        return error_errno(err, STATUS_IO, "cannot list the pictures");
+    for (int i = 0; i < o->picture_count; i++)
+        fprintf(file, "%s%c", o->pictures[i], 0);
+    bool written = !ferror(file);
+    if (fclose(file) != 0 || !written || lseek(run->list, 0, SEEK_SET) < 0)
+        return error_errno(err, STATUS_IO, "cannot list the pictures");
+    snprintf(path, 32, "/dev/fd/%d", run->list);
+    return STATUS_OK;
+}
+
+int evaluation_open_source(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    const char *list = o->files_from;
+    char own_list[32];
+    struct source_options options = {
+        .from = o->from,
+        .labels = o->labels,
+        .label_from = options_label_from(o),
+        .separator = o->null || o->picture_count > 0 ? 0 : '\n',
+        .each_named = o->picture_count > 0,
+        .decode = {.max_pixels = (uint64_t)o->max_pixels},
+        .hooks = {&run->talk, talk_stop, talk_say},
+    };
+    int status = STATUS_OK;
+    run->talk = (struct talk){PROGRAM, o->quiet};
+    if (o->picture_count > 0) {
+        status = list_pictures(run, own_list, err);
+        list = own_list;
+    }
+    if (status == STATUS_OK)
+        status = list ? source_open_list(&run->source, list, &options, &run->classes, err)
+                      : source_open(&run->source, o->data, &options, &run->classes, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *kind = source_kind(run->source);
+    run->by_path = option_is(kind, "list") || option_is(kind, "folder") || option_is(kind, "image");
+    if (option_is(kind, "image") && options_may_predict(o))
+        run->predictions = true; // one picture has no figures
+    return STATUS_OK;
+}
+
+static int open_outputs(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    int status = STATUS_OK, k = o->top ? (int)o->top : 1;
+    run->top = mem_array((size_t)k, sizeof *run->top);
+    if (!run->top)
+        return error_nomem(err);
+    if (o->reject)
+        status = reject_open(&run->reject, o->reject, err);
+    if (status == STATUS_OK && o->per_sample)
+        status = textfile_open(&run->per_sample, o->per_sample, err);
+    if (status == STATUS_OK && run->per_sample && !option_is(o->format, "json"))
+        results_scores_head(textfile_stream(run->per_sample), run->names.count,
+                            evaluation_names(run));
+    return status;
+}
+
+int evaluation_open(struct evaluation *run, struct error *err) {
+    int status = open_model(run, err);
+    if (status == STATUS_OK)
+        status = evaluation_open_ops(run, err);
+    if (status == STATUS_OK)
+        status = evaluation_open_source(run, err);
+    return status == STATUS_OK ? open_outputs(run, err) : status;
+}
+
+void evaluation_close(struct evaluation *run) {
+    textfile_abort(run->per_sample);
+    reject_close(run->reject, NULL);
+    free(run->top);
+    tally_free(&run->tally);
+    source_close(run->source);
+    if (run->list >= 0)
+        close(run->list);
+    ops_free(run->before);
+    ops_free(run->input);
+    classes_free(&run->classes);
+    classes_free(&run->names);
+    checkpoint_free(&run->checkpoint);
+}
+
+// --- running -----------------------------------------------------------------
+
+static void show_progress(struct evaluation *run) {
+    struct progress *progress = &run->progress;
+    if (run->predictions || !progress_due(progress))
+        return;
+    double seconds = clock_seconds() - progress->started;
+    progress_line(progress, "%llu samples, %.0f/s, top-1 %.2f%%", (unsigned long long)run->told,
+                  (double)run->told / seconds, 100 * tally_top1(&run->tally));
+}
+
+static const char *key_of(const struct evaluation *run, const struct sample *sample) {
+    return run->by_path ? sample->path : sample->key;
+}
+
+static int tell_sample(void *self, const struct sample *sample, const float *scores,
+                       struct error *err) {
+    struct evaluation *run = self;
+    const struct options *o = run->o;
+    const char *key = key_of(run, sample);
+    int status = STATUS_OK, classes = run->names.count;
+    int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
+    run->told++;
+    if (o->network.controller && stop_requested())
+        return error_set(err, STATUS_STOPPED, "stopped");
+    if (run->per_sample)
+        status = results_scores(textfile_stream(run->per_sample), key, sample->label, scores,
+                                classes, evaluation_names(run), option_is(o->format, "json"), err);
+    if (status == STATUS_OK && run->predictions) {
+        scores_top(scores, classes, run->top, k);
+        status = results_prediction(stdout, key, sample->label, scores, run->top, k,
+                                    evaluation_names(run), o->json, err);
+        if (ferror(stdout))
+            return error_errno(err, STATUS_IO, "cannot write to standard output");
+    }
+    show_progress(run);
+    return status;
+}
+
+static int tell_skipped(void *self, const struct sample *sample, const struct error *why,
+                        struct error *err) {
+    struct evaluation *run = self;
+    run->skipped += sample->missing;
+    run->left_out = true;
+    if (!run->o->quiet) {
+        progress_clear(&run->progress);
+        talk_note(PROGRAM, "skipped: %s", why->text);
+    }
+    return run->reject ? reject_put(run->reject, sample->path ? sample->path : "", why->text, err)
+                       : STATUS_OK;
+}
+
+int evaluation_predict(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    bool from_pipe = option_is(o->data, "-") || option_is(o->files_from, "-");
+    struct predict_config config = {
+        .model = run->model,
+        .kernels = kernels_best(),
+        .parameters = run->parameters,
+        .source = run->source,
+        .classes = &run->classes,
+        .descriptor = from_pipe ? STDIN_FILENO : -1,
+        .before = run->before,
+        .input = run->input,
+        .decode = {.max_pixels = (uint64_t)o->max_pixels},
+        .batch = o->batch ? (int)o->batch : prepared_batch(run->model, kernels_best(), BATCH),
+        .exact = o->exact,
+        .threads = (int)o->threads,
+        .tally = &run->tally,
+        .labelled = evaluation_wants_labels(run),
+        .each = tell_sample,
+        .skip = option_is(o->on_error, "skip") ? tell_skipped : NULL,
+        .self = run,
+    };
+    progress_start(&run->progress, o->quiet);
+    int status = predict(&config, err);
+    progress_clear(&run->progress);
+    return status;
+}

@@ -1,0 +1,125 @@
+#include "adam-eval/options.h"
+
+#include "model/model.h"
+#include "ops/ops.h"
+
+static const char *const print_choices[] = {"figures", "predictions", NULL};
+static const char *const error_choices[] = {"stop", "skip", NULL};
+static const char *const format_choices[] = {"tsv", "json", NULL};
+static const char *const label_choices[] = {"default", "parent", "column", "no", NULL};
+
+// What is followed is tested on the same samples again and again, a line each time.
+static int check_following(const struct options *o, struct error *err) {
+    if (o->model || o->sets.count > 0)
+        return error_set(err, STATUS_USAGE, "a run that is followed has its own model");
+    if (!o->data || option_is(o->data, "-") || o->files_from || o->picture_count > 0)
+        return error_set(err, STATUS_USAGE, "--follow needs --data, which can be read again");
+    if (o->top || option_is(o->print, "predictions") || o->confusion || o->per_class ||
+        o->per_sample || o->reject || o->min_top1 >= 0)
+        return error_set(err, STATUS_USAGE, "--follow prints figures alone");
+    return STATUS_OK;
+}
+
+static int check_options(const struct options *o, struct error *err) {
+    if (o->network.controller)
+        return check_following(o, err);
+    if (!o->model && o->picture_count == 1 && !o->data)
+        return error_set(err, STATUS_USAGE,
+                         "--model is missing: give --model RUN --data %s for samples, or --model "
+                         "RUN %s for a picture",
+                         o->pictures[0], o->pictures[0]);
+    if (!o->model)
+        return error_set(err, STATUS_USAGE, "--model is missing, or --follow");
+    if ((o->data != NULL) + (o->files_from != NULL) + (o->picture_count > 0) != 1)
+        return error_set(err, STATUS_USAGE, "give either --data, --files-from or pictures");
+    int to_stdout =
+        option_is(o->confusion, "-") + option_is(o->per_class, "-") + option_is(o->per_sample, "-");
+    if (to_stdout > 1)
+        return error_set(err, STATUS_USAGE, "only one output can be '-'");
+    if (to_stdout > 0 && (o->json || option_is(o->print, "predictions") || o->top))
+        return error_set(err, STATUS_USAGE,
+                         "an output that is '-' leaves no room for others on standard output");
+    if (o->reject && !option_is(o->on_error, "skip"))
+        return error_set(err, STATUS_USAGE, "--reject needs --on-error skip");
+    if (option_is(o->print, "figures") && o->top)
+        return error_set(err, STATUS_USAGE, "--top belongs to --print predictions");
+    return STATUS_OK;
+}
+
+bool options_may_predict(const struct options *o) {
+    return !option_is(o->print, "figures") && !option_is(o->confusion, "-") &&
+           !option_is(o->per_class, "-") && !option_is(o->per_sample, "-");
+}
+
+bool options_want_predictions(const struct options *o) {
+    return options_may_predict(o) &&
+           (option_is(o->print, "predictions") || o->top || o->files_from || o->picture_count > 0 ||
+            option_is(o->data, "-"));
+}
+
+enum label_from options_label_from(const struct options *o) {
+    const char *text = o->label_from;
+    enum label_from from = LABEL_DEFAULT;
+    for (size_t i = 0; text && label_choices[i]; i++)
+        if (option_is(text, label_choices[i]))
+            from = (enum label_from)i;
+    return from;
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int *status, struct error *err) {
+    const struct option_row rows[] = {
+        HEADING("Input"),
+        TEXT('m', "model", "DIR", &o->model, NULL, "a run, a checkpoint or its .safetensors file"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &o->sets, model_key, "override a key of a layer"),
+        TEXT('d', "data", "FILE", &o->data, NULL, "samples: any kind adam-prep reads, or -"),
+        TEXT(0, "files-from", "FILE", &o->files_from, NULL, "paths of pictures, one a line, or -"),
+        FLAG('0', "null", &o->null, "paths end in NUL"),
+        TEXT(0, "from", "KIND", &o->from, NULL, "kind of --data, if it is not recognised"),
+        TEXT(0, "labels", "FILE", &o->labels, NULL, "labels beside IDX or npy data"),
+        CHOICE(0, "label-from", "WHERE", &o->label_from, label_choices, "default",
+               "source of the labels"),
+        TEXT_OF(0, "ops", "CHAIN", &o->ops, ops_name, NULL, "operations before those of the model"),
+        INT(0, "max-pixels", "N", &o->max_pixels, 1, 1e12, "100000000",
+            "refuse larger pictures before decoding"),
+        HEADING("Following a run"),
+        TEXT(0, "follow", "DIR", &o->network.controller, NULL,
+             "test a run of many processes: its folder, or its controller's address"),
+        TIME(0, "every", "TIME", &o->every, "30s", "time between the starts of two tests"),
+        TEXT(0, "name", "NAME", &o->network.name, "host-PID", "of this process, for people"),
+        SECRET_ROWS(&o->network),
+        HEADING("Output"),
+        CHOICE(0, "print", "WHAT", &o->print, print_choices, NULL, "what goes to standard output"),
+        INT('k', "top", "N", &o->top, 1, 1000000, "1", "print the N best classes of each sample"),
+        FLAG(0, "json", &o->json, "print JSON instead of TSV"),
+        TEXT(0, "confusion", "FILE", &o->confusion, NULL, "confusion matrix, TSV"),
+        TEXT(0, "per-class", "FILE", &o->per_class, NULL, "precision and recall, TSV"),
+        TEXT(0, "per-sample", "FILE", &o->per_sample, NULL, "all scores of each sample"),
+        CHOICE(0, "format", "KIND", &o->format, format_choices, "tsv", "of --per-sample"),
+        HEADING("Behaviour"),
+        REAL(0, "min-top1", "SHARE", &o->min_top1, 0, 1, NULL, "exit with 1 below this accuracy"),
+        CHOICE(0, "on-error", "WHAT", &o->on_error, error_choices, "stop",
+               "at a damaged or unlabelled sample"),
+        TEXT(0, "reject", "FILE", &o->reject, NULL, "list the skipped samples: path, reason"),
+        INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads"),
+        INT('b', "batch", "N", &o->batch, 1, 65536, "32 or 256", "samples a pass of one thread"),
+        FLAG(0, "exact", &o->exact, "compute in 32-bit floats, even if others are faster"),
+        FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
+    };
+    const struct command command = {
+        .name = PROGRAM,
+        .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
+                    "--model DIR [options] PICTURE ...\n--follow DIR --data FILE [options]",
+        .about = "measure a model, or predict with it",
+        .rows = rows,
+        .row_count = sizeof rows / sizeof *rows,
+        .operand = "FILE",
+    };
+    int operands;
+    enum cli_next next = cli_parse(&command, argc, argv, &operands, err);
+    if (next == CLI_RUN) {
+        o->pictures = argv + operands, o->picture_count = argc - operands;
+        *status = check_options(o, err);
+    } else
+        *status = next == CLI_FAIL ? STATUS_USAGE : STATUS_OK;
+    return next == CLI_RUN && *status == STATUS_OK;
+}

@@ -1,0 +1,16 @@
+// What a run trains, in its checkpoint: the parameters, and what the optimizer keeps beside them.
+#ifndef ADAM_TRAIN_WEIGHTS_H
+#define ADAM_TRAIN_WEIGHTS_H
+
+#include "train/checkpoint.h"
+#include "train/settings.h"
+
+// The optimizer, as the settings have it. Its state goes on only under the same rule; that of
+// another is freed. STATUS_USAGE or STATUS_DATA as settings_optimizer.
+int weights_rule(struct checkpoint *checkpoint, const struct settings *settings, struct error *err);
+
+// Room for what is not there yet: the parameters, as the model begins with the checkpoint's
+// seed, and state at 0, if the optimizer has any. STATUS_IO: out of memory.
+int weights_make(struct checkpoint *checkpoint, const struct model *model, struct error *err);
+
+#endif
