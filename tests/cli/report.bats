@@ -179,7 +179,7 @@ told_run() {
     page svg curve.svg
     says '7e+08'
     says '10.00%'
-    ! grep -E '^(1e[+]0[4-9]|0|20|40|50)$' <<<"$output"
+    run ! grep -E '^(1e[+]0[4-9]|0|20|40|50)$' <<<"$output"
     # Alone it is drawn as it is.
     adam-ctl plot failed --x epoch | tee curve.svg | grep -q '>1e+09<'
     adam-ctl plot good better --x epoch --range loss=0:40 --range accuracy=90:100 -o curve.svg
@@ -247,7 +247,7 @@ told_run() {
     adam-ctl report many -o report.html
     page html report.html
     says 'Mistaken most often'
-    ! grep -q 'class="confusion"' report.html
+    run ! grep -q 'class="confusion"' report.html
     python - <<'END'
 import base64, io, re
 from PIL import Image
