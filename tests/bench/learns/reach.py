@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Seconds of two threads until a test of the MNIST net gives an accuracy, ours and PyTorch's,
-one behind the other for each seed, with the same rate, momentum and mini-batches. Tests are
-part of the time; starting the programs and loading the data is not."""
+one behind the other for each seed, with the same rate along half a cosine, momentum and
+mini-batches. Tests are part of the time; starting the programs and loading the data is not."""
 import argparse
 import json
 import os
@@ -22,8 +22,8 @@ def ours(choice, data, seed):
             [f'{common.BUILD}/adam-worker', '-q', '--model', NET, '--data', f'{data}/mnist.arec',
              '--test', f'{data}/mnist-test.arec', '--epochs', str(choice.epochs), '--seed',
              str(seed), '--threads', '2', '--batch', str(choice.batch), '--rate', str(choice.rate),
-             '--momentum', '0.9', '--eval-every', str(choice.eval_every), '--checkpoint-every',
-             '0', '--out', f'{folder}/run'], cwd=common.ROOT)
+             '--schedule', 'cosine', '--momentum', '0.9', '--eval-every', str(choice.eval_every),
+             '--checkpoint-every', '0', '--out', f'{folder}/run'], cwd=common.ROOT)
         worker.wait()
         if worker.returncode:
             sys.exit(f'adam-worker ended with status {worker.returncode}')
@@ -36,9 +36,9 @@ def ours(choice, data, seed):
 
 def pytorchs(choice, data, seed):
     lines = common.pytorch(NET, f'{data}/mnist.npy', f'{data}/mnist-test.npy', 2, '--optimizer',
-                           'momentum', '--rate', choice.rate, '--batch', choice.batch, '--epochs',
-                           choice.epochs, '--eval-every', choice.eval_every, '--until',
-                           choice.accuracy, '--seeds', seed)
+                           'momentum', '--schedule', 'cosine', '--rate', choice.rate, '--batch',
+                           choice.batch, '--epochs', choice.epochs, '--eval-every',
+                           choice.eval_every, '--until', choice.accuracy, '--seeds', seed)
     _, epochs, seconds, share, _ = lines[-1]
     return (seconds, epochs) if share >= choice.accuracy else None
 
@@ -51,17 +51,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--accuracy', type=float, default=0.99)
     parser.add_argument('--seeds', type=int, nargs='+', default=[1, 2, 3, 4, 5])
-    parser.add_argument('--rate', type=float, default=0.02)
-    parser.add_argument('--batch', type=int, default=64)
-    parser.add_argument('--epochs', type=int, default=4)
+    parser.add_argument('--rate', type=float, default=0.01)
+    parser.add_argument('--batch', type=int, default=16)
+    parser.add_argument('--epochs', type=int, default=2)
     parser.add_argument('--eval-every', type=float, default=0.125)
     choice = parser.parse_args()
     source = common.real('mnist')
     if not source:
         print('skip: no mnist in $ADAM_DATA or ../shared/data')
         return
-    print(f'# seconds and epochs to {100 * choice.accuracy:g}%: momentum 0.9, rate {choice.rate}, '
-          f'mini-batches of {choice.batch}, two threads\n'
+    print(f'# seconds and epochs to {100 * choice.accuracy:g}%: momentum 0.9, rate {choice.rate} '
+          f'to 0 along a cosine in {choice.epochs} epochs, mini-batches of {choice.batch}, '
+          f'two threads\n'
           f'{"seed":>4}{"ours":>9}{"epochs":>8}{"PyTorch":>9}{"epochs":>8}{"ratio":>8}')
     reached, met = 0, 0
     with tempfile.TemporaryDirectory() as data:

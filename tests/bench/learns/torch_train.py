@@ -5,6 +5,7 @@ DATA and TEST are X.npy (samples, height, width, channels; bytes) with labels in
 One line a test and seed: seed, epochs, seconds of training and testing, top-1, first loss.
 """
 import argparse
+import math
 import re
 import time
 
@@ -18,6 +19,12 @@ RULES = {
     'sgd': lambda weights, rate: torch.optim.SGD(weights, lr=rate),
     'momentum': lambda weights, rate: torch.optim.SGD(weights, lr=rate, momentum=0.9),
     'adagrad': lambda weights, rate: torch.optim.Adagrad(weights, lr=rate),
+}
+
+# What the rate is multiplied with at each of so many steps.
+SCHEDULES = {
+    'constant': lambda steps: lambda step: 1,
+    'cosine': lambda steps: lambda step: (1 + math.cos(math.pi * step / steps)) / 2,
 }
 
 
@@ -52,6 +59,8 @@ def train(choice, seed, data, test):
     rule = RULES[choice.optimizer](net.parameters(), choice.rate)
     x, y = data
     steps = -(-len(y) // choice.batch)
+    schedule = SCHEDULES[choice.schedule](choice.epochs * steps)
+    rates = torch.optim.lr_scheduler.LambdaLR(rule, schedule)
     every = max(1, round(choice.eval_every * steps))
     begin, first, step = time.perf_counter(), None, 0
     for _ in range(choice.epochs):
@@ -62,6 +71,7 @@ def train(choice, seed, data, test):
             loss = F.cross_entropy(net(x[some]), y[some])
             loss.backward()
             rule.step()
+            rates.step()
             first = float(loss) if first is None else first
             step += 1
             if step % every == 0 or step == choice.epochs * steps:
@@ -78,6 +88,7 @@ def main():
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--optimizer', choices=RULES, default='sgd')
     parser.add_argument('--rate', type=float, default=0.01)
+    parser.add_argument('--schedule', choices=SCHEDULES, default='constant')
     parser.add_argument('--batch', type=int, default=16)
     parser.add_argument('--epochs', type=int, default=1)
     parser.add_argument('--eval-every', type=float, default=1e9)
