@@ -237,7 +237,7 @@ static bool newer_run(const struct worker *worker, struct kept *run) {
 
 // Lets the threads train until all ends; stands still to change settings.
 static void train(struct worker *worker) {
-    bool parked = true;
+    bool parked = true, started = false; // before loop_start, exhausted is of the call before
     double loss;
     while (!ends(worker) || !parked) {
         struct kept *run = member_run(worker->member);
@@ -246,8 +246,9 @@ static void train(struct worker *worker) {
             change_settings(worker, run);
         else
             kept_drop(run);
-        if (parked && loop_exhausted(worker->loop))
+        if (parked && started && loop_exhausted(worker->loop))
             return;
+        started = true;
         if (parked)
             loop_start(worker->loop, UINT64_MAX);
         else if (changed || ends(worker))
