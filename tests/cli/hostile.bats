@@ -126,8 +126,7 @@ page_is_there() {
     besiege "tcp://127.0.0.1:$http" 1100
     run_status 0 timeout 10 cat <&7 # it is closed
     exec 7>&-
-    local i
-    for i in 1 2 3; do
+    for _ in 1 2 3; do
         adam-ctl status run >status
         grep -q '^worker' status
         page_is_there
@@ -148,8 +147,8 @@ page_is_there() {
     printf 'model = small.net\n' >run.conf
     start adam-ctl controller --http "127.0.0.1:$http" --out run run.conf 2>ctl.log
     wait_for page_is_there
-    curl -sSI "http://127.0.0.1:$http/metrics" >head
-    grep -q '^HTTP/1.1 200 OK' head
+    curl -sSI "http://127.0.0.1:$http/metrics" >headers
+    grep -q '^HTTP/1.1 200 OK' headers
     [ "$(curl -s -o other -w '%{http_code}' "http://127.0.0.1:$http/")" = 404 ]
     [ "$(curl -s -o other -w '%{http_code}' -d x "http://127.0.0.1:$http/metrics")" = 405 ]
     head -c 8000 /dev/zero | tr '\0' x >long

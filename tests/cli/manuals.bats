@@ -45,6 +45,7 @@ setup_file() {
     for page in "$ROOT"/man/*.[1-9]; do
         page_text "$page" >text
         # ".Ss In step" would be the heading "<step>".
+        # shellcheck disable=SC1112 # the quotes are those of a page
         bad+=$(grep -nE '^( {3})?[<>“”‘(]' text | sed "s/^/${page##*/}: /" || true)$'\n'
         bad+=$(LC_ALL=C.UTF-8 grep -nE '^.{81}' text | grep -v ': error: ' | sed "s/^/${page##*/}: /" || true)$'\n'
         # A display of one line breaks where it is long, and eats quotes.

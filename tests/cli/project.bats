@@ -78,7 +78,7 @@ nothing_found() {
         LDLIBS=-ldl all 2>/dev/null >"$BATS_TEST_TMPDIR/commands"
     cd "$BATS_TEST_TMPDIR"
     grep -F -- ' -c -o ' commands >compile
-    grep -vF -- ' -c -o ' commands | grep -F 'libadam.a -lnng' >link
+    grep -vF -- ' -c -o ' commands | grep -F 'libadam.a -lnng' >linking
     local flag
     for flag in -O0 -g3 -DMINE -std=c11 -pthread -Ilib -D_GNU_SOURCE -ffp-contract=off -fno-math-errno \
         -fno-trapping-math; do
@@ -86,8 +86,8 @@ nothing_found() {
     done
     grep -F ' cmd/' compile | grep -vF -- ' -Icmd ' | nothing_found
     for flag in -Wl,-O1 -pthread -Wl,--as-needed -ldl -lz; do
-        sed 's/$/ /' link | grep -vF -- " $flag " | nothing_found
+        sed 's/$/ /' linking | grep -vF -- " $flag " | nothing_found
     done
     [ -s compile ]
-    [ -s link ]
+    [ -s linking ]
 }

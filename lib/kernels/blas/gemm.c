@@ -18,10 +18,13 @@ bool blas_load(void) {
     sgemm *multiply = (sgemm *)dlsym(library, "cblas_sgemm");
     __typeof__(openblas_set_num_threads) *set_threads =
         (__typeof__(openblas_set_num_threads) *)dlsym(library, "openblas_set_num_threads");
-    if (!multiply || !set_threads)
+    if (!multiply || !set_threads) {
+        dlclose(library);
         return false;
+    }
     set_threads(1);
     atomic_store(&loaded, multiply);
+    // cppcheck-suppress resourceLeak // stays open for the life of the process
     return true;
 }
 
