@@ -8,7 +8,7 @@
 #include "cli/talk.h"
 #include "core/cpu.h"
 #include "member/place.h"
-#include "role/parameter_server.h"
+#include "role/paramserver/parameter_server.h"
 
 static const char name[] = "adam-ps";
 

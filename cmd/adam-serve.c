@@ -9,7 +9,7 @@
 #include "core/cpu.h"
 #include "member/place.h"
 #include "ops/ops.h"
-#include "role/data_server.h"
+#include "role/dataserver/data_server.h"
 
 static const char name[] = "adam-serve";
 

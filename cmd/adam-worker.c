@@ -13,11 +13,11 @@
 #include "cli/talk.h"
 #include "core/words.h"
 #include "member/place.h"
-#include "role/worker.h"
+#include "role/worker/worker.h"
+#include "run/model_ops.h"
 #include "train/beginning.h"
 #include "train/feed.h"
-#include "train/model_ops.h"
-#include "train/run.h"
+#include "train/trainer.h"
 
 #define PROGRAM "adam-worker"
 
@@ -166,26 +166,26 @@ struct talker {
     int saves_seen;
 };
 
-static enum run_wish wish(void *self) {
+static enum trainer_wish wish(void *self) {
     struct talker *talker = self;
     int wanted = saves_wanted;
     if (stop_requested())
-        return RUN_STOP;
+        return TRAINER_STOP;
     if (wanted == talker->saves_seen)
-        return RUN_GO_ON;
+        return TRAINER_GO_ON;
     talker->saves_seen = wanted;
-    return RUN_SAVE;
+    return TRAINER_SAVE;
 }
 
 // How far the run is: "epoch 1.25 of 10", or of a stream "48000 images".
-static void show_place(char text[64], const struct run_progress *now) {
+static void show_place(char text[64], const struct trainer_progress *now) {
     if (now->epochs > 0)
         snprintf(text, 64, "epoch %.2f of %g", now->epoch, now->epochs);
     else
         snprintf(text, 64, "%llu images", (unsigned long long)now->samples);
 }
 
-static void show(void *self, const struct run_progress *now) {
+static void show(void *self, const struct trainer_progress *now) {
     struct talker *talker = self;
     char left[32], place[64];
     if (!progress_due(&talker->progress))
@@ -224,7 +224,7 @@ static void say_difference(void *self, const char *name, const char *before, con
 }
 
 // A run that was killed before its first checkpoint begins anew.
-static int load(struct options *o, struct run_config *config, struct talker *talker,
+static int load(struct options *o, struct trainer_config *config, struct talker *talker,
                 struct error *err) {
     struct checkpoint *checkpoint = &config->checkpoint;
     o->folder = run_folder_of(o->resume);
@@ -253,7 +253,7 @@ static void find_files(struct talker *talker, const struct checkpoint *checkpoin
 
 // The stored settings, over which the command line is read once more: what is
 // given there wins.
-static int resume(struct options *o, struct run_config *config, struct talker *talker, int argc,
+static int resume(struct options *o, struct trainer_config *config, struct talker *talker, int argc,
                   char **argv, struct error *err) {
     int operand;
     int status = load(o, config, talker, err);
@@ -274,7 +274,7 @@ static int resume(struct options *o, struct run_config *config, struct talker *t
     return STATUS_OK;
 }
 
-static int start(struct options *o, struct run_config *config, struct talker *talker,
+static int start(struct options *o, struct trainer_config *config, struct talker *talker,
                  struct error *err) {
     int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
     if (!status)
@@ -290,7 +290,7 @@ static int start(struct options *o, struct run_config *config, struct talker *ta
 // Alone: with the parameters in this process.
 static int run_alone(struct options *o, struct talker *talker, const char *command, int argc,
                      char **argv, struct error *err) {
-    struct run_config config = {
+    struct trainer_config config = {
         .hooks = {talker, wish, show, say}, .data = {talker, talk_stop, say}, .command = command};
     int status =
         o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, talker, err);
@@ -298,7 +298,7 @@ static int run_alone(struct options *o, struct talker *talker, const char *comma
         status = feed_spool(&o->settings, o->force, &config.data, err);
     config.settings = o->settings;
     if (!status)
-        return run_train(&config, err);
+        return trainer_run(&config, err);
     checkpoint_free(&config.checkpoint);
     return status;
 }

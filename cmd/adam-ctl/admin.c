@@ -10,12 +10,12 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
 #include "cli/terminal.h"
-#include "control/admin.h"
-#include "control/figures.h"
+#include "cluster/figures.h"
 #include "core/grow.h"
 #include "core/printable.h"
 #include "member/place.h"
-#include "train/settings.h"
+#include "remote/admin.h"
+#include "run/settings.h"
 
 // Asks the controller that the first operand names.
 static int ask(const struct admin_options *o, const char *place, uint16_t type, const void *message,

@@ -7,19 +7,19 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
-#include "control/controller.h"
 #include "member/place.h"
+#include "role/controller/controller.h"
 
 struct talker {
     struct progress progress;
 };
 
-static enum run_wish wish(void *self) {
+static enum trainer_wish wish(void *self) {
     (void)self;
-    return stop_requested() ? RUN_STOP : RUN_GO_ON;
+    return stop_requested() ? TRAINER_STOP : TRAINER_GO_ON;
 }
 
-static void show(void *self, const struct run_progress *now) {
+static void show(void *self, const struct trainer_progress *now) {
     struct talker *talker = self;
     char left[32], loss[32] = "";
     if (!progress_due(&talker->progress))

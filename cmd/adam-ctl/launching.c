@@ -11,15 +11,15 @@
 #include "adam-ctl/request.h"
 #include "adam-ctl/subcommand.h"
 #include "adam-ctl/watcher.h"
-#include "control/run_file.h"
 #include "core/cpu.h"
 #include "core/mem.h"
 #include "launch/schedulers.h"
 #include "launch/supervise.h"
 #include "member/place.h"
 #include "net/address.h"
+#include "run/checkpoint.h"
+#include "run/run_file.h"
 #include "store/textfile.h"
-#include "train/checkpoint.h"
 
 // --- adam-ctl up ------------------------------------------------------------------------
 

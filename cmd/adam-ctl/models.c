@@ -7,7 +7,7 @@
 #include "model/choice.h"
 #include "model/model.h"
 #include "model/table.h"
-#include "train/model_ops.h"
+#include "run/model_ops.h"
 
 static int show_model(const struct model_options *options, const struct model *model,
                       struct error *err) {

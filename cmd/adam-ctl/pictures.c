@@ -10,8 +10,8 @@
 #include "core/mem.h"
 #include "report/curves.h"
 #include "report/page.h"
+#include "run/settings.h"
 #include "store/textfile.h"
-#include "train/settings.h"
 
 static const char *const x_choices[] = {"both", "epoch", "time", NULL};
 

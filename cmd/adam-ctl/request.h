@@ -3,9 +3,9 @@
 #define ADAM_CTL_REQUEST_H
 
 #include "adam-ctl/subcommand.h"
-#include "control/run_file.h"
 #include "launch/hosts.h"
 #include "launch/launch.h"
+#include "run/run_file.h"
 
 // Texts of `launch` point into the rest, and into the options.
 struct request {

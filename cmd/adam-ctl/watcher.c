@@ -6,7 +6,7 @@
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
-#include "control/figures.h"
+#include "cluster/figures.h"
 #include "core/clock.h"
 #include "member/place.h"
 #include "net/secrets.h"

@@ -10,8 +10,8 @@
 #include <pthread.h>
 
 #include "cli/progress.h"
-#include "control/admin.h"
 #include "core/gate.h"
+#include "remote/admin.h"
 
 struct watcher {
     struct progress progress;

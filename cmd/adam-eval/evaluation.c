@@ -9,7 +9,7 @@
 #include "core/mem.h"
 #include "model/prepared.h"
 #include "report/results.h"
-#include "train/model_ops.h"
+#include "run/model_ops.h"
 
 enum { BATCH = 32 }; // samples a pass, unless more are faster
 

@@ -6,8 +6,8 @@
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "prep/reject.h"
+#include "run/checkpoint.h"
 #include "store/textfile.h"
-#include "train/checkpoint.h"
 #include "train/predict.h"
 
 struct evaluation {

@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "member/place.h"
 #include "role/follow.h"
-#include "train/metrics.h"
+#include "run/metrics.h"
 
 static void say_waiting(void *self, const char *text) {
     (void)self;

@@ -7,7 +7,6 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "sample/arec_index.h"
-#include "sample/source_kind.h"
 #include "store/crc.h"
 #include "store/map.h"
 
@@ -96,9 +95,9 @@ static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label)
     dataset->digest = crc32_of(dataset->digest, bytes, sizeof bytes);
 }
 
-// Keeps what a source gave.
-static int add_sample(struct dataset *dataset, const struct source *source,
-                      const struct sample *sample, struct error *err) {
+// Keeps what a source gave; file_bytes: most bytes of its file, 0 when it came whole.
+static int add_sample(struct dataset *dataset, const struct sample *sample, uint64_t file_bytes,
+                      struct error *err) {
     struct item *item = item_add(dataset, err);
     if (!item)
         return err->status;
@@ -107,9 +106,9 @@ static int add_sample(struct dataset *dataset, const struct source *source,
         return status;
     item->label = sample->label;
     digest_add(dataset, crc32_of(0, sample->key, strlen(sample->key)), sample->label);
-    if (source->paths_only) {
+    if (file_bytes) {
         item->place = PLACE_FILE;
-        item->size = source->options.max_bytes;
+        item->size = file_bytes;
         return block_add(&dataset->bytes, sample->path, strlen(sample->path) + 1, &item->offset,
                          err);
     }
@@ -138,7 +137,7 @@ static int read_all(struct dataset *dataset, struct source *source, struct error
     struct sample sample = {0};
     bool more = true;
     int status = STATUS_OK;
-    source->paths_only = source->kind == &source_folder || source->kind == &source_list;
+    uint64_t file_bytes = source_without_files(source);
     while (!status && more) {
         status = source_next(source, &sample, &more, err);
         if (status == STATUS_SKIPPED && source_passes_over(source, &sample, err)) {
@@ -148,7 +147,7 @@ static int read_all(struct dataset *dataset, struct source *source, struct error
         if (status == STATUS_SKIPPED)
             status = not_skipped(&sample, err);
         if (!status && more)
-            status = add_sample(dataset, source, &sample, err);
+            status = add_sample(dataset, &sample, file_bytes, err);
     }
     sample_free(&sample);
     return status;
@@ -186,7 +185,7 @@ static int scan_records(struct dataset *dataset, struct source *source, struct e
             break;
         }
         item->place = PLACE_MAP;
-        item->offset = source_arec_offset(source);
+        item->offset = source_offset(source);
         item->label = sample.label;
         digest_add(dataset, crc32_of(0, sample.key, strlen(sample.key)), sample.label);
     }
@@ -194,14 +193,14 @@ static int scan_records(struct dataset *dataset, struct source *source, struct e
     return status;
 }
 
-static int open_records(struct dataset *dataset, struct source *source, const char *path,
-                        struct error *err) {
+static int open_records(struct dataset *dataset, struct source *source, struct classes *classes,
+                        const char *path, struct error *err) {
     struct arec_index index;
     bool found;
     int status = map_open(&dataset->map, path, err);
     if (!status)
-        status = arec_index_read(&index, dataset->map.data, dataset->map.size, source->classes,
-                                 &found, err);
+        status =
+            arec_index_read(&index, dataset->map.data, dataset->map.size, classes, &found, err);
     if (status)
         return status;
     status = found ? take_index(dataset, &index, err) : scan_records(dataset, source, err);
@@ -276,10 +275,8 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
     if (!status)
         status = source_open(&source, path, options, &classes, err);
     if (!status)
-        status = source->kind == &source_arec && stream_size(source->stream) >= 0 &&
-                         source->options.label_from != LABEL_NO
-                     ? open_records(dataset, source, path, err)
-                     : read_all(dataset, source, err);
+        status = source_has_offsets(source) ? open_records(dataset, source, &classes, path, err)
+                                            : read_all(dataset, source, err);
     if (!status)
         status = finish(dataset, &classes, labelled, names, err);
     source_close(source);
@@ -292,7 +289,7 @@ int dataset_read(struct dataset **out, struct source *source, struct classes *cl
     struct dataset *dataset;
     struct error unwanted = {0};
     err = err ? err : &unwanted;
-    int status = make(&dataset, source->stream ? stream_name(source->stream) : "input", err);
+    int status = make(&dataset, source_name(source), err);
     if (!status)
         status = read_all(dataset, source, err);
     if (!status)

@@ -1,5 +1,5 @@
 // Where the training loop takes its batches from: a loader of this process
-// (data/loader.h), or data servers (role/data_client.h). One interface for both.
+// (data/loader.h), or data servers (remote/data_client.h). One interface for both.
 //
 // Threads: all functions may be called by any thread at any time.
 #ifndef ADAM_DATA_SUPPLY_H

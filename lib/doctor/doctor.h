@@ -5,9 +5,9 @@
 #ifndef ADAM_DOCTOR_DOCTOR_H
 #define ADAM_DOCTOR_DOCTOR_H
 
-#include "control/run_file.h"
 #include "doctor/findings.h"
 #include "launch/launch.h"
+#include "run/run_file.h"
 
 // A certificate that expires sooner is a warning.
 #define DOCTOR_DAYS 30

@@ -15,9 +15,9 @@
 #include "member/place.h"
 #include "model/model.h"
 #include "net/address.h"
-#include "ps/optimizer.h"
-#include "train/checkpoint.h"
-#include "train/model_ops.h"
+#include "rule/optimizer.h"
+#include "run/checkpoint.h"
+#include "run/model_ops.h"
 
 // --- model and settings -----------------------------------------------------------------
 

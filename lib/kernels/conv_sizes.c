@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-#include "kernels/block/conv_plan.h"
+#include "kernels/block/conv_plan.inc.h"
 #include "kernels/winograd_sizes.h"
 
 static int most(int a, int b) {

@@ -1,7 +1,7 @@
 // Which table this machine gets.
 #include <stdlib.h>
 
-#include "kernels/blas/gemm.h"
+#include "kernels/blas/gemm.inc.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 

@@ -11,7 +11,7 @@
 #include "core/mem.h"
 #include "launch/shell.h"
 #include "net/address.h"
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 const enum proto_role launch_roles[LAUNCH_ROLES] = {PROTO_ROLE_CONTROLLER, PROTO_ROLE_DATA_SERVER,
                                                     PROTO_ROLE_PARAMETER_SERVER, PROTO_ROLE_WORKER};

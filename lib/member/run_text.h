@@ -6,7 +6,7 @@
 
 #include "model/model.h"
 #include "proto/proto.h"
-#include "train/settings.h"
+#include "run/settings.h"
 
 // The defaults, and over them what the run's settings say. The settings' texts lie in
 // *text, which is the caller's, for free(). On failure both are as they were.

@@ -49,7 +49,7 @@
 // refused as `replayed`. Numbers need not come in order, and may be left out. All pieces of
 // one shard that are pushed under one number must be in one message.
 //
-// Protocols (ps/protocol.h), lambda being the number of sessions that work (ps_members):
+// Protocols (rule/protocol.h), lambda being the number of sessions that work (ps_members):
 //
 //  async     A part is applied as soon as it is agreed on; it makes the version grow by 1.
 //            Deltas are added. Gradients, and factors, go through the update rule at
@@ -113,8 +113,8 @@
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "proto/proto.h"
-#include "ps/optimizer.h"
-#include "ps/protocol.h"
+#include "rule/optimizer.h"
+#include "rule/protocol.h"
 
 struct ps;
 

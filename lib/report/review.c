@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "image/resize.h"
 #include "model/prepared.h"
-#include "train/model_ops.h"
+#include "run/model_ops.h"
 #include "train/predict.h"
 
 enum {

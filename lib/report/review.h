@@ -3,8 +3,8 @@
 #ifndef ADAM_REPORT_REVIEW_H
 #define ADAM_REPORT_REVIEW_H
 
+#include "run/checkpoint.h"
 #include "sample/source.h"
-#include "train/checkpoint.h"
 #include "train/evaluate.h"
 
 // A picture as a PNG, small enough for a page.

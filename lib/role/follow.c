@@ -5,12 +5,12 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
-#include "member/class_names.h"
 #include "member/place.h"
 #include "member/run_text.h"
-#include "member/servers_client.h"
 #include "net/link.h"
 #include "net/ready.h"
+#include "remote/class_names.h"
+#include "remote/servers_client.h"
 
 #define POLL 0.1 // seconds between two looks at whether to stop
 

@@ -71,6 +71,20 @@ int source_open_list(struct source **out, const char *path, const struct source_
 // on behind it. Any other status ends the source, and err names it.
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err);
 
+// Samples that are files of their own come without their bytes from now on; source_file
+// reads these when they are wanted. Gives the most bytes that one may have; 0: samples of
+// this kind come whole.
+uint64_t source_without_files(struct source *source);
+// Reads sample->path, at most options->max_bytes, into sample->encoded. What fails is
+// STATUS_SKIPPED, also what is no regular file unless options->each_named.
+int source_file(struct sample *sample, const struct source_options *options, struct error *err);
+
+// Whether it is a regular file of records (arec) whose labels are wanted, so that samples can
+// be read by their offset.
+bool source_has_offsets(const struct source *source);
+// Of such a source: the file offset of the chunk that the last sample came from.
+uint64_t source_offset(const struct source *source);
+
 // Whether a report is no loss: a link that leads back or a pipe in a folder. If so,
 // hooks.say tells the user, and a reader that wants all samples can go on.
 bool source_passes_over(const struct source *source, const struct sample *sample,
@@ -79,6 +93,8 @@ bool source_passes_over(const struct source *source, const struct sample *sample
 // How many samples there will be, or -1 when the kind cannot know before the end.
 int64_t source_count(const struct source *source);
 
+// The name of its stream, or "input", for messages.
+const char *source_name(const struct source *source);
 // The name of its kind ("tar"), for messages and `adam-prep stat`.
 const char *source_kind(const struct source *source);
 

@@ -422,7 +422,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     return status;
 }
 
-uint64_t source_arec_offset(const struct source *source) {
+uint64_t source_offset(const struct source *source) {
     const struct reader *reader = source->state;
     return reader->offset;
 }

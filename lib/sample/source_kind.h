@@ -1,4 +1,4 @@
-// What a kind of source implements; for lib/data only.
+// What a kind of source implements.
 #ifndef ADAM_SAMPLE_SOURCE_KIND_H
 #define ADAM_SAMPLE_SOURCE_KIND_H
 
@@ -16,9 +16,7 @@ struct source {
     const char *path;      // as given; valid while opening
     struct stream *stream; // NULL for a folder
     void *state;           // of the kind
-    // Samples that are files of their own come without their bytes, which
-    // source_file reads later (dataset).
-    bool paths_only;
+    bool paths_only;       // source_without_files
 };
 
 struct source_kind {
@@ -37,10 +35,7 @@ extern const struct source_kind source_folder, source_list, source_tar, source_i
 // Enough of the head of a stream to recognise any kind.
 enum { SOURCE_HEAD = 4 * 3074 };
 
-// Reads a file of its own: sample->path, at most max_bytes, into sample->encoded.
-// What fails is STATUS_SKIPPED, also what is no regular file unless options->each_named.
-int source_file(struct sample *sample, const struct source_options *options, struct error *err);
-// The same from a stream that is open.
+// As source_file, from a stream that is open, and at most max_bytes.
 int source_bytes(struct sample *sample, struct stream *stream, uint64_t max_bytes,
                  struct error *err);
 
@@ -65,9 +60,6 @@ int source_label_text(struct source *source, struct sample *sample, const char *
 
 // STATUS_SKIPPED in place of STATUS_DATA, so that the source goes on.
 int source_skipped(struct error *err);
-
-// File offset of the chunk that the last sample came from.
-uint64_t source_arec_offset(const struct source *source);
 
 // Labels of a second file, IDX or npy; and the name it has by custom.
 struct source_labels {

@@ -3,7 +3,7 @@
 #ifndef ADAM_TRAIN_BEGINNING_H
 #define ADAM_TRAIN_BEGINNING_H
 
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
 
 // Whether only this is left of a run: it was killed before it had saved a checkpoint.
 bool beginning_only(const char *run);

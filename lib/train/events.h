@@ -2,9 +2,9 @@
 #ifndef ADAM_TRAIN_EVENTS_H
 #define ADAM_TRAIN_EVENTS_H
 
-#include "train/checkpoint.h"
+#include "run/checkpoint.h"
+#include "run/metrics.h"
 #include "train/evaluate.h"
-#include "train/metrics.h"
 
 // A number, or null when it is not finite: JSON has none for that.
 json_t *events_number(double value);

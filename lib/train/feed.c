@@ -7,8 +7,8 @@
 #include "core/mem.h"
 #include "model/layer.h"
 #include "model/prepared.h"
+#include "run/model_ops.h"
 #include "sample/sink.h"
-#include "train/model_ops.h"
 
 enum {
     AHEAD_SAMPLES = 256,    // made ahead of demand: mini-batches of 1 are handed over in bulk

@@ -4,8 +4,8 @@
 
 #include "data/loader.h"
 #include "model/model.h"
+#include "run/settings.h"
 #include "train/evaluate.h"
-#include "train/settings.h"
 
 struct feed {
     struct dataset *train; // or, for one pass of standard input:

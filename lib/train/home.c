@@ -2,13 +2,25 @@
 
 #include <stdio.h>
 
-const char *const home_names[] = {"shared", "copies", "joined", NULL};
-
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch) {
     if (home_copies_pay(model, threads, batch))
         return HOME_COPIES;
     return home_joins(model, optimizer, threads, batch) ? HOME_JOINED : HOME_SHARED;
+}
+
+int home_choose(enum home_kind *kind, const struct settings *settings, const struct model *model,
+                const struct optimizer *optimizer, int threads, struct error *err) {
+    *kind = home_best(model, optimizer, threads, (int)settings->batch);
+    if (!settings->home)
+        return STATUS_OK;
+    if (settings->sync)
+        return error_set(err, STATUS_USAGE,
+                         "--home is for threads without locks; leave out --home or --sync");
+    *kind = home_kind_named(settings->home);
+    return *kind == HOME_JOINED
+               ? home_joined_check(model, optimizer, threads, (int)settings->batch, err)
+               : STATUS_OK;
 }
 
 const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads) {

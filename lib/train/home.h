@@ -4,7 +4,8 @@
 #ifndef ADAM_TRAIN_HOME_H
 #define ADAM_TRAIN_HOME_H
 
-#include "ps/optimizer.h"
+#include "rule/optimizer.h"
+#include "run/settings.h"
 
 struct home;
 
@@ -92,12 +93,14 @@ int home_joined_check(const struct model *model, const struct optimizer *optimiz
 bool home_copies_pay(const struct model *model, int threads, int batch);
 
 // The homes of asynchronous threads: "threads that share the model weights", "without using
-// locks" (Adam 3.2.2) as it stands there; copies that are merged; joined passes.
-enum home_kind { HOME_SHARED, HOME_COPIES, HOME_JOINED };
-extern const char *const home_names[]; // "shared", "copies", "joined", NULL
+// locks" (Adam 3.2.2) as it stands there (HOME_SHARED); copies that are merged (HOME_COPIES);
+// joined passes (HOME_JOINED).
 // The fastest: copies where they pay; else joined passes where home_joins says so; else shared.
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch);
+// The one that the settings name, or else the best. STATUS_USAGE where that cannot be.
+int home_choose(enum home_kind *kind, const struct settings *settings, const struct model *model,
+                const struct optimizer *optimizer, int threads, struct error *err);
 // "2 threads, each on a copy of the weights, merged every 32 samples (--home copies)". Gives
 // `text`.
 const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads);

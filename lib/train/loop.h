@@ -19,8 +19,8 @@
 
 #include "data/supply.h"
 #include "model/net.h"
+#include "run/schedule.h"
 #include "train/home.h"
-#include "train/schedule.h"
 
 // Mini-batches to epochs: the last mini-batch of an epoch may be short.
 struct pace {

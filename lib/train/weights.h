@@ -2,8 +2,8 @@
 #ifndef ADAM_TRAIN_WEIGHTS_H
 #define ADAM_TRAIN_WEIGHTS_H
 
-#include "train/checkpoint.h"
-#include "train/settings.h"
+#include "run/checkpoint.h"
+#include "run/settings.h"
 
 // The optimizer, as the settings have it. Its state goes on only under the same rule; that of
 // another is freed. STATUS_USAGE or STATUS_DATA as settings_optimizer.

@@ -8,7 +8,7 @@ load ../helper/mutants
     local name script count=0 bad=
     while IFS=$'\t' read -r name script; do
         [[ "$name" != \#* ]] || continue
-        if ! mutant_made lib/consensus/paxos.c "$script" test_paxos; then
+        if ! mutant_made lib/cluster/paxos.c "$script" test_paxos; then
             bad+="no mutant: $name $(head -n 3 log)"$'\n'
         elif PAXOS_SCHEDULES=3000 timeout 60 ./mutant >log 2>&1; then
             bad+="not noticed: $name"$'\n'

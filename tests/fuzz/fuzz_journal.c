@@ -1,5 +1,5 @@
 // Journals of a data server: a set of places within its part of the data, or a message.
-#include "data/journal.h"
+#include "deal/journal.h"
 #include "source_input.h"
 
 static void check_place(const struct journal_of *of, const struct journal_place *place) {

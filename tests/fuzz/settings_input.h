@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/settings.h"
+#include "run/settings.h"
 
 // Sense or a message; and what is told to the members of a run is what they read.
 static inline void settings_examine(const struct settings *settings) {

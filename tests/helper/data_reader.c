@@ -19,9 +19,9 @@
 #include "member/member.h"
 #include "member/run_text.h"
 #include "model/model.h"
-#include "role/data_client.h"
-#include "train/model_ops.h"
-#include "train/settings.h"
+#include "remote/data_client.h"
+#include "run/model_ops.h"
+#include "run/settings.h"
 
 struct reader {
     struct member *member;

@@ -3,7 +3,7 @@
 #define ADAM_TESTS_DEALER_RIG_H
 
 #include "core/clock.h"
-#include "data/dealer.h"
+#include "deal/dealer.h"
 #include "tap.h"
 #include "tempfile.h"
 

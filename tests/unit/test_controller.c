@@ -7,11 +7,11 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
-#include "control/cluster.h"
-#include "control/figures.h"
-#include "control/record.h"
-#include "control/run_file.h"
-#include "control/vitals.h"
+#include "cluster/cluster.h"
+#include "cluster/figures.h"
+#include "cluster/record.h"
+#include "cluster/vitals.h"
+#include "run/run_file.h"
 
 static struct cluster begin(void) {
     struct cluster cluster;

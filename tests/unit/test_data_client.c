@@ -8,8 +8,8 @@
 #include "../helper/tap.h"
 #include "core/clock.h"
 #include "core/random.h"
-#include "role/data_client.h"
-#include "role/data_service.h"
+#include "remote/data_client.h"
+#include "role/dataserver/data_service.h"
 
 // So many that leases of the whole set are of three batches (dealer_together).
 enum { SAMPLES = 6147, SIDE = 4, CLASSES = 5, BATCH = 8, SERVERS = 3 };

@@ -11,7 +11,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "model/net.h"
-#include "ps/optimizer.h"
+#include "rule/optimizer.h"
 
 // Largest difference allowed, relative to the sum of the magnitudes that are added
 // up: a few units in the last place of a float, and what 10000 roundings come to.

@@ -7,7 +7,7 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
-#include "role/home_servers.h"
+#include "remote/home_servers.h"
 #include "train/loop.h"
 
 enum { INPUTS = 12, CLASSES = 3, SAMPLES = 640, STEPS = 20, SEED = 5 };

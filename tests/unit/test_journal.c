@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
-#include "data/journal.h"
+#include "deal/journal.h"
 
 enum { COUNT = 100, EPOCH = 2, LEASES = 5, LEASE = 8 };
 

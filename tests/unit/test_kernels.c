@@ -5,7 +5,7 @@
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "core/random.h"
-#include "kernels/blas/gemm.h"
+#include "kernels/blas/gemm.inc.h"
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 

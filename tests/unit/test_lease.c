@@ -4,7 +4,7 @@
 
 #include "../helper/tap.h"
 #include "core/random.h"
-#include "data/lease.h"
+#include "deal/lease.h"
 
 enum { COUNT_MOST = 200, HELD_MOST = 4096 };
 

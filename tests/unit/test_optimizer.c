@@ -4,7 +4,7 @@
 
 #include "../helper/tap.h"
 #include "core/mem.h"
-#include "ps/optimizer.h"
+#include "rule/optimizer.h"
 
 enum { N = 37, BIASES = 5, STEPS = 4 };
 

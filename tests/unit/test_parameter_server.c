@@ -9,7 +9,7 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
-#include "role/parameter_server.h"
+#include "role/paramserver/parameter_server.h"
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.
 static const char model_text[] = "input 1x1x300\ndense units=1000 act=relu\nsoftmax units=10\n";

@@ -8,7 +8,7 @@
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
-#include "consensus/paxos.h"
+#include "cluster/paxos.h"
 
 enum {
     STATE = 24,       // bytes of a state: its version, its value, the value it was made from

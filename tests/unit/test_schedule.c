@@ -1,7 +1,7 @@
 // Learning-rate schedules against their closed forms, and mini-batches as epochs.
 #include "../helper/tap.h"
+#include "run/schedule.h"
 #include "train/loop.h"
-#include "train/schedule.h"
 
 static struct schedule parsed(struct tap *tap, const char *text) {
     struct schedule schedule = {.rate = 0.8, .total = 10};

@@ -1,4 +1,4 @@
-#include "image/portable/gauss.h"
+#include "image/portable/gauss.inc.h"
 
 void gauss_filter_avx2(float *field, float *room, int width, int height, const float *weight,
                        int radius) {

@@ -1,8 +1,8 @@
 // Matrix products and dense layers.
-#include "kernels/avx2/family.h"
+#include "kernels/avx2/family.inc.h"
 
 #define FAMILY_GEMM gemm
-#include "kernels/portable/dense.h"
+#include "kernels/portable/dense.inc.h"
 
 DENSE_KERNELS(KERNEL_EXPORT)
 STRASSEN_KERNELS(KERNEL_EXPORT)

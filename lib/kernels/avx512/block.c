@@ -1,10 +1,10 @@
 // Layout, pools and norms of blocks.
-#include "kernels/avx512/family.h"
+#include "kernels/avx512/family.inc.h"
 
-#include "kernels/block/layout.h"
-#include "kernels/block/lcn.h"
-#include "kernels/block/lrn.h"
-#include "kernels/block/maxpool.h"
-#include "kernels/block/pool.h"
+#include "kernels/block/layout.inc.h"
+#include "kernels/block/lcn.inc.h"
+#include "kernels/block/lrn.inc.h"
+#include "kernels/block/maxpool.inc.h"
+#include "kernels/block/pool.inc.h"
 
 BLOCK_KERNELS(KERNEL_EXPORT)

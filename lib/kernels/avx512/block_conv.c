@@ -1,6 +1,6 @@
 // Convolutions of blocks: forward, and the errors of inputs.
-#include "kernels/avx512/family.h"
+#include "kernels/avx512/family.inc.h"
 
-#include "kernels/block/conv.h"
+#include "kernels/block/conv.inc.h"
 
 BLOCK_CONV_KERNELS(KERNEL_EXPORT)

@@ -1,7 +1,7 @@
 // Convolutions of plain samples.
-#include "kernels/avx512/family.h"
+#include "kernels/avx512/family.inc.h"
 
 #define FAMILY_GEMM FAMILY(gemm)
-#include "kernels/portable/conv_direct.h"
+#include "kernels/portable/conv_direct.inc.h"
 
 CONV_KERNELS(KERNEL_EXPORT)

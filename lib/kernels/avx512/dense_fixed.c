@@ -1,6 +1,6 @@
 // Dense layers in fixed point: on processors with VNNI only.
-#include "kernels/avx512/family.h"
+#include "kernels/avx512/family.inc.h"
 
-#include "kernels/portable/dense_fixed.h"
+#include "kernels/portable/dense_fixed.inc.h"
 
 FIXED_KERNELS(KERNEL_EXPORT)

@@ -1,6 +1,6 @@
 // Convolutions of blocks by Winograd's minimal filtering.
-#include "kernels/avx512/family.h"
+#include "kernels/avx512/family.inc.h"
 
-#include "kernels/block/winograd.h"
+#include "kernels/block/winograd.inc.h"
 
 WINOGRAD_KERNELS(KERNEL_EXPORT)

@@ -1,4 +1,4 @@
-#include "kernels/blas/gemm.h"
+#include "kernels/blas/gemm.inc.h"
 
 #include <cblas.h>
 #include <dlfcn.h>

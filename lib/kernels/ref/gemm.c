@@ -1,4 +1,4 @@
-#include "kernels/ref/gemm.h"
+#include "kernels/ref/gemm.inc.h"
 
 #include <stddef.h>
 

@@ -1,0 +1,240 @@
+#include "cluster/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/printable.h"
+
+int cluster_open(struct cluster *cluster, struct proto_id run, const char *model_name,
+                 const char *model, const char *settings, const char *resume, struct error *err) {
+    *cluster = (struct cluster){
+        .run = run,
+        .next_member = 1,
+        .next_session = 1,
+        .members_epoch = 1,
+        .settings_version = 1,
+        .model_name = mem_string(model_name),
+        .model = mem_string(model),
+        .settings = mem_string(settings),
+        .resume = resume ? mem_string(resume) : NULL,
+    };
+    bool good =
+        (cluster->resume || !resume) && cluster->model_name && cluster->model && cluster->settings;
+    return good ? STATUS_OK : error_nomem(err);
+}
+
+void cluster_free(struct cluster *cluster) {
+    free(cluster->why);
+    free(cluster->resume);
+    free(cluster->model_name);
+    free(cluster->model);
+    free(cluster->settings);
+    free(cluster->members);
+    free(cluster->routes);
+    free(cluster->parts);
+    *cluster = (struct cluster){0};
+}
+
+const char *cluster_stage_name(enum cluster_stage stage) {
+#define CLUSTER_AS_NAME(NAME, name) name,
+    static const char *const names[] = {CLUSTER_STAGES(CLUSTER_AS_NAME)};
+#undef CLUSTER_AS_NAME
+    return stage < CLUSTER_STAGE_COUNT ? names[stage] : "unknown stage";
+}
+
+// --- members ------------------------------------------------------------------------------
+
+struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t session) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (cluster->members[i].session == session && !cluster->members[i].gone)
+            return &cluster->members[i];
+    return NULL;
+}
+
+struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (cluster->members[i].number == number)
+            return &cluster->members[i];
+    return NULL;
+}
+
+size_t cluster_count(const struct cluster *cluster, enum proto_role role) {
+    size_t count = 0;
+    for (size_t i = 0; i < cluster->member_count; i++)
+        count += cluster->members[i].role == role && !cluster->members[i].gone;
+    return count;
+}
+
+// It is shown to people, and stored as JSON.
+#define COPY(to, from) printable_copy(to, sizeof(to), (from).at, (from).length)
+
+// Of those who are gone only the last are remembered.
+static void forget_oldest(struct cluster *cluster) {
+    size_t gone = 0, oldest = cluster->member_count;
+    for (size_t i = cluster->member_count; i-- > 0;)
+        if (cluster->members[i].gone && !cluster_serves(cluster, cluster->members[i].number) &&
+            !cluster_part_of(cluster, cluster->members[i].number)) {
+            gone++;
+            oldest = i;
+        }
+    if (gone <= CLUSTER_GONE_MAX)
+        return;
+    size_t behind = --cluster->member_count - oldest;
+    memmove(&cluster->members[oldest], &cluster->members[oldest + 1],
+            behind * sizeof *cluster->members);
+}
+
+void cluster_leave(struct cluster *cluster, struct cluster_member *member) {
+    member->gone = true;
+    cluster->members_epoch++;
+    if (member->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
+        cluster->routes_epoch++;
+    forget_oldest(cluster);
+}
+
+void cluster_warm(struct cluster *cluster) {
+    cluster->warm = true;
+    cluster->members_epoch++;
+}
+
+// Whoever listened at this address is no more.
+static void replace(struct cluster *cluster, const struct proto_join *join) {
+    char address[PROTO_ADDRESS_MAX + 1];
+    COPY(address, join->training);
+    for (size_t i = 0; *address && i < cluster->member_count; i++) {
+        struct cluster_member *member = &cluster->members[i];
+        if (!member->gone && member->role == join->role && !strcmp(member->training, address)) {
+            cluster_leave(cluster, member);
+            return;
+        }
+    }
+}
+
+int cluster_join(struct cluster *cluster, const struct proto_join *join,
+                 struct cluster_member **member, struct error *err) {
+    size_t living = 0;
+    replace(cluster, join);
+    for (size_t i = 0; i < cluster->member_count; i++)
+        living += !cluster->members[i].gone;
+    if (living >= CLUSTER_MEMBERS_MAX)
+        return error_set(err, STATUS_UNAVAILABLE, "there are %zu members already", living);
+    struct cluster_member *more =
+        mem_resize(cluster->members, cluster->member_count + 1, sizeof *more);
+    if (!more)
+        return error_nomem(err);
+    cluster->members = more;
+    *member = &more[cluster->member_count++];
+    **member = (struct cluster_member){
+        .number = cluster->next_member++,
+        .session = cluster->next_session++,
+        .role = (enum proto_role)join->role,
+        .threads = join->threads,
+        .memory = join->memory < INT64_MAX ? join->memory : INT64_MAX,
+        .first = join->first < INT64_MAX ? join->first : INT64_MAX,
+        .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
+    };
+    COPY((*member)->name, join->name);
+    COPY((*member)->training, join->training);
+    COPY((*member)->replication, join->replication);
+    COPY((*member)->administration, join->administration);
+    cluster->members_epoch++;
+    if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
+        cluster->routes_epoch++;
+    return STATUS_OK;
+}
+
+void cluster_name(char text[128], const struct cluster_member *member) {
+    snprintf(text, 128, "%s %u (%s)", proto_role_name(member->role), member->number, member->name);
+}
+
+// --- routes -------------------------------------------------------------------------------
+
+// "these shards are hashed into storage buckets that are distributed equally among the
+//  parameter server machines" (Adam 3.3.1)
+int cluster_assign(struct cluster *cluster, struct error *err) {
+    size_t servers = cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER), k = 0;
+    if (!servers)
+        return error_set(err, STATUS_UNAVAILABLE, "there is no parameter server");
+    if (servers > CLUSTER_BUCKETS)
+        servers = CLUSTER_BUCKETS;
+    struct cluster_route *routes = mem_array(servers, sizeof *routes);
+    if (!routes)
+        return error_nomem(err);
+    cluster->routes_epoch++;
+    for (size_t i = 0; i < cluster->member_count && k < servers; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        if (member->role != PROTO_ROLE_PARAMETER_SERVER || member->gone)
+            continue;
+        uint32_t first = (uint32_t)(k * CLUSTER_BUCKETS / servers);
+        uint32_t end = (uint32_t)((k + 1) * CLUSTER_BUCKETS / servers);
+        routes[k++] = (struct cluster_route){
+            .first = first,
+            .count = end - first,
+            .epoch = cluster->routes_epoch,
+            .primary = member->number,
+        };
+    }
+    free(cluster->routes);
+    cluster->routes = routes;
+    cluster->route_count = servers;
+    return STATUS_OK;
+}
+
+const struct cluster_member *cluster_lost(const struct cluster *cluster) {
+    for (size_t i = 0; i < cluster->route_count; i++) {
+        const struct cluster_member *member = cluster_numbered(cluster, cluster->routes[i].primary);
+        if (member->gone) // the state is checked: there is one
+            return member;
+    }
+    return NULL;
+}
+
+bool cluster_serves(const struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->route_count; i++)
+        if (cluster->routes[i].primary == number)
+            return true;
+    return false;
+}
+
+size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *buckets) {
+    size_t n = 0;
+    for (size_t i = 0; i < cluster->route_count; i++)
+        for (uint32_t k = 0; k < cluster->routes[i].count; k++)
+            buckets[n++] = (struct proto_bucket){
+                .epoch = cluster->routes[i].epoch,
+                .primary = cluster->routes[i].primary,
+                .second = PROTO_NOBODY,
+                .third = PROTO_NOBODY,
+            };
+    return n;
+}
+
+// --- the run ------------------------------------------------------------------------------
+
+void cluster_enter(struct cluster *cluster, enum cluster_stage stage) {
+    cluster->stage = stage;
+    cluster->order++;
+}
+
+int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err) {
+    if (cluster->status != STATUS_OK)
+        return STATUS_OK;
+    char *copy = mem_string(why);
+    if (!copy)
+        return error_nomem(err);
+    cluster->status = status;
+    cluster->why = copy;
+    return STATUS_OK;
+}
+
+int cluster_settle(struct cluster *cluster, const char *settings, struct error *err) {
+    char *copy = mem_string(settings);
+    if (!copy)
+        return error_nomem(err);
+    free(cluster->settings);
+    cluster->settings = copy;
+    cluster->settings_version++;
+    return STATUS_OK;
+}

@@ -1,0 +1,277 @@
+// The controllers' state as JSON text, both ways.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "core/json.h"
+#include "core/mem.h"
+
+enum { FORMAT = 2 };
+
+// --- writing ------------------------------------------------------------------------------
+
+static json_t *member_json(const struct cluster_member *m) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
+                     "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
+                     "role", (json_int_t)m->role, "threads", (json_int_t)m->threads,     //
+                     "memory", (json_int_t)m->memory, "first", (json_int_t)m->first, "samples",
+                     (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
+                     "training", m->training, "replication", m->replication,   //
+                     "administration", m->administration);
+}
+
+static json_t *route_json(const struct cluster_route *r) {
+    return json_pack("{s:I, s:I, s:I, s:I}", "first", (json_int_t)r->first, "count",
+                     (json_int_t)r->count, "epoch", (json_int_t)r->epoch, "primary",
+                     (json_int_t)r->primary);
+}
+
+static json_t *part_json(const struct cluster_part *p) {
+    return json_pack("{s:I, s:I, s:I, s:f, s:b}", "first", (json_int_t)p->first, "samples",
+                     (json_int_t)p->samples, "member", (json_int_t)p->member, "epoch", p->epoch,
+                     "out", p->out);
+}
+
+char *cluster_write(const struct cluster *c) {
+    char run[PROTO_ID_TEXT];
+    json_t *members = json_array(), *routes = json_array(), *parts = json_array();
+    for (size_t i = 0; i < c->member_count; i++)
+        json_array_append_new(members, member_json(&c->members[i]));
+    for (size_t i = 0; i < c->route_count; i++)
+        json_array_append_new(routes, route_json(&c->routes[i]));
+    for (size_t i = 0; i < c->part_count; i++)
+        json_array_append_new(parts, part_json(&c->parts[i]));
+    proto_id_text(run, &c->run);
+    json_t *all = json_pack(
+        "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
+        "s:o, s:o, s:o}",
+        "format", FORMAT, "run", run, "stage", cluster_stage_name(c->stage), //
+        "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
+        c->resume,                                                                //
+        "next_session", (json_int_t)c->next_session,                              //
+        "next_member", (json_int_t)c->next_member, "order", (json_int_t)c->order, //
+        "members_epoch", (json_int_t)c->members_epoch,                            //
+        "routes_epoch", (json_int_t)c->routes_epoch,                              //
+        "settings_version", (json_int_t)c->settings_version,                      //
+        "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
+        "members", members, "routes", routes, "parts", parts);
+    bool whole = all && json_array_size(members) == c->member_count &&
+                 json_array_size(routes) == c->route_count &&
+                 json_array_size(parts) == c->part_count;
+    char *text = whole ? json_line(all) : NULL;
+    json_decref(all);
+    return text;
+}
+
+// --- reading ------------------------------------------------------------------------------
+
+static int wrong(const char *what, struct error *err) {
+    return error_set(err, STATUS_DATA, "not the state of a controller: %s", what);
+}
+
+// A member of an object that is a whole number of 0..most.
+static bool number(const json_t *object, const char *name, uint64_t most, uint64_t *value) {
+    const json_t *found = json_object_get(object, name);
+    json_int_t n = json_integer_value(found);
+    *value = (uint64_t)n;
+    return json_is_integer(found) && n >= 0 && (uint64_t)n <= most;
+}
+
+static bool flag(const json_t *object, const char *name, bool *value) {
+    const json_t *found = json_object_get(object, name);
+    *value = json_is_true(found);
+    return json_is_boolean(found);
+}
+
+static bool text_within(const json_t *object, const char *name, char *to, size_t room) {
+    const char *text = json_string_value(json_object_get(object, name));
+    return text && snprintf(to, room, "%s", text) < (int)room;
+}
+
+#define TEXT_WITHIN(object, name, to) text_within(object, name, to, sizeof(to))
+
+static bool read_run(const json_t *object, struct proto_id *run) {
+    const char *text = json_string_value(json_object_get(object, "run"));
+    if (!text || strlen(text) != 2 * sizeof run->bytes ||
+        strspn(text, "0123456789abcdef") != 2 * sizeof run->bytes)
+        return false;
+    for (size_t i = 0; i < sizeof run->bytes; i++) {
+        char byte[3] = {text[2 * i], text[2 * i + 1], 0};
+        run->bytes[i] = (uint8_t)strtoul(byte, NULL, 16);
+    }
+    return true;
+}
+
+static bool read_stage(const json_t *object, enum cluster_stage *stage) {
+    const char *text = json_string_value(json_object_get(object, "stage"));
+    for (int i = 0; text && i < CLUSTER_STAGE_COUNT; i++)
+        if (!strcmp(text, cluster_stage_name((enum cluster_stage)i))) {
+            *stage = (enum cluster_stage)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_numbers(struct cluster *c, const json_t *object) {
+    uint64_t next_member = 0, status = 0;
+    bool good = number(object, "next_member", UINT32_MAX - 1, &next_member) &&
+                number(object, "status", 255, &status) && flag(object, "warm", &c->warm) &&
+                flag(object, "finished", &c->finished) &&
+                number(object, "next_session", INT64_MAX, &c->next_session) &&
+                number(object, "order", INT64_MAX, &c->order) &&
+                number(object, "members_epoch", INT64_MAX, &c->members_epoch) &&
+                number(object, "routes_epoch", INT64_MAX, &c->routes_epoch) &&
+                number(object, "settings_version", INT64_MAX, &c->settings_version);
+    c->next_member = (uint32_t)next_member;
+    c->status = (int)status;
+    return good;
+}
+
+static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
+    const char *found = json_string_value(json_object_get(object, name));
+    if (!found)
+        return wrong(name, err);
+    *text = mem_string(found);
+    return *text ? STATUS_OK : error_nomem(err);
+}
+
+static int read_texts(struct cluster *c, const json_t *object, struct error *err) {
+    int status = read_text(object, "model_name", &c->model_name, err);
+    if (!status)
+        status = read_text(object, "model", &c->model, err);
+    if (!status)
+        status = read_text(object, "settings", &c->settings, err);
+    if (!status && c->status != STATUS_OK)
+        status = read_text(object, "why", &c->why, err);
+    if (!status && !json_is_null(json_object_get(object, "resume")))
+        status = read_text(object, "resume", &c->resume, err);
+    return status;
+}
+
+static bool read_member(struct cluster *c, struct cluster_member *m, const json_t *object) {
+    uint64_t number_of = 0, role = 0, threads = 0;
+    bool good = number(object, "member", UINT32_MAX - 1, &number_of) &&
+                number(object, "session", INT64_MAX, &m->session) &&
+                number(object, "role", PROTO_ROLE_LAST, &role) &&
+                number(object, "threads", UINT32_MAX, &threads) &&
+                number(object, "memory", INT64_MAX, &m->memory) &&
+                number(object, "first", INT64_MAX, &m->first) &&
+                number(object, "samples", INT64_MAX, &m->samples) &&
+                flag(object, "gone", &m->gone) && TEXT_WITHIN(object, "name", m->name) &&
+                TEXT_WITHIN(object, "training", m->training) &&
+                TEXT_WITHIN(object, "replication", m->replication) &&
+                TEXT_WITHIN(object, "administration", m->administration);
+    m->number = (uint32_t)number_of;
+    m->role = (enum proto_role)role;
+    m->threads = (uint32_t)threads;
+    return good && number_of > 0 && number_of < c->next_member && m->session > 0 &&
+           m->session < c->next_session;
+}
+
+static int read_members(struct cluster *c, const json_t *list, struct error *err) {
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > CLUSTER_MEMBERS_MAX + CLUSTER_GONE_MAX)
+        return wrong("members", err);
+    c->members = mem_zeroed(count + 1, sizeof *c->members);
+    if (!c->members)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        struct cluster_member *m = &c->members[i];
+        // Numbers and sessions are given in order, and never twice.
+        if (!read_member(c, m, json_array_get(list, i)) ||
+            (i > 0 && (m->number <= m[-1].number || m->session <= m[-1].session)))
+            return wrong("a member", err);
+        c->member_count++;
+    }
+    return STATUS_OK;
+}
+
+static bool read_route(const struct cluster *c, struct cluster_route *r, const json_t *object) {
+    uint64_t first = 0, count = 0, primary = 0;
+    bool good = number(object, "first", CLUSTER_BUCKETS, &first) &&
+                number(object, "count", CLUSTER_BUCKETS, &count) &&
+                number(object, "epoch", c->routes_epoch, &r->epoch) &&
+                number(object, "primary", UINT32_MAX - 1, &primary);
+    r->first = (uint32_t)first;
+    r->count = (uint32_t)count;
+    r->primary = (uint32_t)primary;
+    const struct cluster_member *member = good ? cluster_numbered(c, r->primary) : NULL;
+    return member && member->role == PROTO_ROLE_PARAMETER_SERVER && count > 0;
+}
+
+static int read_routes(struct cluster *c, const json_t *list, struct error *err) {
+    size_t count = json_array_size(list);
+    uint32_t next = 0;
+    if (!json_is_array(list) || count > CLUSTER_BUCKETS)
+        return wrong("routes", err);
+    c->routes = mem_zeroed(count + 1, sizeof *c->routes);
+    if (!c->routes)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        struct cluster_route *r = &c->routes[i];
+        if (!read_route(c, r, json_array_get(list, i)) || r->first != next)
+            return wrong("a route", err);
+        next += r->count;
+        c->route_count++;
+    }
+    bool needed = c->routes_epoch > 0;
+    return next == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK : wrong("routes", err);
+}
+
+static bool read_part(const struct cluster *c, struct cluster_part *p, const json_t *object) {
+    const json_t *epoch = json_object_get(object, "epoch");
+    uint64_t member_of = 0;
+    bool good = number(object, "first", INT64_MAX, &p->first) &&
+                number(object, "samples", INT64_MAX, &p->samples) &&
+                number(object, "member", UINT32_MAX - 1, &member_of) &&
+                flag(object, "out", &p->out) && json_is_number(epoch);
+    p->member = (uint32_t)member_of;
+    p->epoch = json_number_value(epoch);
+    const struct cluster_member *member = good ? cluster_numbered(c, p->member) : NULL;
+    return member && member->role == PROTO_ROLE_DATA_SERVER && p->epoch >= 0 && p->epoch <= 1e9;
+}
+
+static int read_parts(struct cluster *c, const json_t *list, struct error *err) {
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > CLUSTER_MEMBERS_MAX)
+        return wrong("parts", err);
+    c->parts = mem_zeroed(count + 1, sizeof *c->parts);
+    if (!c->parts)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        if (!read_part(c, &c->parts[i], json_array_get(list, i)))
+            return wrong("a part", err);
+        c->part_count++;
+    }
+    return STATUS_OK;
+}
+
+static int read_all(struct cluster *c, const json_t *object, struct error *err) {
+    uint64_t format = 0;
+    if (!number(object, "format", FORMAT, &format) || format != FORMAT)
+        return wrong("format", err);
+    if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object))
+        return wrong("a number", err);
+    int status = read_texts(c, object, err);
+    if (!status)
+        status = read_members(c, json_object_get(object, "members"), err);
+    if (!status)
+        status = read_routes(c, json_object_get(object, "routes"), err);
+    if (!status)
+        status = read_parts(c, json_object_get(object, "parts"), err);
+    return status;
+}
+
+int cluster_read(struct cluster *cluster, const char *text, size_t size, struct error *err) {
+    json_t *object = NULL;
+    *cluster = (struct cluster){0};
+    int status = json_read(&object, text, size, err);
+    if (!status)
+        status = read_all(cluster, object, err);
+    json_decref(object);
+    if (status)
+        cluster_free(cluster);
+    return status;
+}

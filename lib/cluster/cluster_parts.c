@@ -1,0 +1,117 @@
+// The parts of the data, and the data servers that have them.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "core/mem.h"
+
+static int add_part(struct cluster *cluster, const struct cluster_part *part, struct error *err) {
+    struct cluster_part *more = mem_resize(cluster->parts, cluster->part_count + 1, sizeof *more);
+    if (!more)
+        return error_nomem(err);
+    cluster->parts = more;
+    more[cluster->part_count++] = *part;
+    return STATUS_OK;
+}
+
+int cluster_divide(struct cluster *cluster, struct error *err) {
+    int status = STATUS_OK;
+    cluster->part_count = 0;
+    for (size_t i = 0; !status && i < cluster->member_count; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        const struct cluster_part part = {m->first, m->samples, m->number, 0, false, 0};
+        if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone)
+            status = add_part(cluster, &part, err);
+    }
+    return status;
+}
+
+struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->part_count; i++)
+        if (cluster->parts[i].member == number)
+            return &cluster->parts[i];
+    return NULL;
+}
+
+// --- how far they are -------------------------------------------------------------------------
+
+// Workers begin an epoch when all parts have ended the one before. So where some of an epoch is
+// finished, the one before is over everywhere.
+static uint32_t epoch_behind_all(const struct cluster *cluster) {
+    double most = 0;
+    for (size_t i = 0; i < cluster->part_count; i++)
+        if (!cluster->parts[i].out)
+            most = fmax(most, ceil(cluster->parts[i].epoch) - 1);
+    return (uint32_t)most;
+}
+
+// The epoch that the workers are in.
+static uint32_t epoch_of_all(const struct cluster *cluster) {
+    double least = INFINITY;
+    for (size_t i = 0; i < cluster->part_count; i++)
+        if (!cluster->parts[i].out)
+            least = fmin(least, cluster->parts[i].epoch);
+    return isfinite(least) ? (uint32_t)least : 0;
+}
+
+uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_part *part) {
+    uint32_t own = (uint32_t)part->epoch;
+    uint32_t all = part->out ? epoch_of_all(cluster) : epoch_behind_all(cluster);
+    return own > all ? own : all;
+}
+
+bool cluster_part_told(struct cluster_part *part, double epoch) {
+    double before = floor(part->epoch);
+    if (epoch >= before) // else it has not begun to serve
+        part->epoch = epoch;
+    return floor(part->epoch) > before;
+}
+
+uint64_t cluster_samples(const struct cluster *cluster, bool out) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < cluster->part_count; i++)
+        if (cluster->parts[i].out || !out)
+            sum += cluster->parts[i].samples;
+    return sum;
+}
+
+// --- who has them -----------------------------------------------------------------------------
+
+bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
+                    cluster_absent *absent, const void *self, struct cluster_part **vacant) {
+    bool taken = false;
+    *vacant = NULL;
+    for (size_t i = 0; i < cluster->part_count; i++) {
+        struct cluster_part *part = &cluster->parts[i];
+        const struct cluster_member *member = cluster_numbered(cluster, part->member);
+        if (part->first != join->first || part->samples != join->samples)
+            continue;
+        bool again = member && !member->gone && join->training.length > 0 &&
+                     strlen(member->training) == join->training.length &&
+                     !memcmp(member->training, join->training.at, join->training.length);
+        if (!*vacant && (!member || again || part->out || absent(self, member)))
+            *vacant = part;
+        taken = true;
+    }
+    return *vacant || !taken;
+}
+
+int cluster_take_part(struct cluster *cluster, struct cluster_part *part,
+                      const struct cluster_member *member, struct error *err) {
+    const struct cluster_part new = {member->first, member->samples, member->number, 0, true, 0};
+    int status = part ? STATUS_OK : add_part(cluster, &new, err);
+    if (status)
+        return status;
+    part = part ? part : &cluster->parts[cluster->part_count - 1];
+    part->epoch = fmax(part->epoch, cluster_part_epoch(cluster, part));
+    part->member = member->number;
+    part->out = false;
+    cluster->routes_epoch++;
+    return STATUS_OK;
+}
+
+void cluster_leave_out(struct cluster *cluster, struct cluster_part *part) {
+    part->out = true;
+    cluster->routes_epoch++;
+}

@@ -1,0 +1,23 @@
+// How the members of a run are doing, as people and other programs read it: a table, JSON,
+// and the text format of Prometheus. All from the controller's answer `status`.
+#ifndef ADAM_CLUSTER_FIGURES_H
+#define ADAM_CLUSTER_FIGURES_H
+
+#include "core/json.h"
+#include "proto/proto.h"
+
+// To be freed with free(); NULL when out of memory. Below the table a line each: how long nothing
+// was trained, what is left out.
+char *figures_table(const struct proto_status *status);
+char *figures_prometheus(const struct proto_status *status);
+// A line for each member that waits: "worker-2 waits for ...".
+char *figures_waits(const struct proto_status *status);
+// {"run", "stage", "epoch", "idle", "left_out", "members": [...]}; NULL when out of memory.
+json_t *figures_json(const struct proto_status *status);
+
+// How far all are together: "epoch 1.50 of 6  loss 0.0600  4 workers  39119 images/s  wait
+// 25%". `epochs` is how many are wanted, 0: not known. Empty while no worker trains.
+enum { FIGURES_LINE = 160 };
+void figures_line(char text[FIGURES_LINE], const struct proto_status *status, double epochs);
+
+#endif

@@ -1,0 +1,424 @@
+#include "cluster/paxos.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+// A state that changes; its bytes are state_max long.
+struct room {
+    uint64_t version;
+    uint32_t length;
+    uint8_t *bytes;
+};
+
+struct paxos {
+    struct paxos_config config;
+    struct random random;
+
+    // The acceptor: this is the record.
+    uint64_t promised, accepted;
+    struct room state;
+
+    // Everybody: what is known of the others.
+    enum paxos_standing standing;
+    uint32_t leader;
+    uint64_t followed; // until then a leader is not doubted
+    uint64_t deadline; // of the next election, or of a leader's next heartbeat
+    uint64_t seen;     // highest ballot heard of
+
+    // A candidate, then a leader: who promised, then who accepted. The ballot is `promised`.
+    uint32_t votes;
+    uint64_t best_accepted; // of the promises
+    struct room best;
+    bool ready;   // its first state is committed
+    bool pending; // a proposal is on its way
+    uint64_t heard[PAXOS_MEMBERS_MAX];
+
+    bool known; // the newest committed state is known
+    struct room committed;
+};
+
+static uint32_t owner(uint64_t ballot) {
+    return (uint32_t)(ballot & 0xff);
+}
+
+static bool is_majority(const struct paxos *p, uint32_t votes) {
+    return (uint32_t)__builtin_popcount(votes) > p->config.members / 2;
+}
+
+// "order accepts by (ballot, version)": a late older version of the same ballot must not
+// replace a newer one.
+static bool is_newer(uint64_t ballot, uint64_t version, uint64_t than_ballot,
+                     uint64_t than_version) {
+    return ballot != than_ballot ? ballot > than_ballot : version > than_version;
+}
+
+static void room_set(struct room *room, uint64_t version, const void *bytes, uint32_t length) {
+    room->version = version;
+    room->length = length;
+    if (length > 0 && room->bytes != bytes)
+        memcpy(room->bytes, bytes, length);
+}
+
+static struct paxos_state view(const struct room *room) {
+    return (struct paxos_state){room->version, room->bytes, room->length};
+}
+
+static uint64_t election_timeout(struct paxos *p) {
+    return p->config.election + random_below(&p->random, p->config.election);
+}
+
+// Messages.
+
+static struct proto_paxos *message(struct paxos *p, struct paxos_output *out, uint32_t to,
+                                   enum proto_paxos_step step) {
+    struct proto_paxos *m = &out->messages[out->count++];
+    *m = (struct proto_paxos){
+        .step = (uint16_t)step,
+        .from = p->config.id,
+        .to = to,
+        .ballot = p->promised,
+        .accepted = p->accepted,
+        .version = p->state.version,
+    };
+    return m;
+}
+
+static void put_state(struct paxos *p, struct proto_paxos *m) {
+    m->state = (struct proto_bytes){p->state.bytes, p->state.length};
+}
+
+static void send_accept(struct paxos *p, struct paxos_output *out, uint32_t to) {
+    put_state(p, message(p, out, to, PROTO_PAXOS_ACCEPT));
+}
+
+// Also a leader's heartbeat. Until its first state is committed it names no ballot under
+// which anything was.
+static void send_commit(struct paxos *p, struct paxos_output *out, uint32_t to) {
+    struct proto_paxos *m = message(p, out, to, PROTO_PAXOS_COMMIT);
+    m->accepted = p->ready ? p->promised : 0;
+    m->version = p->committed.version;
+}
+
+static void send_prepare(struct paxos *p, struct paxos_output *out, uint32_t to) {
+    message(p, out, to, PROTO_PAXOS_PREPARE);
+}
+
+static void send_others(struct paxos *p, struct paxos_output *out,
+                        void (*send)(struct paxos *, struct paxos_output *, uint32_t)) {
+    for (uint32_t i = 0; i < p->config.members; i++)
+        if (i != p->config.id)
+            send(p, out, i);
+}
+
+// The acceptor.
+
+static void follow(struct paxos *p, uint64_t now) {
+    p->standing = PAXOS_FOLLOWER;
+    p->ready = p->pending = false;
+    p->deadline = now + election_timeout(p);
+}
+
+// Answers ballots below `ballot` no more. Whoever leads or stands under a lower one ends.
+static void promise(struct paxos *p, uint64_t ballot, uint64_t now, struct paxos_output *out) {
+    if (ballot <= p->promised)
+        return;
+    p->promised = ballot;
+    out->persist = true;
+    follow(p, now);
+}
+
+static void accept_state(struct paxos *p, uint64_t version, const void *bytes, uint32_t length,
+                         struct paxos_output *out) {
+    p->accepted = p->promised;
+    room_set(&p->state, version, bytes, length);
+    out->persist = true;
+}
+
+// The accepted state is committed.
+static void learn(struct paxos *p, struct paxos_output *out) {
+    if (p->known && p->state.version <= p->committed.version)
+        return;
+    p->known = true;
+    room_set(&p->committed, p->state.version, p->state.bytes, p->state.length);
+    out->committed = true;
+}
+
+static bool is_stale(struct paxos *p, const struct proto_paxos *m, struct paxos_output *out) {
+    if (m->ballot >= p->promised)
+        return false;
+    message(p, out, m->from, PROTO_PAXOS_REJECT);
+    return true;
+}
+
+static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                            struct paxos_output *out) {
+    if (is_stale(p, m, out))
+        return;
+    bool doubted = m->ballot > p->promised && m->from != p->leader;
+    if (doubted && now < p->followed)
+        return;
+    promise(p, m->ballot, now, out);
+    put_state(p, message(p, out, m->from, PROTO_PAXOS_PROMISE));
+}
+
+// The sender leads: no election for a while.
+static void obey(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                 struct paxos_output *out) {
+    promise(p, m->ballot, now, out);
+    p->leader = m->from;
+    p->followed = now + p->config.election;
+    p->deadline = now + election_timeout(p);
+}
+
+static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                           struct paxos_output *out) {
+    if (is_stale(p, m, out))
+        return;
+    obey(p, m, now, out);
+    if (is_newer(m->ballot, m->version, p->accepted, p->state.version))
+        accept_state(p, m->version, m->state.at, m->state.length, out);
+    message(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+}
+
+static void receive_commit(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                           struct paxos_output *out) {
+    if (is_stale(p, m, out))
+        return;
+    obey(p, m, now, out);
+    if (m->accepted == m->ballot && p->accepted == m->ballot && p->state.version == m->version)
+        learn(p, out);
+    message(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+}
+
+// The proposer.
+
+static void commit(struct paxos *p, struct paxos_output *out) {
+    p->ready = true;
+    p->pending = false;
+    learn(p, out);
+    send_others(p, out, send_commit);
+}
+
+// Has a state accepted under this leader's ballot, by itself first.
+static void propose(struct paxos *p, uint64_t version, const void *bytes, uint32_t length,
+                    struct paxos_output *out) {
+    accept_state(p, version, bytes, length, out);
+    p->pending = true;
+    p->votes = 1u << p->config.id;
+    if (is_majority(p, p->votes))
+        commit(p, out);
+    else
+        send_others(p, out, send_accept);
+}
+
+// "on takeover adopt the highest (ballot, version) of a majority and re-commit it before
+// serving".
+static void lead(struct paxos *p, uint64_t now, struct paxos_output *out) {
+    p->standing = PAXOS_LEADER;
+    p->leader = p->config.id;
+    p->followed = now + p->config.election;
+    p->deadline = now + p->config.heartbeat;
+    for (uint32_t i = 0; i < p->config.members; i++)
+        p->heard[i] = now;
+    propose(p, p->best.version, p->best.bytes, p->best.length, out);
+}
+
+// "persist own ballot before sending prepare": the output's order sees to that.
+static void campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
+    uint64_t highest = p->seen > p->promised ? p->seen : p->promised;
+    promise(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
+    p->standing = PAXOS_CANDIDATE;
+    p->leader = PROTO_NOBODY;
+    p->votes = 1u << p->config.id;
+    p->best_accepted = p->accepted;
+    room_set(&p->best, p->state.version, p->state.bytes, p->state.length);
+    if (is_majority(p, p->votes))
+        lead(p, now, out);
+    else
+        send_others(p, out, send_prepare);
+}
+
+static void receive_promise(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                            struct paxos_output *out) {
+    if (p->standing != PAXOS_CANDIDATE || m->ballot != p->promised)
+        return;
+    p->votes |= 1u << m->from;
+    if (is_newer(m->accepted, m->version, p->best_accepted, p->best.version)) {
+        p->best_accepted = m->accepted;
+        room_set(&p->best, m->version, m->state.at, m->state.length);
+    }
+    if (is_majority(p, p->votes))
+        lead(p, now, out);
+}
+
+static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                             struct paxos_output *out) {
+    if (p->standing != PAXOS_LEADER || m->ballot != p->promised)
+        return;
+    p->heard[m->from] = now;
+    if (m->accepted != p->promised || m->version != p->state.version) {
+        send_accept(p, out, m->from); // it missed the last one
+        return;
+    }
+    p->votes |= 1u << m->from;
+    if (p->pending && is_majority(p, p->votes))
+        commit(p, out);
+}
+
+// Somebody promised a higher ballot. A leader that still has the others goes on under a
+// higher one at once; a candidate leaves the field for a random while.
+static void receive_reject(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                           struct paxos_output *out) {
+    if (m->ballot > p->seen)
+        p->seen = m->ballot;
+    if (m->ballot <= p->promised)
+        return;
+    if (p->standing == PAXOS_LEADER)
+        campaign(p, now, out);
+    else if (p->standing == PAXOS_CANDIDATE)
+        follow(p, now);
+}
+
+static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
+    uint32_t members = p->config.members;
+    bool owned = m->step == PROTO_PAXOS_PREPARE || m->step == PROTO_PAXOS_ACCEPT ||
+                 m->step == PROTO_PAXOS_COMMIT;
+    return m->to == p->config.id && m->from < members && m->from != m->to &&
+           owner(m->ballot) < members && (!owned || owner(m->ballot) == m->from) &&
+           m->state.length <= p->config.state_max;
+}
+
+void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                   struct paxos_output *out) {
+    static void (*const receive[])(struct paxos *, const struct proto_paxos *, uint64_t,
+                                   struct paxos_output *) = {
+        [PROTO_PAXOS_PREPARE] = receive_prepare, [PROTO_PAXOS_PROMISE] = receive_promise,
+        [PROTO_PAXOS_ACCEPT] = receive_accept,   [PROTO_PAXOS_ACCEPTED] = receive_accepted,
+        [PROTO_PAXOS_REJECT] = receive_reject,   [PROTO_PAXOS_COMMIT] = receive_commit,
+    };
+    *out = (struct paxos_output){0};
+    if (m->step < sizeof receive / sizeof *receive && is_plausible(p, m))
+        receive[m->step](p, m, now, out);
+}
+
+// A leader that a majority does not answer leaves the field: clients must look elsewhere.
+static bool is_alone(const struct paxos *p, uint64_t now) {
+    uint32_t votes = 1u << p->config.id;
+    for (uint32_t i = 0; i < p->config.members; i++)
+        if (now - p->heard[i] <= 2ull * p->config.election)
+            votes |= 1u << i;
+    return !is_majority(p, votes);
+}
+
+void paxos_tick(struct paxos *p, uint64_t now, struct paxos_output *out) {
+    *out = (struct paxos_output){0};
+    if (now < p->deadline)
+        return;
+    if (p->standing != PAXOS_LEADER) {
+        campaign(p, now, out);
+    } else if (is_alone(p, now)) {
+        p->leader = PROTO_NOBODY;
+        follow(p, now);
+    } else {
+        p->followed = now + p->config.election;
+        p->deadline = now + p->config.heartbeat;
+        send_others(p, out, send_commit);
+    }
+}
+
+int paxos_propose(struct paxos *p, const void *state, uint32_t length, uint64_t now,
+                  struct paxos_output *out, struct error *err) {
+    *out = (struct paxos_output){0};
+    if (length > p->config.state_max)
+        return error_set(err, STATUS_DATA, "the controllers' state has %u bytes, at most %u fit",
+                         length, p->config.state_max);
+    if (!paxos_ready(p))
+        return error_set(err, STATUS_UNAVAILABLE, "this controller cannot propose now");
+    p->deadline = now + p->config.heartbeat;
+    propose(p, p->state.version + 1, state, length, out);
+    return STATUS_OK;
+}
+
+// Life.
+
+static int check(const struct paxos_config *config, const struct paxos_record *record,
+                 struct error *err) {
+    if (config->members < 1 || config->members > PAXOS_MEMBERS_MAX ||
+        config->id >= config->members || config->heartbeat < 1 ||
+        config->election <= config->heartbeat)
+        return error_set(err, STATUS_USAGE, "controller %u of %u, heartbeat %u ms, election %u ms",
+                         config->id, config->members, config->heartbeat, config->election);
+    if (record && (record->state.length > config->state_max || record->accepted > record->promised))
+        return error_set(err, STATUS_DATA, "the controller's record is not one of this run");
+    return STATUS_OK;
+}
+
+static bool rooms_open(struct paxos *p) {
+    struct room *rooms[] = {&p->state, &p->best, &p->committed};
+    for (int i = 0; i < 3; i++)
+        if (!(rooms[i]->bytes = mem_zeroed(p->config.state_max + 1ul, 1)))
+            return false;
+    return true;
+}
+
+int paxos_open(struct paxos **paxos, const struct paxos_config *config,
+               const struct paxos_record *record, uint64_t now, struct error *err) {
+    *paxos = NULL;
+    if (check(config, record, err))
+        return err ? err->status : STATUS_USAGE;
+    struct paxos *p = mem_zeroed(1, sizeof *p);
+    if (!p)
+        return error_nomem(err);
+    p->config = *config;
+    if (!rooms_open(p)) {
+        paxos_close(p);
+        return error_nomem(err);
+    }
+    p->random = random_stream(config->seed, config->id, record ? record->promised : 0);
+    p->leader = PROTO_NOBODY;
+    p->deadline = config->members == 1 ? now : now + election_timeout(p);
+    if (record) {
+        p->promised = record->promised;
+        p->accepted = record->accepted;
+        room_set(&p->state, record->state.version, record->state.bytes, record->state.length);
+    }
+    *paxos = p;
+    return STATUS_OK;
+}
+
+void paxos_close(struct paxos *p) {
+    if (!p)
+        return;
+    free(p->state.bytes);
+    free(p->best.bytes);
+    free(p->committed.bytes);
+    free(p);
+}
+
+uint64_t paxos_deadline(const struct paxos *p) {
+    return p->deadline;
+}
+
+struct paxos_record paxos_record(const struct paxos *p) {
+    return (struct paxos_record){p->promised, p->accepted, view(&p->state)};
+}
+
+enum paxos_standing paxos_standing(const struct paxos *p) {
+    return p->standing;
+}
+
+bool paxos_ready(const struct paxos *p) {
+    return p->standing == PAXOS_LEADER && p->ready && !p->pending;
+}
+
+uint32_t paxos_leader(const struct paxos *p) {
+    return p->leader;
+}
+
+bool paxos_committed(const struct paxos *p, struct paxos_state *state) {
+    if (p->known)
+        *state = view(&p->committed);
+    return p->known;
+}

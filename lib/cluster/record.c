@@ -1,0 +1,210 @@
+#include "cluster/record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster/paxos.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/mem.h"
+#include "store/crc.h"
+#include "store/output.h"
+#include "store/stream.h"
+
+enum {
+    VERSION = 1,
+    STATE_MAX = (1 << 20) - 64, // what the message `paxos` carries
+    FILE_MAX = 2 << 20,
+    HEARTBEAT = 100, // milliseconds, of a register with more members
+    ELECTION = 1000,
+};
+
+struct record {
+    char *path;
+    struct paxos *paxos;
+};
+
+static uint64_t now(void) {
+    return (uint64_t)(clock_seconds() * 1000);
+}
+
+// --- the file -----------------------------------------------------------------------------
+
+// The sum over all that stands before it.
+static int seal(json_t *object, char crc[16], struct error *err) {
+    char *text = json_line(object);
+    if (!text)
+        return error_nomem(err);
+    snprintf(crc, 16, "%08" PRIx32, crc32_of(0, text, strlen(text)));
+    free(text);
+    return STATUS_OK;
+}
+
+static int write_text(const char *path, const char *text, struct error *err) {
+    struct output *output;
+    int status = output_open(&output, path, true, err);
+    if (status)
+        return status;
+    status = output_write(output, text, strlen(text), err);
+    if (!status)
+        status = output_write(output, "\n", 1, err);
+    if (!status)
+        return output_close(output, err);
+    output_abort(output);
+    return status;
+}
+
+static int save(const struct record *record, struct error *err) {
+    struct paxos_record kept = paxos_record(record->paxos);
+    json_t *state = NULL;
+    char crc[16], *text = NULL;
+    int status = STATUS_OK;
+    if (kept.state.length)
+        status = json_read(&state, (const char *)kept.state.bytes, kept.state.length, err);
+    json_t *object =
+        json_pack("{s:i, s:I, s:I, s:I, s:o}", "v", VERSION, "promised", (json_int_t)kept.promised,
+                  "accepted", (json_int_t)kept.accepted, "version", (json_int_t)kept.state.version,
+                  "state", state ? state : json_null());
+    if (!status)
+        status = object ? seal(object, crc, err) : error_nomem(err);
+    if (!status && !json_object_set_new(object, "crc32", json_string(crc)))
+        text = json_line(object);
+    if (!status)
+        status = text ? write_text(record->path, text, err) : error_nomem(err);
+    json_decref(object);
+    free(text);
+    return status;
+}
+
+static int not_whole(const char *path, struct error *err) {
+    return error_set(err, STATUS_DATA,
+                     "%s: damaged: a controller that forgot what it promised must not go on; "
+                     "start a new run from the last checkpoint",
+                     path);
+}
+
+static bool count_of(const json_t *object, const char *name, uint64_t *value) {
+    const json_t *found = json_object_get(object, name);
+    *value = (uint64_t)json_integer_value(found);
+    return json_is_integer(found) && json_integer_value(found) >= 0;
+}
+
+// The record of a file's text; its state is *text, to be freed.
+static int understand(json_t *object, const char *path, struct paxos_record *kept, char **text,
+                      struct error *err) {
+    char crc[16], given[16] = "";
+    uint64_t version = 0;
+    const char *sum = json_string_value(json_object_get(object, "crc32"));
+    snprintf(given, sizeof given, "%s", sum ? sum : "");
+    if (!json_is_object(object) || json_object_del(object, "crc32"))
+        return not_whole(path, err);
+    int status = seal(object, crc, err);
+    if (status)
+        return status;
+    const json_t *state = json_object_get(object, "state");
+    if (strcmp(crc, given) != 0 || !count_of(object, "v", &version) || version != VERSION ||
+        !count_of(object, "promised", &kept->promised) ||
+        !count_of(object, "accepted", &kept->accepted) ||
+        !count_of(object, "version", &kept->state.version) ||
+        !(json_is_object(state) || json_is_null(state)))
+        return not_whole(path, err);
+    if (json_is_null(state))
+        return STATUS_OK;
+    *text = json_line(state);
+    kept->state.bytes = (const uint8_t *)*text;
+    kept->state.length = *text ? (uint32_t)strlen(*text) : 0;
+    return *text ? STATUS_OK : error_nomem(err);
+}
+
+static int load_text(const char *path, char **text, size_t *size, struct error *err) {
+    struct stream *stream;
+    int status = stream_open(&stream, path, err);
+    if (status)
+        return status;
+    *text = mem_array(FILE_MAX, 1);
+    status = *text ? stream_read(stream, *text, FILE_MAX, size, err) : error_nomem(err);
+    stream_close(stream);
+    return status;
+}
+
+static int load(const char *path, struct paxos_record *kept, char **state, struct error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    json_t *object = NULL;
+    int status = load_text(path, &text, &size, err);
+    if (!status)
+        status = json_read(&object, text, size, err) ? not_whole(path, err) : STATUS_OK;
+    if (!status)
+        status = understand(object, path, kept, state, err);
+    json_decref(object);
+    free(text);
+    return status;
+}
+
+// --- the register -------------------------------------------------------------------------
+
+// What a step asks for. There are no others to send messages to.
+static int carry_out(const struct record *record, const struct paxos_output *output,
+                     struct error *err) {
+    return output->persist ? save(record, err) : STATUS_OK;
+}
+
+static int start(struct record *record, const struct paxos_record *kept, struct error *err) {
+    const struct paxos_config config = {
+        .members = 1, .heartbeat = HEARTBEAT, .election = ELECTION, .state_max = STATE_MAX};
+    struct paxos_output output;
+    int status = paxos_open(&record->paxos, &config, kept, now(), err);
+    if (status)
+        return status;
+    paxos_tick(record->paxos, paxos_deadline(record->paxos), &output);
+    return carry_out(record, &output, err);
+}
+
+int record_open(struct record **out, const char *path, struct error *err) {
+    struct record *record = mem_zeroed(1, sizeof *record);
+    struct paxos_record kept = {0};
+    char *state = NULL;
+    if (!record || !(record->path = mem_string(path))) {
+        record_close(record);
+        return error_nomem(err);
+    }
+    bool there = access(path, F_OK) == 0;
+    int status = there ? load(path, &kept, &state, err) : STATUS_OK;
+    if (!status)
+        status = start(record, there ? &kept : NULL, err);
+    free(state);
+    if (status)
+        record_close(record);
+    else
+        *out = record;
+    return status;
+}
+
+void record_close(struct record *record) {
+    if (!record)
+        return;
+    paxos_close(record->paxos);
+    free(record->path);
+    free(record);
+}
+
+const char *record_state(const struct record *record, size_t *size) {
+    struct paxos_state state;
+    if (!paxos_committed(record->paxos, &state) || state.length == 0)
+        return NULL;
+    *size = state.length;
+    return (const char *)state.bytes;
+}
+
+int record_propose(struct record *record, const char *state, struct error *err) {
+    struct paxos_output output;
+    size_t size = strlen(state);
+    if (size > STATE_MAX)
+        return error_set(err, STATUS_DATA, "the state of the run has %zu bytes, at most %d fit",
+                         size, STATE_MAX);
+    int status = paxos_propose(record->paxos, state, (uint32_t)size, now(), &output, err);
+    return status ? status : carry_out(record, &output, err);
+}

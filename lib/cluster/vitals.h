@@ -1,0 +1,55 @@
+// How the members of a run are doing, as far as they told: their figures, and when each
+// was heard of last. Time is the caller's, in seconds of any clock that does not jump.
+// Belongs to one thread.
+#ifndef ADAM_CLUSTER_VITALS_H
+#define ADAM_CLUSTER_VITALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/proto.h"
+
+struct vital {
+    uint32_t number; // of the member
+    double heard;
+    bool missed;                    // vitals_miss, since it was heard of last
+    const void *link;               // by which it was heard of last; never looked into
+    double closed;                  // when the other side closed that; 0: it did not
+    bool told;                      // whether it has sent figures yet
+    uint64_t told_members;          // epoch of the membership in the last beat to it...
+    uint64_t knows_members;         // ...and in the one before, which it has acted upon
+    uint64_t refused;               // requests of its, as servers told
+    struct proto_heartbeat figures; // its text is `waits_for`
+    char waits_for[PROTO_ADDRESS_MAX + 1];
+};
+
+struct vitals { // {0} is empty
+    struct vital *items;
+    size_t count;
+};
+
+// The member lives. False when out of memory.
+bool vitals_heard(struct vitals *vitals, uint32_t number, double now);
+// The same, and how it is doing.
+bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
+                 double now);
+// A beat tells it of this epoch of the membership. It asks who the members are before its
+// next heartbeat, so that with the beat after that it is known to know.
+void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
+// Its figures came by this link.
+void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
+// A server refused so many more of its requests.
+void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count);
+// A link is closed. Who was heard of a moment before closed it: cut cables are silent first.
+void vitals_closed(struct vitals *vitals, const void *link, double now);
+// NULL when it was never heard of.
+const struct vital *vitals_of(const struct vitals *vitals, uint32_t number);
+void vitals_forget(struct vitals *vitals, uint32_t number);
+// It is known to be silent.
+void vitals_miss(struct vitals *vitals, uint32_t number);
+// A member that was not heard of for so many seconds, and is not missed yet; NULL: none.
+const struct vital *vitals_silent(const struct vitals *vitals, double seconds, double now);
+void vitals_free(struct vitals *vitals);
+
+#endif

@@ -1,0 +1,124 @@
+// Batches for others: made ready ahead of demand, handed out as leases.
+//
+// "The training data set is augmented by randomly applying a different transformation to
+//  each image so that each training epoch effectively processes a different variant of the
+//  same image. This is done in advance since some of the image transformations are compute
+//  intensive and we want to immediately stream the transformed images to the model training
+//  machines when requested." (Adam 3.1)
+//
+// A pile of batches in the order of the epoch is made by threads of the dealer's own; the
+// first of the next epoch already while the leases of this one are finished. A batch is
+// one buffer, counted by reference, which is sent from where it lies. Who asks never waits.
+//
+// Threads: all functions but dealer_open and dealer_close may be called by any thread at
+// any time. They take one lock, and no time.
+#ifndef ADAM_DEAL_DEALER_H
+#define ADAM_DEAL_DEALER_H
+
+#include "core/pool.h"
+#include "deal/lease.h"
+#include "deal/stock.h"
+#include "ops/ops.h"
+
+struct dealer;
+
+// Bytes of a sample beside its values, in a batch's buffer and so on the wire: key and label.
+enum { DEALER_HEAD = sizeof(uint64_t) + sizeof(int32_t) };
+
+struct dealer_options { // what it points to outlives the dealer
+    struct stock *stock;
+    const struct ops *ops; // of each picture; may be NULL
+    struct lease_rules rules;
+    uint64_t seed;   // of order and operations
+    uint64_t number; // of the first lease, see leases_open
+    uint32_t batch;  // samples that are mostly asked for at once
+    size_t ahead;    // bytes of samples that are made ahead of demand
+    int threads;     // that make them; at least 1
+    bool rounds;     // all workers share every step (deal/rounds.h)
+};
+
+// Mini-batches that are best handed out as one lease: fewer, larger messages where samples
+// are small, yet a small part of the data set, so that at the end of an epoch nobody waits
+// long for what another holds.
+uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes);
+
+// What the pictures are after all operations, by the first one: all others must be alike.
+struct dealer_shape {
+    int channels, height, width;
+    enum pixel type;
+};
+
+// STATUS_DATA when the first picture cannot be made.
+int dealer_open(struct dealer **out, const struct dealer_options *options, struct error *err);
+// No deal may be in anybody's hands.
+void dealer_close(struct dealer *dealer);
+
+struct dealer_shape dealer_shape(const struct dealer *dealer);
+
+// A part of a batch, in anybody's hands until dealer_release.
+struct deal {
+    struct lease lease;
+    struct stretch stretch;
+    struct buffer *buffer;
+    const uint64_t *keys;  // hashes, of each sample
+    const int32_t *labels; // of each sample
+    const void *values;    // height x width x channels of each sample, as the shape says
+    size_t value_bytes;    // of all samples
+};
+
+enum deal_answer {
+    DEAL_DONE,   // dealt
+    DEAL_IDLE,   // nothing in this round
+    DEAL_BUSY,   // not now; *detail: milliseconds after which to ask again
+    DEAL_ENDING, // the same: nothing of the epoch is left but what others have leased
+    DEAL_OVER,   // the epoch that was asked for; *detail: which is served now
+    DEAL_NONE,   // all epochs are over
+    DEAL_FAILED, // dealer_status tells
+};
+
+struct deal_wish {
+    uint64_t session;
+    uint64_t step;    // that they are for, where workers share every step...
+    uint64_t clock;   // ...of which those before this one are over
+    uint32_t epoch;   // that the session works on
+    uint32_t samples; // at most
+};
+// `now` is that of clock_seconds.
+enum deal_answer dealer_deal(struct dealer *dealer, const struct deal_wish *wish, double now,
+                             struct deal *deal, uint64_t *detail);
+void dealer_release(struct dealer *dealer, struct buffer *buffer);
+
+// As the functions of deal/lease.h whose names they have.
+bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, double now,
+                   uint32_t *epoch, struct range *places);
+uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number);
+void dealer_gone(struct dealer *dealer, uint64_t session);
+uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
+uint64_t dealer_session(struct dealer *dealer, size_t index);
+// Who shares every step from now on, where workers do. Until this is known, and to others,
+// nothing is dealt.
+int dealer_members(struct dealer *dealer, const uint64_t *sessions, size_t count,
+                   struct error *err);
+// Whether somebody asked since the last time who is no member.
+bool dealer_met_stranger(struct dealer *dealer);
+void dealer_rules(struct dealer *dealer, const struct lease_rules *rules);
+// Copies the finished ranges, to be freed with free(); NULL when out of memory.
+struct range *dealer_cursor(struct dealer *dealer, uint64_t *seed, uint32_t *epoch, size_t *count);
+int dealer_set_cursor(struct dealer *dealer, uint64_t seed, uint32_t epoch,
+                      const struct range *finished, size_t count, struct error *err);
+
+// STATUS_OK until a picture could not be made.
+int dealer_status(struct dealer *dealer, struct error *err);
+
+struct dealer_figures {
+    uint32_t epoch;
+    bool done;
+    double progress;   // in epochs
+    uint64_t finished; // samples of the present epoch
+    uint64_t dealt;    // samples in all
+    uint64_t made;     // samples in all
+    uint64_t ready;    // samples that can be dealt now, or in the next epoch
+};
+struct dealer_figures dealer_figures(struct dealer *dealer);
+
+#endif

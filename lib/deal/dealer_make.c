@@ -1,0 +1,166 @@
+// Makers: threads that make samples, and batches of them. Each draws a batch from the pile,
+// fills it without the lock, and says there that it is ready.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "data/order.h"
+#include "deal/dealer_internal.h"
+
+enum { AHEAD = 4 }; // pictures between asking for one's lines and reading them: a miss or two
+
+// --- one sample ------------------------------------------------------------------
+
+static int make_picture(struct dealer *dealer, uint32_t index, struct ops_draw draw,
+                        struct maker *maker, struct error *err) {
+    const struct dealer_options *options = &dealer->options;
+    int status = stock_image(options->stock, index, &maker->image, err);
+    if (!status && options->ops)
+        status = ops_apply(options->ops, maker->scratch, &maker->image, draw, err);
+    return status ? error_context(err, "sample '%s'", stock_key(options->stock, index)) : STATUS_OK;
+}
+
+static int check_shape(const struct dealer *dealer, uint32_t index, const struct image *image,
+                       struct error *err) {
+    const struct dealer_shape *shape = &dealer->shape;
+    bool same = image->channels == shape->channels && image->height == shape->height &&
+                image->width == shape->width;
+    if (same && (image->type == shape->type || shape->type == PIXEL_F32))
+        return STATUS_OK;
+    const char *key = stock_key(dealer->options.stock, index);
+    if (same)
+        return error_set(err, STATUS_DATA, "sample '%s' has values beyond bytes, others not", key);
+    return error_set(err, STATUS_DATA,
+                     "sample '%s' is %dx%dx%d (channels x height x width) where the first is "
+                     "%dx%dx%d; operations such as 'resize %d; crop %d' make all alike",
+                     key, image->channels, image->height, image->width, shape->channels,
+                     shape->height, shape->width, shape->width, shape->width);
+}
+
+static void put_values(const struct dealer *dealer, void *to, const struct image *image) {
+    if (image->type == dealer->shape.type) {
+        memcpy(to, image->data, dealer->sample_bytes);
+        return;
+    }
+    float *floats = to;
+    size_t n = image_values(image);
+    for (size_t i = 0; i < n; i++)
+        floats[i] = (float)image->u8[i];
+}
+
+int makers_look(struct dealer *dealer, struct error *err) {
+    struct maker maker = {.dealer = dealer, .scratch = ops_scratch_new()};
+    struct ops_draw draw = {dealer->seed, 0, stock_key_hash(dealer->options.stock, 0)};
+    int status = maker.scratch ? make_picture(dealer, 0, draw, &maker, err) : error_nomem(err);
+    const struct image *image = &maker.image;
+    dealer->shape =
+        (struct dealer_shape){image->channels, image->height, image->width, image->type};
+    dealer->sample_bytes = image_bytes(image);
+    image_free(&maker.image);
+    ops_scratch_free(maker.scratch);
+    return status;
+}
+
+// --- one batch -------------------------------------------------------------------
+
+static int fill(struct maker *maker, const struct made *made, struct error *err) {
+    struct dealer *dealer = maker->dealer;
+    const struct stretch *stretch = &made->stretch;
+    struct stock *stock = dealer->options.stock;
+    struct order order = order_of(made->seed, stretch->epoch, stock_count(stock));
+    for (uint32_t i = 0; i < stretch->places.count; i++) {
+        uint32_t index = order_at(&order, stretch->places.first + i);
+        if (i + AHEAD < stretch->places.count)
+            stock_expect(stock, order_at(&order, stretch->places.first + i + AHEAD));
+        made_keys(made)[i] = stock_key_hash(stock, index);
+        struct ops_draw draw = {made->seed, stretch->epoch, made_keys(made)[i]};
+        int status = make_picture(dealer, index, draw, maker, err);
+        if (!status)
+            status = check_shape(dealer, index, &maker->image, err);
+        if (status)
+            return status;
+        made_labels(made)[i] = stock_label(stock, index);
+        put_values(dealer, made_values(made) + i * dealer->sample_bytes, &maker->image);
+    }
+    return STATUS_OK;
+}
+
+// --- the threads -----------------------------------------------------------------
+
+// The next batch to make; with nothing to make, the cache is filled. NULL: the end.
+static struct made *next_made(struct maker *maker) {
+    struct dealer *dealer = maker->dealer;
+    struct made *made = NULL;
+    bool warm = true;
+    pthread_mutex_lock(&dealer->lock);
+    while (!dealer->closing && !(made = pile_draw(dealer))) {
+        if (!warm) {
+            pthread_cond_wait(&dealer->room, &dealer->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&dealer->lock);
+        warm = stock_warm(dealer->options.stock, &maker->image);
+        pthread_mutex_lock(&dealer->lock);
+    }
+    pthread_mutex_unlock(&dealer->lock);
+    return made;
+}
+
+// With the first that fails all makers end.
+static void put_made(struct dealer *dealer, struct made *made, int status, const struct error *err,
+                     double seconds) {
+    pthread_mutex_lock(&dealer->lock);
+    dealer->made += made->stretch.places.count;
+    dealer->busy_seconds += seconds;
+    if (status && dealer->err.status == STATUS_OK) {
+        dealer->err = *err;
+        dealer->closing = true;
+        pthread_cond_broadcast(&dealer->room);
+    }
+    pile_ready(dealer, made);
+    pthread_mutex_unlock(&dealer->lock);
+}
+
+static void *make_thread(void *self) {
+    struct maker *maker = self;
+    struct made *made;
+    while ((made = next_made(maker))) {
+        struct error err = {0};
+        double start = clock_seconds();
+        int status = fill(maker, made, &err);
+        put_made(maker->dealer, made, status, &err, clock_seconds() - start);
+    }
+    return NULL;
+}
+
+int makers_start(struct dealer *dealer, struct error *err) {
+    dealer->makers = mem_zeroed((size_t)dealer->options.threads, sizeof *dealer->makers);
+    if (!dealer->makers)
+        return error_nomem(err);
+    for (int i = 0; i < dealer->options.threads; i++) {
+        struct maker *maker = &dealer->makers[i];
+        maker->dealer = dealer;
+        maker->scratch = ops_scratch_new();
+        if (!maker->scratch)
+            return error_nomem(err);
+        if (pthread_create(&maker->thread, NULL, make_thread, maker))
+            return error_set(err, STATUS_IO, "cannot start a thread");
+        dealer->started++;
+    }
+    return STATUS_OK;
+}
+
+void makers_stop(struct dealer *dealer) {
+    pthread_mutex_lock(&dealer->lock);
+    dealer->closing = true;
+    pthread_cond_broadcast(&dealer->room);
+    pthread_mutex_unlock(&dealer->lock);
+    for (int i = 0; i < dealer->started; i++)
+        pthread_join(dealer->makers[i].thread, NULL);
+    for (int i = 0; dealer->makers && i < dealer->options.threads; i++) {
+        ops_scratch_free(dealer->makers[i].scratch);
+        image_free(&dealer->makers[i].image);
+    }
+    free(dealer->makers);
+}

@@ -1,0 +1,383 @@
+// Convolutions of blocks and the errors of their inputs: the same sums over taps
+// (conv_plan.h), the same tiles (conv_tile.h).
+//
+// Pixels are grouped by the taps that they see, a product of runs of rows and runs of
+// columns; any pixels of a group share a tile, since each has a pointer of its own.
+// So no tap on padding is multiplied and no tile is cut off at the end of a row. In a
+// row of taps, all columns x channels are one run of floats (unless there are
+// groups). Maps and pixels are cut as evenly as can be; nothing is computed in vain
+// but the lanes that a group's last maps leave empty.
+//
+// Useful GFLOP/s of one core, forward, back (Zen 5, AVX-512, peak 265 with 2 x 16
+// multiply-adds a cycle; processor time, best of many, packing included, one block):
+//
+//   lanes                            16        8        4        2        1
+//   mnist     10-20, 5x5, 14x14   254 260  234 228  217 199  190 144  135 104
+//   cifar     3-32, 5x5, 32x32    247      235      248      237      220
+//             32-32, 5x5, 16x16   260 262  258 255  256 256  252 247  233 231
+//             32-64, 5x5, 8x8     253 255  231 228  233 237  211 211  203 198
+//   alexnet   3-96, 11x11 by 4    240      249      260      261      259
+//             96-256, 5x5, 27x27  252 244  251 235  255 256  256 259  253 256
+//             256-384, 3x3, 13x13 255 251  249 244  254 255  255 252  246 241
+//
+// 10 or 20 maps fill 62% of the lanes with one sample a block, 83% with two. Learned:
+// - Many maps x few pixels (14 x 2) is best with a sample in every lane: a pixel's
+//   vector is 16 times as many bytes as its weight, and corners, pixels alone with
+//   their taps, still have 14 sums. With fewer lanes, 4 vectors of maps x 6 pixels.
+// - At one sample a block, packing counts: weights are used once a pixel only. Tile by
+//   tile, what was packed is still in the L2 cache (job_steps).
+// - Row of taps by row of taps (job_by_rows) at other lanes, or for larger maps: 2 to
+//   10% slower.
+#ifndef ADAM_KERNELS_BLOCK_CONV_INC_H
+#define ADAM_KERNELS_BLOCK_CONV_INC_H
+
+#include <string.h>
+
+#include "kernels/block/conv_pack.inc.h"
+#include "kernels/block/conv_plan.inc.h"
+#include "kernels/block/conv_tile.inc.h"
+#include "kernels/block/depthwise.inc.h"
+#include "kernels/block/groups.inc.h"
+#include "kernels/block/spread.inc.h"
+#include "kernels/conv_sizes.h"
+#include "kernels/portable/carve.inc.h"
+#include "kernels/portable/relu.inc.h"
+
+// Results from sources: outputs from inputs or, turned, errors of inputs from those
+// of outputs.
+struct conv_job {
+    struct conv_axis y, x;
+    int sources, results, groups; // channels of one group
+    int blocks, lanes;
+    bool relu;
+    bool by_rows;        // of taps: each over all pixels, before the next
+    float *weights;      // packed
+    float *begin;        // what the sums of a pixel begin with
+    size_t *packed_taps; // floats before each tap of the kernel, for one tile
+    struct conv_run *rows, *tap_rows, *columns;
+    int row_runs, column_runs;
+    struct conv_span *spans; // one for each run of columns
+    struct conv_pixel *pixels;
+};
+
+// One group: its first channels, and the weights.
+struct conv_part {
+    float *to;
+    const float *from, *weights, *end;
+};
+
+static int job_taps(const struct conv_job *p) {
+    return p->y.kernel * p->x.kernel * p->sources;
+}
+
+static int job_tiles(const struct conv_job *p) {
+    return conv_tiles_of(p->lanes, LANES, p->results);
+}
+
+static struct conv_rows job_tile(const struct conv_job *p, int t) {
+    return conv_rows(p->lanes, LANES, p->results, t);
+}
+
+// A piece of the weights of a tile whose first vector of maps is `first`, from place
+// `begin` of `width` on.
+static struct conv_packing tile_piece(const struct conv_job *p, int first, int begin, int width,
+                                      size_t stride) {
+    struct conv_packing piece = {
+        .width = (size_t)width,
+        .count = width - begin < LANES ? width - begin : LANES,
+        .row = p->packed_taps,
+        .kernel = p->y.kernel * p->x.kernel,
+    };
+    for (int i = 0; i < LANES; i++) {
+        int place = i < piece.count ? begin + i : width - 1;
+        int map = first * (LANES / p->lanes) + conv_packed_map(p->lanes, place);
+        piece.map[i] = (size_t)(map < p->results ? map : p->results - 1) * stride;
+    }
+    return piece;
+}
+
+// Where the taps of the kernel lie in a tile of that width: phase by phase, row by
+// row; and, LANES taps further, those of the next channels.
+static void lay_taps_packed(const struct conv_job *p, size_t width) {
+    const struct conv_axis *y = &p->y, *x = &p->x;
+    size_t *taps = p->packed_taps, at = 0;
+    for (int phase_y = 0; phase_y < y->phases; phase_y++)
+        for (int phase_x = 0; phase_x < x->phases; phase_x++)
+            for (int row = 0; row < axis_taps(y, phase_y); row++, at += CONV_SPACE)
+                for (int t = 0; t < axis_taps(x, phase_x); t++, at += (size_t)p->sources * width)
+                    taps[axis_tap(y, phase_y, row) * x->kernel + axis_tap(x, phase_x, t)] = at;
+    for (int i = y->kernel * x->kernel, end = i + LANES, back = i; i < end; i++)
+        taps[i] = taps[i - back] + width;
+}
+
+// Packed weights of the tiles before one, and the spaces between their rows.
+static size_t packed_before(const struct conv_job *p, int first, int t) {
+    size_t taps = job_tile(p, t).before - job_tile(p, first).before;
+    return taps * (size_t)job_taps(p) +
+           (size_t)(t - first) * (size_t)(p->y.kernel * p->x.phases) * CONV_SPACE;
+}
+
+// The weights of one tile.
+static void pack_tile(float *to, const struct conv_job *p, const struct conv_rows *tile,
+                      const struct conv_part *part) {
+    int width = conv_width(p->lanes, LANES, tile->count), kernel = p->y.kernel * p->x.kernel;
+    size_t stride = (size_t)kernel * (size_t)(p->y.turned ? 1 : p->sources);
+    lay_taps_packed(p, (size_t)width);
+    for (int begin = 0; begin < width; begin += LANES) {
+        struct conv_packing piece = tile_piece(p, tile->first, begin, width, stride);
+        piece.to = to + begin;
+        piece.end = part->end;
+        if (p->y.turned)
+            for (int s = 0; s < p->sources; s++)
+                pack_kernels(&piece, part->weights + (size_t)s * (size_t)(p->results * kernel), s,
+                             kernel);
+        else
+            pack_kernels(&piece, part->weights, 0, (int)stride);
+    }
+}
+
+// What pixels of these rows and columns see.
+static struct conv_taps span_taps(const struct conv_job *p, const struct conv_run *row,
+                                  const struct conv_run *column) {
+    int phase_columns = axis_taps(&p->x, column->phase);
+    size_t pixel = (size_t)(p->sources * p->groups) * (size_t)p->lanes;
+    int before = axis_taps_before(&p->y, row->phase) * p->x.kernel +
+                 axis_taps(&p->y, row->phase) * axis_taps_before(&p->x, column->phase) +
+                 row->tap * phase_columns + column->tap;
+    int rows_before = axis_taps_before(&p->y, row->phase) * p->x.phases +
+                      axis_taps(&p->y, row->phase) * column->phase + row->tap;
+    bool joined = p->groups == 1; // neighbouring pixels hold nothing else
+    return (struct conv_taps){
+        .rows = column->taps ? row->taps : 0,
+        .runs = joined ? 1 : column->taps,
+        .run = (size_t)(p->sources * p->lanes) * (size_t)(joined ? column->taps : 1),
+        .run_step = pixel,
+        .row_step = pixel * (size_t)p->x.sources,
+        .first = (size_t)before * (size_t)p->sources,
+        .first_row = (size_t)rows_before,
+        .skip = (size_t)(phase_columns - column->taps) * (size_t)p->sources,
+    };
+}
+
+// `rows` rows of results of one block that see the same taps.
+struct conv_chunk {
+    struct conv_run rows;
+    int block;
+};
+
+// The pixels of a chunk in the columns of one run.
+static int list_pixels(struct conv_pixel *list, const struct conv_job *p,
+                       const struct conv_chunk *chunk, const struct conv_run *column,
+                       const struct conv_part *part) {
+    size_t pixel_from = (size_t)(p->sources * p->groups) * (size_t)p->lanes;
+    size_t pixel_to = (size_t)(p->results * p->groups) * (size_t)p->lanes;
+    int count = 0;
+    for (int i = 0; i < chunk->rows.count; i++) {
+        int row_to = chunk->block * p->y.results + chunk->rows.to + i * p->y.phases;
+        int row_from = chunk->block * p->y.sources + chunk->rows.from + i * p->y.step;
+        size_t at_to = (size_t)row_to * (size_t)p->x.results + (size_t)column->to;
+        size_t at_from = (size_t)row_from * (size_t)p->x.sources + (size_t)column->from;
+        for (int j = 0; j < column->count; j++)
+            list[count++] =
+                (struct conv_pixel){part->from + (at_from + (size_t)(j * p->x.step)) * pixel_from,
+                                    part->to + (at_to + (size_t)(j * p->x.phases)) * pixel_to};
+    }
+    return count;
+}
+
+static void lay_spans(const struct conv_job *p, const struct conv_chunk *chunk,
+                      const struct conv_part *part) {
+    int first = 0;
+    for (int i = 0; i < p->column_runs; i++) {
+        struct conv_run *column = &p->columns[i];
+        int count = list_pixels(p->pixels + first, p, chunk, column, part);
+        p->spans[i] = (struct conv_span){span_taps(p, &chunk->rows, column), first, count};
+        first += count;
+    }
+}
+
+static int lanes_log(int lanes) {
+    return __builtin_ctz((unsigned)lanes);
+}
+
+// One tile of maps over one span, in as equal tiles of pixels as can be.
+static void span_tiles(const struct conv_job *p, const struct conv_span *span,
+                       const struct conv_maps *maps, int rows) {
+    conv_tile_function *const *shapes = conv_tiles[lanes_log(p->lanes)][rows - 1];
+    int parts = divided_up(span->count, most_pixels[rows - 1]);
+    for (int t = 0, done = 0; t < parts; t++) {
+        int pixels = even_part(span->count, done, t, parts);
+        shapes[pixels - 1](&span->taps, p->pixels + span->first + done, maps);
+        done += pixels;
+    }
+}
+
+enum { CHUNK_BYTES = 1 << 19 };
+
+// Rows of results for whose pixels the list has room, and whose sources stay in the
+// L2 cache while several tiles pass over them.
+static int chunk_rows(const struct conv_job *p, const struct conv_run *rows) {
+    size_t row = (size_t)p->x.sources * (size_t)(p->sources * p->lanes) * sizeof(float);
+    size_t fit = CHUNK_BYTES / row, room = CONV_PIXELS / (size_t)p->x.results;
+    size_t count =
+        fit > (size_t)rows->taps ? (fit - (size_t)rows->taps) / (size_t)p->y.step + 1 : 1;
+    count = count < room ? count : room;
+    return count < 1 ? 1 : count < (size_t)rows->count ? (int)count : rows->count;
+}
+
+// Maps in all lanes and few pixels that see the same taps: weights would pass through
+// the caches for too few products each. Row of taps by row of taps, pixels of all
+// rows of results share a tile, and a tile's weights stay in the L1 cache; but sums
+// are loaded and stored again for each, which wants many taps in a row.
+static bool job_by_rows(const struct conv_job *p) {
+    int pixels = p->y.results * p->x.results * p->blocks;
+    return p->lanes == 1 && p->y.kernel > 1 && p->x.kernel * p->sources >= 64 &&
+           pixels < 8 * p->row_runs * p->column_runs;
+}
+
+// One tile of maps over the pixels of a chunk.
+static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile,
+                       const float *weights) {
+    int left = p->results * p->lanes - tile->first * LANES, whole = tile->count * LANES;
+    size_t to = (size_t)tile->first * LANES;
+    struct conv_maps maps = {weights, p->by_rows ? NULL : p->begin + to, to,
+                             LANES - (left < whole ? whole - left : 0), p->relu && !p->by_rows};
+    for (int i = 0; i < p->column_runs; i++)
+        if (!p->by_rows || p->spans[i].taps.rows > 0)
+            span_tiles(p, &p->spans[i], &maps, tile->count);
+}
+
+// The tiles [first, end), packed in that order, over the pixels of a run of rows.
+static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
+                      const struct conv_part *part, int first, int end) {
+    int most = chunk_rows(p, rows);
+    for (int b = 0; b < p->blocks; b++)
+        for (int i = 0; i < rows->count; i += most) {
+            struct conv_chunk chunk = {*rows, b};
+            chunk.rows.to += i * p->y.phases;
+            chunk.rows.from += i * p->y.step;
+            chunk.rows.count = rows->count - i < most ? rows->count - i : most;
+            lay_spans(p, &chunk, part);
+            for (int t = first; t < end; t++) {
+                struct conv_rows tile = job_tile(p, t);
+                chunk_tile(p, &tile, p->weights + packed_before(p, first, t));
+            }
+        }
+}
+
+// Tiles in so many steps, each of which packs its weights and passes over all pixels:
+// what is smaller, the sources or the weights, is read again and again.
+static int job_steps(const struct conv_job *p) {
+    size_t pixels = (size_t)p->y.sources * (size_t)p->x.sources * (size_t)p->blocks;
+    size_t sources = pixels * (size_t)p->lanes;
+    size_t weights = (size_t)(p->y.kernel * p->x.kernel) * conv_widths(p->lanes, LANES, p->results);
+    return sources < weights ? job_tiles(p) : 1;
+}
+
+static void convolve_part(const struct conv_job *p, const struct conv_part *part) {
+    int count = job_tiles(p), steps = job_steps(p);
+    for (int s = 0, first = 0; s < steps; s++) {
+        int end = first + even_part(count, first, s, steps);
+        for (int t = first; t < end; t++) {
+            struct conv_rows tile = job_tile(p, t);
+            pack_tile(p->weights + packed_before(p, first, t), p, &tile, part);
+        }
+        for (int i = 0; i < p->row_runs; i++)
+            run_tiles(p, &p->rows[i], part, first, end);
+        first = end;
+    }
+}
+
+// All results of a group as their sums begin.
+static void begin_part(const struct conv_job *p, const struct conv_part *part) {
+    size_t pixels = (size_t)p->y.results * (size_t)p->x.results * (size_t)p->blocks;
+    size_t row = (size_t)(p->results * p->lanes);
+    float *to = part->to;
+    for (size_t i = 0; i < pixels; i++, to += row * (size_t)p->groups)
+        memcpy(to, p->begin, row * sizeof *to);
+}
+
+static void convolve(struct conv_job *p, float *to, const float *from, const float *weights,
+                     const float *biases) {
+    size_t count = (size_t)job_taps(p) * (size_t)p->results;
+    const float *end = weights + count * (size_t)p->groups;
+    p->row_runs = axis_runs(p->rows, &p->y);
+    p->column_runs = axis_runs(p->columns, &p->x);
+    p->by_rows = job_by_rows(p);
+    if (p->by_rows) {
+        p->row_runs = axis_tap_runs(p->tap_rows, p->rows, p->row_runs, &p->y);
+        p->rows = p->tap_rows;
+    }
+    for (int g = 0; g < p->groups; g++) {
+        struct conv_part part = {to + (size_t)(g * p->results * p->lanes),
+                                 from + (size_t)(g * p->sources * p->lanes),
+                                 weights + (size_t)g * count, end};
+        spread(p->begin, biases ? biases + g * p->results : NULL, 1, p->results, p->lanes);
+        if (p->by_rows)
+            begin_part(p, &part);
+        convolve_part(p, &part);
+    }
+    if (p->by_rows && p->relu)
+        relu(to, (size_t)p->y.results * (size_t)p->x.results *
+                     (size_t)(p->results * p->groups * p->lanes) * (size_t)p->blocks);
+}
+
+// Cuts the scratch as add_pass() in conv_sizes.c counts it.
+static void pass_carve(struct conv_job *p, float *scratch) {
+    size_t kernel = (size_t)p->y.kernel * (size_t)p->x.kernel, width = (size_t)p->x.results;
+    size_t pixels = width > CONV_PIXELS ? width : CONV_PIXELS;
+    p->weights = carve(&scratch, packed_before(p, 0, job_tiles(p)));
+    p->begin = carve(&scratch, (size_t)p->results * (size_t)p->lanes);
+    p->packed_taps = (void *)carve(&scratch, CONV_FLOATS(size_t) * (kernel + LANES));
+    p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
+    p->tap_rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.kernel);
+    p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * width);
+    p->spans = (void *)carve(&scratch, CONV_FLOATS(struct conv_span) * width);
+    p->pixels = (void *)carve(&scratch, CONV_FLOATS(struct conv_pixel) * pixels);
+}
+
+static void conv_block(float *y, const float *x, const float *weights, const float *biases,
+                       bool relu, int blocks, int lanes, const struct convolution *conv,
+                       float *scratch) {
+    const struct window *v = &conv->window;
+    if (conv_depthwise(conv)) {
+        depthwise(y, x, weights, biases, relu, blocks, lanes, conv, scratch);
+        return;
+    }
+    struct merged all = merge_groups(conv, lanes, weights, &scratch);
+    struct conv_job p = {
+        .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
+        .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
+        .sources = v->c / all.conv.groups,
+        .results = conv->maps / all.conv.groups,
+        .groups = all.conv.groups,
+        .blocks = blocks,
+        .lanes = lanes,
+        .relu = relu,
+    };
+    pass_carve(&p, scratch);
+    convolve(&p, y, x, all.weights, biases);
+}
+
+static void conv_block_back_input(float *dx, const float *dy, const float *weights, int blocks,
+                                  int lanes, const struct convolution *conv, float *scratch) {
+    const struct window *v = &conv->window;
+    if (conv_depthwise(conv)) {
+        depthwise_back_input(dx, dy, weights, blocks, lanes, conv, scratch);
+        return;
+    }
+    struct merged all = merge_groups(conv, lanes, weights, &scratch);
+    struct conv_job p = {
+        .y = {v->h, v->out_h, v->kernel_h, v->pad_h, 1, v->stride_h, true},
+        .x = {v->w, v->out_w, v->kernel_w, v->pad_w, 1, v->stride_w, true},
+        .sources = conv->maps / all.conv.groups,
+        .results = v->c / all.conv.groups,
+        .groups = all.conv.groups,
+        .blocks = blocks,
+        .lanes = lanes,
+    };
+    pass_carve(&p, scratch);
+    convolve(&p, dx, dy, all.weights, NULL);
+}
+
+#endif

@@ -1,0 +1,178 @@
+// Convolutions of blocks each of whose groups has one channel and one map: depthwise ones.
+// What a tap sees of a pixel, and what becomes of it, is one contiguous run of c * lanes
+// floats, so every step is elementwise over runs, by weights that stand once for each float of
+// a run. The forward pass and the errors of inputs are the same sum over taps (conv_plan.h).
+#ifndef ADAM_KERNELS_BLOCK_DEPTHWISE_INC_H
+#define ADAM_KERNELS_BLOCK_DEPTHWISE_INC_H
+
+#include "kernels/block/conv_plan.inc.h"
+#include "kernels/block/run.inc.h"
+#include "kernels/block/spread.inc.h"
+#include "kernels/conv_sizes.h"
+#include "kernels/portable/carve.inc.h"
+
+enum { DEPTHWISE_PIXELS = 4 }; // that share the loads of the weights
+
+struct depthwise_pass {
+    struct conv_axis y, x;
+    size_t run; // floats of a pixel
+    int blocks;
+    bool relu;
+    float *weights, *begin;          // taps x run; a run with which sums begin
+    struct conv_run *rows, *columns; // results that see the same taps
+    int row_runs, column_runs;
+};
+
+// Results in a row whose first taps see `from`, and what lies between.
+struct depthwise_view {
+    const float *from, *weights, *begin;
+    float *to;
+    size_t run, from_row;         // from tap to tap
+    size_t from_next, to_next;    // from result to result
+    ptrdiff_t weight, weight_row; // from tap to tap
+    int rows, columns;            // of taps
+    bool relu;
+};
+
+__attribute__((always_inline)) static inline void depthwise_vector(int rows, int columns,
+                                                                   int pixels,
+                                                                   const struct depthwise_view *v,
+                                                                   size_t i, int count) {
+    vector sum[DEPTHWISE_PIXELS], zero = {0};
+#pragma GCC unroll 4
+    for (int p = 0; p < pixels; p++)
+        sum[p] = load_part(v->begin + i, count);
+#pragma GCC unroll 3
+    for (int ky = 0; ky < rows; ky++) {
+        const float *from = v->from + (size_t)ky * v->from_row + i;
+        const float *weights = v->weights + ky * v->weight_row + (ptrdiff_t)i;
+#pragma GCC unroll 3
+        for (int kx = 0; kx < columns; kx++) {
+            vector weight = load_part(weights + kx * v->weight, count);
+#pragma GCC unroll 4
+            for (int p = 0; p < pixels; p++)
+                sum[p] += weight *
+                          load_part(from + (size_t)kx * v->run + (size_t)p * v->from_next, count);
+        }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < pixels; p++)
+        store_part(v->to + (size_t)p * v->to_next + i,
+                   v->relu ? (vector)((vector_int)sum[p] & ~(sum[p] < zero)) : sum[p], count);
+}
+
+// The last vector overlaps the one before, where part of it is all there is left.
+__attribute__((always_inline)) static inline void depthwise_run(int rows, int columns, int pixels,
+                                                                const struct depthwise_view *v) {
+    if (v->run < LANES) {
+        depthwise_vector(rows, columns, pixels, v, 0, (int)v->run);
+        return;
+    }
+    for (size_t i = 0; i + LANES < v->run; i += LANES)
+        depthwise_vector(rows, columns, pixels, v, i, LANES);
+    depthwise_vector(rows, columns, pixels, v, v->run - LANES, LANES);
+}
+
+__attribute__((always_inline)) static inline void
+depthwise_pixels(int rows, int columns, struct depthwise_view v, int count) {
+    for (; count >= DEPTHWISE_PIXELS; count -= DEPTHWISE_PIXELS) {
+        depthwise_run(rows, columns, DEPTHWISE_PIXELS, &v);
+        v.from += DEPTHWISE_PIXELS * v.from_next, v.to += DEPTHWISE_PIXELS * v.to_next;
+    }
+    for (; count > 0; count--) {
+        depthwise_run(rows, columns, 1, &v);
+        v.from += v.from_next, v.to += v.to_next;
+    }
+}
+
+// Kernels of 3, and what a stride of 2 leaves of them on the way back, are unrolled.
+static void depthwise_results(const struct depthwise_view *v, int count) {
+    if (v->rows == 3 && v->columns == 3)
+        depthwise_pixels(3, 3, *v, count);
+    else if (v->rows == 2 && v->columns == 2)
+        depthwise_pixels(2, 2, *v, count);
+    else
+        depthwise_pixels(v->rows, v->columns, *v, count);
+}
+
+// Row `i` of a run, and the columns of another, of one block.
+static void depthwise_part(const struct depthwise_pass *p, float *to, const float *from,
+                           const struct conv_run *row, int i, const struct conv_run *column) {
+    size_t to_row = (size_t)p->x.results * p->run, from_row = (size_t)p->x.sources * p->run;
+    ptrdiff_t next = p->x.turned ? -p->x.phases : 1, next_row = p->y.turned ? -p->y.phases : 1;
+    int tap = axis_tap(&p->x, column->phase, column->tap);
+    int tap_row = axis_tap(&p->y, row->phase, row->tap);
+    bool some = row->taps > 0 && column->taps > 0;
+    struct depthwise_view v = {
+        .from =
+            from + (size_t)(row->from + i * p->y.step) * from_row + (size_t)column->from * p->run,
+        .weights = p->weights + (size_t)(some ? tap_row * p->x.kernel + tap : 0) * p->run,
+        .begin = p->begin,
+        .to = to + (size_t)(row->to + i * p->y.phases) * to_row + (size_t)column->to * p->run,
+        .run = p->run,
+        .from_row = from_row,
+        .from_next = (size_t)p->x.step * p->run,
+        .to_next = (size_t)p->x.phases * p->run,
+        .weight = next * (ptrdiff_t)p->run,
+        .weight_row = next_row * p->x.kernel * (ptrdiff_t)p->run,
+        .rows = some ? row->taps : 0,
+        .columns = column->taps,
+        .relu = p->relu,
+    };
+    depthwise_results(&v, column->count);
+}
+
+// Row by row, so that the rows that taps share stay in a cache.
+static void depthwise_convolve(struct depthwise_pass *p, float *to, const float *from) {
+    size_t results = (size_t)p->y.results * (size_t)p->x.results * p->run;
+    size_t sources = (size_t)p->y.sources * (size_t)p->x.sources * p->run;
+    p->row_runs = axis_runs(p->rows, &p->y);
+    p->column_runs = axis_runs(p->columns, &p->x);
+    for (int b = 0; b < p->blocks; b++, to += results, from += sources)
+        for (const struct conv_run *r = p->rows; r < p->rows + p->row_runs; r++)
+            for (int i = 0; i < r->count; i++)
+                for (int c = 0; c < p->column_runs; c++)
+                    depthwise_part(p, to, from, r, i, &p->columns[c]);
+}
+
+// Cuts the scratch as add_depthwise() in conv_sizes.c counts it.
+static void depthwise_spread(struct depthwise_pass *p, const float *weights, const float *biases,
+                             int channels, int lanes, float *scratch) {
+    int taps = p->y.kernel * p->x.kernel;
+    p->run = (size_t)channels * (size_t)lanes;
+    p->weights = carve(&scratch, (size_t)taps * p->run);
+    p->begin = carve(&scratch, p->run);
+    p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
+    p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->x.results);
+    for (int t = 0; t < taps; t++)
+        spread(p->weights + (size_t)t * p->run, weights + t, (size_t)taps, channels, lanes);
+    spread(p->begin, biases, 1, channels, lanes);
+}
+
+static void depthwise(float *y, const float *x, const float *weights, const float *biases,
+                      bool relu, int blocks, int lanes, const struct convolution *conv,
+                      float *scratch) {
+    const struct window *v = &conv->window;
+    struct depthwise_pass p = {
+        .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
+        .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
+        .blocks = blocks,
+        .relu = relu,
+    };
+    depthwise_spread(&p, weights, biases, v->c, lanes, scratch);
+    depthwise_convolve(&p, y, x);
+}
+
+static void depthwise_back_input(float *dx, const float *dy, const float *weights, int blocks,
+                                 int lanes, const struct convolution *conv, float *scratch) {
+    const struct window *v = &conv->window;
+    struct depthwise_pass p = {
+        .y = {v->h, v->out_h, v->kernel_h, v->pad_h, 1, v->stride_h, true},
+        .x = {v->w, v->out_w, v->kernel_w, v->pad_w, 1, v->stride_w, true},
+        .blocks = blocks,
+    };
+    depthwise_spread(&p, weights, NULL, v->c, lanes, scratch);
+    depthwise_convolve(&p, dx, dy);
+}
+
+#endif

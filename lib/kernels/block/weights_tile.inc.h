@@ -1,0 +1,124 @@
+// The innermost sums of the gradient of the weights: vectors of maps x columns in
+// registers, over a rectangle of pixels. A column is a channel at one tap; with
+// few channels, columns of neighbouring taps stand side by side.
+//
+// A vector of errors holds LANES / lanes maps of `lanes` samples; the values of a
+// column at one pixel are repeated over it by the load. A tile loads rows + columns
+// vectors for rows * columns multiply-adds: 4 x 6 or 5 x 5 use less than half of
+// the two loads a cycle.
+#ifndef ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
+#define ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
+
+#include "kernels/block/repeat.inc.h"
+#include "kernels/block/tile_shapes.inc.h"
+#include "kernels/conv_sizes.h"
+
+struct gradient_visit {
+    const float *errors, *x;                       // of the first pixel
+    size_t error_row, error_pixel, x_row, x_pixel; // floats from row to row, pixel to pixel
+    int height, width;                             // pixels
+    float *sums;                                   // where they go on
+    size_t sums_row, sums_column;                  // floats from sum to sum
+    bool first;                                    // they begin here
+};
+
+__attribute__((always_inline)) static inline vector *gradient_at(const struct gradient_visit *v,
+                                                                 int row, int column) {
+    return (vector *)(v->sums + (size_t)row * v->sums_row + (size_t)column * v->sums_column);
+}
+
+// One pixel.
+__attribute__((always_inline)) static inline void
+gradient_pixel(int lanes, int rows, int columns, vector *sum, const float *errors, const float *x) {
+    vector error[GRADIENT_ROWS];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+        error[r] = *(const vector *)(errors + r * LANES);
+#pragma GCC unroll 16
+    for (int c = 0; c < columns; c++) {
+        vector value = repeat(lanes, x + c * lanes);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++)
+            sum[r * columns + c] += error[r] * value;
+    }
+}
+
+// Multiply-adds take 4 cycles and two begin in each: with fewer than 8 sums, pixels
+// take turns at `ways` sets of them.
+__attribute__((always_inline)) static inline void gradient_tile(int lanes, int rows, int columns,
+                                                                struct gradient_visit v) {
+    const int tile = rows * columns, ways = tile >= 8 ? 1 : tile >= 4 ? 2 : 4;
+    vector sum[GRADIENT_ROWS * GRADIENT_COLUMNS] = {0};
+    if (!v.first)
+#pragma GCC unroll 32
+        for (int i = 0; i < tile; i++)
+            sum[i] = *gradient_at(&v, i / columns, i % columns);
+    for (; v.height; v.height--, v.errors += v.error_row, v.x += v.x_row) {
+        const float *errors = v.errors, *x = v.x;
+        int left = v.width;
+        for (; left >= ways; left -= ways)
+#pragma GCC unroll 4
+            for (int w = 0; w < ways; w++, errors += v.error_pixel, x += v.x_pixel)
+                gradient_pixel(lanes, rows, columns, sum + w * tile, errors, x);
+        if (ways > 1)
+            for (; left; left--, errors += v.error_pixel, x += v.x_pixel)
+                gradient_pixel(lanes, rows, columns, sum, errors, x);
+    }
+#pragma GCC unroll 32
+    for (int i = 0; i < tile; i++) {
+#pragma GCC unroll 4
+        for (int w = 1; w < ways; w++)
+            sum[i] += sum[w * tile + i];
+        *gradient_at(&v, i / columns, i % columns) = sum[i];
+    }
+}
+
+typedef void gradient_function(const struct gradient_visit *);
+
+#define GRADIENT_TILE(lanes, rows, columns)                                                        \
+    static void gradient_##lanes##_##rows##_##columns(const struct gradient_visit *v) {            \
+        gradient_tile(lanes, rows, columns, *v);                                                   \
+    }
+#define GRADIENT_NAME(lanes, rows, columns) gradient_##lanes##_##rows##_##columns,
+
+// Those that fit the registers, as conv_sizes.c knows: their sums, the operand that
+// waits, and one more.
+#if FAMILY_LANES == 16
+#define GRADIENT_SHAPES(D, X, lanes)                                                               \
+    D(UP_TO_9(X, lanes, 1))                                                                        \
+    D(UP_TO_9(X, lanes, 2)) D(UP_TO_6(X, lanes, 3)) D(UP_TO_6(X, lanes, 4)) D(UP_TO_5(X, lanes, 5))
+#else
+#define GRADIENT_SHAPES(D, X, lanes)                                                               \
+    D(UP_TO_9(X, lanes, 1))                                                                        \
+    D(UP_TO_6(X, lanes, 2)) D(UP_TO_4(X, lanes, 3)) D(UP_TO_3(X, lanes, 4)) D(UP_TO_2(X, lanes, 5))
+#endif
+#define GRADIENT_PLAIN(...) __VA_ARGS__
+#define GRADIENT_BRACED(...) {__VA_ARGS__},
+#define GRADIENT_TILES(lanes) GRADIENT_SHAPES(GRADIENT_PLAIN, GRADIENT_TILE, lanes)
+#define GRADIENT_NAMES(lanes) GRADIENT_SHAPES(GRADIENT_BRACED, GRADIENT_NAME, lanes)
+
+GRADIENT_TILES(1)
+GRADIENT_TILES(2)
+GRADIENT_TILES(4)
+GRADIENT_TILES(8)
+#if FAMILY_LANES == 16
+GRADIENT_TILES(16)
+#endif
+
+// By the logarithm of lanes, rows and columns.
+static gradient_function *const gradient_tiles[][GRADIENT_ROWS][GRADIENT_COLUMNS] = {
+    {GRADIENT_NAMES(1)},  {GRADIENT_NAMES(2)}, {GRADIENT_NAMES(4)}, {GRADIENT_NAMES(8)},
+#if FAMILY_LANES == 16
+    {GRADIENT_NAMES(16)},
+#endif
+};
+
+#undef GRADIENT_TILE
+#undef GRADIENT_NAME
+#undef GRADIENT_SHAPES
+#undef GRADIENT_PLAIN
+#undef GRADIENT_BRACED
+#undef GRADIENT_TILES
+#undef GRADIENT_NAMES
+
+#endif

@@ -1,0 +1,189 @@
+// Both sides of a tile to the points and back (winograd_points.h): columns first, then rows.
+// `slice` floats lie between the values at two pairs of points. The loops over columns and over
+// rows stay loops: unrolled, the compiler keeps an address for each of n x n vectors.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_INC_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_INC_H
+
+#include "kernels/block/winograd_points.inc.h"
+
+struct square {
+    ALIGNED vector at[POINTS_MOST][POINTS_MOST];
+};
+
+// ---- Data: a square of vectors, `row` floats from row to row and `column` from one to the next.
+INLINE void data_columns(struct side s, struct square *line, const float *from, size_t row,
+                         size_t column, int count) {
+    vector d[POINTS_MOST], out[POINTS_MOST];
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int j = 0; j < count; j++, from += column) {
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            d[i] = *(const vector *)(from + (size_t)i * row);
+        at_points(s, d, out);
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            line->at[i][j] = out[i];
+    }
+}
+
+INLINE void data_rows(struct side s, float *to, size_t slice, const struct square *line,
+                      int count) {
+    vector out[POINTS_MOST];
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int i = 0; i < count; i++, to += (size_t)n * slice) {
+        at_points(s, line->at[i], out);
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++)
+            *(vector *)(to + (size_t)j * slice) = out[j];
+    }
+}
+
+// ---- Kernels and errors: `taps` x ... vectors evaluated; scaled if they are kernels.
+INLINE void value_columns(struct side s, int taps, bool kernel, struct square *line,
+                          const float *from, size_t row, size_t column, int count) {
+    vector taken[POINTS_MOST], out[POINTS_MOST];
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int j = 0; j < count; j++, from += column) {
+#pragma GCC unroll 8
+        for (int i = 0; i < taps; i++)
+            taken[i] = *(const vector *)(from + (size_t)i * row);
+        evaluate(s, taps, taken, out);
+        if (kernel)
+            scale(s, out);
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            line->at[i][j] = out[i];
+    }
+}
+
+INLINE void value_rows(struct side s, int taps, bool kernel, float *to, size_t slice,
+                       const struct square *line, int count) {
+    vector out[POINTS_MOST];
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int i = 0; i < count; i++, to += (size_t)n * slice) {
+        evaluate(s, taps, line->at[i], out);
+        if (kernel)
+            scale(s, out);
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++)
+            *(vector *)(to + (size_t)j * slice) = out[j];
+    }
+}
+
+// ---- Their adjoint: values at points to `taps` x ... sums, column by column, then row by row.
+INLINE void column_back(struct side s, int taps, bool kernel, struct square *line, vector *column,
+                        int j) {
+    vector out[POINTS_MOST];
+    if (kernel)
+        scale(s, column);
+    weigh(s, taps, column, out);
+#pragma GCC unroll 8
+    for (int i = 0; i < taps; i++)
+        line->at[i][j] = out[i];
+}
+
+// Of `count` columns; `row` floats lie between the values of two rows.
+INLINE void back_columns(struct side s, int taps, bool kernel, struct square *line,
+                         const float *from, size_t row, size_t slice, int count) {
+    vector column[POINTS_MOST];
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int j = 0; j < count; j++, from += slice) {
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            column[i] = *(const vector *)(from + (size_t)i * row);
+        column_back(s, taps, kernel, line, column, j);
+    }
+}
+
+// Rows of `step` vectors.
+INLINE void back_rows(struct side s, int taps, bool kernel, vector *to, int step,
+                      struct square *line, int count) {
+#pragma GCC unroll 1
+    for (int i = 0; i < count; i++, to += step) {
+        if (kernel)
+            scale(s, line->at[i]);
+        weigh(s, taps, line->at[i], to);
+    }
+}
+
+// ---- The sides of tiles, which may differ: a function each, for any number of columns or rows.
+struct side_functions {
+    void (*data_columns)(struct square *, const float *from, size_t row, size_t column, int count);
+    void (*data_rows)(float *to, size_t slice, const struct square *, int count);
+    // Outputs, as rows of WINOGRAD_TILE vectors, and errors, which are as outputs are.
+    void (*output_columns)(struct square *, const float *from, size_t row, size_t slice, int count);
+    void (*output_rows)(vector *to, struct square *, int count);
+    void (*error_columns)(struct square *, const float *from, size_t row, size_t column, int count);
+    void (*error_rows)(float *to, size_t slice, const struct square *, int count);
+};
+
+#define SIDE(k, outputs)                                                                           \
+    static void data_columns_##k##outputs(struct square *line, const float *from, size_t row,      \
+                                          size_t column, int count) {                              \
+        data_columns(side_of(k, outputs), line, from, row, column, count);                         \
+    }                                                                                              \
+    static void data_rows_##k##outputs(float *to, size_t slice, const struct square *line,         \
+                                       int count) {                                                \
+        data_rows(side_of(k, outputs), to, slice, line, count);                                    \
+    }                                                                                              \
+    static void output_columns_##k##outputs(struct square *line, const float *from, size_t row,    \
+                                            size_t slice, int count) {                             \
+        back_columns(side_of(k, outputs), outputs, false, line, from, row, slice, count);          \
+    }                                                                                              \
+    static void output_rows_##k##outputs(vector *to, struct square *line, int count) {             \
+        back_rows(side_of(k, outputs), outputs, false, to, WINOGRAD_TILE, line, count);            \
+    }                                                                                              \
+    static void error_columns_##k##outputs(struct square *line, const float *from, size_t row,     \
+                                           size_t column, int count) {                             \
+        value_columns(side_of(k, outputs), outputs, false, line, from, row, column, count);        \
+    }                                                                                              \
+    static void error_rows_##k##outputs(float *to, size_t slice, const struct square *line,        \
+                                        int count) {                                               \
+        value_rows(side_of(k, outputs), outputs, false, to, slice, line, count);                   \
+    }
+SIDE(3, 1)
+SIDE(3, 2)
+SIDE(3, 3)
+SIDE(3, 4)
+SIDE(5, 1)
+SIDE(5, 2)
+SIDE(5, 3)
+SIDE(5, 4)
+#undef SIDE
+
+#define SIDE(k, outputs)                                                                           \
+    {                                                                                              \
+        data_columns_##k##outputs, data_rows_##k##outputs, output_columns_##k##outputs,            \
+            output_rows_##k##outputs, error_columns_##k##outputs, error_rows_##k##outputs          \
+    }
+static const struct side_functions sides_of[2][WINOGRAD_TILE] = {
+    {SIDE(3, 1), SIDE(3, 2), SIDE(3, 3), SIDE(3, 4)},
+    {SIDE(5, 1), SIDE(5, 2), SIDE(5, 3), SIDE(5, 4)},
+};
+#undef SIDE
+
+// ---- Asks for the lines of a square of vectors that are transformed soon: those of a channel lie
+// far apart, where no processor expects them. To read into the L2 cache only: pixels are often
+// a multiple of 4 KB apart, so all in one set of the L1 cache.
+enum { AHEAD = 2 * LANES }; // floats: the vectors of the channel after the next
+
+INLINE void ask_to_read(int rows, int columns, const float *at, size_t row, size_t column) {
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            __builtin_prefetch(at + (size_t)i * row + (size_t)j * column, 0, 2);
+}
+
+INLINE void ask_to_write(int rows, int columns, const float *at, size_t row, size_t column) {
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            __builtin_prefetch(at + (size_t)i * row + (size_t)j * column, 1);
+}
+
+#endif

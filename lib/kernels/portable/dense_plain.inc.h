@@ -1,0 +1,27 @@
+// Dense layers as matrix products (FAMILY_GEMM), in all passes, for families without
+// vector registers of their own.
+#ifndef ADAM_KERNELS_PORTABLE_DENSE_PLAIN_INC_H
+#define ADAM_KERNELS_PORTABLE_DENSE_PLAIN_INC_H
+
+#include "kernels/portable/bias.inc.h"
+#include "kernels/portable/dense_products.inc.h"
+
+static void dense_products(float *y, const float *x, const float *weights, const float *biases,
+                           int n, int units, int inputs, int first, float *scratch) {
+    (void)first, (void)scratch;
+    FAMILY_GEMM(false, true, n, units, inputs, 1, x, inputs, weights, inputs, 0, y, units);
+    if (biases)
+        bias_add(y, biases, n, units, 1);
+}
+
+static size_t dense_products_kept_size(int n, int units, int inputs) {
+    (void)n, (void)units, (void)inputs;
+    return 0;
+}
+
+static const char *dense_products_way(enum conv_pass pass, int n) {
+    (void)pass, (void)n;
+    return "product";
+}
+
+#endif

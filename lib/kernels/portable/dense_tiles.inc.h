@@ -1,0 +1,310 @@
+// The step of a dense layer for as many samples as keep the multipliers busy while the
+// weights come in, none of which need be packed.
+//
+// A strip of weights, up to TILE_DEPTH rows x 3 vectors, adds to the errors of
+// the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
+// rows at a time. More samples than stay in the caches go part by part: first the errors
+// of all of them, then the steps.
+//
+// Where there are scratch and enough units to pay for it, inputs and their errors are copied
+// once to panels as wide as a strip, in which a sample lies behind the other: in rows of
+// 2560 inputs, 10 KB apart, the lines of a strip's samples fall into 32 of the 1024 sets of
+// an L2 cache.
+//
+// What was tried, in GFLOP/s for a layer of 2560 x 2560 (one thread of a Zen 5, AVX-512, peak
+// 234, much other work on the machine, the best of some runs):
+//                                                     64   256   512  1024 samples
+//   rows; errors loaded first; all weights asked for
+//   in every tile; errors of units as far apart as
+//   there are rows in a group                         191   190   130   122
+//   the same in panels                                202   155   150   135
+//   errors loaded last                                199   197   155   135
+//   errors of units a constant apart                  205   209   150     -
+//   the next strip asked for by its steps, parts of
+//   256 samples (this)                                214   215   204   204
+//   the same, from rows                               213   195   203   187
+// Weights stream, by groups of 16 rows or fewer, up to 16 samples. They did up to 32, whose inputs
+// and errors, which each group goes through, are as much as four groups: since then one thread of
+// the speech net makes 0.992 (+-0.007) of the samples at 20 and 1.043 (+-0.014) at 32, two that
+// join their passes at 16 1.17 (+-0.03). AlexNet's first dense layer, joined at 16, took each of
+// two 12.7 ms, now 11.1, by groups of 32 rows 12.5; in panels, packed for each piece, 10.7 (not
+// done).
+// By Strassen's scheme, one level, strip by strip: 204 of useful work in panels at 256, 187 at
+// 512: sums and three times as many additions to errors eat what is gained.
+#ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
+#define ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "core/hogwild.h"
+#include "kernels/block/run.inc.h"
+#include "kernels/dense_sizes.h"
+#include "kernels/kernels.h"
+#include "kernels/portable/gemm.inc.h"
+#include "kernels/portable/update.inc.h"
+
+enum {
+    TILES_MOST = DENSE_STEP_MOST,          // samples at once
+    TILE_DEPTH = 64,                       // rows of a strip
+    TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
+    TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
+    TILE_WIDTH = 3 * LANES,
+    TILES_CACHED = 1024 * 1024, // weights that are taken to stay in the L3 cache
+};
+
+// A strip of weights of one group of rows.
+struct weight_strip {
+    float *w;        // rows, `inputs` apart
+    const float *x;  // n samples, `row` apart
+    float *dx;       // likewise
+    const float *dy; // n samples, TILE_DEPTH apart
+    size_t inputs, depth, row;
+    size_t panel;       // from the inputs of one strip to those of the next
+    int n, rows, count; // count: inputs, less than LANES where there is one vector
+    bool first;         // dx holds nothing yet
+    bool stays;         // no step
+    float rate, decay;
+    const float *ahead; // weights that stream, and come as many later; NULL: none
+};
+
+// Errors of `samples` samples from sample i on: += dy W.
+__attribute__((always_inline)) static inline void errors_tile(int samples, int vectors,
+                                                              const struct weight_strip *s, int i) {
+    vector sum[TILE_SIDE][3] = {0};
+    int count = vectors == 1 ? s->count : LANES;
+    float *dx = s->dx + (size_t)i * s->row;
+    const float *dy = s->dy + (size_t)i * TILE_DEPTH, *w = s->w;
+    for (int r = 0; r < s->rows; r++, w += s->inputs, dy++) {
+        vector weight[3];
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            if (s->ahead)
+                __builtin_prefetch(s->ahead + (r * vectors + v) * LANES);
+            weight[v] = load_part(w + v * LANES, count);
+        }
+#pragma GCC unroll 8
+        for (int a = 0; a < samples; a++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[a][v] += dy[a * TILE_DEPTH] * weight[v];
+    }
+    if (!s->first) { // last: loads at the beginning would hold up the sums
+#pragma GCC unroll 8
+        for (int a = 0; a < samples; a++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[a][v] += load_part(dx + (size_t)a * s->row + v * LANES, count);
+    }
+#pragma GCC unroll 8
+    for (int a = 0; a < samples; a++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            store_part(dx + (size_t)a * s->row + v * LANES, sum[a][v], count);
+}
+
+// The gradient of `rows` rows from row r on, and their step. Meanwhile weights of the next
+// strip are asked for, line by line, unless they stream.
+__attribute__((always_inline)) static inline void step_tile(int rows, int vectors,
+                                                            const struct weight_strip *s, int r) {
+    vector sum[TILE_SIDE][3] = {0};
+    int count = vectors == 1 ? s->count : LANES, lines = s->ahead ? 0 : rows * vectors;
+    float *w = s->w + (size_t)r * s->inputs;
+    const float *dy = s->dy + r, *x = s->x, *next = w + vectors * LANES;
+    for (int i = 0; i < s->n; i++, dy += TILE_DEPTH, x += s->row) {
+        vector input[3];
+        if (i < lines)
+            __builtin_prefetch(next + (size_t)(i / vectors) * s->inputs + i % vectors * LANES, 1);
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            input[v] = load_part(x + v * LANES, count);
+#pragma GCC unroll 8
+        for (int a = 0; a < rows; a++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                sum[a][v] += dy[a] * input[v];
+    }
+#pragma GCC unroll 8
+    for (int a = 0; a < rows; a++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            float *at = w + (size_t)a * s->inputs + v * LANES;
+            vector old = load_part(at, count);
+            store_part(at, old - s->rate * (sum[a][v] + s->decay * old), count);
+        }
+}
+
+typedef void tile_work(const struct weight_strip *, int);
+
+#define DENSE_TILE(a)                                                                              \
+    HOGWILD static void errors_tile_##a(const struct weight_strip *s, int i) {                     \
+        errors_tile(a, 3, s, i);                                                                   \
+    }                                                                                              \
+    HOGWILD static void errors_edge_##a(const struct weight_strip *s, int i) {                     \
+        errors_tile(a, 1, s, i);                                                                   \
+    }                                                                                              \
+    HOGWILD static void step_tile_##a(const struct weight_strip *s, int r) {                       \
+        step_tile(a, 3, s, r);                                                                     \
+    }                                                                                              \
+    HOGWILD static void step_edge_##a(const struct weight_strip *s, int r) {                       \
+        step_tile(a, 1, s, r);                                                                     \
+    }
+#define DENSE_TILES(name) name##_1, name##_2, name##_3, name##_4
+DENSE_TILE(1)
+DENSE_TILE(2)
+DENSE_TILE(3)
+DENSE_TILE(4)
+#if FAMILY_TILE > 4
+#undef DENSE_TILES
+#define DENSE_TILES(name)                                                                          \
+    name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8
+DENSE_TILE(5)
+DENSE_TILE(6)
+DENSE_TILE(7)
+DENSE_TILE(8)
+#endif
+
+// Of whole strips, and of those of one vector.
+static tile_work *const errors_tiles[2][TILE_SIDE] = {{DENSE_TILES(errors_tile)},
+                                                      {DENSE_TILES(errors_edge)}};
+static tile_work *const step_tiles[2][TILE_SIDE] = {{DENSE_TILES(step_tile)},
+                                                    {DENSE_TILES(step_edge)}};
+
+// In as few tiles as there can be.
+static void over_tiles(tile_work *const *work, const struct weight_strip *s, int count) {
+    for (int i = 0; i < count; i += TILE_SIDE)
+        work[(count - i < TILE_SIDE ? count - i : TILE_SIDE) - 1](s, i);
+}
+
+static void step_strip(struct weight_strip s, bool edge) {
+    if (s.dx)
+        over_tiles(errors_tiles[edge], &s, s.n);
+    if (!s.stays)
+        over_tiles(step_tiles[edge], &s, s.rows);
+}
+
+// Errors of rows, sample by sample, TILE_DEPTH apart.
+static void gather_errors(float *to, const struct dense_errors *e, int first, int rows) {
+    for (int i = 0; i < e->n; i++, to += TILE_DEPTH)
+        memcpy(to, e->dy + (size_t)i * (size_t)e->units + first, (size_t)rows * sizeof *to);
+}
+
+// Whether the weights come from memory as fast as it can.
+static bool tiles_stream(const struct dense_errors *e) {
+    int units = e->of ? e->of : e->units;
+    return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
+}
+
+// Rows of a group: each reads and writes all errors of the inputs once, so many rows
+// when there are many samples. Where the weights stream, the fewer samples there are the
+// sooner the next group is read: it must not come too long before.
+static int dense_depth(const struct dense_errors *e) {
+    if (tiles_stream(e))
+        return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
+    return TILE_DEPTH;
+}
+
+// The step of units [first, last), from inputs and to errors as `all` has them.
+static void tiles_sgd_units(const struct weight_strip *all, float *weights, float *dy,
+                            const struct dense_errors *e, int first, int last) {
+    struct weight_strip s = *all;
+    for (int r = first; r < last; r += (int)s.depth) {
+        s.first = r == e->first && !e->add;
+        s.rows = last - r < (int)s.depth ? last - r : (int)s.depth;
+        s.w = weights + (size_t)r * s.inputs;
+        s.ahead = tiles_stream(e) ? s.w + s.depth * s.inputs : NULL;
+        s.x = all->x;
+        s.dx = all->dx;
+        gather_errors(dy, e, r, s.rows);
+        for (int k = 0; k < e->inputs; k += s.count) {
+            bool edge = e->inputs - k < TILE_WIDTH;
+            s.count = !edge ? TILE_WIDTH : e->inputs - k < LANES ? e->inputs - k : LANES;
+            step_strip(s, edge);
+            size_t on = edge ? (size_t)s.count : s.panel;
+            s.w += s.count, s.x += on;
+            s.dx = s.dx ? s.dx + on : NULL;
+            s.ahead = s.ahead ? s.ahead + s.count * s.rows : NULL;
+        }
+    }
+}
+
+// Samples in panels of TILE_WIDTH inputs and back, one panel behind the other.
+static void pack_panels(float *panels, const float *x, size_t n, size_t inputs) {
+    for (size_t k = 0; k < inputs; k += TILE_WIDTH)
+        for (size_t i = 0; i < n; i++, panels += TILE_WIDTH)
+            memcpy(panels, x + i * inputs + k,
+                   (inputs - k < TILE_WIDTH ? inputs - k : TILE_WIDTH) * sizeof *x);
+}
+
+static void unpack_panels(float *x, const float *panels, size_t n, size_t inputs) {
+    for (size_t k = 0; k < inputs; k += TILE_WIDTH)
+        for (size_t i = 0; i < n; i++, panels += TILE_WIDTH)
+            memcpy(x + i * inputs + k, panels,
+                   (inputs - k < TILE_WIDTH ? inputs - k : TILE_WIDTH) * sizeof *x);
+}
+
+static void tiles_in_panels(struct weight_strip *s, const struct dense_errors *e) {
+    size_t n = (size_t)e->n, inputs = (size_t)e->inputs;
+    s->row = TILE_WIDTH;
+    s->panel = n * TILE_WIDTH;
+    s->dx = e->dx ? e->scratch : NULL;
+    s->x = e->scratch + cuts(e->inputs, TILE_WIDTH) * s->panel;
+    if (!s->stays)
+        pack_panels((float *)s->x, e->x, n, inputs);
+    if (e->dx && e->add)
+        pack_panels(s->dx, e->dx, n, inputs);
+}
+
+// dx, if wanted, and the step, unless the weights stay.
+static void tiles_pass(float *weights, const struct dense_errors *e, float rate, float decay,
+                       bool stays) {
+    float dy[TILE_ERRORS];
+    bool panels = e->scratch && dense_step_scratch(e->n, e->units, e->inputs) > 0;
+    struct weight_strip s = {.x = e->x,
+                             .dx = e->dx,
+                             .dy = dy,
+                             .inputs = (size_t)e->inputs,
+                             .depth = (size_t)dense_depth(e),
+                             .row = (size_t)e->inputs,
+                             .panel = TILE_WIDTH,
+                             .n = e->n,
+                             .stays = stays,
+                             .rate = rate,
+                             .decay = decay};
+    if (panels)
+        tiles_in_panels(&s, e);
+    tiles_sgd_units(&s, weights, dy, e, e->first, e->units);
+    tiles_sgd_units(&s, weights, dy, e, 0, e->first);
+    if (panels && e->dx)
+        unpack_panels(e->dx, s.dx, (size_t)e->n, (size_t)e->inputs);
+}
+
+// Part i of the samples of e, in equal parts.
+static struct dense_errors tiles_part(const struct dense_errors *e, int parts, int i) {
+    struct dense_errors part = *e;
+    size_t first = (size_t)cut(e->n, parts, i), inputs = (size_t)e->inputs;
+    part.n = cut(e->n, parts, i + 1) - (int)first;
+    part.dy += first * (size_t)e->units;
+    part.x += first * inputs;
+    part.dx = e->dx ? e->dx + first * inputs : NULL;
+    return part;
+}
+
+static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
+    int parts = cuts(e->n, TILES_MOST);
+    if (parts == 1) {
+        tiles_pass(weights, e, u->rate, u->decay, false);
+        return;
+    }
+    for (int i = 0; e->dx && i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        tiles_pass(weights, &part, 0, 0, true);
+    }
+    for (int i = 0; i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        part.dx = NULL;
+        tiles_pass(weights, &part, u->rate, i == 0 ? u->decay : 0, false);
+    }
+}
+
+#endif

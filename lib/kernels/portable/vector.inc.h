@@ -1,0 +1,38 @@
+// Plain vectors.
+#ifndef ADAM_KERNELS_PORTABLE_VECTOR_INC_H
+#define ADAM_KERNELS_PORTABLE_VECTOR_INC_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/portable/largest.inc.h"
+
+static void multiply(float *y, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] *= x[i];
+}
+
+static void axpy(float *y, const float *x, size_t n, float a) {
+    for (size_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
+static double sum_squares(const float *x, size_t n) {
+    double lanes[8] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t l = 0; l < 8; l++)
+            lanes[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    for (size_t l = 0; l < 8; l++)
+        sum += lanes[l];
+    return sum;
+}
+
+static bool all_finite(const float *x, size_t n) {
+    return isfinite(largest(x, n));
+}
+
+#endif

@@ -1,0 +1,249 @@
+// A data client's beginning and end, and what it is told from outside: routes, sessions,
+// steps.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "remote/data_client_internal.h"
+
+enum { PARCELS_MORE = 2 }; // that come together, beyond those of one batch each
+
+void client_wake(struct data_client *client) {
+    pthread_cond_signal(&client->to_fetch);
+    pthread_cond_signal(&client->to_dial);
+    pthread_cond_broadcast(&client->changed);
+}
+
+void client_fail(struct data_client *client, const struct error *why) {
+    if (client->err.status == STATUS_OK)
+        client->err = *why;
+    client_wake(client);
+}
+
+void client_wait_changed(struct data_client *client, double until) {
+    if (isinf(until)) {
+        pthread_cond_wait(&client->changed, &client->lock);
+        return;
+    }
+    struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
+    pthread_cond_timedwait(&client->changed, &client->lock, &at);
+}
+
+// --- routes and sessions --------------------------------------------------------------
+
+static struct source *find_source(struct data_client *client, uint32_t member) {
+    struct source *source = client->sources;
+    while (source && source->member != member)
+        source = source->next;
+    if (source)
+        return source;
+    source = mem_zeroed(1, sizeof *source);
+    if (!source)
+        return NULL;
+    source->client = client;
+    source->member = member;
+    source->next = client->sources;
+    return client->sources = source;
+}
+
+static void list_source(struct source *source, const struct proto_text *address) {
+    char text[PROTO_ADDRESS_MAX + 1];
+    snprintf(text, sizeof text, "%.*s", (int)address->length, address->at);
+    source->listed = true;
+    if (!strcmp(text, source->address))
+        return;
+    memcpy(source->address, text, sizeof text);
+    source->next_dial = 0;
+    source->broken = source->link != NULL;
+}
+
+// A data server that has left the routes does not come back as the same member: what it
+// was not told of, others hand out again.
+static void forget_finished(struct data_client *client) {
+    for (struct source *source = client->sources; source; source = source->next)
+        if (!source->listed)
+            client->figures.over += client_cut_tidings(source);
+}
+
+void data_client_route(struct data_client *client, struct kept *routes) {
+    const struct proto_routes *message = &routes->message.routes;
+    const struct proto_server *servers = message->sources.at;
+    struct error err = {0};
+    pthread_mutex_lock(&client->lock);
+    bool newer = !client->routes || client->routes->message.routes.epoch < message->epoch;
+    if (newer) {
+        kept_hold(routes);
+        kept_drop(client->routes);
+        client->routes = routes;
+        for (struct source *source = client->sources; source; source = source->next)
+            source->listed = false;
+        for (uint32_t i = 0; i < message->sources.count; i++) {
+            struct source *source = find_source(client, servers[i].member);
+            if (source)
+                list_source(source, &servers[i].training);
+            else
+                client_fail(client, (error_nomem(&err), &err));
+        }
+        forget_finished(client);
+        client_wake(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+void data_client_session(struct data_client *client, uint64_t session) {
+    pthread_mutex_lock(&client->lock);
+    if (session != client->options.hello.session) {
+        client->options.hello.session = session;
+        for (struct source *source = client->sources; source; source = source->next) {
+            client_cut_tidings(source);
+            source->broken = source->link != NULL; // the new one says hello with the new session
+        }
+        client_wake(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+void data_client_step(struct data_client *client, uint64_t clock) {
+    pthread_mutex_lock(&client->lock);
+    client->clock = clock;
+    if (clock > client->step) {
+        client->step = clock;
+        client_wake(client);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+// --- figures --------------------------------------------------------------------------
+
+struct data_client_figures data_client_figures(struct data_client *client) {
+    pthread_mutex_lock(&client->lock);
+    struct data_client_figures figures = client->figures;
+    figures.ready = client->ready_count;
+    for (const struct source *source = client->sources; source; source = source->next) {
+        uint64_t received = 0, sent = 0;
+        if (source->link)
+            link_traffic(source->link, &received, &sent);
+        figures.received += source->received + received;
+        figures.sent += source->sent + sent;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return figures;
+}
+
+// --- beginning and end ----------------------------------------------------------------
+
+static int make_slots(struct data_client *client, struct error *err) {
+    const struct data_client_options *options = &client->options;
+    size_t n = (size_t)options->batch;
+    client->slot_count = (options->rounds ? 1 : options->ahead) + options->takers;
+    client->slots = mem_zeroed((size_t)client->slot_count, sizeof *client->slots);
+    if (!client->slots)
+        return error_nomem(err);
+    for (int i = 0; i < client->slot_count; i++) {
+        struct batch *batch = &client->slots[i].batch;
+        size_t floats;
+        if (__builtin_mul_overflow(n, client->values, &floats))
+            return error_nomem(err);
+        batch->input = mem_floats(floats);
+        batch->label = mem_array(n, sizeof *batch->label);
+        batch->index = mem_array(n, sizeof *batch->index);
+        batch->draw = mem_array(n, sizeof *batch->draw);
+        if (!batch->input || !batch->label || !batch->index || !batch->draw)
+            return error_nomem(err);
+    }
+    client->parcel_count =
+        (options->rounds ? 1 : options->ahead) + (options->together ? PARCELS_MORE : 0);
+    client->parcels = mem_zeroed((size_t)client->parcel_count, sizeof *client->parcels);
+    return client->parcels ? STATUS_OK : error_nomem(err);
+}
+
+static int start_threads(struct data_client *client, struct error *err) {
+    client->fetching = !pthread_create(&client->fetcher, NULL, client_fetch, client);
+    client->dialling = !pthread_create(&client->dialler, NULL, client_dial, client);
+    if (!client->fetching || !client->dialling)
+        return error_set(err, STATUS_IO, "cannot start a thread");
+    return STATUS_OK;
+}
+
+static void init_waits(struct data_client *client) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->to_fetch, &monotonic);
+    pthread_cond_init(&client->to_dial, &monotonic);
+    pthread_cond_init(&client->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int data_client_open(struct data_client **out, const struct data_client_options *options,
+                     struct error *err) {
+    struct data_client *client = mem_zeroed(1, sizeof *client);
+    if (!client)
+        return error_nomem(err);
+    client->supply.ops = &client_supply_ops;
+    STAILQ_INIT(&client->arrived);
+    STAILQ_INIT(&client->ready);
+    LIST_INIT(&client->grants);
+    client->options = *options;
+    client->values = (size_t)options->channels * (size_t)options->height * (size_t)options->width;
+    init_waits(client);
+    client->scratch = ops_scratch_new();
+    int status = client->scratch ? make_slots(client, err) : error_nomem(err);
+    if (!status)
+        status = start_threads(client, err);
+    if (status)
+        data_client_close(client);
+    else
+        *out = client;
+    return status;
+}
+
+static void free_slots(struct data_client *client) {
+    for (int i = 0; client->slots && i < client->slot_count; i++) {
+        struct slot *slot = &client->slots[i];
+        free(slot->batch.input);
+        free(slot->batch.label);
+        free(slot->batch.index);
+        free(slot->batch.draw);
+    }
+    free(client->slots);
+    for (int i = 0; client->parcels && i < client->parcel_count; i++)
+        free(client->parcels[i].raw);
+    free(client->parcels);
+}
+
+static void stop_threads(struct data_client *client) {
+    pthread_mutex_lock(&client->lock);
+    client->closing = true;
+    client_wake(client);
+    pthread_mutex_unlock(&client->lock);
+    if (client->fetching)
+        pthread_join(client->fetcher, NULL);
+    if (client->dialling)
+        pthread_join(client->dialler, NULL); // which has closed the links
+}
+
+void data_client_close(struct data_client *client) {
+    if (!client)
+        return;
+    stop_threads(client);
+    for (struct source *source = client->sources, *next; source; source = next) {
+        next = source->next;
+        free(source->finished.leases);
+        free(source->returned.leases);
+        free(source);
+    }
+    free_slots(client);
+    client_free_leases(client);
+    kept_drop(client->routes);
+    image_free(&client->image);
+    ops_scratch_free(client->scratch);
+    pthread_cond_destroy(&client->to_fetch);
+    pthread_cond_destroy(&client->to_dial);
+    pthread_cond_destroy(&client->changed);
+    pthread_mutex_destroy(&client->lock);
+    free(client);
+}

@@ -1,0 +1,142 @@
+// The thread that fetches: it turns what has arrived into what the model reads, asks for
+// more, tells which leases are finished, and whom it waits for.
+#include <math.h>
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "remote/data_client_internal.h"
+
+#define ROUND 1.0  // seconds after which the thread looks anyway
+#define HURRY 0.02 // between two calls of the hook `idle`
+
+static bool takers_starve(const struct data_client *client) {
+    return client->waiting > 0 && STAILQ_EMPTY(&client->ready) && STAILQ_EMPTY(&client->arrived);
+}
+
+// --- whom it waits for ----------------------------------------------------------------
+
+// How likely it is that the takers wait for this data server: one that is of no use, one that has
+// not answered, one that serves the epoch.
+static int blame(const struct source *source, uint32_t epoch) {
+    if (!source->listed)
+        return 0;
+    if (source->why[0])
+        return 4;
+    if (!source->known || !source->link)
+        return 3;
+    return source->over ? 0 : source->epoch <= epoch ? 2 : 1;
+}
+
+static const struct source *obstacle(const struct data_client *client) {
+    const struct source *worst = NULL;
+    uint32_t epoch;
+    client_epoch(client, &epoch);
+    for (const struct source *source = client->sources; source; source = source->next)
+        if (blame(source, epoch) > (worst ? blame(worst, epoch) : 0))
+            worst = source;
+    return worst;
+}
+
+// Also between two waits of an impatient taker (supply_take), as long as no batch came.
+static bool waits(const struct data_client *client) {
+    return takers_starve(client) ||
+           (client->patience.since > 0 && client->figures.batches == client->wait_batches);
+}
+
+static void describe(const struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
+    const struct source *source = obstacle(client);
+    text[0] = '\0';
+    if (!waits(client))
+        return;
+    if (!source)
+        snprintf(text, PROTO_ADDRESS_MAX, "data servers: the controller names none");
+    else if (source->why[0])
+        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16, source->why);
+    else
+        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16,
+                 source->address);
+}
+
+void data_client_waits_for(struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
+    pthread_mutex_lock(&client->lock);
+    describe(client, text);
+    pthread_mutex_unlock(&client->lock);
+}
+
+// "A wait says whom it waits for." Lets go of the lock while it says so.
+static void say_wait(struct data_client *client) {
+    char text[PROTO_ADDRESS_MAX], line[PROTO_ADDRESS_MAX + 16];
+    if (client->patience.since == 0)
+        client->wait_batches = client->figures.batches;
+    bool lost = waits(client) && patience_lost(&client->patience);
+    bool found = !waits(client) && patience_found(&client->patience);
+    if (!client->options.say || (!lost && !found))
+        return;
+    describe(client, text);
+    snprintf(line, sizeof line, lost ? "waiting for %s" : "batches come again%s", text);
+    pthread_mutex_unlock(&client->lock);
+    client->options.say(client->options.self, line);
+    pthread_mutex_lock(&client->lock);
+}
+
+// --- the thread -----------------------------------------------------------------------
+
+static bool any_ending(const struct data_client *client) {
+    const struct source *source = client->sources;
+    while (source && !(source->listed && source->ending))
+        source = source->next;
+    return source != NULL;
+}
+
+// Data servers that wait for what the takers' home holds. (Where batches are only late, or a
+// taker still has one, a push would come earlier than its distance says.)
+static bool hurry_due(struct data_client *client, double now, double *soon) {
+    if (!client->options.idle || !takers_starve(client) || client->trained_count == 0 ||
+        client->waiting < client->options.takers || !any_ending(client))
+        return false;
+    if (now - client->hurried < HURRY) {
+        *soon = fmin(*soon, client->hurried + HURRY);
+        return false;
+    }
+    client->hurried = now;
+    return true;
+}
+
+static void judge_end(struct data_client *client) {
+    uint32_t epoch;
+    bool any = client_epoch(client, &epoch);
+    client->figures.epoch = any && epoch != UINT32_MAX ? epoch : client->figures.epoch;
+    bool over = !any && client->sources && client->under_way == 0;
+    if (over && !client->over)
+        pthread_cond_broadcast(&client->changed);
+    client->over = over;
+}
+
+// One thing that can be done now. False: there is nothing until `soon`.
+static bool do_one(struct data_client *client, double *soon) {
+    double now = clock_seconds();
+    if (client_tell(client) || client_convert(client) || client_ask(client, now, soon))
+        return true;
+    judge_end(client);
+    if (hurry_due(client, now, soon)) {
+        pthread_mutex_unlock(&client->lock);
+        client->options.idle(client->options.self);
+        pthread_mutex_lock(&client->lock);
+    }
+    return false;
+}
+
+void *client_fetch(void *self) {
+    struct data_client *client = self;
+    pthread_mutex_lock(&client->lock);
+    while (!client->closing) {
+        double soon = clock_seconds() + ROUND;
+        if (do_one(client, &soon))
+            continue;
+        say_wait(client);
+        struct timespec until = {(time_t)soon, (long)((soon - floor(soon)) * 1e9)};
+        pthread_cond_timedwait(&client->to_fetch, &client->lock, &until);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return NULL;
+}

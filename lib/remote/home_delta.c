@@ -1,0 +1,527 @@
+// Deltas. Three arrays beside the weights W in use:
+//
+//   news   the servers' weights as last pulled, with all that was pushed since
+//   base   the same as it was before the last pull: what W has already
+//   sent   the difference on its way
+//
+//   pull   news = the servers' weights, where they are others than what is known
+//   push   sent = W - base; W += news - base; base = news = news + sent
+//          (then what is in `sent` goes to the servers)
+//
+// That is one pass over memory. The servers add `sent` in the same arithmetic: a shard to
+// which nobody else has pushed is known without being pulled, and W is written only where
+// there is news, as every line that is written here is missed by the threads that train.
+// Training goes on meanwhile: an update that comes between the reading and the writing of
+// a weight is lost, as among Hogwild's threads; none counts twice.
+//
+// "limiting each model replica to request updated parameters only every n_fetch steps and
+// send updated gradient values only every n_push steps (where n_fetch might not be equal to
+// n_push)" (DistBelief's Downpour). Distances by cost are the least ones: while an exchange
+// is under way, what is due next is put off, and grows. Distances that the user set are
+// kept to: an exchange counts from where it was due, and not from when it was begun, and
+// threads wait before they would be two distances ahead of it.
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/gate.h"
+#include "core/hogwild.h"
+#include "core/mem.h"
+#include "remote/delta_factors.h"
+#include "remote/home_servers_internal.h"
+
+// Exchanges by cost that the threads train ahead of servers that do not answer.
+enum { EXCHANGES_MOST = 2 };
+// Pushes with factors between two pulls of all weights, at least.
+enum { UNSURE_MOST = 16 };
+
+struct delta {
+    struct home_servers common;
+    struct home *local; // of the weights in use, for the threads
+    float *weights, *state, *base, *sent, *news;
+    uint64_t *versions; // of `news`; 0 where it is not what the servers have
+    struct growth growth;
+    struct delta_factors *factors; // NULL: everything goes as it is
+    atomic_bool keeps;             // products that are pushed then
+    struct exchange *push, *pull;
+    pthread_t thread; // that exchanges
+    bool started;
+    struct gate wanted;       // something for it to do
+    struct gate over;         // a turn of it is
+    _Atomic uint64_t clock;   // mini-batches that the threads have added
+    _Atomic uint64_t due;     // the clock at which there is something to exchange
+    _Atomic uint64_t settled; // the clock as of which both ways were exchanged
+    _Atomic uint64_t flushes, flushed;
+    atomic_bool hurry, closing;
+    // The clock up to which that was begun. Changed by the exchanging thread.
+    _Atomic uint64_t pushed, pulled;
+    // The exchanging thread's own.
+    int unsure; // pushes with factors since all weights were pulled
+};
+
+// --- passes ---------------------------------------------------------------------------
+
+enum { LINE = 16 }; // floats of a line of the cache
+
+static inline void add_news(float *restrict weights, const float shift[LINE], size_t n) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any |= shift[i] != 0;
+    for (size_t i = 0; any && i < n; i++)
+        weights[i] += shift[i];
+}
+
+static inline void take_line(float *restrict weights, float *restrict base, float *restrict news,
+                             float *restrict sent, size_t n) {
+    float shift[LINE];
+    for (size_t i = 0; i < n; i++) {
+        float change = weights[i] - base[i];
+        shift[i] = news[i] - base[i];
+        sent[i] = change;
+        base[i] = news[i] = news[i] + change;
+    }
+    add_news(weights, shift, n);
+}
+
+// Of news and changes both; and of news alone.
+HOGWILD static void take_both(float *weights, float *base, float *news, float *sent, size_t n) {
+    size_t i = 0;
+    for (; i + LINE <= n; i += LINE)
+        take_line(weights + i, base + i, news + i, sent + i, LINE);
+    take_line(weights + i, base + i, news + i, sent + i, n - i);
+}
+
+HOGWILD static void take_news(float *restrict weights, float *restrict base,
+                              const float *restrict news, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        weights[i] += news[i] - base[i];
+        base[i] = news[i];
+    }
+}
+
+// --- the exchanging thread ------------------------------------------------------------
+
+// The servers do not have what `news` has: whatever they have is news.
+static void forget(struct delta *delta) {
+    size_t shards = servers_shards(delta->common.config.servers);
+    for (size_t i = 0; i < shards; i++) {
+        delta->versions[i] = delta->growth.newest[i] = 0;
+        delta->growth.pushes[i] = 0;
+    }
+    delta->unsure = 0;
+}
+
+// Pushes are due `every` mini-batches behind the last one. Where threads have copies of the
+// weights, one mini-batch later: so there always is a push behind the moment when they stop,
+// and put into `weights` what their copies have.
+static uint64_t push_due(struct delta *delta) {
+    uint64_t apart = delta->local->ops->apart;
+    return atomic_load(&delta->pushed) + atomic_load(&delta->common.push_every) + apart;
+}
+
+static uint64_t pull_due(struct delta *delta) {
+    return atomic_load(&delta->pulled) + atomic_load(&delta->common.pull_every);
+}
+
+// Whether distances are kept to: where products are kept there is no room for more.
+static bool is_strict(const struct delta *delta) {
+    return atomic_load(&delta->common.exact) || atomic_load(&delta->keeps);
+}
+
+// Where an exchange that is begun now counts from.
+static uint64_t reach(struct delta *delta, const _Atomic uint64_t *last,
+                      const _Atomic uint64_t *every) {
+    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + atomic_load(every);
+    return is_strict(delta) && due < now ? due : now;
+}
+
+static void begin(struct delta *delta, _Atomic uint64_t *last, uint64_t clock) {
+    atomic_store(last, clock);
+    gate_open(&delta->over);
+}
+
+// Where the shards are what `news` has.
+static void learn(struct delta *delta) {
+    size_t shards = servers_shards(delta->common.config.servers);
+    struct growth *growth = &delta->growth;
+    for (size_t i = 0; i < shards; i++) {
+        if (growth->newest[i] == delta->versions[i] + growth->pushes[i])
+            delta->versions[i] = growth->newest[i];
+        growth->newest[i] = 0;
+        growth->pushes[i] = 0;
+    }
+}
+
+static bool take_factors(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    if (!delta->factors)
+        return false;
+    bool any = delta_factors_take(delta->factors, atomic_load(&common->push_every) *
+                                                      (uint64_t)common->config.batch);
+    atomic_store(&delta->keeps, delta_factors_keeps(delta->factors));
+    delta->unsure += any;
+    return any;
+}
+
+static bool exchange_all(struct delta *delta, const struct push *push, bool *stale) {
+    exchange_push(delta->push, push);
+    return home_servers_await(&delta->common, delta->push, stale, NULL);
+}
+
+static bool exchange_factors(struct delta *delta, const struct push *push, bool *stale) {
+    delta_factors_push(delta->factors, push);
+    bool going = true;
+    struct exchange *exchange;
+    for (int i = 0; going && (exchange = delta_factors_exchange(delta->factors, i)); i++) {
+        bool part = false;
+        going = home_servers_await(&delta->common, exchange, &part, NULL);
+        *stale |= part;
+    }
+    return going;
+}
+
+// Threads' copies of the weights may hold more than is in `weights` yet: what was marked
+// is there when the threads stand still or wait for data, and else with the next push.
+static bool push(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t mark = home_servers_mark(common);
+    uint64_t clock = reach(delta, &delta->pushed, &common->push_every);
+    uint64_t samples = (clock - atomic_load(&delta->pushed)) * (uint64_t)common->config.batch;
+    if (samples == 0) {
+        home_servers_left(common, mark);
+        return true;
+    }
+    bool factors = take_factors(delta);
+    take_both(delta->weights, delta->base, delta->news, delta->sent,
+              common->config.model->parameter_count);
+    begin(delta, &delta->pushed, clock);
+    const struct push push = {
+        .kind = PROTO_UPDATE_DELTA,
+        .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
+        .values = delta->sent,
+        .versions = delta->versions,
+        .growth = &delta->growth,
+    };
+    bool stale = false;
+    if (!(factors ? exchange_factors(delta, &push, &stale) : exchange_all(delta, &push, &stale)))
+        return false;
+    if (stale)
+        forget(delta);
+    else
+        learn(delta);
+    home_servers_pushed(common, mark, stale);
+    return true;
+}
+
+// All that the threads have done by now, in as many pushes as are due.
+static bool push_all(struct delta *delta) {
+    uint64_t now = atomic_load(&delta->clock);
+    atomic_store(&delta->hurry, false);
+    bool going = push(delta);
+    while (going && atomic_load(&delta->pushed) < now)
+        going = push(delta);
+    return going;
+}
+
+// The servers' sums of products are what the threads made of them, but for roundings and what
+// threads without locks lost: even who is alone hears of that now and then.
+static bool fetch(struct delta *delta) {
+    const struct pull pull = {
+        .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
+    begin(delta, &delta->pulled, reach(delta, &delta->pulled, &delta->common.pull_every));
+    if (delta->unsure >= UNSURE_MOST)
+        forget(delta);
+    exchange_pull(delta->pull, &pull);
+    return home_servers_await(&delta->common, delta->pull, NULL, NULL);
+}
+
+// Whether the threads are too far ahead of the servers.
+static bool is_adrift(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t push = atomic_load(&common->push_every), pull = atomic_load(&common->pull_every);
+    uint64_t now = atomic_load(&delta->clock);
+    bool adrift =
+        atomic_load(&common->exact)
+            ? now >= push_due(delta) + push || now >= pull_due(delta) + pull
+            : now - atomic_load(&delta->settled) > EXCHANGES_MOST * (push > pull ? push : pull);
+    return adrift && !home_servers_status(common, NULL);
+}
+
+// One turn. False when an exchange failed: there will be no more.
+static bool exchange(struct delta *delta) {
+    struct home_servers *common = &delta->common;
+    uint64_t now = atomic_load(&delta->clock), flushes = atomic_load(&delta->flushes);
+    bool flush = flushes != atomic_load(&delta->flushed);
+    bool all = flush || atomic_load(&delta->hurry), pushes = all || now >= push_due(delta);
+    bool pulls = !flush && now >= pull_due(delta);
+    bool going = !pulls || fetch(delta);
+    if (going && pushes)
+        going = all ? push_all(delta) : push(delta);
+    else if (going && pulls)
+        take_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
+    atomic_store(&delta->flushed, flushes);
+    uint64_t pushed = atomic_load(&delta->pushed), pulled = atomic_load(&delta->pulled);
+    if (going) // as far as was begun, all is known to be there
+        atomic_store(&delta->settled, pushed < pulled ? pushed : pulled);
+    gate_open(&delta->over);
+    return going;
+}
+
+// Also says to the training threads when there will be more.
+static bool has_work(struct delta *delta) {
+    uint64_t push = push_due(delta), pull = pull_due(delta), due = push < pull ? push : pull;
+    atomic_store(&delta->due, due);
+    return atomic_load(&delta->clock) >= due || atomic_load(&delta->hurry) ||
+           atomic_load(&delta->flushes) != atomic_load(&delta->flushed);
+}
+
+static void *exchange_thread(void *self) {
+    struct delta *delta = self;
+    bool going = true;
+    for (uint32_t seen = gate_look(&delta->wanted); !atomic_load(&delta->closing);
+         seen = gate_look(&delta->wanted)) {
+        if (!going || !has_work(delta))
+            gate_wait(&delta->wanted, seen, -1);
+        else
+            going = exchange(delta);
+    }
+    return NULL;
+}
+
+// --- the loop's view ------------------------------------------------------------------
+
+static struct home *local_of(struct home *home) {
+    return ((struct delta *)home)->local;
+}
+
+static const float *delta_weights(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    return local->ops->weights(local, thread);
+}
+
+static void delta_add(struct home *home, int thread, const struct layer *layer, struct span span,
+                      const float *gradient, float rate) {
+    struct home *local = local_of(home);
+    struct delta_factors *factors = ((struct delta *)home)->factors;
+    if (factors)
+        delta_factors_spoil(factors, layer);
+    local->ops->add(local, thread, layer, span, gradient, rate);
+}
+
+static void delta_add_product(struct home *home, int thread, const struct layer *layer,
+                              const struct dense_errors *errors, const float *dbiases, float rate) {
+    struct home *local = local_of(home);
+    struct delta_factors *factors = ((struct delta *)home)->factors;
+    if (factors)
+        delta_factors_add(factors, layer, errors, rate);
+    local->ops->add_product(local, thread, layer, errors, dbiases, rate);
+}
+
+static void delta_enter(struct home *home, int thread, int samples, float rate) {
+    struct home *local = local_of(home);
+    if (local->ops->enter)
+        local->ops->enter(local, thread, samples, rate);
+}
+
+static bool delta_forward(struct home *home, int thread, const struct layer *layer, float *y,
+                          const float *x, int n) {
+    struct home *local = local_of(home);
+    return local->ops->forward && local->ops->forward(local, thread, layer, y, x, n);
+}
+
+// Before the thread waits: what it has added must be in the next push.
+static void delta_leave(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    if (local->ops->leave)
+        local->ops->leave(local, thread);
+    if (local->ops->settle)
+        local->ops->settle(local, thread);
+}
+
+static uint64_t delta_clock(const struct home *home) {
+    return atomic_load(&((const struct delta *)home)->clock);
+}
+
+// The servers have not answered for so long that the weights here would drift away from
+// the others': wait for them. (exchange_wait names them.)
+static void await_exchange(struct delta *delta, int thread) {
+    struct home_servers *common = &delta->common;
+    if (!is_adrift(delta))
+        return;
+    delta_leave(&common->home, thread);
+    double begun = clock_seconds();
+    for (uint32_t seen = gate_look(&delta->over); is_adrift(delta); seen = gate_look(&delta->over))
+        gate_wait(&delta->over, seen, -1);
+    home_servers_waited(common, clock_seconds() - begun);
+}
+
+static void delta_add_clock(struct home *home, int thread) {
+    struct delta *delta = (struct delta *)home;
+    struct home *local = delta->local;
+    local->ops->add_clock(local, thread);
+    uint64_t now = atomic_fetch_add(&delta->clock, 1) + 1;
+    if (now >= atomic_load(&delta->due))
+        gate_open(&delta->wanted);
+    await_exchange(delta, thread);
+}
+
+static void delta_settle(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    if (local->ops->settle)
+        local->ops->settle(local, thread);
+}
+
+static void delta_close(struct home *home) {
+    struct delta *delta = (struct delta *)home;
+    atomic_store(&delta->closing, true);
+    gate_open(&delta->wanted);
+    if (delta->started)
+        pthread_join(delta->thread, NULL);
+    delta_factors_close(delta->factors);
+    exchange_close(delta->push);
+    exchange_close(delta->pull);
+    if (delta->local)
+        delta->local->ops->close(delta->local);
+    free(delta->weights), free(delta->state), free(delta->base);
+    free(delta->sent), free(delta->news), free(delta->versions);
+    free(delta->growth.newest), free(delta->growth.pushes);
+    home_servers_free(&delta->common);
+    free(delta);
+}
+
+static const struct home_ops delta_ops = {
+    .weights = delta_weights,
+    .add = delta_add,
+    .add_product = delta_add_product,
+    .enter = delta_enter,
+    .forward = delta_forward,
+    .leave = delta_leave,
+    .clock = delta_clock,
+    .add_clock = delta_add_clock,
+    .settle = delta_settle,
+    .close = delta_close,
+};
+
+// --- the owner's view -----------------------------------------------------------------
+
+static int delta_begin(struct home_servers *home, struct error *err) {
+    struct delta *delta = (struct delta *)home;
+    size_t n = home->config.model->parameter_count;
+    if (!fetch(delta))
+        return home_servers_status(home, err);
+    for (size_t i = 0; i < n; i++)
+        delta->weights[i] = delta->base[i] = delta->news[i];
+    take_factors(delta); // there are none yet
+    if (pthread_create(&delta->thread, NULL, exchange_thread, delta))
+        return error_set(err, STATUS_IO, "cannot start a thread to exchange weights");
+    delta->started = true;
+    return STATUS_OK;
+}
+
+static int delta_flush(struct home_servers *home, struct error *err) {
+    struct delta *delta = (struct delta *)home;
+    uint64_t wanted = atomic_fetch_add(&delta->flushes, 1) + 1;
+    gate_open(&delta->wanted);
+    for (uint32_t seen = gate_look(&delta->over);
+         atomic_load(&delta->flushed) < wanted && !home_servers_status(home, NULL);
+         seen = gate_look(&delta->over))
+        gate_wait(&delta->over, seen, -1);
+    return home_servers_status(home, err);
+}
+
+static void delta_hurry(struct home_servers *home) {
+    struct delta *delta = (struct delta *)home;
+    atomic_store(&delta->hurry, true);
+    gate_open(&delta->wanted);
+}
+
+static void delta_change(struct home_servers *home, bool modulated) {
+    struct delta *delta = (struct delta *)home;
+    if (delta->factors)
+        delta_factors_change(delta->factors, modulated);
+}
+
+static int open_arrays(struct delta *delta, struct error *err) {
+    const struct home_servers_config *config = &delta->common.config;
+    size_t n = config->model->parameter_count;
+    bool state = config->optimizer->rule != RULE_SGD;
+    delta->weights = mem_floats(n);
+    delta->base = mem_floats(n);
+    delta->sent = mem_floats(n);
+    delta->news = mem_floats(n);
+    delta->state = state ? mem_floats(n) : NULL;
+    size_t shards = servers_shards(config->servers) + 1;
+    delta->versions = mem_zeroed(shards, sizeof *delta->versions);
+    delta->growth.newest = mem_zeroed(shards, sizeof *delta->growth.newest);
+    delta->growth.pushes = mem_zeroed(shards, sizeof *delta->growth.pushes);
+    if (delta->weights && delta->base && delta->sent && delta->news && delta->versions &&
+        delta->growth.newest && delta->growth.pushes && (!state || delta->state))
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
+}
+
+static int open_parts(struct delta *delta, struct error *err) {
+    const struct home_servers_config *config = &delta->common.config;
+    const struct span all = servers_all(config->servers);
+    int status = open_arrays(delta, err);
+    if (!status)
+        status = delta_factors_open(&delta->factors, config, err);
+    if (!status)
+        status = exchange_open(&delta->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
+    if (!status)
+        status = exchange_open(&delta->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
+    if (!status)
+        status =
+            home_for_threads(&delta->local, config->model, config->optimizer, config->kernels,
+                             delta->weights, delta->state, 0, config->threads, config->batch, err);
+    return status;
+}
+
+int home_delta_open(struct home_servers **out, const struct home_servers_config *config,
+                    struct error *err) {
+    struct delta *delta = mem_zeroed(1, sizeof *delta);
+    if (!delta)
+        return error_nomem(err);
+    delta->common.home.ops = &delta_ops;
+    delta->common.begin = delta_begin;
+    delta->common.flush = delta_flush;
+    delta->common.hurry = delta_hurry;
+    delta->common.change = delta_change;
+    home_servers_init(&delta->common, config);
+    int status = open_parts(delta, err);
+    if (status)
+        delta_close(&delta->common.home);
+    else
+        *out = &delta->common;
+    return status;
+}
+
+// Measured over all processes that take part, as so many multiply-adds of training (MNIST net
+// and cifar10_full, two threads, some 6 ps each): to send a weight's change to a server and
+// to apply it; and what an exchange costs however small it is, mostly threads that wake.
+enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
+enum { PASSES = 3 };    // of a connection: forward, errors, gradient
+enum { TRAINING = 24 }; // times as much work as exchanging
+// "periodically sent to the parameter server machines when k (which is typically in the
+// hundreds to thousands) images have been processed" (Adam 3.2.6): as many as that where
+// nobody else trains.
+enum { SAMPLES_ALONE = 2048 };
+// What workers have not yet told each other acts like one step of the sum of all of it,
+// which harms most at the beginning: together they hold back this many samples, of which
+// more than SHARERS workers have a SHARERS-th each.
+enum { SAMPLES_TOGETHER = 256, SHARERS = 4 };
+
+static uint64_t every_by_cost(const struct model *model, int batch) {
+    uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
+    uint64_t training = model->connections * PASSES * (uint64_t)batch;
+    uint64_t wanted = (exchange + MULTIPLIES_AN_EXCHANGE) * TRAINING;
+    return training > 0 ? (wanted + training - 1) / training : 1;
+}
+
+uint64_t home_delta_every(const struct model *model, int batch, size_t sharers) {
+    size_t sharing = sharers < SHARERS ? sharers : SHARERS;
+    uint64_t samples = sharers > 1 ? SAMPLES_TOGETHER / sharing : SAMPLES_ALONE;
+    uint64_t every = every_by_cost(model, batch) * (sharers > 1 ? 1 : SHARERS);
+    uint64_t most = samples / (uint64_t)batch;
+    every = every < most ? every : most;
+    return every > 0 ? every : 1;
+}

@@ -1,0 +1,83 @@
+#include "remote/home_factors.h"
+
+#include <string.h>
+
+#include "proto/proto.h"
+
+// To move a float to a server, which is half of an exchange (home_delta.c), costs as much
+// as so many multiply-adds.
+enum { MULTIPLIES_A_FLOAT = 300 };
+
+static bool is_dense(const struct layer *layer) {
+    return layer->weights.count > 0 && layer->weights.rank == 2;
+}
+
+// Floats of k rows of errors and k of activations.
+static uint64_t floats_of(const struct layer *layer, int samples) {
+    return (uint64_t)samples * (uint64_t)(layer->weights.dims[0] + layer->weights.dims[1]);
+}
+
+uint64_t factors_most(const struct layer *layer) {
+    uint64_t most = PROTO_PAYLOAD_MAX / sizeof(float) / floats_of(layer, 1);
+    return most < PROTO_SHARD_FLOATS ? most : PROTO_SHARD_FLOATS;
+}
+
+static bool fits(const struct layer *layer, int samples) {
+    return is_dense(layer) && (uint64_t)samples <= factors_most(layer);
+}
+
+// The server multiplies what the worker need not.
+static bool is_cheaper(const struct layer *layer, int samples) {
+    uint64_t multiplies = (uint64_t)samples * layer->weights.count;
+    return floats_of(layer, samples) * MULTIPLIES_A_FLOAT + multiplies <
+           (uint64_t)layer->weights.count * MULTIPLIES_A_FLOAT;
+}
+
+static int take_named(bool *taken, const struct model *model, const char *name, size_t length,
+                      int samples, struct error *err) {
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (strlen(layer->name) != length || memcmp(layer->name, name, length) != 0)
+            continue;
+        if (!fits(layer, samples))
+            return error_set(err, STATUS_USAGE,
+                             "factors: layer '%s' is not dense, or too large for %d samples",
+                             layer->name, samples);
+        taken[i] = true;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_USAGE, "factors: the model has no layer '%.*s'", (int)length,
+                     name);
+}
+
+int factors_choose(bool *taken, const struct model *model, const char *choice, int samples,
+                   struct error *err) {
+    bool cost = !choice || strcmp(choice, "auto") == 0;
+    int status = STATUS_OK;
+    for (int i = 0; i < model->layer_count; i++)
+        taken[i] =
+            cost && fits(&model->layers[i], samples) && is_cheaper(&model->layers[i], samples);
+    if (cost || strcmp(choice, "none") == 0)
+        return STATUS_OK;
+    for (const char *name = choice; !status && *name;) {
+        size_t length = strcspn(name, ",");
+        status = take_named(taken, model, name, length, samples, err);
+        name += length + (name[length] == ',');
+    }
+    return status;
+}
+
+size_t factors_rest(const bool *taken, const struct model *model, struct span *spans) {
+    size_t count = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        size_t first = layer->weights.offset, n = optimizer_all(layer).n;
+        if (taken[i] || n == 0)
+            continue;
+        if (count > 0 && spans[count - 1].first + spans[count - 1].n == first)
+            spans[count - 1].n += n;
+        else
+            spans[count++] = (struct span){first, n};
+    }
+    return count;
+}

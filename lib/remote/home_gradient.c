@@ -1,0 +1,599 @@
+// Gradients. Two arrays of them, of which one is filled by the mini-batch in hand and the
+// other is on its way.
+//
+//   step:  wait until the gradient before is delivered; push this one;
+//          wait for the weights that were asked for; use them from now on
+//
+// A gradient that is pushed is of push_every mini-batches: "accruedgradients +=
+// gradient" (Downpour). It is kept as the mean of theirs, each by its learning rate, and goes
+// with the sum of the rates, so that a step of sgd, decay with it, is as long as all of
+// theirs. Adagrad's steps do not depend on the length of the gradient, and under softsync the
+// servers take means of pushes: there it goes with the mean of the rates.
+//
+// "the pushGradient thread cannot start sending the current gradient before the previous
+// one has been delivered. [...] In contrast, pullWeights thread has no such constraint"
+// (Rudra 3.3). No thread of our own is needed: the network's move the bytes.
+//
+// Weights are asked for behind the push, which the servers therefore see first, and nobody
+// computes meanwhile: so they are as new as they can be, and come where the old ones were.
+//
+// With overlap there are two arrays of weights, of which one is in use and the other is
+// written by the pull under way. When to pull? Early, the weights are old when they are
+// used, and gradients staler than they need be; late, the next mini-batch waits. So weights
+// are asked for at the moment from which, by the measure of the steps before, they will
+// just have come when the mini-batch is over.
+//
+// hardsync: "each learner [...] pulls the weights [...] calculates the gradients and pushes
+// them", and the next step needs the weights that all gradients of this one have made: a
+// pull of newer ones. Who has no samples in a step pushes none, so that nobody waits for
+// him.
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "remote/home_factors.h"
+#include "remote/home_servers_internal.h"
+
+#define LATELY 0.25 // weight of the last step in the means of durations
+#define MARGIN 2.0  // pulls are asked for so many times their duration before the end
+
+enum pulling {
+    PULL_LATER, // at the end of a later step
+    PULL_DUE,   // at the end of this one
+    PULL_ASKED, // the same, and it is under way
+};
+
+// A dense layer that pushes factors.
+struct factors {
+    const struct layer *layer;
+    float *errors[2], *inputs[2]; // as the gradients: filled, and on their way
+    size_t room[2];               // samples
+    struct dense_errors product;  // on its way
+    struct exchange *push;
+};
+
+// Mini-batches that go in one push, as far as they are trained on.
+struct group {
+    uint64_t every, batches; // that it has in the end, and now
+    int samples;
+    double rate;        // sum
+    uint64_t *versions; // of the weights of the first one
+    float *rates;       // of each sample, where layers push factors
+    size_t room;        // samples of `rates`
+};
+
+struct gradient {
+    struct home_servers common;
+    struct group group;
+    bool *taken; // of each layer: whether it pushes factors
+    struct factors *factors;
+    int factor_count;
+    float *weights[2], *gradient[2];
+    uint64_t *versions[2];   // of `weights`
+    int here, there, filled; // which weights are in use and which are pulled into, which
+                             // gradient is being filled
+    struct exchange *push, *pull;
+    atomic_bool hurry;           // push what there is when no samples come
+    struct exchange *turn;       // of all parameters: who has no samples takes his turn by one push
+    bool idle;                   // the push on its way is such
+    bool pushing;                // there is a push whose end was not waited for
+    uint64_t mark, next_pull;    // of that push; the clock at which weights are pulled
+    atomic_int pulling;          // enum pulling
+    _Atomic double pull_at;      // seconds: not before
+    double asked, begun;         // when it was started; when this step began
+    double step_mean, pull_mean; // seconds
+    _Atomic uint64_t clock;
+};
+
+static bool overlaps(const struct home_servers_config *config) {
+    return config->overlap && !config->hardsync;
+}
+
+static double lately(double mean, double last) {
+    return mean > 0 ? mean + LATELY * (last - mean) : last;
+}
+
+// --- pulling --------------------------------------------------------------------------
+
+static void ask_weights(struct gradient *gradient, bool newer) {
+    const struct pull pull = {
+        .part = PROTO_PART_WEIGHT,
+        .into = gradient->weights[gradient->there],
+        .versions = gradient->versions[gradient->there],
+        .newer = newer,
+    };
+    gradient->asked = clock_seconds();
+    exchange_pull(gradient->pull, &pull);
+}
+
+// The clocks of all shards go in step, but while an update is on its way from one to the
+// next: the first one's is everybody's.
+static void tell_turn(const struct gradient *gradient) {
+    const struct home_servers_config *config = &gradient->common.config;
+    if (config->hardsync && config->turn)
+        config->turn(config->self, gradient->versions[gradient->here][0]);
+}
+
+// Waits for what was asked for, and uses it from now on.
+static bool take_weights(struct gradient *gradient, double *waited) {
+    bool was_there = exchange_over(gradient->pull);
+    if (!home_servers_await(&gradient->common, gradient->pull, NULL, waited))
+        return false;
+    if (!was_there)
+        gradient->pull_mean = lately(gradient->pull_mean, clock_seconds() - gradient->asked);
+    int used = gradient->here;
+    gradient->here = gradient->there;
+    gradient->there = used;
+    tell_turn(gradient);
+    return true;
+}
+
+// The threads look in each time that they begin a chunk of the mini-batch.
+static void pull_in_time(struct gradient *gradient) {
+    int due = PULL_DUE;
+    if (atomic_load_explicit(&gradient->pulling, memory_order_relaxed) == PULL_DUE &&
+        clock_seconds() >= atomic_load(&gradient->pull_at) &&
+        atomic_compare_exchange_strong(&gradient->pulling, &due, PULL_ASKED))
+        ask_weights(gradient, false);
+}
+
+// At the end of the step weights are due: uses them from now on.
+static bool end_pull(struct gradient *gradient, double *waited) {
+    if (atomic_load(&gradient->pulling) == PULL_DUE)
+        ask_weights(gradient, false);
+    gradient->next_pull = atomic_load(&gradient->clock) + atomic_load(&gradient->common.pull_every);
+    return take_weights(gradient, waited);
+}
+
+// Whether the step that begins ends with new weights, and from when on they are asked for.
+static void plan_pull(struct gradient *gradient) {
+    bool due = atomic_load(&gradient->clock) + 1 >= gradient->next_pull;
+    double early = gradient->step_mean - MARGIN * gradient->pull_mean;
+    gradient->begun = clock_seconds();
+    atomic_store(&gradient->pull_at, !overlaps(&gradient->common.config) ? INFINITY
+                                     : early > 0                         ? gradient->begun + early
+                                                                         : gradient->begun);
+    atomic_store(&gradient->pulling, due ? PULL_DUE : PULL_LATER);
+}
+
+// --- a step ---------------------------------------------------------------------------
+
+static bool is_delivered(const struct gradient *gradient) {
+    if (gradient->idle)
+        return exchange_over(gradient->turn);
+    bool over = exchange_over(gradient->push);
+    for (int i = 0; i < gradient->factor_count; i++)
+        over &= exchange_over(gradient->factors[i].push);
+    return over;
+}
+
+// Waits until the gradient before is delivered.
+static bool deliver(struct gradient *gradient, double *waited) {
+    struct home_servers *common = &gradient->common;
+    bool stale;
+    if (!gradient->pushing)
+        return true;
+    gradient->pushing = false;
+    struct exchange *push = gradient->idle ? gradient->turn : gradient->push;
+    bool delivered = home_servers_await(common, push, &stale, waited);
+    for (int i = 0; delivered && !gradient->idle && i < gradient->factor_count; i++) {
+        bool part;
+        delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
+        stale |= part;
+    }
+    if (delivered && gradient->idle && !stale)
+        home_servers_left(common, gradient->mark);
+    else if (delivered)
+        home_servers_pushed(common, gradient->mark, stale);
+    return delivered;
+}
+
+// --- mini-batches that go together ------------------------------------------------------
+
+// The share of the mini-batch in hand in the mean of those of the group.
+static float share(const struct group *group, float rate) {
+    double sum = group->rate + (double)rate;
+    return sum > 0 ? (float)((double)rate / sum) : 1 / (float)(group->batches + 1);
+}
+
+// So many that their factors fit into one message.
+static uint64_t fitting(const struct gradient *gradient, uint64_t every) {
+    uint64_t batch = (uint64_t)gradient->common.config.batch;
+    for (int i = 0; i < gradient->factor_count; i++) {
+        uint64_t most = factors_most(gradient->factors[i].layer) / batch;
+        every = every < most ? every : most;
+    }
+    return every > 0 ? every : 1;
+}
+
+static bool grow(float **floats, size_t n) {
+    free(*floats);
+    *floats = mem_floats(n);
+    return *floats != NULL;
+}
+
+static bool make_room_for(struct factors *factors, int filled, size_t samples) {
+    if (samples <= factors->room[filled])
+        return true;
+    factors->room[filled] = samples;
+    return grow(&factors->errors[filled], samples * (size_t)factors->layer->weights.dims[0]) &&
+           grow(&factors->inputs[filled], samples * (size_t)factors->layer->weights.dims[1]);
+}
+
+// For the group that begins.
+static int make_room(struct gradient *gradient, struct error *err) {
+    struct group *group = &gradient->group;
+    size_t samples = group->every * (size_t)gradient->common.config.batch;
+    bool whole = true;
+    for (int i = 0; whole && i < gradient->factor_count; i++)
+        whole = make_room_for(&gradient->factors[i], gradient->filled, samples);
+    if (whole && gradient->factor_count > 0 && group->room < samples) {
+        group->room = samples;
+        whole = grow(&group->rates, samples);
+    }
+    return whole
+               ? STATUS_OK
+               : error_set(err, STATUS_IO, "out of memory for the factors of %zu samples", samples);
+}
+
+static int begin_group(struct gradient *gradient, struct error *err) {
+    struct group *group = &gradient->group;
+    group->every = fitting(gradient, atomic_load(&gradient->common.push_every));
+    group->batches = 0;
+    group->samples = 0;
+    group->rate = 0;
+    return make_room(gradient, err);
+}
+
+// One more mini-batch is in.
+static void add_batch(struct gradient *gradient, int samples, float rate) {
+    struct group *group = &gradient->group;
+    atomic_store(&gradient->hurry, false);
+    if (group->batches++ == 0)
+        memcpy(group->versions, gradient->versions[gradient->here],
+               servers_shards(gradient->common.config.servers) * sizeof *group->versions);
+    for (int i = 0; gradient->factor_count > 0 && i < samples; i++)
+        group->rates[group->samples + i] = rate;
+    group->samples += samples;
+    group->rate += (double)rate;
+}
+
+// As means of the mini-batches, whose errors are those of its own mean.
+static void weigh_errors(const struct group *group, float *errors, size_t units) {
+    if (group->batches == 1)
+        return;
+    for (int k = 0; k < group->samples; k++) {
+        double weight =
+            group->rate > 0 ? (double)group->rates[k] / group->rate : 1 / (double)group->batches;
+        optimizer_scale(errors + (size_t)k * units, units, (float)weight);
+    }
+}
+
+static double group_rate(const struct gradient *gradient) {
+    const struct home_servers_config *config = &gradient->common.config;
+    const struct group *group = &gradient->group;
+    bool mean = config->softsync || config->optimizer->rule == RULE_ADAGRAD;
+    return mean ? group->rate / (double)group->batches : group->rate;
+}
+
+static void send_factors(struct gradient *gradient, struct factors *factors) {
+    const struct group *group = &gradient->group;
+    float *errors = factors->errors[gradient->filled];
+    weigh_errors(group, errors, (size_t)factors->layer->weights.dims[0]);
+    factors->product = (struct dense_errors){
+        .dy = errors,
+        .x = factors->inputs[gradient->filled],
+        .n = group->samples,
+        .units = factors->layer->weights.dims[0],
+        .inputs = factors->layer->weights.dims[1],
+    };
+    const struct push_factors push = {
+        .layer = factors->layer,
+        .errors = &factors->product,
+        .rate = group_rate(gradient),
+        .versions = group->versions,
+    };
+    exchange_push_factors(factors->push, &push);
+}
+
+static void send(struct gradient *gradient, struct exchange *exchange, const struct push *push) {
+    gradient->mark = home_servers_mark(&gradient->common);
+    gradient->pushing = true;
+    exchange_push(exchange, push);
+}
+
+// The group, as far as it is. The next one begins.
+static void send_group(struct gradient *gradient) {
+    const struct push push = {
+        .kind = PROTO_UPDATE_GRADIENT,
+        .samples = (uint32_t)gradient->group.samples,
+        .rate = group_rate(gradient),
+        .values = gradient->gradient[gradient->filled],
+        .versions = gradient->group.versions,
+    };
+    struct error err = {0};
+    gradient->idle = false;
+    send(gradient, gradient->push, &push);
+    for (int i = 0; i < gradient->factor_count; i++)
+        send_factors(gradient, &gradient->factors[i]);
+    gradient->filled = !gradient->filled;
+    if (begin_group(gradient, &err))
+        home_servers_fail(&gradient->common, &err);
+}
+
+// A turn without samples is of all parameters, in one push: its parts would come to a shard
+// at different times, and a shard under softsync answers at once what need not wait.
+static void send_turn(struct gradient *gradient) {
+    const struct push push = {
+        .kind = PROTO_UPDATE_GRADIENT,
+        .versions = gradient->versions[gradient->here],
+    };
+    gradient->idle = true;
+    send(gradient, gradient->turn, &push);
+}
+
+static void step_hardsync(struct gradient *gradient, int samples, float rate, double *waited) {
+    if (samples > 0) {
+        add_batch(gradient, samples, rate);
+        send_group(gradient);
+    } else {
+        send_turn(gradient);
+    }
+    ask_weights(gradient, true);
+    if (take_weights(gradient, waited))
+        deliver(gradient, waited);
+}
+
+// There are no samples just now: hears of the gradient before, and holds up nobody.
+static void step_without(struct gradient *gradient, double *waited) {
+    bool softsync = gradient->common.config.softsync;
+    if (!is_delivered(gradient) || !deliver(gradient, waited))
+        return;
+    if (gradient->group.batches > 0 && (softsync || atomic_load(&gradient->hurry)))
+        send_group(gradient);
+    else if (softsync)
+        send_turn(gradient);
+    atomic_store(&gradient->hurry, false);
+}
+
+static void step_softly(struct gradient *gradient, int samples, float rate, double *waited) {
+    if (samples == 0) {
+        step_without(gradient, waited);
+        return;
+    }
+    add_batch(gradient, samples, rate);
+    if (gradient->group.batches >= gradient->group.every) {
+        if (!deliver(gradient, waited))
+            return;
+        send_group(gradient);
+    }
+    if (atomic_load(&gradient->pulling) != PULL_LATER)
+        end_pull(gradient, waited);
+}
+
+static void gradient_step(struct home *home, int samples, float rate) {
+    struct gradient *gradient = (struct gradient *)home;
+    double waited = 0;
+    if (home_servers_status(&gradient->common, NULL))
+        return;
+    if (samples > 0)
+        gradient->step_mean = lately(gradient->step_mean, clock_seconds() - gradient->begun);
+    if (gradient->common.config.hardsync)
+        step_hardsync(gradient, samples, rate, &waited);
+    else
+        step_softly(gradient, samples, rate, &waited);
+    home_servers_waited(&gradient->common, waited * gradient->common.config.threads);
+    if (home_servers_status(&gradient->common, NULL))
+        atomic_store(&gradient->pulling, PULL_LATER); // one may be under way for good
+    else if (samples > 0 || gradient->common.config.hardsync)
+        plan_pull(gradient);
+}
+
+// --- the loop's view ------------------------------------------------------------------
+
+static const float *gradient_weights(struct home *home, int thread) {
+    struct gradient *gradient = (struct gradient *)home;
+    (void)thread;
+    pull_in_time(gradient);
+    return gradient->weights[gradient->here];
+}
+
+// mean += share (values - mean)
+static void add_to_mean(float *restrict mean, const float *restrict values, size_t n, float share) {
+    for (size_t i = 0; i < n; i++)
+        mean[i] += share * (values[i] - mean[i]);
+}
+
+// The servers have the rule and the rate of the push: the gradient is only kept.
+static void gradient_add(struct home *home, int thread, const struct layer *layer, struct span span,
+                         const float *values, float rate) {
+    struct gradient *gradient = (struct gradient *)home;
+    float *filled = gradient->gradient[gradient->filled];
+    (void)thread;
+    filled += layer->weights.offset + span.first;
+    if (gradient->group.batches == 0)
+        memcpy(filled, values + span.first, span.n * sizeof *values);
+    else
+        add_to_mean(filled, values + span.first, span.n, share(&gradient->group, rate));
+}
+
+static bool gradient_takes_factors(const struct home *home, const struct layer *layer) {
+    return ((const struct gradient *)home)->taken[layer->index];
+}
+
+static void gradient_add_factors(struct home *home, const struct layer *layer,
+                                 const struct dense_errors *errors, int first) {
+    struct gradient *gradient = (struct gradient *)home;
+    struct factors *factors = gradient->factors;
+    size_t n = (size_t)errors->n, from = (size_t)(gradient->group.samples + first);
+    size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
+    while (factors->layer != layer)
+        factors++;
+    memcpy(factors->errors[gradient->filled] + from * units, errors->dy, n * units * sizeof(float));
+    memcpy(factors->inputs[gradient->filled] + from * inputs, errors->x,
+           n * inputs * sizeof(float));
+}
+
+static uint64_t gradient_clock(const struct home *home) {
+    return atomic_load(&((const struct gradient *)home)->clock);
+}
+
+static void gradient_add_clock(struct home *home, int thread) {
+    (void)thread;
+    atomic_fetch_add(&((struct gradient *)home)->clock, 1);
+}
+
+static void close_factors(struct factors *factors) {
+    exchange_close(factors->push);
+    for (int i = 0; i < 2; i++)
+        free(factors->errors[i]), free(factors->inputs[i]);
+}
+
+static void gradient_close(struct home *home) {
+    struct gradient *gradient = (struct gradient *)home;
+    exchange_close(gradient->push);
+    exchange_close(gradient->turn);
+    exchange_close(gradient->pull);
+    for (int i = 0; i < gradient->factor_count; i++)
+        close_factors(&gradient->factors[i]);
+    free(gradient->factors);
+    free(gradient->taken);
+    free(gradient->group.versions);
+    free(gradient->group.rates);
+    for (int i = 0; i < 2; i++)
+        free(gradient->weights[i]), free(gradient->gradient[i]), free(gradient->versions[i]);
+    home_servers_free(&gradient->common);
+    free(gradient);
+}
+
+static const struct home_ops gradient_ops = {
+    .weights = gradient_weights,
+    .add = gradient_add,
+    .takes_factors = gradient_takes_factors,
+    .add_factors = gradient_add_factors,
+    .clock = gradient_clock,
+    .add_clock = gradient_add_clock,
+    .step = gradient_step,
+    .close = gradient_close,
+};
+
+// --- the owner's view -----------------------------------------------------------------
+
+static int gradient_begin(struct home_servers *home, struct error *err) {
+    struct gradient *gradient = (struct gradient *)home;
+    ask_weights(gradient, false);
+    if (!take_weights(gradient, NULL))
+        return home_servers_status(home, err);
+    gradient->next_pull = 1;
+    plan_pull(gradient);
+    return STATUS_OK;
+}
+
+static int gradient_flush(struct home_servers *home, struct error *err) {
+    struct gradient *gradient = (struct gradient *)home;
+    if (deliver(gradient, NULL) && gradient->group.batches > 0) {
+        send_group(gradient);
+        deliver(gradient, NULL);
+    }
+    return home_servers_status(home, err);
+}
+
+static void gradient_hurry(struct home_servers *home) {
+    atomic_store(&((struct gradient *)home)->hurry, true);
+}
+
+static int open_arrays(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    size_t n = config->model->parameter_count, shards = servers_shards(config->servers);
+    gradient->there = overlaps(config);
+    for (int i = 0; i <= gradient->there; i++) {
+        gradient->weights[i] = mem_floats(n);
+        gradient->versions[i] = mem_zeroed(shards + 1, sizeof *gradient->versions[i]);
+    }
+    gradient->gradient[0] = mem_floats(n);
+    gradient->gradient[1] = mem_floats(n);
+    gradient->group.versions = mem_zeroed(shards + 1, sizeof *gradient->group.versions);
+    int there = gradient->there;
+    if (gradient->group.versions && gradient->gradient[0] && gradient->gradient[1] &&
+        gradient->weights[0] && gradient->versions[0] && gradient->weights[there] &&
+        gradient->versions[there])
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
+}
+
+static int open_layer(struct factors *factors, const struct home_servers_config *config,
+                      const struct layer *layer, struct error *err) {
+    const struct span span = {layer->weights.offset, optimizer_all(layer).n};
+    factors->layer = layer;
+    return exchange_open(&factors->push, config->servers, EXCHANGE_PUSH, &span, 1, err);
+}
+
+// The length of a layer's gradient, which clipping needs, is not known from its factors.
+static int open_factors(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    const struct model *model = config->model;
+    size_t layers = (size_t)model->layer_count;
+    gradient->taken = mem_zeroed(layers, sizeof *gradient->taken);
+    gradient->factors = mem_zeroed(layers, sizeof *gradient->factors);
+    if (!gradient->taken || !gradient->factors)
+        return error_nomem(err);
+    const char *choice = config->optimizer->clip > 0 ? "none" : config->factors;
+    uint64_t samples = atomic_load(&gradient->common.push_every) * (uint64_t)config->batch;
+    int most = samples < INT_MAX ? (int)samples : INT_MAX;
+    int status = factors_choose(gradient->taken, model, choice, most, err);
+    for (int i = 0; !status && i < model->layer_count; i++)
+        if (gradient->taken[i])
+            status = open_layer(&gradient->factors[gradient->factor_count++], config,
+                                &model->layers[i], err);
+    return status;
+}
+
+static int open_push(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    struct span *spans = mem_array((size_t)config->model->layer_count, sizeof *spans);
+    if (!spans)
+        return error_nomem(err);
+    size_t count = factors_rest(gradient->taken, config->model, spans);
+    int status = exchange_open(&gradient->push, config->servers, EXCHANGE_PUSH, spans, count, err);
+    free(spans);
+    return status;
+}
+
+static int open_parts(struct gradient *gradient, struct error *err) {
+    const struct home_servers_config *config = &gradient->common.config;
+    const struct span all = servers_all(config->servers);
+    int status = open_arrays(gradient, err);
+    if (!status)
+        status = open_factors(gradient, err);
+    if (!status)
+        status = begin_group(gradient, err);
+    if (!status)
+        status = open_push(gradient, err);
+    if (!status)
+        status = exchange_open(&gradient->turn, config->servers, EXCHANGE_PUSH, &all, 1, err);
+    if (!status)
+        status = exchange_open(&gradient->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
+    return status;
+}
+
+int home_gradient_open(struct home_servers **out, const struct home_servers_config *config,
+                       struct error *err) {
+    struct gradient *gradient = mem_zeroed(1, sizeof *gradient);
+    if (!gradient)
+        return error_nomem(err);
+    gradient->common.home.ops = &gradient_ops;
+    gradient->common.sync = true;
+    gradient->common.begin = gradient_begin;
+    gradient->common.flush = gradient_flush;
+    gradient->common.hurry = gradient_hurry;
+    home_servers_init(&gradient->common, config);
+    int status = open_parts(gradient, err);
+    if (status)
+        gradient_close(&gradient->common.home);
+    else
+        *out = &gradient->common;
+    return status;
+}

@@ -1,0 +1,122 @@
+// What the parts of the servers' client share. Inside lib/member/servers_*.c only.
+//
+// One lock for all lists and counts. It is never held while a link is asked, dialled or
+// closed, nor while a hook is called.
+#ifndef ADAM_REMOTE_SERVERS_INTERNAL_H
+#define ADAM_REMOTE_SERVERS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "core/gate.h"
+#include "net/link.h"
+#include "remote/servers_client.h"
+
+TAILQ_HEAD(parcel_queue, parcel);
+
+// One server, and the thread that dials it.
+struct peer {
+    struct servers *servers;
+    struct peer *next;
+    uint32_t member, place, places; // number in the run; place among so many servers, from 1
+    char address[PROTO_ADDRESS_MAX];
+    pthread_t thread;
+    bool started;
+    struct gate gate; // something for the thread to do
+    struct link *link;
+    bool broken;               // the link is, or must be, closed
+    bool dialled;              // once at least
+    uint32_t flying, window;   // requests; and how many may be
+    uint32_t patient;          // of those that fly, pulls that wait for newer weights
+    struct parcel_queue queue; // to be sent
+    char why[LINK_WHY];        // the last failure; "": none
+    double next_dial, pause;   // seconds: not before; after the next failure
+    uint64_t received, sent;   // of links that are closed
+};
+
+// What one request is about: pieces of one shard. Those of one layer that go to one server
+// as factors are chained to one request.
+struct parcel {
+    struct exchange *exchange;
+    struct link_request ask;
+    uint32_t shard;
+    size_t first, count; // spans of the exchange
+    bool over;
+    bool unsure;       // it was sent before, and no answer came: it may have been carried out
+    uint64_t version;  // of pulls: here, then there; else of the weights that it is about
+    uint64_t reached;  // of pushes: that the shard has with it; 0: not known
+    double due;        // seconds: not before
+    uint16_t refusal;  // the last one, 0: none
+    struct peer *peer; // to which it goes; NULL: nobody is known
+    TAILQ_ENTRY(parcel) queued;
+    struct parcel *chain; // in a request
+};
+
+enum cargo { CARGO_PULL, CARGO_PUSH, CARGO_FACTORS, CARGO_STORE };
+
+struct exchange {
+    struct servers *servers;
+    enum exchange_way way;
+    struct span *spans; // each within one shard
+    size_t span_count;
+    struct link_part *parts; // of payloads: one for each span; of factors two
+    struct parcel *parcels;
+    size_t parcel_count;
+    _Atomic size_t left; // parcels under way
+    bool started;
+    int status;   // how it ends
+    bool refused; // so that it was not carried out
+    struct error err;
+    // What it was started with.
+    enum cargo cargo;
+    struct pull pull;
+    struct push push;
+    struct push_factors factors;
+    struct store store;
+    uint64_t sequence;
+};
+
+struct servers {
+    struct servers_options options;
+    char name[PROTO_NAME_MAX + 1];
+    pthread_mutex_t lock;
+    struct gate gate; // an exchange is over, or all must end
+    struct kept *routes;
+    struct peer *peers;
+    struct parcel_queue lost; // whose servers are not known
+    bool stopping;
+    uint64_t sequence;
+    struct servers_figures figures;
+    char waits_for[PROTO_ADDRESS_MAX];
+};
+
+// servers_client.c. Puts the parcel where it belongs by the routes; under the lock.
+void servers_dispatch(struct servers *servers, struct parcel *parcel);
+// Sends what is due to those who can be sent to, and wakes the threads of the others.
+void servers_pump(struct servers *servers);
+// The routes as they are, held for the caller; NULL: none.
+struct kept *servers_routes(struct servers *servers);
+// Says that newer routes are wanted than these; not under the lock.
+void servers_stale(struct servers *servers);
+// Takes all parcels of the exchange off the queues, and ends them; under the lock.
+void servers_sweep(struct servers *servers, const struct exchange *exchange);
+
+// servers_peer.c
+int peer_open(struct peer **out, struct servers *servers, const struct proto_server *server,
+              struct error *err);
+void peer_close(struct peer *peer);
+void peer_pump(struct peer *peer);
+
+// servers_exchange.c. Sends the parcel, and those chained to it. Otherwise than with
+// STATUS_OK nothing was sent; with it they may be over already.
+int parcel_send(struct parcel *parcel, struct link *link, struct error *err);
+// The parcels' exchanges are over as far as these go; under the lock.
+void parcel_end(struct parcel *parcel);
+void parcel_fail(struct parcel *parcel, int status, const char *text);
+// Whether its answer may take as long as others' updates.
+bool parcel_patient(const struct parcel *parcel);
+// May the second go with the first in one request?
+bool parcel_joins(const struct parcel *leader, const struct parcel *parcel, size_t spans);
+
+#endif

@@ -1,0 +1,76 @@
+// The statistics server within the controller: "Statistics Server [...] receives the
+// training error from each learner and receives the model from the parameter server at
+// the end of each epoch and tests the model." (Rudra 3.1) It also gives the servers their
+// first weights, and writes the checkpoints.
+//
+// Threads: one of its own carries out one job after the other, and waits for the network
+// as long as it takes. The functions here never wait, but checkpointer_close; they are
+// called by one thread, the controller's.
+#ifndef ADAM_ROLE_CONTROLLER_CHECKPOINTER_H
+#define ADAM_ROLE_CONTROLLER_CHECKPOINTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/gate.h"
+#include "proto/kept.h"
+#include "run/metrics.h"
+
+struct checkpointer;
+struct secrets; // net/secrets.h
+
+struct checkpointer_config { // what it points to outlives it
+    const char *folder;      // of the run
+    const char *command;     // for the record
+    const char *resume;      // checkpoint with the first weights; NULL: model_init
+    const char *model_name, *model;
+    struct proto_id run;
+    uint64_t model_hash;
+    const struct secrets *keys;
+    bool insecure;
+    struct metrics *metrics;
+    struct gate *gate; // opened when a job is over
+    void *self;        // of say, which is called by its thread: a line for the user
+    void (*say)(void *self, const char *text);
+};
+
+struct checkpointer_job {
+    bool attach;     // the first job of all: ask the data servers, open the test set
+    bool initialise; // with it: the servers get their first weights
+    bool test, save; // on a copy of the weights as they are now
+    bool done;       // all epochs are over: write RUN/DONE
+    bool last;       // the job with which the run has saved itself, for the caller
+    struct data_servers_part
+        *absent; // test and save: data servers that cannot be asked; taken over
+    size_t absent_count;
+    uint64_t buckets; // with initialise: the epoch of who has which, for the caller
+};
+
+struct checkpointer_result {
+    struct checkpointer_job job;
+    struct error err;   // status: how it ended
+    uint64_t samples;   // of an epoch
+    uint64_t clock;     // of the copy
+    double epoch, top1; // top1 below 0: not tested yet
+    uint64_t bytes;     // of the checkpoint
+    char path[1024];    // of it; "": none
+};
+
+int checkpointer_open(struct checkpointer **out, const struct checkpointer_config *config,
+                      struct error *err);
+// Ends what is under way.
+void checkpointer_close(struct checkpointer *checkpointer);
+
+// Where servers are, now and from now on.
+void checkpointer_route(struct checkpointer *checkpointer, struct kept *routes);
+// Begins a job, with the settings as they are now. False when one is under way, or memory
+// is out; then `absent` is still the caller's.
+bool checkpointer_begin(struct checkpointer *checkpointer, const struct checkpointer_job *job,
+                        const char *settings);
+bool checkpointer_busy(const struct checkpointer *checkpointer);
+// The result of the job that is over, once.
+bool checkpointer_take(struct checkpointer *checkpointer, struct checkpointer_result *result);
+// A parameter server is lost: what waits for it ends.
+void checkpointer_stop(struct checkpointer *checkpointer);
+
+#endif

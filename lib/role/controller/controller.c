@@ -1,0 +1,569 @@
+#include "role/controller/controller.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/figures.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "member/place.h"
+#include "role/controller/controller_internal.h"
+
+#define TICK 0.1  // seconds between two looks at what is due
+#define WINDOW 64 // requests of one member in flight
+#define AWAY 3.0  // seconds without a look at what is due: it did not run
+#define PAGE 1.0  // seconds from one page of /metrics to the next
+
+// Also for the checkpointer' thread.
+static void say(void *self, const char *text) {
+    struct controller *c = self;
+    pthread_mutex_lock(&c->talk);
+    c->config->hooks.say(c->config->hooks.self, text);
+    pthread_mutex_unlock(&c->talk);
+}
+
+void controller_say(struct controller *c, const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    say(c, text);
+}
+
+int controller_agree(struct controller *c, struct error *err) {
+    char *text = cluster_write(&c->cluster);
+    int status = text ? record_propose(c->record, text, err) : error_nomem(err);
+    free(text);
+    return status;
+}
+
+int controller_settle(struct controller *c, const char *text, struct error *err) {
+    char *copy = mem_string(text);
+    struct settings settings;
+    settings_default(&settings);
+    int status = copy ? settings_parse(&settings, copy, err) : error_nomem(err);
+    if (status) {
+        free(copy);
+        return status;
+    }
+    free(c->settings_text);
+    c->settings_text = copy;
+    c->settings = settings;
+    return STATUS_OK;
+}
+
+int controller_enter(struct controller *c, enum cluster_stage stage, struct error *err) {
+    cluster_enter(&c->cluster, stage);
+    if (stage > CLUSTER_TRAINING) // the data servers, who know, will leave
+        c->ended = controller_epoch(c);
+    c->stage_began = clock_seconds();
+    return controller_agree(c, err);
+}
+
+// The run ends, and this is why.
+int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
+                   struct error *err) {
+    int failed = cluster_blame(&c->cluster, status, why, err);
+    controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
+    return failed ? failed : controller_enter(c, stage, err);
+}
+
+// --- routes -----------------------------------------------------------------------------------
+
+// "whether it may train": during the warm start only the first worker does. "we found that
+// ... warm starting model training with only a single model replica before unleashing the
+// other replicas" keeps AdaGrad's stability problems away (DistBelief 4.1).
+static bool is_chosen(const struct controller *c, const struct cluster_member *member) {
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        if (m->role == PROTO_ROLE_WORKER && !m->gone)
+            return m->number == member->number;
+    }
+    return false;
+}
+
+bool controller_withholds(const struct controller *c, const struct cluster_member *member) {
+    return !c->cluster.warm && member->role == PROTO_ROLE_WORKER && member->number > 0 &&
+           !member->gone && !is_chosen(c, member);
+}
+
+// Whoever may not read or train yet sees no routes, and waits for them.
+uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
+    const uint64_t epoch = c->cluster.routes_epoch;
+    if (!member || (member->role != PROTO_ROLE_WORKER && member->role != PROTO_ROLE_EVALUATOR))
+        return epoch;
+    return c->cluster.stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
+}
+
+// Workers wait for a data server that is away as long as it is listed.
+static bool is_listed(const struct cluster *cluster, const struct cluster_member *member,
+                      enum proto_role role) {
+    const struct cluster_part *part = cluster_part_of(cluster, member->number);
+    if (member->role != role || role != PROTO_ROLE_DATA_SERVER || cluster->part_count == 0)
+        return member->role == role && !member->gone;
+    return part && !part->out;
+}
+
+static size_t list_servers(const struct cluster *cluster, enum proto_role role,
+                           struct proto_server *servers) {
+    size_t n = 0;
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        if (is_listed(cluster, m, role))
+            servers[n++] = (struct proto_server){
+                .member = m->number,
+                .training = proto_text(m->training),
+                .replication = proto_text(m->replication),
+                .administration = proto_text(m->administration),
+            };
+    }
+    return n;
+}
+
+int controller_routes(struct controller *c, const struct cluster_member *member,
+                      struct kept **routes, struct error *err) {
+    struct proto_routes message = {.epoch = controller_routes_epoch(c, member)};
+    struct proto_bucket buckets[CLUSTER_BUCKETS];
+    struct proto_server *servers = mem_array(2 * c->cluster.member_count + 1, sizeof *servers);
+    if (!servers)
+        return error_nomem(err);
+    if (message.epoch) {
+        size_t n = list_servers(&c->cluster, PROTO_ROLE_PARAMETER_SERVER, servers);
+        size_t m = list_servers(&c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
+        message.parameters = c->parameters;
+        message.servers = proto_list(servers, (uint32_t)n);
+        message.sources = proto_list(servers + n, (uint32_t)m);
+        message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(&c->cluster, buckets));
+    }
+    int status = kept_make(routes, PROTO_TYPE_ROUTES, &message, err);
+    free(servers);
+    return status;
+}
+
+int controller_tell_routes(struct controller *c, struct error *err) {
+    struct kept *routes;
+    if (c->told_routes == c->cluster.routes_epoch)
+        return STATUS_OK;
+    int status = controller_routes(c, NULL, &routes, err);
+    if (status)
+        return status;
+    checkpointer_route(c->checkpointer, routes);
+    kept_drop(routes);
+    c->told_routes = c->cluster.routes_epoch;
+    return STATUS_OK;
+}
+
+// --- members ----------------------------------------------------------------------------------
+
+static void say_why(const struct controller *c, char why[512], const char *name,
+                    const struct vital *vital) {
+    double silence = CONTROLLER_SILENCE / 1000.0;
+    if (vital && vital->closed > 0)
+        snprintf(why, 512, "%s vanished: its connection was closed, and it did not come back",
+                 name);
+    else
+        snprintf(why, 512, "%s vanished: nothing was heard of it for %.0f s", name,
+                 vital && vital->missed ? fmax(c->settings.server_patience, silence) : silence);
+}
+
+static int lose(struct controller *c, struct cluster_member *member, struct error *err) {
+    char name[128], why[512];
+    bool worker = member->role == PROTO_ROLE_WORKER;
+    cluster_name(name, member);
+    say_why(c, why, name, vitals_of(&c->vitals, member->number));
+    vitals_forget(&c->vitals, member->number);
+    cluster_leave(&c->cluster, member);
+    bool stop =
+        worker && c->cluster.stage == CLUSTER_TRAINING && !strcmp(c->settings.on_peer_loss, "stop");
+    if (stop)
+        return controller_end(c, STATUS_UNAVAILABLE, CLUSTER_DRAINING, why, err);
+    controller_say(c, "%s", why);
+    return controller_agree(c, err);
+}
+
+// Whom the run waits for when it is silent: who has a part of the weights or of the data.
+static bool is_needed(const struct controller *c, const struct cluster_member *member) {
+    bool reads = c->cluster.stage < CLUSTER_STOPPING;
+    return cluster_serves(&c->cluster, member->number) ||
+           (reads && cluster_part_of(&c->cluster, member->number));
+}
+
+static void miss(struct controller *c, const struct cluster_member *member) {
+    bool data = member->role == PROTO_ROLE_DATA_SERVER;
+    double left = data ? c->settings.data_patience : c->settings.server_patience;
+    char name[128], more[64] = "as long as it takes";
+    cluster_name(name, member);
+    vitals_miss(&c->vitals, member->number);
+    if (!data || strcmp(c->settings.on_data_loss, "wait") != 0)
+        snprintf(more, sizeof more, "for %.0f s more", fmax(left - CONTROLLER_SILENCE / 1000.0, 0));
+    controller_say(c, "%s is silent: nothing was heard of it for %d s; waiting for it %s", name,
+                   CONTROLLER_SILENCE / 1000, more);
+}
+
+// A server that is missed for too long, or hung up and does not dial again.
+static struct cluster_member *given_up(const struct controller *c) {
+    double now = clock_seconds();
+    for (size_t i = 0; i < c->cluster.member_count; i++) {
+        struct cluster_member *member = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, member->number);
+        if (member->gone || !vital || !cluster_serves(&c->cluster, member->number))
+            continue;
+        bool missed = vital->missed && now - vital->heard > c->settings.server_patience;
+        bool hung_up = vital->closed > 0 && now - vital->closed > CONTROLLER_REDIAL / 1000.0;
+        if (missed || hung_up)
+            return member;
+    }
+    return NULL;
+}
+
+static int check_silence(struct controller *c, struct error *err) {
+    const struct vital *vital;
+    int status = STATUS_OK;
+    while (!status &&
+           (vital = vitals_silent(&c->vitals, CONTROLLER_SILENCE / 1000.0, clock_seconds()))) {
+        struct cluster_member *member = cluster_numbered(&c->cluster, vital->number);
+        if (!member || member->gone)
+            vitals_forget(&c->vitals, vital->number);
+        else if (is_needed(c, member))
+            miss(c, member);
+        else
+            status = lose(c, member, err);
+    }
+    struct cluster_member *lost = status ? NULL : given_up(c);
+    return lost ? lose(c, lost, err) : status;
+}
+
+// Its part of the weights is nowhere else. Before training began nothing is lost by that: the
+// servers that are there then get the first weights anew.
+static int check_servers(struct controller *c, struct error *err) {
+    const struct cluster_member *lost = cluster_lost(&c->cluster);
+    char name[128], why[2048], latest[512];
+    if (!lost || c->cluster.stage == CLUSTER_STARTING || c->cluster.stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    cluster_name(name, lost);
+    snprintf(why, sizeof why, "%s at %s is gone, and with it its part of the weights; %s %s", name,
+             lost->training,
+             controller_latest(c, latest)
+                 ? "--resume goes on from"
+                 : "started again the run begins anew: nothing is saved in",
+             latest);
+    checkpointer_stop(c->checkpointer);
+    return controller_end(c, STATUS_UNAVAILABLE, CLUSTER_STOPPING, why, err);
+}
+
+// --- what is wished -----------------------------------------------------------------------------
+
+static int stop(struct controller *c, bool save, struct error *err) {
+    char why[512];
+    if (!save || c->cluster.stage == CLUSTER_STARTING) {
+        checkpointer_stop(c->checkpointer);
+        snprintf(why, sizeof why, "stopped%s; what was saved before is kept in %s",
+                 save ? " before training began" : " at once, without saving", c->config->folder);
+        return controller_end(c, STATUS_STOPPED, CLUSTER_STOPPING, why, err);
+    }
+    snprintf(why, sizeof why, "stopped at epoch %.4g; --resume goes on with %s",
+             controller_epoch(c), c->config->folder);
+    return controller_end(c, STATUS_STOPPED, CLUSTER_DRAINING, why, err);
+}
+
+static int look_for_wishes(struct controller *c, struct error *err) {
+    enum trainer_wish wish = c->config->hooks.wish(c->config->hooks.self);
+    enum cluster_stage stage = c->cluster.stage;
+    if (wish == TRAINER_SAVE && stage == CLUSTER_TRAINING)
+        c->saved = -1;
+    if (c->stop_now && stage < CLUSTER_STOPPING)
+        return stop(c, false, err);
+    if ((c->stop_wanted || wish == TRAINER_STOP) && stage < CLUSTER_DRAINING)
+        return stop(c, true, err);
+    if (!c->diverged || stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    char why[256];
+    snprintf(why, sizeof why,
+             "the loss of %s is no longer finite; the last good weights are in the last checkpoint",
+             c->diverging);
+    return controller_end(c, STATUS_DIVERGED, CLUSTER_STOPPING, why, err);
+}
+
+static void show(struct controller *c) {
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return; // those who knew how far it is have left
+    struct trainer_progress now = {
+        .epoch = controller_epoch(c),
+        .epochs = controller_epochs(c),
+        .rate = c->settings.rate,
+        .loss = NAN,
+        .seconds_left = -1,
+        .doing = c->cluster.stage == CLUSTER_TRAINING ? NULL : cluster_stage_name(c->cluster.stage),
+    };
+    double loss = 0, weight = 0;
+    size_t workers = 0;
+    now.samples = controller_samples(c);
+    for (size_t i = 0; i < c->vitals.count; i++) {
+        const struct vital *v = &c->vitals.items[i];
+        const struct cluster_member *m = cluster_numbered(&c->cluster, v->number);
+        if (!m || m->role != PROTO_ROLE_WORKER)
+            continue;
+        workers++;
+        now.samples_per_s += v->figures.rate;
+        now.waiting += v->figures.waiting;
+        loss += isfinite(v->figures.loss) ? v->figures.loss * v->figures.rate : 0;
+        weight += isfinite(v->figures.loss) ? v->figures.rate : 0;
+    }
+    now.loss = weight > 0 ? loss / weight : NAN;
+    now.waiting /= workers ? (double)workers : 1;
+    double left = (now.epochs - now.epoch) * (double)c->epoch_samples;
+    if (now.samples_per_s > 0)
+        now.seconds_left = left / now.samples_per_s;
+    pthread_mutex_lock(&c->talk);
+    c->config->hooks.progress(c->config->hooks.self, &now);
+    pthread_mutex_unlock(&c->talk);
+}
+
+// Once a second is as often as anybody looks.
+static int put_page(struct controller *c, struct error *err) {
+    struct proto_status status;
+    double now = clock_seconds();
+    if (!c->http || now < c->page_due)
+        return STATUS_OK;
+    struct proto_member *members = controller_status(c, &status);
+    if (!members)
+        return error_nomem(err);
+    http_set(c->http, figures_prometheus(&status));
+    free(members);
+    c->page_due = now + PAGE;
+    return STATUS_OK;
+}
+
+// --- life ---------------------------------------------------------------------------------------
+
+static enum proto_refusal welcome(void *context, struct link *link, const struct proto_hello *hello,
+                                  struct proto_welcome *answer, uint64_t *detail) {
+    struct controller *c = context;
+    static const struct proto_id any;
+    if (memcmp(&hello->run, &any, sizeof any) != 0 && memcmp(&hello->run, &c->run, sizeof any) != 0)
+        return PROTO_REFUSAL_WRONG_RUN;
+    *detail = c->model_hash;
+    if (hello->model && hello->model != c->model_hash)
+        return PROTO_REFUSAL_WRONG_MODEL;
+    link_set_user(link, (void *)(uintptr_t)hello->role);
+    *answer = (struct proto_welcome){
+        .role = PROTO_ROLE_CONTROLLER,
+        .run = c->run,
+        .model = c->model_hash,
+        .session = hello->session,
+        .window = WINDOW,
+        .name = proto_text("controller"),
+    };
+    return PROTO_REFUSAL_NONE;
+}
+
+static void receive(void *context, struct link *link, uint64_t request, uint16_t type,
+                    const union proto_message *message, struct buffer *payload) {
+    struct controller *c = context;
+    (void)payload;
+    inbox_put(&c->inbox, link, request, type, message);
+}
+
+static void hung_up(void *context, struct link *link, const char *why) {
+    struct controller *c = context;
+    (void)why;
+    inbox_put_closed(&c->inbox, link);
+}
+
+static int open_listener(struct controller *c, struct error *err) {
+    const struct controller_config *config = c->config;
+    const struct link_options options = {
+        .handlers = {.context = c, .hello = welcome, .request = receive, .closed = hung_up},
+        .keys = config->keys,
+        .insecure = config->insecure,
+    };
+    char address[PROTO_ADDRESS_MAX];
+    int status = place_address(address, "ctl", config->listen, NULL, err);
+    return status ? status : listener_open(&c->listener, address, &options, NULL, err);
+}
+
+static int open_checkpointer(struct controller *c, struct error *err) {
+    const struct checkpointer_config config = {
+        .folder = c->config->folder,
+        .command = c->config->command,
+        .resume = c->cluster.resume,
+        .model_name = c->cluster.model_name,
+        .model = c->cluster.model,
+        .run = c->run,
+        .model_hash = c->model_hash,
+        .keys = c->config->keys,
+        .insecure = c->config->insecure,
+        .metrics = c->metrics,
+        .gate = &c->gate,
+        .self = c,
+        .say = say,
+    };
+    return checkpointer_open(&c->checkpointer, &config, err);
+}
+
+static int read_model(struct controller *c, struct error *err) {
+    struct model *model;
+    const struct cluster *cluster = &c->cluster;
+    int status = model_parse(&model, cluster->model_name, cluster->model, NULL, 0, err);
+    if (status)
+        return status;
+    c->parameters = model->parameter_count;
+    c->model_hash = hash_bytes(cluster->model, strlen(cluster->model));
+    c->run = cluster->run;
+    model_free(model);
+    return STATUS_OK;
+}
+
+static int tell_ready(struct controller *c, struct error *err) {
+    const char *addresses[] = {listener_address(c->listener)};
+    int status = ready_tell(&c->port, addresses, 1, err);
+    c->told = c->config->ready;
+    return status ? status : ready_tell(&c->told, addresses, 1, err);
+}
+
+static int open_controller(struct controller *c, struct error *err) {
+    int status = controller_open_run(c, err);
+    if (!status)
+        status = controller_settle(c, c->cluster.settings, err);
+    if (!status)
+        status = read_model(c, err);
+    if (!status)
+        status = open_checkpointer(c, err);
+    if (!status)
+        status = open_listener(c, err);
+    if (!status && c->config->http)
+        status = http_open(&c->http, c->config->http, c->config->insecure, "/metrics", err);
+    if (!status)
+        status = tell_ready(c, err);
+    c->top1 = -1;
+    c->stage_began = clock_seconds();
+    return status;
+}
+
+static int answer_all(struct controller *c, struct error *err) {
+    int status = STATUS_OK;
+    for (struct letter *letter; !status && (letter = inbox_take(&c->inbox));)
+        status = controller_answer(c, letter, err);
+    return status;
+}
+
+// A controller that was stopped has heard nobody meanwhile, which says nothing of the members.
+static void look_at_clock(struct controller *c) {
+    double now = clock_seconds();
+    if (c->stepped > 0 && now - c->stepped > AWAY) {
+        controller_say(c, "this controller stood still for %.0f s", now - c->stepped);
+        controller_hear_all(c);
+    }
+    c->stepped = now;
+}
+
+static int step(struct controller *c, struct error *err) {
+    look_at_clock(c);
+    int status = answer_all(c, err);
+    if (!status)
+        status = look_for_wishes(c, err);
+    if (!status)
+        status = check_silence(c, err);
+    if (!status)
+        status = check_servers(c, err);
+    if (!status)
+        status = controller_look_at_data(c, err);
+    if (!status)
+        status = controller_take_result(c, err);
+    if (!status)
+        status = controller_stay(c, err);
+    controller_look_for_waits(c);
+    controller_look_for_idleness(c);
+    show(c);
+    return status ? status : put_page(c, err);
+}
+
+static int run(struct controller *c, struct error *err) {
+    int status = STATUS_OK;
+    while (!status && c->cluster.stage != CLUSTER_OVER) {
+        uint32_t seen = gate_look(&c->gate);
+        status = step(c, err);
+        if (!status && c->cluster.stage != CLUSTER_OVER)
+            gate_wait(&c->gate, seen, TICK);
+    }
+    if (!status && c->cluster.status)
+        status = error_set(err, c->cluster.status, "%s", c->cluster.why);
+    if (!status && !controller_has(c, "DONE"))
+        status = error_set(err, STATUS_IO,
+                           "%s has no DONE, though all epochs are over; "
+                           "--resume %s writes it",
+                           c->config->folder, c->config->folder);
+    return status;
+}
+
+// The data servers, who would know, have left.
+static void report_end(struct controller *c, int status, const struct error *err) {
+    static const char *const reasons[] = {"error", "signal", "nan"};
+    if (status == STATUS_OK || !c->attached)
+        return;
+    int reason = status == STATUS_STOPPED ? 1 : status == STATUS_DIVERGED ? 2 : 0;
+    double epoch = fmax(c->ended, c->saved);
+    json_t *fields =
+        json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch", epoch, "samples",
+                  (json_int_t)(epoch * (double)c->epoch_samples), "reason", reasons[reason]);
+    if (fields && reason == 0)
+        json_object_set_new(fields, "error", json_string(err->text));
+    metrics_write(c->metrics, "stop", fields, NULL);
+}
+
+// Nobody is answered any more.
+static void close_doors(struct controller *c) {
+    listener_close(c->listener);
+    http_close(c->http);
+    checkpointer_close(c->checkpointer);
+    if (c->listener) {
+        ready_forget(&c->port);
+        ready_forget(&c->told);
+    }
+}
+
+// Only now: a controller that is killed before has not ended the run.
+static void remember_end(struct controller *c) {
+    struct error err = {0};
+    if (c->cluster.stage == CLUSTER_OVER && controller_agree(c, &err))
+        controller_say(c, "warning: %s", err.text);
+}
+
+static void close_controller(struct controller *c, bool ran) {
+    close_doors(c);
+    if (ran)
+        remember_end(c);
+    controller_answer_saves(&c->saving, NULL, "the run ends");
+    controller_answer_saves(&c->saves, NULL, "the run ends");
+    inbox_close(&c->inbox);
+    metrics_close(c->metrics);
+    record_close(c->record);
+    vitals_free(&c->vitals);
+    cluster_free(&c->cluster);
+    free(c->settings_text);
+    free(c->port_file);
+    pthread_mutex_destroy(&c->talk);
+}
+
+int controller_run(const struct controller_config *config, struct error *err) {
+    struct controller c = {.config = config, .accounted = NAN};
+    if (asprintf(&c.port_file, "%s/controller.port", config->folder) < 0)
+        return error_nomem(err);
+    c.port = (struct ready){.port_file = c.port_file, .fd = -1};
+    inbox_open(&c.inbox, &c.gate);
+    pthread_mutex_init(&c.talk, NULL);
+    int status = open_controller(&c, err);
+    bool ran = !status;
+    if (ran) {
+        status = run(&c, err);
+        report_end(&c, status, err);
+    }
+    close_controller(&c, ran);
+    return status;
+}

@@ -1,0 +1,51 @@
+// The controller of a run: who its members are, which server has which part of the
+// parameters, how far the run is, and when it ends. With it the checkpointer server
+// (role/controller/checkpointer.h). It writes RUN/metrics.jsonl, the checkpoints, RUN/DONE, and its
+// own memory RUN/controller.state (cluster/record.h), from which it goes on when it was killed.
+//
+//   starting   until the parameter servers and data servers that the settings want are
+//              there; then they get the first weights
+//   training   workers come and go
+//   draining   all epochs are over, or the run is to stop: workers push what they hold
+//   saving     the last test and checkpoint
+//   stopping   all others leave
+//
+// Threads: one answers all requests, in the order in which they came, so that the state
+// needs no locks; it never waits for anything else. Those of the network fill its inbox,
+// that of the checkpointer works by itself.
+#ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_H
+#define ADAM_ROLE_CONTROLLER_CONTROLLER_H
+
+#include <stdbool.h>
+
+#include "net/ready.h"
+#include "run/run_file.h"
+#include "train/trainer.h"
+
+struct secrets; // net/secrets.h
+
+// Milliseconds. A silent member is named within 10 s.
+#define CONTROLLER_HEARTBEAT 500
+#define CONTROLLER_SILENCE 8000
+// Of one whose end closed the connection: it died, or dials again at once.
+#define CONTROLLER_REDIAL 5000
+
+struct controller_config { // what it points to outlives the call
+    const struct run_file *file;
+    const char *folder;  // of the run
+    const char *resume;  // what to go on from: a run or a checkpoint; NULL
+    const char *listen;  // NULL: a Unix socket
+    const char *http;    // HOST:PORT of /metrics; NULL: none
+    const char *command; // for the record
+    const struct secrets *keys;
+    bool insecure;
+    struct ready ready; // beside RUN/controller.port
+    struct trainer_hooks hooks;
+};
+
+// Runs it to the run's end: STATUS_OK when all epochs are done, STATUS_STOPPED when it was
+// told to stop and all is saved, STATUS_DIVERGED, STATUS_UNAVAILABLE when it lost what it
+// cannot do without (the text names it), or another status when something failed.
+int controller_run(const struct controller_config *config, struct error *err);
+
+#endif

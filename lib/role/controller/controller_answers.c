@@ -1,0 +1,500 @@
+// What the controller answers to its members and to people.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/printable.h"
+#include "role/controller/controller_internal.h"
+
+static enum proto_role role_of(const struct letter *letter) {
+    return (enum proto_role)(uintptr_t)link_user(letter->link);
+}
+
+static int answer(const struct letter *letter, uint16_t type, const void *message) {
+    struct error err = {0};
+    if (link_answer(letter->link, letter->request, type, message, NULL, &err))
+        link_refuse(letter->link, letter->request, PROTO_REFUSAL_TOO_LARGE, PROTO_BODY_MAX,
+                    err.text);
+    return STATUS_OK;
+}
+
+static int done(const struct letter *letter) {
+    return answer(letter, PROTO_TYPE_DONE, NULL);
+}
+
+static int refuse(const struct letter *letter, enum proto_refusal code, const char *text) {
+    link_refuse(letter->link, letter->request, code, 0, text);
+    return STATUS_OK;
+}
+
+// --- members ----------------------------------------------------------------------------------
+
+static void tell_joined(struct controller *c, const struct cluster_member *member) {
+    char name[128];
+    cluster_name(name, member);
+    if (*member->training)
+        controller_say(c, "%s joined: %s", name, member->training);
+    else
+        controller_say(c, "%s joined", name);
+}
+
+// A data server without a part of the data has nothing to do.
+static int give_part(struct controller *c, struct cluster_member **member,
+                     struct cluster_part *part, struct error *err) {
+    uint32_t number = (*member)->number;
+    if ((*member)->role != PROTO_ROLE_DATA_SERVER || c->cluster.part_count == 0)
+        return STATUS_OK;
+    int status = controller_take_part(c, part, number, err);
+    *member = cluster_numbered(&c->cluster, number);
+    return status;
+}
+
+static uint32_t epoch_for(const struct controller *c, const struct cluster_member *member) {
+    const struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
+    return part ? cluster_part_epoch(&c->cluster, part) : 0;
+}
+
+static int answer_join(struct controller *c, struct letter *letter, struct error *err) {
+    const struct proto_join *join = &letter->message->message.join;
+    struct cluster_member *member;
+    struct cluster_part *part = NULL;
+    struct error why = {0};
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return refuse(letter, PROTO_REFUSAL_STOPPING, "the run ends");
+    if (join->role != role_of(letter) || join->role == PROTO_ROLE_CONTROLLER ||
+        join->role == PROTO_ROLE_ADMINISTRATOR)
+        return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "");
+    if (join->role == PROTO_ROLE_DATA_SERVER &&
+        !cluster_vacant(&c->cluster, join, controller_is_absent, c, &part))
+        return refuse(letter, PROTO_REFUSAL_BUSY, "another data server serves these samples");
+    if (cluster_join(&c->cluster, join, &member, &why))
+        return refuse(letter, PROTO_REFUSAL_BUSY, why.text);
+    tell_joined(c, member);
+    int status = give_part(c, &member, part, err);
+    if (!status)
+        status = controller_agree(c, err);
+    if (status)
+        return status;
+    if (!vitals_heard(&c->vitals, member->number, clock_seconds()))
+        return error_nomem(err);
+    const struct proto_joined joined = {
+        .member = member->number,
+        .session = member->session,
+        .heartbeat = CONTROLLER_HEARTBEAT,
+        .silence = CONTROLLER_SILENCE,
+        .epoch = epoch_for(c, member),
+    };
+    return answer(letter, PROTO_TYPE_JOINED, &joined);
+}
+
+// Parameter servers stay until whoever reads from them has left.
+static enum proto_order order_for(const struct controller *c, const struct cluster_member *member) {
+    const struct cluster *cluster = &c->cluster;
+    bool readers = cluster_count(cluster, PROTO_ROLE_EVALUATOR) > 0 ||
+                   cluster_count(cluster, PROTO_ROLE_WORKER) > 0;
+    switch (cluster->stage) {
+    case CLUSTER_DRAINING:
+    case CLUSTER_SAVING:
+        return member->role == PROTO_ROLE_WORKER ? PROTO_ORDER_STOP : PROTO_ORDER_NOTHING;
+    case CLUSTER_STOPPING:
+    case CLUSTER_OVER:
+        return member->role == PROTO_ROLE_PARAMETER_SERVER && readers ? PROTO_ORDER_NOTHING
+                                                                      : PROTO_ORDER_STOP;
+    default:
+        return PROTO_ORDER_NOTHING;
+    }
+}
+
+static void say_back(struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    char name[128];
+    cluster_name(name, member);
+    if (vital && vital->missed)
+        controller_say(c, "%s is back", name);
+}
+
+// Who pushes to a parameter server that is no more would only wait for it.
+static int dismiss(struct controller *c, struct letter *letter, struct cluster_member *member,
+                   struct error *err) {
+    refuse(letter, PROTO_REFUSAL_PEER_LOST, c->cluster.why ? c->cluster.why : "");
+    vitals_forget(&c->vitals, member->number);
+    cluster_leave(&c->cluster, member);
+    return controller_agree(c, err);
+}
+
+// Whether a whole epoch more is over, which a controller that is started again must know.
+static bool look_at_progress(struct controller *c, const struct cluster_member *member,
+                             const struct proto_heartbeat *figures) {
+    const struct vital *before = vitals_of(&c->vitals, member->number);
+    struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
+    double epoch = part ? part->epoch : 0;
+    bool whole = part && cluster_part_told(part, figures->epoch);
+    bool trained = member->role == PROTO_ROLE_WORKER && figures->samples > 0 &&
+                   (!before || figures->samples != before->figures.samples);
+    if (trained || (part && part->epoch > epoch))
+        controller_trained(c);
+    return whole;
+}
+
+static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
+    const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
+    struct cluster_member *member = cluster_find(&c->cluster, figures->session);
+    if (!member)
+        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+    if (member->role == PROTO_ROLE_WORKER && cluster_lost(&c->cluster) &&
+        c->cluster.stage == CLUSTER_STOPPING)
+        return dismiss(c, letter, member, err);
+    say_back(c, member);
+    if (look_at_progress(c, member, figures) && controller_agree(c, err))
+        return err->status;
+    if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
+        return error_nomem(err);
+    vitals_link(&c->vitals, member->number, letter->link);
+    enum proto_order order = order_for(c, member);
+    const struct proto_beat beat = {
+        .members = c->cluster.members_epoch,
+        .routes = controller_routes_epoch(c, member),
+        .settings = c->cluster.settings_version,
+        .order = (uint16_t)order,
+        .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster.order,
+    };
+    vitals_beat(&c->vitals, member->number, beat.members);
+    return answer(letter, PROTO_TYPE_BEAT, &beat);
+}
+
+static int answer_leave(struct controller *c, struct letter *letter, struct error *err) {
+    const struct proto_leave *leave = &letter->message->message.leave;
+    struct cluster_member *member = cluster_find(&c->cluster, leave->session);
+    char name[128], reason[PROTO_ADDRESS_MAX + 1];
+    if (!member)
+        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+    cluster_name(name, member);
+    printable_copy(reason, sizeof reason, leave->reason.at, leave->reason.length);
+    controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
+    vitals_forget(&c->vitals, member->number);
+    cluster_leave(&c->cluster, member);
+    int status = controller_agree(c, err);
+    return status ? status : done(letter);
+}
+
+// --- what there is to know ----------------------------------------------------------------------
+
+// Who asks, as far as it matters for what it may see.
+static const struct cluster_member *asker(const struct letter *letter) {
+    static const struct cluster_member reader = {.role = PROTO_ROLE_WORKER};
+    enum proto_role role = role_of(letter);
+    return role == PROTO_ROLE_WORKER || role == PROTO_ROLE_EVALUATOR ? &reader : NULL;
+}
+
+static int answer_get_routes(struct controller *c, struct letter *letter, struct error *err) {
+    const struct cluster_member *member = asker(letter);
+    struct kept *routes;
+    uint64_t epoch = controller_routes_epoch(c, member);
+    if (letter->message->message.get_routes.known == epoch)
+        return answer(letter, PROTO_TYPE_ROUTES, &(struct proto_routes){.epoch = epoch});
+    int status = controller_routes(c, member, &routes, err);
+    if (status)
+        return status;
+    answer(letter, PROTO_TYPE_ROUTES, &routes->message.routes);
+    kept_drop(routes);
+    return STATUS_OK;
+}
+
+static int answer_get_run(struct controller *c, struct letter *letter, struct error *err) {
+    const struct cluster *cluster = &c->cluster;
+    struct proto_run run = {.version = cluster->settings_version};
+    if (letter->message->message.get_run.known != run.version) {
+        run.model = proto_text(cluster->model);
+        run.settings = proto_text(cluster->settings);
+    }
+    (void)err;
+    return answer(letter, PROTO_TYPE_RUN, &run);
+}
+
+static void fill_figures(struct proto_member *out, const struct vital *vital) {
+    const struct proto_heartbeat *f = &vital->figures;
+    out->state = f->state;
+    out->clock = f->clock;
+    out->samples = f->samples;
+    out->pushes = f->pushes;
+    out->pulls = f->pulls;
+    out->refused = f->refused > vital->refused ? f->refused : vital->refused;
+    out->received = f->received;
+    out->sent = f->sent;
+    out->epoch = f->epoch;
+    out->rate = f->rate;
+    out->loss = f->loss;
+    out->staleness = f->staleness;
+    out->waiting = f->waiting;
+    out->overlap = f->overlap;
+    out->waits_for = proto_text(vital->waits_for);
+}
+
+static void fill_member(const struct controller *c, struct proto_member *out,
+                        const struct cluster_member *member, double now) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    *out = (struct proto_member){
+        .member = member->number,
+        .role = (uint16_t)member->role,
+        .session = member->session,
+        .name = proto_text(member->name),
+        .address = proto_text(member->administration),
+        .state = PROTO_STATE_STARTING,
+        .loss = NAN,
+    };
+    if (vital) {
+        fill_figures(out, vital);
+        out->silent = (uint32_t)((now - vital->heard) * 1000);
+    }
+    if (controller_withholds(c, member)) {
+        out->state = PROTO_STATE_WAITING;
+        out->waits_for = proto_text("the end of the warm start");
+    }
+    if (member->gone)
+        out->state = PROTO_STATE_GONE;
+}
+
+// The controller is member 0, so that people see what it is at.
+static void fill_controller(const struct controller *c, struct proto_member *out) {
+    static const enum proto_state states[CLUSTER_STAGE_COUNT] = {
+        [CLUSTER_STARTING] = PROTO_STATE_STARTING, [CLUSTER_TRAINING] = PROTO_STATE_WORKING,
+        [CLUSTER_DRAINING] = PROTO_STATE_WAITING,  [CLUSTER_SAVING] = PROTO_STATE_SAVING,
+        [CLUSTER_STOPPING] = PROTO_STATE_LEAVING,  [CLUSTER_OVER] = PROTO_STATE_LEAVING,
+    };
+    double epoch = controller_epoch(c);
+    *out = (struct proto_member){
+        .role = PROTO_ROLE_CONTROLLER,
+        .name = proto_text(cluster_stage_name(c->cluster.stage)),
+        .address = proto_text(listener_address(c->listener)),
+        .state = (uint16_t)states[c->cluster.stage],
+        .epoch = epoch,
+        .samples = controller_samples(c),
+        .loss = NAN,
+        .waits_for = proto_text(c->waits_for),
+    };
+}
+
+struct proto_member *controller_status(const struct controller *c, struct proto_status *status) {
+    const struct cluster *cluster = &c->cluster;
+    struct proto_member *members = mem_array(cluster->member_count + 1, sizeof *members);
+    double now = clock_seconds();
+    if (!members)
+        return NULL;
+    fill_controller(c, &members[0]);
+    for (size_t i = 0; i < cluster->member_count; i++)
+        fill_member(c, &members[i + 1], &cluster->members[i], now);
+    *status = (struct proto_status){
+        .run = cluster->run,
+        .epoch = cluster->members_epoch,
+        .idle = (uint32_t)controller_idle(c),
+        .left_out = controller_left_out(c),
+        .members = proto_list(members, (uint32_t)cluster->member_count + 1),
+    };
+    return members;
+}
+
+static int answer_get_status(struct controller *c, struct letter *letter, struct error *err) {
+    const struct cluster *cluster = &c->cluster;
+    struct proto_status status = {.run = cluster->run, .epoch = cluster->members_epoch};
+    if (letter->message->message.get_status.known == cluster->members_epoch)
+        return answer(letter, PROTO_TYPE_STATUS, &status);
+    struct proto_member *members = controller_status(c, &status);
+    if (!members)
+        return error_nomem(err);
+    answer(letter, PROTO_TYPE_STATUS, &status);
+    free(members);
+    return STATUS_OK;
+}
+
+// --- what people want ---------------------------------------------------------------------------
+
+// Every key of the lines that there is may change while the run goes on.
+static bool all_live(const char *lines, struct error *err) {
+    while (*lines) {
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(lines, "=\n"), lines);
+        if (settings_known(key) && !settings_live(key)) {
+            error_set(err, STATUS_USAGE, "%s cannot change while the run goes on", key);
+            return false;
+        }
+        size_t line = strcspn(lines, "\n");
+        lines += line + (lines[line] == '\n');
+    }
+    return true;
+}
+
+// The settings as they are, then the lines: the last one counts.
+static int changed(const struct controller *c, const char *lines, char **text, struct error *err) {
+    struct settings next;
+    char *all = NULL;
+    settings_default(&next);
+    if (asprintf(&all, "%s%s", c->cluster.settings, lines) < 0)
+        return error_nomem(err);
+    int status = settings_parse(&next, all, err);
+    if (!status)
+        status = settings_check(&next, err);
+    if (!status && !(*text = settings_text(&next)))
+        status = error_nomem(err);
+    free(all);
+    return status;
+}
+
+static int answer_set(struct controller *c, struct letter *letter, struct error *err) {
+    const struct proto_text *given = &letter->message->message.set.settings;
+    struct error why = {0};
+    char *lines = NULL, *text = NULL;
+    if (asprintf(&lines, "%.*s", (int)given->length, given->at) < 0)
+        return error_nomem(err);
+    if (!all_live(lines, &why) || changed(c, lines, &text, &why)) {
+        free(lines);
+        return refuse(letter, PROTO_REFUSAL_BAD_SETTING, why.text);
+    }
+    for (char *p = lines; *p; p++)
+        *p = *p == '\n' ? ' ' : *p;
+    controller_say(c, "set %s", lines);
+    free(lines);
+    int status = cluster_settle(&c->cluster, text, err);
+    if (!status)
+        status = controller_settle(c, text, err);
+    if (!status)
+        status = controller_agree(c, err);
+    free(text);
+    return status ? status : done(letter);
+}
+
+// Answered when it is written.
+static int take_save(struct controller *c, struct letter *letter) {
+    if (c->cluster.stage != CLUSTER_TRAINING) {
+        refuse(letter, PROTO_REFUSAL_NOT_READY, cluster_stage_name(c->cluster.stage));
+        letter_free(letter);
+        return STATUS_OK;
+    }
+    letter->next = c->saves;
+    c->saves = letter;
+    return STATUS_OK;
+}
+
+static int answer_stop(struct controller *c, struct letter *letter) {
+    if (letter->message->message.stop.save)
+        c->stop_wanted = true;
+    else
+        c->stop_now = true;
+    return done(letter);
+}
+
+// A parameter server refused what no sound program sends. The user hears of it, and the row
+// of who sent it has it, whatever that tells of itself.
+static void hear_refused(struct controller *c, const struct cluster_member *server,
+                         const json_t *line) {
+    const char *text = json_string_value(json_object_get(line, "text"));
+    json_int_t session = json_integer_value(json_object_get(line, "session"));
+    json_int_t count = json_integer_value(json_object_get(line, "count"));
+    const struct cluster_member *sender = cluster_find(&c->cluster, (uint64_t)session);
+    char name[128], of[160] = "", plain[ERROR_TEXT];
+    if (server->role != PROTO_ROLE_PARAMETER_SERVER || !text || count < 1)
+        return;
+    if (sender) {
+        vitals_refused(&c->vitals, sender->number, (uint64_t)count);
+        cluster_name(name, sender);
+        snprintf(of, sizeof of, "; it is %s", name);
+    }
+    cluster_name(name, server);
+    printable_copy(plain, sizeof plain, text, strlen(text));
+    controller_say(c, "%s %s%s", name, plain, of);
+}
+
+// Lines are written as they came when they are what adam-metrics(5) says of all lines.
+static int answer_report(struct controller *c, struct letter *letter) {
+    const struct proto_report *report = &letter->message->message.report;
+    struct error why = {0};
+    json_t *line = NULL;
+    const struct cluster_member *sender = cluster_find(&c->cluster, report->session);
+    if (!sender)
+        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+    if (json_read(&line, report->line.at, report->line.length, &why))
+        return refuse(letter, PROTO_REFUSAL_MALFORMED, why.text);
+    const char *event = json_string_value(json_object_get(line, "event"));
+    char *text =
+        event ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(13))
+              : NULL;
+    if (text && metrics_put(c->metrics, text, &why))
+        controller_say(c, "warning: %s; the run goes on", why.text);
+    if (text && !strcmp(event, "nan") && !c->diverged) {
+        cluster_name(c->diverging, sender);
+        c->diverged = true;
+    }
+    if (text && !strcmp(event, "refused"))
+        hear_refused(c, sender, line);
+    int status = text ? done(letter) : refuse(letter, PROTO_REFUSAL_MALFORMED, "no event in it");
+    free(text);
+    json_decref(line);
+    return status;
+}
+
+// --- all ----------------------------------------------------------------------------------------
+
+static int answer_one(struct controller *c, struct letter *letter, struct error *err) {
+    switch (letter->type) {
+    case PROTO_TYPE_JOIN:
+        return answer_join(c, letter, err);
+    case PROTO_TYPE_HEARTBEAT:
+        return answer_heartbeat(c, letter, err);
+    case PROTO_TYPE_LEAVE:
+        return answer_leave(c, letter, err);
+    case PROTO_TYPE_GET_ROUTES:
+        return answer_get_routes(c, letter, err);
+    case PROTO_TYPE_GET_RUN:
+        return answer_get_run(c, letter, err);
+    case PROTO_TYPE_GET_STATUS:
+        return answer_get_status(c, letter, err);
+    case PROTO_TYPE_REPORT:
+        return answer_report(c, letter);
+    default:
+        return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "a controller is not asked this");
+    }
+}
+
+// Who asks in the name of another is told, and named: at once, then when they have doubled.
+static bool is_impostor(struct controller *c, const struct letter *letter) {
+    uint64_t session;
+    if (link_check_session(letter->link, letter->type, &letter->message->message, &session) ==
+        PROTO_REFUSAL_NONE)
+        return false;
+    link_refuse(letter->link, letter->request, PROTO_REFUSAL_WRONG_SESSION, session,
+                proto_refusal_text(PROTO_REFUSAL_WRONG_SESSION));
+    c->impostors++;
+    if ((c->impostors & (c->impostors - 1)) == 0)
+        controller_say(
+            c, "refused a %s of a %s (%s): session %" PRIu64 " is not its own; %" PRIu64 " so far",
+            proto_message_name(letter->type), proto_role_name(role_of(letter)),
+            link_address(letter->link), session, c->impostors);
+    return true;
+}
+
+static bool is_for_people(uint16_t type) {
+    return type == PROTO_TYPE_SET || type == PROTO_TYPE_SAVE || type == PROTO_TYPE_STOP;
+}
+
+int controller_answer(struct controller *c, struct letter *letter, struct error *err) {
+    int status = STATUS_OK;
+    if (!letter->message)
+        vitals_closed(&c->vitals, letter->link, clock_seconds());
+    else if (is_impostor(c, letter))
+        ;
+    else if (is_for_people(letter->type) && role_of(letter) != PROTO_ROLE_ADMINISTRATOR)
+        refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
+    else if (letter->type == PROTO_TYPE_SAVE)
+        return take_save(c, letter);
+    else if (letter->type == PROTO_TYPE_SET)
+        status = answer_set(c, letter, err);
+    else if (letter->type == PROTO_TYPE_STOP)
+        status = answer_stop(c, letter);
+    else
+        status = answer_one(c, letter, err);
+    letter_free(letter);
+    return status;
+}

@@ -1,0 +1,201 @@
+// Where the run stands when its controller starts.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "role/controller/controller_internal.h"
+#include "run/model_ops.h"
+
+#define DIAL 2000 // milliseconds that a server has to welcome
+
+static char *path_in(const char *folder, const char *name) {
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static int open_record(struct controller *c, struct error *err) {
+    char *path = path_in(c->config->folder, "controller.state");
+    int status = path ? record_open(&c->record, path, err) : error_nomem(err);
+    free(path);
+    return status;
+}
+
+// The file is locked by who writes it: a run has one controller.
+static int open_metrics(struct controller *c, struct error *err) {
+    char *path = path_in(c->config->folder, "metrics.jsonl");
+    int status = path ? metrics_open(&c->metrics, path, "controller", 0, err) : error_nomem(err);
+    free(path);
+    return status;
+}
+
+bool controller_has(const struct controller *c, const char *name) {
+    char *path = path_in(c->config->folder, name);
+    bool there = path && access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+bool controller_latest(const struct controller *c, char path[512]) {
+    char *link = path_in(c->config->folder, "latest"), name[256] = "";
+    ssize_t length = link ? readlink(link, name, sizeof name - 1) : -1;
+    snprintf(path, 512, "%s%s%.*s", c->config->folder, length > 0 ? "/" : "",
+             length > 0 ? (int)length : 0, name);
+    free(link);
+    return length > 0;
+}
+
+static bool same_folder(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+// --- a new run ------------------------------------------------------------------------------
+
+static int check_file(const struct run_file *file, struct error *err) {
+    const struct settings *s = &file->settings;
+    if (!s->model)
+        return error_set(err, STATUS_USAGE, "the run has no model: set model = FILE");
+    if (s->test && access(s->test, R_OK))
+        return error_errno(err, STATUS_NOINPUT, "%s", s->test);
+    return settings_check(s, err);
+}
+
+static int new_cluster(struct controller *c, const struct model *model, const char *resume,
+                       struct error *err) {
+    struct proto_id run;
+    char *text = settings_text(&c->config->file->settings);
+    if (!text)
+        return error_nomem(err);
+    cluster_free(&c->cluster);
+    int status = getrandom(run.bytes, sizeof run.bytes, 0) == sizeof run.bytes
+                     ? cluster_open(&c->cluster, run, model->name, model->text, text, resume, err)
+                     : error_errno(err, STATUS_IO, "getrandom");
+    c->cluster.warm = c->config->file->settings.warm_start == 0 || resume;
+    free(text);
+    return status;
+}
+
+static int begin(struct controller *c, const char *resume, struct error *err) {
+    const struct run_file *file = c->config->file;
+    struct model *model = NULL;
+    int status = check_file(file, err);
+    if (!status)
+        status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
+    if (!status)
+        status = new_cluster(c, model, resume, err);
+    model_free(model);
+    return status;
+}
+
+// A folder for it, empty unless the run goes on with what is there.
+static int make_folder(struct controller *c, bool keep, struct error *err) {
+    metrics_close(c->metrics);
+    c->metrics = NULL;
+    int status = keep ? run_folder_not_done(c->config->folder, err)
+                      : run_folder_make(c->config->folder, err);
+    return status ? status : open_metrics(c, err);
+}
+
+static int begin_anew(struct controller *c, const char *resume, struct error *err) {
+    const char *folder = c->config->folder;
+    bool keep = resume && same_folder(resume, folder);
+    int status = begin(c, resume, err);
+    if (!status && !keep && !c->record)
+        status = run_folder_check(folder, err);
+    if (!status)
+        status = make_folder(c, keep, err);
+    if (!status && !c->record)
+        status = open_record(c, err);
+    return status ? status : controller_agree(c, err);
+}
+
+// --- a run that was there ---------------------------------------------------------------------
+
+void controller_hear_all(struct controller *c) {
+    double now = clock_seconds();
+    for (size_t i = 0; i < c->cluster.member_count; i++)
+        if (!c->cluster.members[i].gone)
+            vitals_heard(&c->vitals, c->cluster.members[i].number, now);
+}
+
+static int read_state(struct controller *c, struct error *err) {
+    size_t size;
+    int status = open_metrics(c, err);
+    if (!status)
+        status = open_record(c, err);
+    const char *text = status ? NULL : record_state(c->record, &size);
+    return text ? cluster_read(&c->cluster, text, size, err) : status;
+}
+
+static bool answers(const struct controller *c, const struct cluster_member *member) {
+    const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
+    const struct proto_hello hello = {
+        .role = PROTO_ROLE_CONTROLLER,
+        .run = c->cluster.run,
+        .name = proto_text("controller"),
+    };
+    struct proto_welcome welcome;
+    struct link *link;
+    if (link_dial(&link, member->training, &options, &hello, DIAL, &welcome, NULL))
+        return false;
+    link_close(link);
+    return true;
+}
+
+// Whether all who hold the weights are still there. When everything died at once, nobody
+// needs to be waited for.
+static bool servers_live(const struct controller *c) {
+    bool live = true;
+    for (size_t i = 0; live && i < c->cluster.member_count; i++) {
+        const struct cluster_member *member = &c->cluster.members[i];
+        if (cluster_serves(&c->cluster, member->number))
+            live = !member->gone && answers(c, member);
+    }
+    return live;
+}
+
+// It gave no weights to anybody yet, or they are still where it gave them to.
+static bool is_alive(const struct controller *c) {
+    return c->cluster.model && c->cluster.stage != CLUSTER_OVER &&
+           (c->cluster.member_count > 0 || c->cluster.routes_epoch > 0) && servers_live(c);
+}
+
+static int go_on(struct controller *c, struct error *err) {
+    const char *folder = c->config->folder;
+    bool saved = run_folder_saved(folder);
+    if (is_alive(c)) {
+        controller_say(c, "the run in %s goes on: its controller was gone, not its members",
+                       folder);
+        controller_hear_all(c);
+        return STATUS_OK;
+    }
+    if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && controller_has(c, "DONE") &&
+        !c->config->resume) {
+        controller_say(c, "the run in %s is done: its controller was gone while all left", folder);
+        cluster_enter(&c->cluster, CLUSTER_OVER);
+        return STATUS_OK;
+    }
+    if (c->cluster.finished && c->cluster.stage == CLUSTER_OVER && !c->config->resume)
+        return error_set(err, STATUS_CANTCREATE,
+                         "%s holds a run that is done; --resume %s goes on with it", folder,
+                         folder);
+    const char *resume = c->config->resume ? c->config->resume : saved ? folder : NULL;
+    if (resume)
+        controller_say(c, "going on from %s", resume);
+    return begin_anew(c, resume, err);
+}
+
+int controller_open_run(struct controller *c, struct error *err) {
+    int status;
+    if (!controller_has(c, "controller.state"))
+        return begin_anew(c, c->config->resume, err);
+    status = read_state(c, err);
+    return status ? status : go_on(c, err);
+}

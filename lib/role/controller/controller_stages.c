@@ -1,0 +1,340 @@
+// The stages of a run: whom it waits for, what the checkpointer are to do, and when the next
+// stage begins.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "role/controller/controller_internal.h"
+
+#define RETRY 5.0  // seconds after which a job that failed is tried again
+#define SOON 0.2   // the same for what must not be late
+#define GRACE 20.0 // seconds that members have to leave at the end
+
+// --- how far it is ------------------------------------------------------------------------------
+
+// Of the parts of the data, without those that are left out; before there are any, of the data
+// servers.
+double controller_epoch(const struct controller *c) {
+    double sum = 0;
+    double n = 0;
+    for (size_t i = 0; i < c->cluster.part_count; i++) {
+        const struct cluster_part *part = &c->cluster.parts[i];
+        sum += part->out ? 0 : part->epoch * (double)part->samples;
+        n += part->out ? 0 : (double)part->samples;
+    }
+    for (size_t i = 0; c->cluster.part_count == 0 && i < c->cluster.member_count; i++) {
+        const struct cluster_member *m = &c->cluster.members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone && vital && vital->told) {
+            sum += vital->figures.epoch;
+            n++;
+        }
+    }
+    return fmax(c->ended, n > 0 ? sum / n : 0);
+}
+
+double controller_epochs(const struct controller *c) {
+    return c->settings.epochs > 0 ? (double)c->settings.epochs : SETTINGS_EPOCHS;
+}
+
+bool controller_is_finished(const struct controller *c) {
+    bool any = false;
+    for (size_t i = 0; i < c->cluster.part_count; i++) {
+        const struct cluster_part *part = &c->cluster.parts[i];
+        if (!part->out && part->epoch < controller_epochs(c))
+            return false;
+        any |= !part->out;
+    }
+    return any;
+}
+
+static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
+    size_t there = cluster_count(&c->cluster, role);
+    if (there < wanted)
+        snprintf(c->waits_for, sizeof c->waits_for, "%ss: %zu of %zu have joined",
+                 proto_role_name(role), there, wanted);
+}
+
+// Whom the run waits for, and says so after a while.
+void controller_look_for_waits(struct controller *c) {
+    bool starting = c->cluster.stage == CLUSTER_STARTING;
+    bool training = c->cluster.stage == CLUSTER_TRAINING;
+    c->waits_for[0] = 0;
+    if (training)
+        wait_for(c, PROTO_ROLE_WORKER, 1);
+    if (starting) {
+        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
+        wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
+        wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
+    }
+    if (training && !c->waits_for[0])
+        controller_waits_for_data(c, c->waits_for);
+    bool absent = c->waits_for[0];
+    if (!absent)
+        snprintf(c->waits_for, sizeof c->waits_for, "%s", c->trouble);
+    if (!c->waits_for[0])
+        patience_found(&c->patience);
+    else if (patience_lost(&c->patience))
+        controller_say(c, "waiting for %s%s%s", c->waits_for,
+                       absent ? "; they join with --controller " : "",
+                       absent ? listener_address(c->listener) : "");
+}
+
+// --- jobs ---------------------------------------------------------------------------------------
+
+static bool begin(struct controller *c, const struct checkpointer_job *job) {
+    struct checkpointer_job whole = *job;
+    if (clock_seconds() < c->retry || checkpointer_busy(c->checkpointer))
+        return false;
+    if (!job->attach)
+        whole.absent = controller_absent(c, &whole.absent_count);
+    if ((!job->attach && !whole.absent) ||
+        !checkpointer_begin(c->checkpointer, &whole, c->cluster.settings)) {
+        free(whole.absent);
+        return false;
+    }
+    if (job->save) {
+        c->saving = c->saves;
+        c->saves = NULL;
+    }
+    return true;
+}
+
+// Whether a multiple of `every` epochs lies behind `before`, and not behind `now`.
+static bool is_due(double before, double now, double every) {
+    return every > 0 && floor(now / every + 1e-9) > floor(before / every + 1e-9);
+}
+
+static bool save_is_due(const struct controller *c, double epoch) {
+    double epochs, seconds;
+    if (settings_checkpoint_every(&c->settings, &epochs, &seconds, NULL))
+        return false;
+    return is_due(c->saved, epoch, epochs) ||
+           (seconds > 0 && clock_seconds() > c->saved_at + seconds);
+}
+
+static void look_for_jobs(struct controller *c) {
+    double epoch = controller_epoch(c);
+    const struct checkpointer_job job = {
+        .test = is_due(c->tested, epoch, c->settings.eval_every),
+        .save = c->saves || save_is_due(c, epoch),
+    };
+    if ((job.test || job.save) && begin(c, &job)) {
+        c->tested = job.test ? epoch : c->tested;
+        c->saved = job.save ? epoch : c->saved;
+        c->saved_at = job.save ? clock_seconds() : c->saved_at;
+    }
+}
+
+void controller_answer_saves(struct letter **waiting, const struct checkpointer_result *result,
+                             const char *why) {
+    while (*waiting) {
+        struct letter *letter = *waiting;
+        *waiting = letter->next;
+        const struct proto_saved saved = {
+            .number = result ? result->clock : 0,
+            .bytes = result ? result->bytes : 0,
+            .path = proto_text(result ? result->path : ""),
+        };
+        if (why)
+            link_refuse(letter->link, letter->request, PROTO_REFUSAL_STORAGE, 0, why);
+        else
+            link_answer(letter->link, letter->request, PROTO_TYPE_SAVED, &saved, NULL, NULL);
+        letter_free(letter);
+    }
+}
+
+// Who is not ready yet, or not there, is asked again; the run cannot begin or end without.
+static int take_failure(struct controller *c, const struct checkpointer_result *result,
+                        struct error *err) {
+    controller_answer_saves(&c->saving, NULL, result->err.text);
+    if (c->cluster.stage >= CLUSTER_STOPPING)
+        return STATUS_OK;
+    bool absent = result->err.status == STATUS_UNAVAILABLE;
+    bool needed = result->job.attach || c->cluster.stage == CLUSTER_SAVING;
+    if (result->err.status == STATUS_DIVERGED || (needed && !absent))
+        return controller_end(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);
+    if (needed) {
+        snprintf(c->trouble, sizeof c->trouble, "%.*s", (int)sizeof c->trouble - 1,
+                 result->err.text);
+        c->retry = clock_seconds() + SOON;
+        return STATUS_OK;
+    }
+    controller_say(c, "warning: %s; trying again", result->err.text);
+    c->retry = clock_seconds() + RETRY;
+    c->tested = result->job.test ? -1 : c->tested;
+    c->saved = result->job.save ? -1 : c->saved;
+    return STATUS_OK;
+}
+
+// The first weights went where they belong, unless a server was lost meanwhile.
+static void take_attached(struct controller *c, const struct checkpointer_result *result) {
+    bool same = result->job.buckets == c->cluster.routes->epoch &&
+                c->attached_routes == c->cluster.routes_epoch;
+    c->attached = !result->job.initialise || same;
+    c->epoch_samples = result->samples;
+    c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
+    c->saved_at = clock_seconds();
+}
+
+int controller_take_result(struct controller *c, struct error *err) {
+    struct checkpointer_result result;
+    if (!checkpointer_take(c->checkpointer, &result))
+        return STATUS_OK;
+    if (result.err.status)
+        return take_failure(c, &result, err);
+    c->trouble[0] = 0;
+    c->top1 = result.top1;
+    c->clock = result.clock;
+    controller_answer_saves(&c->saving, &result, NULL);
+    if (result.job.attach)
+        take_attached(c, &result);
+    // Another job may end in this stage: one begun while workers trained, or the attachment of a
+    // controller that was started again. None of them has saved the run.
+    return result.job.last ? controller_enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
+}
+
+// --- stages -------------------------------------------------------------------------------------
+
+// The workers that there must be are there, and all servers know of them: under hardsync
+// the first update is of all.
+static bool workers_are_there(const struct controller *c) {
+    const struct cluster *cluster = &c->cluster;
+    bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
+    for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        const struct vital *vital = vitals_of(&c->vitals, m->number);
+        bool counts = m->role == PROTO_ROLE_PARAMETER_SERVER || m->role == PROTO_ROLE_DATA_SERVER;
+        if (counts && !m->gone)
+            all &= vital && vital->knows_members >= cluster->members_epoch;
+    }
+    return all;
+}
+
+// Also when one that had been given some is gone: the others change what they hold, too.
+static int assign(struct controller *c, struct error *err) {
+    c->attached = false;
+    int status = cluster_assign(&c->cluster, err);
+    return status ? status : controller_agree(c, err);
+}
+
+// What the data servers have now is the data of the run.
+static int begin_training(struct controller *c, struct error *err) {
+    int status = cluster_divide(&c->cluster, err);
+    for (size_t i = 0; !status && i < c->cluster.part_count; i++) {
+        const struct vital *vital = vitals_of(&c->vitals, c->cluster.parts[i].member);
+        if (vital && vital->told)
+            cluster_part_told(&c->cluster.parts[i], vital->figures.epoch);
+    }
+    return status ? status : controller_enter(c, CLUSTER_TRAINING, err);
+}
+
+static int stay_starting(struct controller *c, struct error *err) {
+    const struct cluster *cluster = &c->cluster;
+    bool ready =
+        cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
+        cluster_count(cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
+    int status = STATUS_OK;
+    if (ready && (cluster->routes_epoch == 0 || cluster_lost(cluster)))
+        status = assign(c, err);
+    if (!status)
+        status = controller_tell_routes(c, err);
+    if (status || !ready)
+        return status;
+    c->attached &=
+        c->attached_routes == cluster->routes_epoch; // a data server took another's place
+    if (c->attached)
+        return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
+    if (!checkpointer_busy(c->checkpointer) &&
+        begin(c, &(struct checkpointer_job){
+                     .attach = true, .initialise = true, .buckets = cluster->routes->epoch}))
+        c->attached_routes = cluster->routes_epoch;
+    return STATUS_OK;
+}
+
+static int stay_training(struct controller *c, struct error *err) {
+    if (!c->cluster.warm &&
+        controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start) {
+        cluster_warm(&c->cluster);
+        controller_say(c, "the warm start is over: all workers train");
+        int status = controller_agree(c, err);
+        if (status)
+            return status;
+    }
+    controller_account(c);
+    if (c->attached && controller_is_finished(c)) {
+        c->cluster.finished = true;
+        return controller_enter(c, CLUSTER_DRAINING, err);
+    }
+    if (c->attached)
+        look_for_jobs(c);
+    return STATUS_OK;
+}
+
+static int stay_draining(struct controller *c, struct error *err) {
+    bool all_left = cluster_count(&c->cluster, PROTO_ROLE_WORKER) == 0;
+    return all_left ? controller_enter(c, CLUSTER_SAVING, err) : STATUS_OK;
+}
+
+static int stay_saving(struct controller *c) {
+    if (c->attached && !checkpointer_busy(c->checkpointer))
+        begin(c, &(struct checkpointer_job){
+                     .test = c->cluster.finished,
+                     .save = true,
+                     .done = c->cluster.finished,
+                     .last = true,
+                 });
+    return STATUS_OK;
+}
+
+// Nobody needs a silent one any more.
+static bool has_left(const struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    return member->gone || (vital && vital->missed);
+}
+
+// That it is over is written when all is closed.
+static int stay_stopping(struct controller *c) {
+    bool empty = true;
+    controller_answer_saves(&c->saves, NULL, "the run ends");
+    for (size_t i = 0; i < c->cluster.member_count; i++)
+        empty &= has_left(c, &c->cluster.members[i]);
+    bool late = clock_seconds() > c->stage_began + GRACE;
+    if (empty || late)
+        cluster_enter(&c->cluster, CLUSTER_OVER);
+    return STATUS_OK;
+}
+
+// A controller that came back asks the data servers anew.
+static int attach_again(struct controller *c, struct error *err) {
+    int status = controller_tell_routes(c, err);
+    bool needed =
+        !c->attached && c->cluster.stage > CLUSTER_STARTING && c->cluster.stage < CLUSTER_STOPPING;
+    if (!status && needed && !checkpointer_busy(c->checkpointer))
+        begin(c, &(struct checkpointer_job){.attach = true});
+    return status;
+}
+
+int controller_stay(struct controller *c, struct error *err) {
+    if (c->cluster.routes_epoch) {
+        int status = attach_again(c, err);
+        if (status)
+            return status;
+    }
+    switch (c->cluster.stage) {
+    case CLUSTER_STARTING:
+        return stay_starting(c, err);
+    case CLUSTER_TRAINING:
+        return stay_training(c, err);
+    case CLUSTER_DRAINING:
+        return stay_draining(c, err);
+    case CLUSTER_SAVING:
+        return stay_saving(c);
+    case CLUSTER_STOPPING:
+        return stay_stopping(c);
+    default:
+        return STATUS_OK;
+    }
+}

@@ -1,0 +1,79 @@
+// What the parts of the data service share. Inside lib/role/data_service*.c only.
+//
+//   data_service.c          beginning and end, what the owner has it do, figures
+//   data_service_peer.c     links: who calls
+//   data_service_request.c  requests: who may ask what, how they are answered
+//   data_service_lease.c    leases: batches go out, and are finished or come back
+//   data_service_cursor.c   how far it is: in the journal, and for who asks
+#ifndef ADAM_ROLE_DATASERVER_DATA_SERVICE_INTERNAL_H
+#define ADAM_ROLE_DATASERVER_DATA_SERVICE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "role/dataserver/data_service.h"
+
+enum { SERVICE_NOT_YET = 100 }; // milliseconds after which to come again
+
+struct peer { // one link that was welcomed; but for the list, it stays as it is
+    LIST_ENTRY(peer) others;
+    struct link *link;
+    enum proto_role role;
+};
+
+struct data_service {
+    struct data_service_options options;
+    // Set once, before `begun`; until then nobody is welcome.
+    struct data_service_run run;
+    struct dealer *dealer;
+    struct journal *journal; // NULL: none
+
+    atomic_bool begun, stop_wanted, journal_failed;
+    _Atomic uint32_t journal_epoch; // when it was written anew
+    _Atomic uint64_t leases, busy, over, again, refused;
+
+    pthread_mutex_t lock; // of all that follows: data_service_peer.c
+    LIST_HEAD(peer_list, peer) peers;
+    uint64_t received, sent; // of links that have ended
+};
+
+struct request { // that is to be answered, once
+    struct data_service *service;
+    struct link *link;
+    const struct peer *peer;
+    uint64_t number;
+};
+
+// data_service_peer.c: handlers of links, and the bytes that all of them have carried.
+enum proto_refusal service_hello(void *context, struct link *link, const struct proto_hello *hello,
+                                 struct proto_welcome *welcome, uint64_t *detail);
+void service_closed(void *context, struct link *link, const char *why);
+void service_traffic(struct data_service *service, uint64_t *received, uint64_t *sent);
+
+// data_service_request.c: the handler of links, and how it is answered.
+void service_request(void *context, struct link *link, uint64_t number, uint16_t type,
+                     const union proto_message *message, struct buffer *payload);
+void service_answer(const struct request *request, uint16_t type, const void *message);
+// `text` may be NULL: what the code says.
+void service_refuse(const struct request *request, enum proto_refusal code, uint64_t detail,
+                    const char *text);
+// For want of something that will be there again.
+void service_put_off(const struct request *request, const char *why);
+
+// data_service_lease.c
+void service_answer_lease(const struct request *request, const struct proto_lease *asked);
+void service_answer_finish(const struct request *request, const struct proto_finish *finish);
+
+// data_service_cursor.c
+void service_answer_get_cursor(const struct request *request);
+void service_answer_set_cursor(const struct request *request,
+                               const struct proto_set_cursor *cursor);
+// Opens the journal, if there is to be one, and goes on from there, or from the epoch in which
+// the run is if that is later. By the owner, as the next.
+int service_find_place(struct data_service *service, struct error *err);
+void service_tend_journal(struct data_service *service);
+// These places are finished: the journal has it, if it can be written, when this returns.
+void service_note_finished(struct data_service *service, uint32_t epoch, struct range places);
+
+#endif

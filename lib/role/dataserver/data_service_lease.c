@@ -1,0 +1,140 @@
+// Leases of a data service: batches go out from where they lie, and are finished or come back.
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "role/dataserver/data_service_internal.h"
+
+// --- out -------------------------------------------------------------------------
+
+// A batch on its way out.
+struct sending {
+    struct dealer *dealer;
+    struct buffer *buffer;
+    struct link_part parts[3];
+};
+
+static void batch_sent(void *context) {
+    struct sending *sending = context;
+    dealer_release(sending->dealer, sending->buffer);
+    free(sending);
+}
+
+static void send_batch(const struct request *request, const struct deal *deal) {
+    struct dealer *dealer = request->service->dealer;
+    struct sending *sending = mem_zeroed(1, sizeof *sending);
+    uint32_t n = deal->stretch.places.count;
+    if (!sending) { // the lease runs out, and its samples go to another
+        dealer_release(dealer, deal->buffer);
+        service_put_off(request, "out of memory");
+        return;
+    }
+    *sending = (struct sending){
+        .dealer = dealer,
+        .buffer = deal->buffer,
+        .parts = {{deal->keys, n * sizeof *deal->keys},
+                  {deal->labels, n * sizeof *deal->labels},
+                  {deal->values, deal->value_bytes}},
+    };
+    const struct link_payload payload = {sending->parts, 3, batch_sent, sending};
+    const struct proto_batch batch = {
+        .lease = deal->lease.number,
+        .deadline = (uint32_t)fmin(deal->lease.deadline * 1000, UINT32_MAX),
+        .epoch = deal->stretch.epoch,
+        .first = deal->stretch.places.first,
+        .samples = n,
+    };
+    atomic_fetch_add(&request->service->leases, 1);
+    if (link_answer(request->link, request->number, PROTO_TYPE_BATCH, &batch, &payload, NULL))
+        service_refuse(request, PROTO_REFUSAL_TOO_LARGE, PROTO_PAYLOAD_MAX, NULL);
+}
+
+void service_answer_lease(const struct request *request, const struct proto_lease *asked) {
+    struct dealer *dealer = request->service->dealer;
+    struct error err = {0};
+    const struct deal_wish wish = {
+        .session = asked->session,
+        .step = asked->step,
+        .clock = asked->clock,
+        .epoch = asked->epoch,
+        .samples = asked->samples,
+    };
+    struct deal deal;
+    uint64_t detail = 0;
+    switch (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail)) {
+    case DEAL_DONE:
+        send_batch(request, &deal);
+        break;
+    case DEAL_IDLE:
+        service_answer(request, PROTO_TYPE_BATCH, &(struct proto_batch){.epoch = asked->epoch});
+        break;
+    case DEAL_BUSY:
+        service_refuse(request, PROTO_REFUSAL_BUSY, detail, NULL);
+        break;
+    case DEAL_ENDING:
+        service_refuse(request, PROTO_REFUSAL_NOT_READY, detail, NULL);
+        break;
+    case DEAL_OVER:
+        service_refuse(request, PROTO_REFUSAL_EPOCH_OVER, detail, NULL);
+        break;
+    case DEAL_NONE:
+        service_refuse(request, PROTO_REFUSAL_EPOCH_OVER, PROTO_NOWHERE, NULL);
+        break;
+    case DEAL_FAILED:
+        dealer_status(dealer, &err);
+        service_refuse(request, PROTO_REFUSAL_STORAGE, 0, err.text);
+        break;
+    }
+}
+
+// --- back ------------------------------------------------------------------------
+
+static bool finish_one(struct data_service *service, uint64_t session, uint64_t lease) {
+    struct range places;
+    uint32_t epoch;
+    if (!dealer_finish(service->dealer, session, lease, clock_seconds(), &epoch, &places)) {
+        atomic_fetch_add(&service->over, 1);
+        return false;
+    }
+    service_note_finished(service, epoch, places); // before it is acknowledged
+    return true;
+}
+
+static bool return_one(struct data_service *service, uint64_t session, uint64_t lease) {
+    uint32_t samples = dealer_return(service->dealer, session, lease);
+    atomic_fetch_add(&service->again, samples);
+    return samples > 0;
+}
+
+// The lease that a message names first; false: it names none.
+static bool first_lease(const struct proto_finish *finish, uint64_t *lease) {
+    const struct proto_list *list = finish->leases.count > 0 ? &finish->leases : &finish->returned;
+    if (list->count == 0)
+        return false;
+    *lease = ((const struct proto_lease_id *)list->at)->lease;
+    return true;
+}
+
+// What comes back is there before an epoch is found to be over.
+void service_answer_finish(const struct request *request, const struct proto_finish *finish) {
+    struct data_service *service = request->service;
+    const struct proto_lease_id *finished = finish->leases.at, *returned = finish->returned.at;
+    uint32_t open = 0;
+    uint64_t first;
+    for (uint32_t i = 0; i < finish->returned.count; i++)
+        open += return_one(service, finish->session, returned[i].lease);
+    for (uint32_t i = 0; i < finish->leases.count; i++)
+        open += finish_one(service, finish->session, finished[i].lease);
+    if (open == 0 && first_lease(finish, &first)) {
+        service_refuse(request, PROTO_REFUSAL_LEASE_OVER, first, NULL);
+        return;
+    }
+    const struct dealer_figures figures = dealer_figures(service->dealer);
+    const struct proto_progress progress = {
+        .epoch = figures.epoch,
+        .finished = figures.finished,
+        .samples = stock_count(service->options.stock),
+    };
+    service_answer(request, PROTO_TYPE_PROGRESS, &progress);
+}

@@ -1,0 +1,438 @@
+#include "role/paramserver/parameter_server.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "member/event.h"
+#include "member/member.h"
+#include "member/run_text.h"
+#include "member/sharers.h"
+#include "role/paramserver/parameter_paths.h"
+#include "run/settings.h"
+
+static const double lately = 1.0; // seconds over which rates are taken
+enum { PAYLOADS = 1 << 30, MEBI = 1 << 20 };
+
+// What it has done, at some time; figures "of late" are differences of two.
+struct moment {
+    double time;
+    struct ps_figures figures;
+};
+
+struct parameter_server {
+    const struct parameter_server_options *o;
+    struct paths *paths;
+    struct member *member;
+    _Atomic bool stop; // somebody asked for it by the network
+
+    // Of the thread that runs it.
+    struct model *model;
+    struct settings settings;
+    char *settings_text;                 // that `settings` points into
+    struct kept *run, *routes, *members; // that were obeyed last
+    struct moment reported;              // by the last line of metrics
+    size_t held;                         // parameters
+
+    pthread_mutex_t lock; // of all that follows, which other threads ask for
+    struct ps *ps;
+    struct moment looked;
+    double rate, staleness; // of late
+    bool idle;              // the routes give it no shard of the model
+};
+
+// --- how it is doing ---------------------------------------------------------
+
+static double mean_staleness(const struct ps_figures *now, const struct ps_figures *before) {
+    uint64_t count = now->staleness_count - before->staleness_count;
+    return count ? (double)(now->staleness_sum - before->staleness_sum) / (double)count : 0;
+}
+
+static uint64_t refused_requests(const struct parameter_server *server,
+                                 const struct ps_figures *figures) {
+    uint64_t sum = paths_unwelcome(server->paths);
+    for (size_t i = 0; i < sizeof figures->refused / sizeof *figures->refused; i++)
+        sum += figures->refused[i];
+    return sum;
+}
+
+// Any thread may ask.
+static void fill_figures(void *self, struct proto_heartbeat *figures) {
+    struct parameter_server *server = self;
+    struct ps_figures now = {0};
+    pthread_mutex_lock(&server->lock);
+    if (server->ps)
+        ps_figures(server->ps, &now);
+    bool has_model = server->ps != NULL, idle = server->idle;
+    figures->rate = server->rate;
+    figures->staleness = server->staleness;
+    pthread_mutex_unlock(&server->lock);
+    bool has_weights = now.held > 0 && now.version > 0;
+    figures->state = (uint16_t)(!has_model    ? PROTO_STATE_STARTING
+                                : has_weights ? PROTO_STATE_WORKING
+                                              : PROTO_STATE_WAITING);
+    if (has_model && !has_weights)
+        figures->waits_for =
+            proto_text(idle ? "nothing: it holds no shard" : "weights from the controller");
+    figures->clock = now.version;
+    figures->samples = now.samples;
+    figures->pushes = now.pushes;
+    figures->pulls = now.pulls;
+    figures->refused = refused_requests(server, &now);
+    paths_traffic(server->paths, &figures->received, &figures->sent);
+}
+
+#define COPY_FIGURE(KIND, name, limit, text) member->name = figures.name;
+
+static void fill_status(void *self, struct proto_member *member) {
+    struct proto_heartbeat figures = {.loss = NAN};
+    fill_figures(self, &figures);
+    PROTO_FIGURES(COPY_FIGURE)
+}
+
+// Looks now and then how fast it is of late.
+static void look_at_rates(struct parameter_server *server, double now) {
+    if (!server->ps || now < server->looked.time + lately)
+        return;
+    struct moment moment = {.time = now};
+    ps_figures(server->ps, &moment.figures);
+    const struct moment *before = &server->looked;
+    pthread_mutex_lock(&server->lock);
+    server->rate =
+        (double)(moment.figures.samples - before->figures.samples) / (now - before->time);
+    server->staleness = mean_staleness(&moment.figures, &before->figures);
+    server->looked = moment;
+    pthread_mutex_unlock(&server->lock);
+}
+
+// How many parts of pushes had which staleness since the last line: [0], [1], ... up to
+// the greatest that there was.
+static json_t *staleness_histogram(const struct ps_figures *now, const struct ps_figures *before) {
+    size_t most = PS_STALENESS_MOST + 1;
+    json_t *list = json_array();
+    while (most > 0 && now->staleness[most - 1] == before->staleness[most - 1])
+        most--;
+    for (size_t i = 0; i < most; i++)
+        json_array_append_new(list,
+                              json_integer((json_int_t)(now->staleness[i] - before->staleness[i])));
+    return list;
+}
+
+static void put_count(json_t *fields, const char *name, uint64_t count) {
+    json_object_set_new(fields, name, json_integer((json_int_t)count));
+}
+
+static void report(struct parameter_server *server, double time) {
+    struct moment moment = {.time = time};
+    const struct moment *before = &server->reported;
+    uint64_t received, sent;
+    struct error err = {0};
+    json_t *fields = json_object();
+    if (!server->ps || !fields) {
+        json_decref(fields);
+        return;
+    }
+    ps_figures(server->ps, &moment.figures);
+    const struct ps_figures *now = &moment.figures, *then = &before->figures;
+    paths_traffic(server->paths, &received, &sent);
+    json_object_set_new(fields, "name", json_string(server->o->name));
+    put_count(fields, "step", now->version);
+    put_count(fields, "samples", now->samples);
+    put_count(fields, "pushes", now->pushes);
+    put_count(fields, "repeated", now->repeated);
+    put_count(fields, "pulls", now->pulls);
+    put_count(fields, "unchanged", now->unchanged);
+    put_count(fields, "refused", refused_requests(server, now));
+    put_count(fields, "updates", now->updates);
+    put_count(fields, "queued", now->queued);
+    put_count(fields, "received", received);
+    put_count(fields, "sent", sent);
+    json_object_set_new(fields, "floats_per_s",
+                        json_real((double)(now->floats - then->floats) / (time - before->time)));
+    json_object_set_new(fields, "staleness", json_real(mean_staleness(now, then)));
+    put_count(fields, "staleness_max", now->staleness_most);
+    json_object_set_new(fields, "staleness_counts", staleness_histogram(now, then));
+    json_object_set_new(fields, "seconds", json_real(time - before->time));
+    if (event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "ps", fields, &err))
+        serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
+    server->reported = moment;
+}
+
+// Its user and the controller hear who sent what no sound program sends.
+static void report_refused(struct parameter_server *server, const struct complaint *complaint) {
+    struct error err = {0};
+    serving_say(&server->o->hooks, "%s", complaint->text);
+    json_t *fields =
+        json_pack("{s:s, s:I, s:s, s:I, s:s}", "name", server->o->name, "session",
+                  (json_int_t)complaint->session, "reason", proto_refusal_name(complaint->code),
+                  "count", (json_int_t)complaint->count, "text", complaint->text);
+    if (fields &&
+        event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "refused", fields, &err))
+        serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
+}
+
+// --- what the controller says ------------------------------------------------
+
+static int read_rules(const struct settings *settings, struct optimizer *optimizer,
+                      struct protocol *protocol, struct error *err) {
+    enum protocol_push push;
+    int status = settings_optimizer(settings, optimizer, err);
+    return status ? status : settings_protocol(settings, protocol, &push, err);
+}
+
+// The first time that it hears what is trained: from then on it serves.
+static int begin(struct parameter_server *server, const struct proto_run *run, struct error *err) {
+    struct member_identity identity;
+    struct ps_options options = {.kernels = kernels_best(), .threads = (int)server->o->threads};
+    struct ps *ps;
+    int status = run_model(&server->model, "model", run, err);
+    if (!status)
+        status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
+    options.model = server->model;
+    if (!status)
+        status = ps_open(&ps, &options, err);
+    if (status)
+        return status;
+    member_identity(server->member, &identity);
+    pthread_mutex_lock(&server->lock);
+    server->ps = ps;
+    server->reported.time = server->looked.time = clock_seconds();
+    pthread_mutex_unlock(&server->lock);
+    paths_serve(server->paths, ps, identity.run, identity.model);
+    serving_say(&server->o->hooks, "member %" PRIu32 ": serves a model of %zu parameters",
+                identity.member, server->model->parameter_count);
+    return STATUS_OK;
+}
+
+static int change_settings(struct parameter_server *server, struct error *err) {
+    struct optimizer optimizer;
+    struct protocol protocol;
+    int status = read_rules(&server->settings, &optimizer, &protocol, err);
+    return status ? status : ps_settings(server->ps, &optimizer, &protocol, err);
+}
+
+static int obey_run(struct parameter_server *server, const struct proto_run *run,
+                    struct error *err) {
+    char *text;
+    int status = run_settings(&server->settings, &text, run, err);
+    if (status)
+        return status;
+    free(server->settings_text);
+    server->settings_text = text;
+    return server->ps ? change_settings(server, err) : begin(server, run, err);
+}
+
+static int obey_members(struct parameter_server *server, const struct proto_status *status,
+                        struct error *err) {
+    uint64_t *sessions;
+    size_t count;
+    int result = sharers_of(&sessions, &count, status, err);
+    if (result)
+        return result;
+    result = ps_members(server->ps, sessions, count, err);
+    free(sessions);
+    return result;
+}
+
+// How many parameters are held here.
+static size_t held_floats(const struct parameter_server *server, const struct proto_routes *routes,
+                          uint32_t member) {
+    const struct proto_bucket *buckets = routes->buckets.at;
+    size_t all = server->model->parameter_count, floats = 0;
+    for (size_t first = 0; first < all && routes->buckets.count > 0; first += PROTO_SHARD_FLOATS) {
+        uint32_t shard = (uint32_t)(first / PROTO_SHARD_FLOATS);
+        if (buckets[proto_bucket_of(shard, routes->buckets.count)].primary == member)
+            floats += all - first < PROTO_SHARD_FLOATS ? all - first : PROTO_SHARD_FLOATS;
+    }
+    return floats;
+}
+
+static uint64_t payload_bytes(uint64_t memory) {
+    return memory ? memory / 4 : PAYLOADS;
+}
+
+// Whether so many parameters fit; said when it is not as before.
+static int take_parameters(struct parameter_server *server, size_t floats, struct error *err) {
+    struct optimizer optimizer;
+    int status = settings_optimizer(&server->settings, &optimizer, err);
+    if (status)
+        return status;
+    bool state = optimizer_state_name(optimizer.rule) != NULL;
+    uint64_t bytes = (uint64_t)floats * sizeof(float) * (state ? 2 : 1);
+    uint64_t memory = server->o->memory, payloads = payload_bytes(memory);
+    if (memory && bytes + payloads > memory)
+        return error_set(err, STATUS_IO,
+                         "weights and state take %.1f MiB here, and pushes under way %.1f MiB: "
+                         "more than the %.1f MiB of --memory",
+                         (double)bytes / MEBI, (double)payloads / MEBI, (double)memory / MEBI);
+    if (floats != server->held)
+        serving_say(&server->o->hooks, "holds %zu parameters: %.1f MiB of weights%s", floats,
+                    (double)bytes / MEBI, state ? " and state" : "");
+    server->held = floats;
+    return STATUS_OK;
+}
+
+// A model of fewer shards than there are buckets may leave a server without any.
+static void take_idleness(struct parameter_server *server, bool idle) {
+    if (idle && !server->idle)
+        serving_say(&server->o->hooks, "idle: holds no shard of the model");
+    pthread_mutex_lock(&server->lock);
+    server->idle = idle;
+    pthread_mutex_unlock(&server->lock);
+}
+
+static int obey_routes(struct parameter_server *server, const struct proto_routes *routes,
+                       struct error *err) {
+    struct member_identity identity;
+    if (routes->parameters != server->model->parameter_count)
+        return error_set(err, STATUS_DATA,
+                         "the controller counts %" PRIu64 " parameters of the model, here are %zu",
+                         routes->parameters, server->model->parameter_count);
+    member_identity(server->member, &identity);
+    size_t floats = held_floats(server, routes, identity.member);
+    int status = take_parameters(server, floats, err);
+    if (status)
+        return status;
+    take_idleness(server, routes->buckets.count > 0 && floats == 0);
+    ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
+    return STATUS_OK;
+}
+
+static int obey(struct parameter_server *server, struct error *err) {
+    int status = STATUS_OK;
+    if (kept_renew(&server->run, member_run(server->member)))
+        status = obey_run(server, &server->run->message.run, err);
+    if (status || !server->ps)
+        return status;
+    if (kept_renew(&server->members, member_members(server->member)))
+        status = obey_members(server, &server->members->message.status, err);
+    if (!status && kept_renew(&server->routes, member_routes(server->member)))
+        status = obey_routes(server, &server->routes->message.routes, err);
+    return status;
+}
+
+// --- its life ----------------------------------------------------------------
+
+static void look_up_members(void *self) {
+    const struct parameter_server *server = self;
+    member_look(server->member);
+}
+
+static void ask_to_stop(void *self) {
+    struct parameter_server *server = self;
+    atomic_store(&server->stop, true);
+}
+
+static bool stop_wanted(void *self) {
+    const struct parameter_server *server = self;
+    return atomic_load(&server->stop);
+}
+
+static int take_turn(void *self, struct error *err) {
+    struct parameter_server *server = self;
+    struct complaint complaint;
+    int status = obey(server, err);
+    if (status)
+        return status;
+    double now = clock_seconds();
+    look_at_rates(server, now);
+    if (server->ps && now >= server->reported.time + server->settings.metrics_every)
+        report(server, now);
+    while (paths_complaint(server->paths, &complaint))
+        report_refused(server, &complaint);
+    return STATUS_OK;
+}
+
+// --- beginning and end -------------------------------------------------------
+
+static int open_paths(struct parameter_server *server, struct error *err) {
+    const struct parameter_server_options *o = server->o;
+    const struct paths_options options = {
+        .addresses = {o->training, o->replication, o->administration},
+        .name = o->name,
+        .keys = o->keys,
+        .insecure = o->insecure,
+        .memory = payload_bytes(o->memory),
+        .hooks = {server, look_up_members, fill_status, ask_to_stop},
+    };
+    int status = paths_open(&server->paths, &options, err);
+    if (!status)
+        paths_start(server->paths);
+    return status;
+}
+
+static void say_text(void *self, const char *text) {
+    const struct parameter_server *server = self;
+    server->o->hooks.say(server->o->hooks.self, text);
+}
+
+static int open_member(struct parameter_server *server, struct error *err) {
+    const struct parameter_server_options *o = server->o;
+    const struct member_options options = {
+        .role = PROTO_ROLE_PARAMETER_SERVER,
+        .controller = o->controller,
+        .name = o->name,
+        .threads = o->threads,
+        .memory = o->memory,
+        .training = paths_address(server->paths, PATH_TRAINING),
+        .replication = paths_address(server->paths, PATH_REPLICATION),
+        .administration = paths_address(server->paths, PATH_ADMIN),
+        .keys = o->keys,
+        .insecure = o->insecure,
+        .members = true,
+        .hooks = {server, say_text, fill_figures},
+    };
+    return member_open(&server->member, &options, err);
+}
+
+static int open_all(void *self, struct member **member, struct error *err) {
+    struct parameter_server *server = self;
+    int status = open_paths(server, err);
+    if (!status)
+        status = open_member(server, err);
+    *member = server->member;
+    return status;
+}
+
+static int tell_ready(void *self, struct ready *ready, struct error *err) {
+    struct parameter_server *server = self;
+    const char *addresses[PATH_COUNT];
+    for (int i = 0; i < PATH_COUNT; i++)
+        addresses[i] = paths_address(server->paths, (enum path_kind)i);
+    serving_say(&server->o->hooks,
+                "listens at %s (training), %s (replication), %s (administration)",
+                addresses[PATH_TRAINING], addresses[PATH_REPLICATION], addresses[PATH_ADMIN]);
+    return ready_tell(ready, addresses, PATH_COUNT, err);
+}
+
+// Nobody asks any more, then nothing is applied any more, then the run is left.
+static void end(void *self, int status, const struct error *err) {
+    struct parameter_server *server = self;
+    struct ps *ps = server->ps;
+    if (server->member && ps)
+        report(server, clock_seconds());
+    paths_close(server->paths);
+    pthread_mutex_lock(&server->lock);
+    server->ps = NULL;
+    pthread_mutex_unlock(&server->lock);
+    ps_close(ps);
+    serving_leave(server->member, status, err);
+    paths_free(server->paths);
+    kept_drop(server->run);
+    kept_drop(server->routes);
+    kept_drop(server->members);
+    model_free(server->model);
+    free(server->settings_text);
+    pthread_mutex_destroy(&server->lock);
+}
+
+int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
+    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn, end};
+    struct parameter_server server = {.o = options};
+    pthread_mutex_init(&server.lock, NULL);
+    return serving_run(&role, &server, &options->hooks, &options->ready, err);
+}

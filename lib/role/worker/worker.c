@@ -1,0 +1,452 @@
+#include "role/worker/worker.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "member/run_text.h"
+#include "member/sharers.h"
+#include "role/worker/worker_internal.h"
+#include "run/model_ops.h"
+
+#define POLL 0.1   // seconds between two looks at what the caller wishes
+#define AGAIN 1.0  // seconds from the loss of a session to joining anew
+#define GRACE 10.0 // seconds to bring home what was trained on, once all is to end
+
+// --- talk, and the reason to end ------------------------------------------------------
+
+void worker_say(struct worker *worker, const char *text) {
+    const struct trainer_hooks *hooks = &worker->options.hooks;
+    pthread_mutex_lock(&worker->lock);
+    if (hooks->say)
+        hooks->say(hooks->self, text);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void say(void *self, const char *text) {
+    worker_say(self, text);
+}
+
+void worker_end(struct worker *worker, enum worker_end end) {
+    int none = WORKER_GOES_ON;
+    atomic_compare_exchange_strong(&worker->end, &none, end);
+}
+
+void worker_fail(struct worker *worker, const struct error *why) {
+    pthread_mutex_lock(&worker->lock);
+    if (!worker->failure.status)
+        worker->failure = *why;
+    pthread_mutex_unlock(&worker->lock);
+    worker_end(worker, WORKER_FAILED);
+}
+
+static bool ends(struct worker *worker) {
+    return atomic_load(&worker->end) != WORKER_GOES_ON;
+}
+
+// --- the watching thread --------------------------------------------------------------
+
+static void forward_routes(struct worker *worker) {
+    struct kept *routes = member_routes(worker->member);
+    if (!routes)
+        return;
+    servers_route(worker->servers, routes);
+    data_client_route(worker->data, routes);
+    kept_drop(routes);
+}
+
+// Who shares the model, this worker included, for the home.
+static void count_sharers(struct worker *worker) {
+    struct kept *members = member_members(worker->member);
+    size_t count = members ? sharers_count(&members->message.status) : 0;
+    kept_drop(members);
+    if (count > 0)
+        home_servers_sharers(worker->home, count);
+}
+
+static void hear(struct worker *worker) {
+    const struct trainer_hooks *hooks = &worker->options.hooks;
+    struct member_order order;
+    struct error err = {0};
+    if (hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
+        worker_end(worker, WORKER_STOPPED);
+    if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
+        worker_end(worker, WORKER_OVER);
+    if (member_status(worker->member, &err))
+        worker_fail(worker, &err);
+    if (data_client_supply(worker->data) && supply_status(data_client_supply(worker->data), &err))
+        worker_fail(worker, &err);
+    if (home_servers_status(worker->home, &err))
+        worker_fail(worker, &err);
+}
+
+// Everything that is waited for ends: at once what nobody needs any more, after a while
+// the bringing home.
+static void enforce(struct worker *worker, double *since) {
+    if (!ends(worker))
+        return;
+    double now = clock_seconds();
+    *since = *since > 0 ? *since : now;
+    supply_cancel(data_client_supply(worker->data));
+    if (!atomic_load(&worker->training) || now - *since > GRACE ||
+        atomic_load(&worker->end) == WORKER_FAILED)
+        servers_stop(worker->servers);
+}
+
+static void *watch(void *self) {
+    struct worker *worker = self;
+    double since = 0;
+    while (!atomic_load(&worker->closing)) {
+        uint32_t seen = member_news(worker->member);
+        forward_routes(worker);
+        count_sharers(worker);
+        hear(worker);
+        enforce(worker, &since);
+        member_wait(worker->member, seen, POLL);
+    }
+    return NULL;
+}
+
+static int start_watching(struct worker *worker, struct error *err) {
+    if (pthread_create(&worker->watcher, NULL, watch, worker))
+        return error_set(err, STATUS_IO, "cannot start a thread to listen to the controller");
+    worker->watching = true;
+    return STATUS_OK;
+}
+
+// --- the run --------------------------------------------------------------------------
+
+static int why_it_ends(struct worker *worker, struct error *err) {
+    switch (atomic_load(&worker->end)) {
+    case WORKER_STOPPED:
+        return error_set(err, STATUS_STOPPED, "stopped; the run goes on without this worker");
+    case WORKER_FAILED:
+        pthread_mutex_lock(&worker->lock);
+        *err = worker->failure;
+        pthread_mutex_unlock(&worker->lock);
+        return err->status;
+    default:
+        return STATUS_OK;
+    }
+}
+
+// Before there is anything to watch for the watching thread.
+static int wait_for_run(struct worker *worker, struct error *err) {
+    const struct trainer_hooks *hooks = &worker->options.hooks;
+    struct member_order order;
+    for (;;) {
+        uint32_t seen = member_news(worker->member);
+        int status = member_status(worker->member, err);
+        if (status)
+            return status;
+        if (hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
+            return error_set(err, STATUS_STOPPED, "stopped before it had joined");
+        if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
+            worker_end(worker, WORKER_OVER);
+        worker->run = member_run(worker->member);
+        if (worker->run || ends(worker))
+            return STATUS_OK;
+        member_wait(worker->member, seen, POLL);
+    }
+}
+
+static int read_settings(struct worker *worker, const struct kept *run, struct error *err) {
+    struct settings settings;
+    char *text;
+    int status = run_settings(&settings, &text, &run->message.run, err);
+    if (status)
+        return status;
+    status = settings_optimizer(&settings, &worker->optimizer, err);
+    if (!status)
+        status = settings_protocol(&settings, &worker->protocol, &worker->push, err);
+    if (!status)
+        status = settings_schedule(&settings, (double)settings.epochs, &worker->schedule, err);
+    if (status) {
+        free(text);
+        return error_context(err, "settings of the run");
+    }
+    free(worker->settings_text);
+    worker->settings_text = text;
+    worker->settings = settings;
+    return STATUS_OK;
+}
+
+static int read_model(struct worker *worker, struct error *err) {
+    const char *name = worker->settings.model ? worker->settings.model : "the run's model";
+    int status = run_model(&worker->model, name, &worker->run->message.run, err);
+    return status ? status : model_ops_open(&worker->input, worker->model, err);
+}
+
+static int read_run(struct worker *worker, struct error *err) {
+    int status = read_settings(worker, worker->run, err);
+    if (!status)
+        status = read_model(worker, err);
+    int64_t threads =
+        worker->options.threads > 0 ? worker->options.threads : worker->settings.threads;
+    worker->threads = threads > 0 ? (int)threads : cpu_count();
+    worker->kernels = kernels_best();
+    return status;
+}
+
+// --- its parts ------------------------------------------------------------------------
+
+static int open_parts(struct worker *worker, struct error *err) {
+    int status = worker_open_servers(worker, err);
+    if (!status)
+        status = worker_open_home(worker, err);
+    if (!status)
+        status = worker_open_data(worker, err);
+    return status ? status : start_watching(worker, err);
+}
+
+// How long an epoch is, is for the data servers to say.
+static void wait_for_data(struct worker *worker) {
+    worker->pace.batch = (uint64_t)worker->settings.batch;
+    while (!ends(worker)) {
+        uint32_t seen = member_news(worker->member);
+        worker->pace.samples = data_client_figures(worker->data).total;
+        if (worker->pace.samples > 0)
+            break;
+        member_wait(worker->member, seen, POLL);
+    }
+}
+
+// --- training -------------------------------------------------------------------------
+
+// Settings that may change while a run goes on; the threads stand still.
+static void change_settings(struct worker *worker, struct kept *run) {
+    struct error err = {0};
+    kept_drop(worker->run);
+    worker->run = run;
+    if (read_settings(worker, run, &err)) {
+        worker_say(worker, err.text);
+        return;
+    }
+    home_servers_pace(worker->home, (uint64_t)worker->settings.push_every,
+                      (uint64_t)worker->settings.pull_every);
+    home_servers_change(worker->home, worker_is_modulated(worker));
+    worker_say(worker, "the settings have changed");
+}
+
+static bool newer_run(const struct worker *worker, struct kept *run) {
+    return run && run->message.run.version != worker->run->message.run.version;
+}
+
+// Lets the threads train until all ends; stands still to change settings.
+static void train(struct worker *worker) {
+    bool parked = true, started = false; // before loop_start, exhausted is of the call before
+    double loss;
+    while (!ends(worker) || !parked) {
+        struct kept *run = member_run(worker->member);
+        bool changed = newer_run(worker, run);
+        if (parked && changed)
+            change_settings(worker, run);
+        else
+            kept_drop(run);
+        if (parked && started && loop_exhausted(worker->loop))
+            return;
+        started = true;
+        if (parked)
+            loop_start(worker->loop, UINT64_MAX);
+        else if (changed || ends(worker))
+            loop_pause(worker->loop);
+        parked = loop_wait(worker->loop, POLL);
+        if (parked && loop_diverged(worker->loop, &loss))
+            return;
+        worker_report(worker, false);
+    }
+}
+
+// The supply has no more: the run is about to be over, or something failed. Under hardsync
+// others may still need this worker's turn. True: there is more after all.
+static bool await_end(struct worker *worker) {
+    struct home *home = home_servers_home(worker->home);
+    while (!ends(worker)) {
+        if (!data_client_over(worker->data))
+            return true;
+        uint32_t seen = member_news(worker->member);
+        if (home->ops->step)
+            home->ops->step(home, 0, 0);
+        worker_report(worker, false);
+        member_wait(worker->member, seen, POLL);
+    }
+    return false;
+}
+
+static int diverged(struct worker *worker, double loss, struct error *err) {
+    return error_set(err, STATUS_DIVERGED,
+                     "the loss is no longer finite (%g; rate %g), and the update was refused; try "
+                     "a lower rate, a warmup or clip",
+                     loss, worker->progress.rate);
+}
+
+// What was trained on comes home, and its leases are over.
+static int bring_home(struct worker *worker, struct error *err) {
+    int status = home_servers_flush(worker->home, err);
+    worker_report(worker, true);
+    if (!data_client_flush(worker->data, GRACE) && !status)
+        worker_say(worker, "some data servers have not heard what was trained on");
+    return status;
+}
+
+static int train_all(struct worker *worker, double *loss, struct error *err) {
+    worker_state(worker, PROTO_STATE_WORKING);
+    worker_report_start(worker);
+    do {
+        train(worker);
+        if (loop_diverged(worker->loop, loss))
+            return diverged(worker, *loss, err);
+        int status = bring_home(worker, err);
+        if (status && atomic_load(&worker->end) != WORKER_FAILED)
+            return status;
+    } while (await_end(worker));
+    return why_it_ends(worker, err);
+}
+
+// The first weights, which come when the run begins.
+static int begin(struct worker *worker, struct error *err) {
+    int status = home_servers_begin(worker->home, err);
+    if (!status)
+        wait_for_data(worker);
+    if (ends(worker))
+        return why_it_ends(worker, err);
+    return status ? status : worker_open_loop(worker, err);
+}
+
+static int work(struct worker *worker, double *loss, struct error *err) {
+    int status = wait_for_run(worker, err);
+    if (status || ends(worker))
+        return status;
+    status = read_run(worker, err);
+    if (!status)
+        status = open_parts(worker, err);
+    if (!status)
+        status = begin(worker, err);
+    if (status || !worker->loop)
+        return status;
+    worker->begun = clock_seconds();
+    atomic_store(&worker->training, true);
+    return train_all(worker, loss, err);
+}
+
+// --- its beginning and its end --------------------------------------------------------
+
+static int join(struct worker *worker, struct error *err) {
+    const struct worker_options *o = &worker->options;
+    const struct member_options options = {
+        .role = PROTO_ROLE_WORKER,
+        .controller = o->controller,
+        .name = o->name,
+        .threads = (uint32_t)(o->threads > 0 ? o->threads : cpu_count()),
+        .keys = o->keys,
+        .insecure = o->insecure,
+        .members = true,
+        .hooks = {.self = worker, .say = say, .figures = worker_figures},
+    };
+    return member_open(&worker->member, &options, err);
+}
+
+static void stop_watching(struct worker *worker) {
+    if (!worker->watching)
+        return;
+    atomic_store(&worker->closing, true);
+    pthread_join(worker->watcher, NULL);
+}
+
+static const char *reason_of(int status, bool lost) {
+    return lost                        ? "its session is over, or not its own: it joins anew"
+           : status == STATUS_OK       ? "the run is over"
+           : status == STATUS_STOPPED  ? "stopped by its user"
+           : status == STATUS_DIVERGED ? "its loss is no longer finite"
+                                       : "it failed";
+}
+
+static void leave(struct worker *worker, int status, bool lost) {
+    stop_watching(worker);
+    if (worker->servers)
+        servers_stop(worker->servers);
+    if (worker->data)
+        supply_cancel(data_client_supply(worker->data));
+    loop_close(worker->loop);
+    worker_close_data(worker);
+    home_servers_close(worker->home);
+    servers_close(worker->servers);
+    if (worker->member)
+        member_close(worker->member, reason_of(status, lost));
+    kept_drop(worker->run);
+    ops_free(worker->input);
+    model_free(worker->model);
+    free(worker->settings_text);
+    pthread_mutex_destroy(&worker->lock);
+    pthread_mutex_destroy(&worker->data_lock);
+}
+
+// Its session is over, or its pushes are refused in it, though neither the run nor the user
+// wants it to end: it joins anew. One that could not join has no session.
+static bool has_lost_session(struct worker *worker, int status) {
+    struct member_identity identity;
+    int end = atomic_load(&worker->end);
+    return status == STATUS_STOPPED && (end == WORKER_GOES_ON || end == WORKER_FAILED) &&
+           worker->member && member_identity(worker->member, &identity);
+}
+
+// From joining to leaving. *lost: it should join anew. *refused grows by its pushes that
+// were refused.
+static int live(const struct worker_options *options, bool *lost, uint64_t *refused,
+                struct error *err) {
+    struct worker worker = {
+        .options = *options, .figures = {.loss = NAN}, .refused_before = *refused};
+    double loss = NAN;
+    pthread_mutex_init(&worker.lock, NULL);
+    pthread_mutex_init(&worker.data_lock, NULL);
+    int status = join(&worker, err);
+    *lost = false;
+    if (!status) {
+        status = work(&worker, &loss, err);
+        *lost = has_lost_session(&worker, status);
+        worker_state(&worker, PROTO_STATE_LEAVING);
+        if (!*lost)
+            worker_report_stop(&worker, status, err, loss);
+    }
+    if (worker.servers)
+        *refused += servers_figures(worker.servers).pushes_refused;
+    leave(&worker, status, *lost);
+    return status;
+}
+
+static void say_lost(const struct worker_options *options, const struct error *err) {
+    char text[ERROR_TEXT + 32];
+    snprintf(text, sizeof text, "%s; joining anew", err->text);
+    if (options->hooks.say)
+        options->hooks.say(options->hooks.self, text);
+}
+
+// False when the user wishes it to end.
+static bool rest(const struct worker_options *options) {
+    const struct timespec poll = {.tv_nsec = (long)(POLL * 1e9)};
+    for (double until = clock_seconds() + AGAIN; clock_seconds() < until;) {
+        if (options->hooks.wish && options->hooks.wish(options->hooks.self) == TRAINER_STOP)
+            return false;
+        nanosleep(&poll, NULL);
+    }
+    return true;
+}
+
+int worker_run(const struct worker_options *options, struct error *err) {
+    uint64_t refused = 0;
+    for (;;) {
+        struct error why = {0};
+        bool lost;
+        int status = live(options, &lost, &refused, &why);
+        if (lost)
+            say_lost(options, &why);
+        if (!lost || !rest(options)) {
+            if (err)
+                *err = why;
+            return status;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// What the parts of a worker share. Inside lib/role/worker*.c only.
+#ifndef ADAM_ROLE_WORKER_WORKER_INTERNAL_H
+#define ADAM_ROLE_WORKER_WORKER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "member/member.h"
+#include "remote/data_client.h"
+#include "remote/home_servers.h"
+#include "role/worker/worker.h"
+#include "rule/protocol.h"
+#include "train/loop.h"
+
+// Why it ends; the first reason counts.
+enum worker_end {
+    WORKER_GOES_ON,
+    WORKER_OVER,    // the run is, says the controller
+    WORKER_STOPPED, // the user wished so
+    WORKER_FAILED,  // `failure` says why
+};
+
+// What it did since the last line of metrics.
+struct worker_report {
+    struct loop_sums sums;
+    double seconds, waited; // of training; of that, all threads together, for servers
+};
+
+struct worker {
+    struct worker_options options;
+    struct member *member;
+    // Of the run, as the controller has it.
+    struct kept *run;
+    char *settings_text; // in which the settings' texts lie
+    struct settings settings;
+    struct protocol protocol;
+    enum protocol_push push;
+    struct model *model;
+    struct ops *input;
+    struct optimizer optimizer;
+    struct schedule schedule;
+    const struct kernels *kernels;
+    int threads;
+    // Its parts.
+    struct servers *servers;
+    struct data_client *data;
+    struct home_servers *home;
+    struct loop *loop;
+    struct pace pace;
+    // What the watching thread and the owner's share.
+    pthread_t watcher;
+    bool watching;
+    atomic_int end; // enum worker_end
+    atomic_bool closing, training;
+    pthread_mutex_t lock;      // of `failure`, `figures`, `waits_for`, and of the hook `say`
+    pthread_mutex_t data_lock; // of `data`, for the home
+    struct error failure;
+    struct proto_heartbeat figures; // for the next heartbeat
+    char waits_for[PROTO_ADDRESS_MAX];
+    char told[PROTO_ADDRESS_MAX]; // the member's thread's: what the last heartbeat says of it
+    // The owner's.
+    uint64_t refused_before;   // pushes that were refused in sessions before this one
+    double begun, reported_at; // clock_seconds: training began; the last line of metrics
+    struct worker_report reported;
+    struct trainer_progress progress;
+};
+
+void worker_say(struct worker *worker, const char *text);
+// It ends, for this reason unless it does already; any thread.
+void worker_end(struct worker *worker, enum worker_end end);
+void worker_fail(struct worker *worker, const struct error *why);
+
+// worker_parts.c: each needs those before it, and the owner's thread opens and closes them; a
+// part that was never opened may be closed.
+int worker_open_servers(struct worker *worker, struct error *err);
+int worker_open_home(struct worker *worker, struct error *err);
+int worker_open_data(struct worker *worker, struct error *err);
+int worker_open_loop(struct worker *worker, struct error *err); // the length of an epoch is known
+// Before the home, which may be at work until it is closed, too.
+void worker_close_data(struct worker *worker);
+// Whether the rate is modulated by each push's staleness, as the settings have it now.
+bool worker_is_modulated(const struct worker *worker);
+
+// worker_report.c: what it tells of itself. By the owner's thread, but worker_figures.
+void worker_report_start(struct worker *worker);
+// Progress, and the figures of the next heartbeat; a line of metrics when it is time, or
+// with `last`.
+void worker_report(struct worker *worker, bool last);
+void worker_report_stop(struct worker *worker, int status, const struct error *err, double loss);
+void worker_state(struct worker *worker, enum proto_state state);
+// A hook of the member.
+void worker_figures(void *self, struct proto_heartbeat *figures);
+
+#endif

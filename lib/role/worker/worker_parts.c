@@ -1,0 +1,172 @@
+// The parts of a worker, as the run's settings want them, and how they call each other.
+#include <string.h>
+
+#include "role/worker/worker_internal.h"
+
+#define PATIENCE 0.05 // seconds that softsync's threads wait for samples before the home hears
+
+static void say(void *self, const char *text) {
+    worker_say(self, text);
+}
+
+static void look_up_routes(void *self, uint64_t epoch) {
+    struct worker *worker = self;
+    (void)epoch;
+    member_look(worker->member);
+}
+
+static struct proto_hello hello_of(const struct worker *worker) {
+    struct member_identity identity = {0};
+    member_identity(worker->member, &identity);
+    return (struct proto_hello){
+        .role = PROTO_ROLE_WORKER,
+        .run = identity.run,
+        .model = identity.model,
+        .session = identity.session,
+        .name = proto_text(worker->options.name ? worker->options.name : ""),
+    };
+}
+
+int worker_open_servers(struct worker *worker, struct error *err) {
+    const struct servers_options options = {
+        .hello = hello_of(worker),
+        .parameters = worker->model->parameter_count,
+        .keys = worker->options.keys,
+        .insecure = worker->options.insecure,
+        .self = worker,
+        .stale = look_up_routes,
+        .say = say,
+    };
+    return servers_open(&worker->servers, &options, err);
+}
+
+static void idle(void *self) {
+    home_servers_hurry(((struct worker *)self)->home);
+}
+
+static bool is_hardsync(const struct worker *worker) {
+    return worker->protocol.kind == PROTOCOL_HARDSYNC;
+}
+
+int worker_open_data(struct worker *worker, struct error *err) {
+    const struct shape shape = model_input(worker->model)->out;
+    int takers = home_servers_sync(worker->home) ? 1 : worker->threads;
+    const struct data_client_options options = {
+        .hello = hello_of(worker),
+        .input = worker->input,
+        .channels = shape.c,
+        .height = shape.h,
+        .width = shape.w,
+        .classes = model_classes(worker->model),
+        .batch = (int)worker->settings.batch,
+        .seed = (uint64_t)worker->settings.seed,
+        .ahead = 2 * takers + 2,
+        .rounds = is_hardsync(worker),
+        .together = !is_hardsync(worker),
+        .takers = takers,
+        .keys = worker->options.keys,
+        .insecure = worker->options.insecure,
+        .self = worker,
+        .idle = idle,
+        .say = say,
+    };
+    return data_client_open(&worker->data, &options, err);
+}
+
+// The home and the data client call each other: the client is closed first, and the home
+// may be at work until it is closed, too.
+static uint64_t mark(void *self) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    uint64_t mark = worker->data ? data_client_trained(worker->data) : 0;
+    pthread_mutex_unlock(&worker->data_lock);
+    return mark;
+}
+
+static void applied(void *self, uint64_t mark) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_finish(worker->data, mark);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
+static void lost(void *self, uint64_t from, uint64_t mark) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_lose(worker->data, from, mark);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
+static void turn(void *self, uint64_t clock) {
+    struct worker *worker = self;
+    pthread_mutex_lock(&worker->data_lock);
+    if (worker->data)
+        data_client_step(worker->data, clock);
+    pthread_mutex_unlock(&worker->data_lock);
+}
+
+void worker_close_data(struct worker *worker) {
+    struct data_client *data = worker->data;
+    pthread_mutex_lock(&worker->data_lock);
+    worker->data = NULL;
+    pthread_mutex_unlock(&worker->data_lock);
+    data_client_close(data);
+}
+
+// "auto": where staleness is bounded by the protocol it is worth a wait.
+static bool overlaps(const struct worker *worker) {
+    const char *overlap = worker->settings.overlap;
+    bool usual = worker->protocol.kind == PROTOCOL_ASYNC;
+    return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
+}
+
+bool worker_is_modulated(const struct worker *worker) {
+    return worker->protocol.modulate == MODULATE_EACH;
+}
+
+int worker_open_home(struct worker *worker, struct error *err) {
+    const struct settings *settings = &worker->settings;
+    const struct home_servers_config config = {
+        .model = worker->model,
+        .optimizer = &worker->optimizer,
+        .kernels = worker->kernels,
+        .servers = worker->servers,
+        .threads = worker->threads,
+        .batch = (int)settings->batch,
+        .push_every = (uint64_t)settings->push_every,
+        .pull_every = (uint64_t)settings->pull_every,
+        .hardsync = is_hardsync(worker),
+        .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
+        .overlap = overlaps(worker),
+        .modulated = worker_is_modulated(worker),
+        .factors = settings->factors,
+        .self = worker,
+        .mark = mark,
+        .applied = applied,
+        .lost = lost,
+        .turn = turn,
+    };
+    bool delta = worker->protocol.kind == PROTOCOL_ASYNC && worker->push == PUSH_DELTA;
+    return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);
+}
+
+int worker_open_loop(struct worker *worker, struct error *err) {
+    bool sync = home_servers_sync(worker->home);
+    const struct loop_config config = {
+        .model = worker->model,
+        .kernels = worker->kernels,
+        .optimizer = &worker->optimizer,
+        .schedule = &worker->schedule,
+        .home = home_servers_home(worker->home),
+        .supply = data_client_supply(worker->data),
+        .patience = sync && !is_hardsync(worker) ? PATIENCE : SUPPLY_PATIENT,
+        .pace = worker->pace,
+        .threads = worker->threads,
+        .batch = (int)worker->settings.batch,
+        .sync = sync,
+        .seed = (uint64_t)worker->settings.seed,
+    };
+    return loop_open(&worker->loop, &config, err);
+}

@@ -1,0 +1,76 @@
+// Checkpoints: RUN/ckpt-00012000/{model.safetensors,manifest.json}, the symlink
+// RUN/latest, and RUN/DONE after the last (adam-checkpoint(5)).
+#ifndef ADAM_RUN_CHECKPOINT_H
+#define ADAM_RUN_CHECKPOINT_H
+
+#include <stdbool.h>
+
+#include "core/json.h"
+#include "rule/optimizer.h"
+#include "sample/sample.h"
+
+// Everything a run needs to go on, and everything adam-eval needs to predict.
+// Owns all it points to; checkpoint_free releases it.
+struct checkpoint {
+    struct model *model;
+    float *parameters; // model->parameter_count, aligned to MEM_ALIGN
+    float *state;      // the same count, or NULL
+    struct optimizer optimizer;
+    struct classes classes;
+    uint64_t clock;   // mini-batches applied
+    uint64_t samples; // samples trained on
+    double epoch;     // progress
+    uint64_t seed;
+    json_t *run;         // settings and data digests, an object
+    char *directory;     // as loaded: where relative paths of the settings begin, or NULL
+    const char *command; // the command line, for the manifest; not owned, may be NULL
+};
+
+// Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest; then removes all but
+// the newest `keep` checkpoints up to this one (0: keeps all). STATUS_CANTCREATE, STATUS_IO.
+int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int keep,
+                    struct error *err);
+
+// `path` is a checkpoint's folder (or RUN/latest), a run folder, or a
+// .safetensors file that we wrote. The CRC-32s of the manifest are checked
+// before anything is believed; each length against the file's size. `sets` are
+// applied to the stored model text. `state`: also the optimizer's state.
+// STATUS_NOINPUT, STATUS_DATA; where it is a checkpoint that is damaged or gone, the error
+// names the newest sound one of the same run.
+int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                    size_t set_count, bool state, struct error *err);
+void checkpoint_free(struct checkpoint *checkpoint);
+
+// --- the run folder -----------------------------------------------------------
+
+// Makes the folder `path` unless it is there, and those around it. STATUS_CANTCREATE.
+int run_folder_create(const char *path, struct error *err);
+
+// A folder whose run has a checkpoint, or is being written by another process, is refused
+// (STATUS_CANTCREATE).
+int run_folder_check(const char *run, struct error *err);
+// Makes the folder if there is none; removes the run in it if there is one.
+int run_folder_make(const char *run, struct error *err);
+// Whether the run in the folder has a checkpoint.
+bool run_folder_saved(const char *run);
+// Whether a run began in the folder and ended before it had saved a checkpoint.
+bool run_folder_begun(const char *run);
+
+// The name of a checkpoint within the run: "RUN/ckpt-00012000"; free with free().
+char *run_folder_checkpoint(const char *run, uint64_t clock);
+// The folder of the run that a path leads into: of RUN itself, RUN/latest, a checkpoint RUN/ckpt-N
+// or a file in it. Else `path`. Free with free(); NULL when out of memory.
+char *run_folder_of(const char *path);
+// The clocks of all checkpoints, newest first; free with free(). NULL: there is none.
+uint64_t *run_folder_clocks(const char *run, size_t *count);
+// Removes all but the newest `keep` (0: keeps all) of the checkpoints up to `clock`, and what
+// killed runs left half done. Newer checkpoints belong to a run that went on from an older one
+// instead: they stay.
+void run_folder_prune(const char *run, int keep, uint64_t clock);
+// RUN/DONE, with the line `text` in it; or takes it away, for a run that goes on.
+int run_folder_done(const char *run, const char *text, struct error *err);
+int run_folder_not_done(const char *run, struct error *err);
+// A folder of plain files, and the files. What cannot be removed stays.
+void run_folder_remove(const char *path);
+
+#endif

@@ -1,0 +1,120 @@
+#include "run/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/mem.h"
+
+enum { METRICS_VERSION = 1 };
+
+struct metrics {
+    int fd;
+    char *path, *role;
+    int rank;
+    bool failing; // the last write failed and was reported
+    bool torn;    // a line was written in part: end it before the next
+    pthread_mutex_t lock;
+};
+
+// Whether the file ends within a line: an earlier run died while writing it.
+static bool ends_torn(int fd) {
+    char last = '\n';
+    off_t size = lseek(fd, 0, SEEK_END);
+    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+int metrics_open(struct metrics **out, const char *path, const char *role, int rank,
+                 struct error *err) {
+    struct metrics *metrics = mem_zeroed(1, sizeof *metrics);
+    if (!metrics)
+        return error_nomem(err);
+    pthread_mutex_init(&metrics->lock, NULL);
+    metrics->rank = rank;
+    metrics->path = mem_string(path);
+    metrics->role = mem_string(role);
+    metrics->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int status = STATUS_OK;
+    if (metrics->fd < 0)
+        status = error_errno(err, STATUS_CANTCREATE, "%s", path);
+    else if (!metrics->path || !metrics->role)
+        status = error_nomem(err);
+    else if (flock(metrics->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        status = error_set(err, STATUS_CANTCREATE, "%s: another process is writing it", path);
+    if (status) {
+        metrics_close(metrics);
+        return status;
+    }
+    metrics->torn = ends_torn(metrics->fd);
+    *out = metrics;
+    return STATUS_OK;
+}
+
+// Adds the name of this machine.
+static void add_host(json_t *line) {
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1))
+        return;
+    json_object_set_new(line, "host", json_string(host)); // none where that is no UTF-8
+}
+
+char *metrics_line(const char *role, int rank, const char *event, json_t *fields) {
+    json_t *line = json_pack("{s:i, s:f, s:s, s:i, s:s}", "v", METRICS_VERSION, "t", clock_wall(),
+                             "role", role, "rank", rank, "event", event);
+    char *text = NULL;
+    if (line && !strcmp(event, "start"))
+        add_host(line);
+    if (line && !json_object_update(line, fields))
+        text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(13));
+    json_decref(line);
+    json_decref(fields);
+    return text;
+}
+
+// One writev(2) a line: it goes to the file at once, and whole unless the disk is full.
+static bool put(struct metrics *metrics, const char *text) {
+    size_t size = strlen(text) + 1;
+    const struct iovec parts[] = {{(char *)text, size - 1}, {"\n", 1}};
+    errno = 0;
+    ssize_t n = writev(metrics->fd, parts, 2);
+    metrics->torn = n > 0 ? (size_t)n < size : metrics->torn;
+    if (n >= 0 && (size_t)n < size)
+        errno = ENOSPC;
+    return n == (ssize_t)size;
+}
+
+int metrics_put(struct metrics *metrics, const char *line, struct error *err) {
+    pthread_mutex_lock(&metrics->lock);
+    bool written = (!metrics->torn || put(metrics, "")) && put(metrics, line);
+    bool report = !written && !metrics->failing;
+    metrics->failing = !written;
+    if (report)
+        error_errno(err, STATUS_IO, "%s", metrics->path);
+    pthread_mutex_unlock(&metrics->lock);
+    return report ? STATUS_IO : STATUS_OK;
+}
+
+int metrics_write(struct metrics *metrics, const char *event, json_t *fields, struct error *err) {
+    char *text = metrics_line(metrics->role, metrics->rank, event, fields);
+    int status = text ? metrics_put(metrics, text, err) : error_nomem(err);
+    free(text);
+    return status;
+}
+
+void metrics_close(struct metrics *metrics) {
+    if (!metrics)
+        return;
+    if (metrics->fd >= 0)
+        close(metrics->fd);
+    pthread_mutex_destroy(&metrics->lock);
+    free(metrics->path);
+    free(metrics->role);
+    free(metrics);
+}

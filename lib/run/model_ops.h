@@ -1,0 +1,18 @@
+// The operations that a model asks for on every picture, ready to run.
+#ifndef ADAM_RUN_MODEL_OPS_H
+#define ADAM_RUN_MODEL_OPS_H
+
+#include "model/model.h"
+#include "ops/ops.h"
+
+// As model_read. A picture that the input's operations name ("mean file=mean.npy") is read, and
+// put into the model's text in place of its name: so checkpoints, servers and workers have it.
+// STATUS_NOINPUT, STATUS_DATA.
+int model_ops_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
+                   struct error *err);
+
+// Parses the input's `ops`, which may not draw random numbers. A mistake is shown
+// in its place in the model's text, STATUS_DATA. Freed with ops_free.
+int model_ops_open(struct ops **out, const struct model *model, struct error *err);
+
+#endif

@@ -1,0 +1,503 @@
+#include "run/settings.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "core/utf8.h"
+
+const char *const home_names[] = {"shared", "copies", "joined", NULL};
+
+enum kind { TEXT, COUNT, REAL, FLAG };
+
+// Where a key has a meaning, and whether a run of many processes can change it.
+enum use {
+    ALONE = 1, // of adam-worker alone
+    MANY = 2,  // of many processes alone
+    LIVE = 4,  // may change meanwhile
+    PATH = 8,  // names a file
+};
+
+static const char *const loss_names[] = {"reform", "stop", NULL};
+static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
+static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
+
+// One row a stored setting, named as the option; counts and reals lie within low..high,
+// texts are one of the choices, if there are any.
+static const struct row {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+    unsigned use;
+    double low, high;
+    const char *const *choices;
+} rows[] = {
+#define ROW(option, kind, member, use, low, high)                                                  \
+    { option, kind, offsetof(struct settings, member), use, low, high, NULL }
+#define CHOICE(option, member, use, choices)                                                       \
+    { option, TEXT, offsetof(struct settings, member), use, 0, 0, choices }
+    ROW("data", TEXT, data, PATH, 0, 0),
+    ROW("labels", TEXT, labels, PATH, 0, 0),
+    ROW("test", TEXT, test, PATH, 0, 0),
+    ROW("test-labels", TEXT, test_labels, PATH, 0, 0),
+    ROW("from", TEXT, from, 0, 0, 0),
+    ROW("spool", TEXT, spool, ALONE, 0, 0),
+    ROW("ops", TEXT, ops, 0, 0, 0),
+    ROW("epochs", COUNT, epochs, 0, 0, 1e9),
+    ROW("batch", COUNT, batch, 0, 1, 1e6),
+    ROW("sync", FLAG, sync, ALONE, 0, 0),
+    CHOICE("home", home, ALONE, home_names),
+    CHOICE("optimizer", optimizer, 0, rule_names),
+    ROW("rate", REAL, rate, LIVE, 0, 1e9),
+    ROW("schedule", TEXT, schedule, LIVE, 0, 0),
+    ROW("warmup", REAL, warmup, LIVE, 0, 1e9),
+    ROW("momentum", REAL, momentum, LIVE, 0, 1),
+    ROW("decay", REAL, decay, LIVE, 0, 1),
+    ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
+    ROW("clip", REAL, clip, LIVE, 0, 1e9),
+    ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
+    ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
+    ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
+    ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),
+    ROW("seed", COUNT, seed, 0, 0, 9007199254740992.0),
+    ROW("threads", COUNT, threads, 0, 0, 4096),
+    ROW("model", TEXT, model, MANY | PATH, 0, 0),
+    ROW("protocol", TEXT, protocol, MANY, 0, 0),
+    CHOICE("push", push, MANY, protocol_push_names),
+    ROW("push-every", COUNT, push_every, MANY | LIVE, 0, 1e9),
+    ROW("pull-every", COUNT, pull_every, MANY | LIVE, 0, 1e9),
+    CHOICE("overlap", overlap, MANY, overlap_names),
+    ROW("factors", TEXT, factors, MANY, 0, 0),
+    CHOICE("modulate", modulate, MANY | LIVE, protocol_modulate_names),
+    ROW("reference-batch", COUNT, reference_batch, MANY | LIVE, 0, 1e9),
+    ROW("max-staleness", COUNT, max_staleness, MANY | LIVE, 0, 1e9),
+    ROW("warm-start", COUNT, warm_start, MANY, 0, 9007199254740992.0),
+    CHOICE("on-peer-loss", on_peer_loss, MANY | LIVE, loss_names),
+    CHOICE("on-data-loss", on_data_loss, MANY | LIVE, data_loss_names),
+    ROW("data-patience", REAL, data_patience, MANY | LIVE, 0, 1e9),
+    ROW("server-patience", REAL, server_patience, MANY | LIVE, 0, 1e9),
+    ROW("epoch-end", REAL, epoch_end, MANY, 0, 1),
+    ROW("servers", COUNT, servers, MANY, 1, 4096),
+    ROW("sources", COUNT, sources, MANY, 1, 4096),
+    ROW("workers", COUNT, workers, MANY | LIVE, 0, 4096),
+#undef ROW
+#undef CHOICE
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+void settings_default(struct settings *settings) {
+    *settings = (struct settings){
+        .batch = 16,
+        .rate = 0.01,
+        .schedule = "constant",
+        .momentum = NAN,
+        .epsilon = 1e-8,
+        .eval_every = 1,
+        .checkpoint_every = "1",
+        .keep_last = 3,
+        .metrics_every = 5,
+        .seed = 1,
+        .loaders = 1,
+        .protocol = "async",
+        .push = "delta",
+        .overlap = "auto",
+        .factors = "auto",
+        .modulate = "mean",
+        .on_peer_loss = "reform",
+        .on_data_loss = "end",
+        .data_patience = 600,
+        .server_patience = 30,
+        .epoch_end = 0.75,
+        .servers = 1,
+        .sources = 1,
+    };
+}
+
+// --- stored -------------------------------------------------------------------------
+
+static json_t *value_of(const struct settings *settings, const struct row *row) {
+    const char *member = (const char *)settings + row->offset;
+    const char *text;
+    int64_t count;
+    double real;
+    switch (row->kind) {
+    case TEXT:
+        memcpy(&text, member, sizeof text);
+        return text ? json_string(text) : NULL;
+    case COUNT:
+        memcpy(&count, member, sizeof count);
+        return json_integer(count);
+    case REAL:
+        memcpy(&real, member, sizeof real);
+        return isnan(real) ? NULL : json_real(real);
+    case FLAG:
+        return json_boolean(*(const bool *)member);
+    }
+    return NULL;
+}
+
+json_t *settings_write(const struct settings *settings) {
+    struct settings usual;
+    json_t *object = json_object();
+    settings_default(&usual);
+    for (size_t i = 0; object && i < ROWS; i++) {
+        if (settings->sync && !strcmp(rows[i].name, "threads"))
+            continue;
+        json_t *value = value_of(settings, &rows[i]);
+        json_t *standard = rows[i].use & MANY ? value_of(&usual, &rows[i]) : NULL;
+        if (value && !(standard && json_equal(value, standard)))
+            json_object_set(object, rows[i].name, value);
+        json_decref(value);
+        json_decref(standard);
+    }
+    return object;
+}
+
+static void set(struct settings *settings, const struct row *row, const json_t *value) {
+    char *member = (char *)settings + row->offset;
+    const char *text = json_string_value(value);
+    int64_t count = json_integer_value(value);
+    double real = json_number_value(value);
+    if (row->kind == TEXT && text)
+        memcpy(member, &text, sizeof text);
+    else if (row->kind == COUNT && json_is_integer(value))
+        memcpy(member, &count, sizeof count);
+    else if (row->kind == REAL && json_is_number(value))
+        memcpy(member, &real, sizeof real);
+    else if (row->kind == FLAG && json_is_boolean(value))
+        *(bool *)member = json_is_true(value);
+}
+
+void settings_read(struct settings *settings, const json_t *object) {
+    for (size_t i = 0; i < ROWS; i++)
+        set(settings, &rows[i], json_object_get(object, rows[i].name));
+}
+
+// A value as the user would write it.
+static void show(char text[512], const json_t *value) {
+    if (json_is_string(value))
+        snprintf(text, 512, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, 512, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, 512, "%g", json_real_value(value));
+    else
+        snprintf(text, 512, "%s", json_is_true(value) ? "on" : "not given");
+}
+
+void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self) {
+    char old[512], new[512];
+    for (size_t i = 0; i < ROWS; i++) {
+        show(old, json_object_get(before, rows[i].name));
+        show(new, json_object_get(after, rows[i].name));
+        if (strcmp(old, new) != 0)
+            told(self, rows[i].name, old, new);
+    }
+}
+
+static bool is_relative(const char *path) {
+    return path && *path && *path != '/' && strcmp(path, "-") != 0;
+}
+
+void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self) {
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *path = json_string_value(json_object_get(object, rows[i].name));
+        char *whole = NULL;
+        if (!(rows[i].use & PATH) || !is_relative(path) ||
+            asprintf(&whole, "%s/%s", directory, path) < 0)
+            continue;
+        if (access(whole, F_OK) == 0 || access(path, F_OK) != 0) {
+            told(self, rows[i].name, path, whole);
+            json_object_set_new(object, rows[i].name, json_string(whole));
+        }
+        free(whole);
+    }
+}
+
+// --- as text --------------------------------------------------------------------------
+
+static const struct row *find(const char *key) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (!(rows[i].use & ALONE) && !strcmp(rows[i].name, key))
+            return &rows[i];
+    return NULL;
+}
+
+const char *settings_key(size_t index) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (!(rows[i].use & ALONE) && index-- == 0)
+            return rows[i].name;
+    return NULL;
+}
+
+const char *settings_live_key(size_t index) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].use & LIVE && index-- == 0)
+            return rows[i].name;
+    return NULL;
+}
+
+bool settings_known(const char *key) {
+    return find(key) != NULL;
+}
+
+bool settings_live(const char *key) {
+    const struct row *row = find(key);
+    return row && row->use & LIVE;
+}
+
+bool settings_path(const char *key) {
+    const struct row *row = find(key);
+    return row && row->use & PATH;
+}
+
+static int unknown(const char *key, struct error *err) {
+    const char *keys[ROWS];
+    size_t count = 0;
+    while ((keys[count] = settings_key(count)))
+        count++;
+    const char *near = text_nearest(key, strlen(key), keys, count);
+    return error_set(err, STATUS_USAGE, "unknown key '%s'%s%s%s", key,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int wrong(const struct row *row, const char *value, const char *what, struct error *err) {
+    return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what, row->low,
+                     row->high, value);
+}
+
+static int set_text(char *member, const struct row *row, const char *value, struct error *err) {
+    size_t count = 0;
+    bool good = !row->choices && *value;
+    for (; row->choices && row->choices[count]; count++)
+        good = good || !strcmp(row->choices[count], value);
+    if (good) {
+        memcpy(member, &value, sizeof value);
+        return STATUS_OK;
+    }
+    if (!row->choices)
+        return error_set(err, STATUS_USAGE, "%s needs a value", row->name);
+    char list[128] = "";
+    for (size_t i = 0, n = 0; i < count && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", row->choices[i]);
+    return error_set(err, STATUS_USAGE, "%s is one of %s, not '%s'", row->name, list, value);
+}
+
+static int set_count(char *member, const struct row *row, const char *value, struct error *err) {
+    int64_t count;
+    if (!text_integer(value, strlen(value), &count) || (double)count < row->low ||
+        (double)count > row->high)
+        return wrong(row, value, "a whole number", err);
+    memcpy(member, &count, sizeof count);
+    return STATUS_OK;
+}
+
+static int set_real(char *member, const struct row *row, const char *value, struct error *err) {
+    double real;
+    if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
+        return wrong(row, value, "a number", err);
+    memcpy(member, &real, sizeof real);
+    return STATUS_OK;
+}
+
+// Whether it can stand in a line and in JSON, as all settings do sooner or later.
+static bool is_line(const char *value) {
+    size_t length = 1;
+    for (; *value && *value != '\n' && length; value += length)
+        length = utf8_length(value);
+    return !*value && length;
+}
+
+int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
+    const struct row *row = find(key);
+    if (!row)
+        return unknown(key, err);
+    if (!is_line(value))
+        return error_set(err, STATUS_USAGE, "%s: needs one line of UTF-8 text", key);
+    char *member = (char *)settings + row->offset;
+    return row->kind == TEXT    ? set_text(member, row, value, err)
+           : row->kind == COUNT ? set_count(member, row, value, err)
+                                : set_real(member, row, value, err);
+}
+
+// The fewest digits that mean the same number.
+static void print_real(FILE *f, double value) {
+    char text[32];
+    int digits = 6;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, value);
+    while (digits++ < 17 && strtod(text, NULL) != value);
+    fputs(text, f);
+}
+
+static void print_line(FILE *f, const char *name, const json_t *value) {
+    fprintf(f, "%s=", name);
+    if (json_is_string(value))
+        fputs(json_string_value(value), f);
+    else if (json_is_integer(value))
+        fprintf(f, "%lld", (long long)json_integer_value(value));
+    else
+        print_real(f, json_real_value(value));
+    fputc('\n', f);
+}
+
+char *settings_text(const struct settings *settings) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (size_t i = 0; f && i < ROWS; i++) {
+        json_t *value = rows[i].use & ALONE ? NULL : value_of(settings, &rows[i]);
+        if (value)
+            print_line(f, rows[i].name, value);
+        json_decref(value);
+    }
+    if (f && fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int parse_line(struct settings *settings, char *line, struct error *err) {
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return error_set(err, STATUS_USAGE, "'%.100s' is not KEY=VALUE", line);
+    *equals = 0;
+    return settings_set(settings, line, equals + 1, err);
+}
+
+int settings_parse(struct settings *settings, char *text, struct error *err) {
+    struct settings next = *settings;
+    int status = STATUS_OK;
+    for (char *rest = text, *line; status == STATUS_OK && (line = strsep(&rest, "\n"));)
+        if (*line)
+            status = parse_line(&next, line, err);
+    if (status == STATUS_OK)
+        *settings = next;
+    return status;
+}
+
+// --- understood -----------------------------------------------------------------------
+
+int settings_optimizer(const struct settings *settings, struct optimizer *optimizer,
+                       struct error *err) {
+    bool given = !isnan(settings->momentum);
+    const char *name = settings->optimizer ? settings->optimizer : given ? "momentum" : "sgd";
+    enum rule rule = RULE_SGD;
+    while (rule_names[rule] && strcmp(rule_names[rule], name) != 0)
+        rule++;
+    if (!rule_names[rule])
+        return error_set(err, STATUS_USAGE, "unknown optimizer '%s'", name);
+    if (given && rule != RULE_MOMENTUM)
+        return error_set(err, STATUS_USAGE, "--momentum has no meaning with --optimizer %s", name);
+    *optimizer = (struct optimizer){
+        .rule = rule,
+        .momentum = rule != RULE_MOMENTUM ? 0
+                    : given               ? (float)settings->momentum
+                                          : 0.9f,
+        .decay = (float)settings->decay,
+        .epsilon = (float)settings->epsilon,
+        .clip = (float)settings->clip,
+    };
+    return STATUS_OK;
+}
+
+int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
+                      struct error *err) {
+    *schedule =
+        (struct schedule){.rate = settings->rate, .warmup = settings->warmup, .total = epochs};
+    int status = schedule_parse(schedule, settings->schedule, err);
+    return status ? error_context(err, "--schedule") : STATUS_OK;
+}
+
+int settings_checkpoint_every(const struct settings *settings, double *epochs, double *seconds,
+                              struct error *err) {
+    const char *text = settings->checkpoint_every;
+    size_t length = strlen(text);
+    bool minutes = length > 1 && text[length - 1] == 'm';
+    double value;
+    *epochs = *seconds = 0;
+    if (!text_real(text, length - minutes, &value) || value < 0)
+        return error_set(err, STATUS_USAGE,
+                         "--checkpoint-every: '%s' is neither epochs (2, 0.5) nor minutes (15m)",
+                         text);
+    if (minutes)
+        *seconds = 60 * value;
+    else
+        *epochs = value;
+    return STATUS_OK;
+}
+
+static int index_of(const char *const *names, const char *name) {
+    int i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+enum home_kind home_kind_named(const char *name) {
+    return (enum home_kind)index_of(home_names, name);
+}
+
+int settings_protocol(const struct settings *settings, struct protocol *protocol,
+                      enum protocol_push *push, struct error *err) {
+    *protocol = (struct protocol){
+        .modulate = (enum protocol_modulate)index_of(protocol_modulate_names, settings->modulate),
+        .reference_batch = (uint64_t)settings->reference_batch,
+        .max_staleness = (uint64_t)settings->max_staleness,
+    };
+    *push = (enum protocol_push)index_of(protocol_push_names, settings->push);
+    if (!protocol->reference_batch && protocol->modulate != MODULATE_NONE)
+        protocol->reference_batch = (uint64_t)settings->batch;
+    int status = protocol_parse(protocol, settings->protocol, err);
+    if (!status && protocol->kind != PROTOCOL_ASYNC)
+        *push = PUSH_GRADIENT;
+    return status;
+}
+
+// Only the delta of plain sgd is a sum of products. Of a product nobody knows the length, by
+// which gradients are clipped.
+static int check_factors(const struct settings *settings, const struct optimizer *optimizer,
+                         enum protocol_push push, struct error *err) {
+    const char *factors = settings->factors;
+    if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
+        return STATUS_OK;
+    if (settings->clip > 0)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and clip=%g: what is sent as factors cannot be clipped",
+                         factors, settings->clip);
+    bool plain = optimizer->rule == RULE_SGD && optimizer->decay <= 0;
+    if (push == PUSH_DELTA && !plain)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and push=delta: only the deltas of sgd without weight decay "
+                         "have factors, set push=gradient",
+                         factors);
+    if (push == PUSH_DELTA && !strcmp(settings->modulate, "each"))
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s, push=delta and modulate=each: the rate of a delta is its "
+                         "own, set push=gradient",
+                         factors);
+    return STATUS_OK;
+}
+
+int settings_check(const struct settings *settings, struct error *err) {
+    struct optimizer optimizer;
+    struct protocol protocol;
+    enum protocol_push push;
+    struct schedule schedule;
+    double epochs, seconds;
+    int status = settings_optimizer(settings, &optimizer, err);
+    if (status == STATUS_OK)
+        status = settings_schedule(settings, (double)settings->epochs, &schedule, err);
+    if (status == STATUS_OK)
+        status = settings_checkpoint_every(settings, &epochs, &seconds, err);
+    if (status == STATUS_OK)
+        status = settings_protocol(settings, &protocol, &push, err);
+    if (status == STATUS_OK)
+        status = check_factors(settings, &optimizer, push, err);
+    return status;
+}

@@ -1,0 +1,121 @@
+// The choices of a training run: as on the command line of adam-worker, in the file of a
+// run of many processes (adam-run(5)), and on the wire. They are stored in each
+// checkpoint, so that --resume goes on with them. One table of keys serves all of these.
+#ifndef ADAM_RUN_SETTINGS_H
+#define ADAM_RUN_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/json.h"
+#include "rule/optimizer.h"
+#include "rule/protocol.h"
+#include "run/schedule.h"
+
+// Where the weights of asynchronous threads are; train/home.h says what each means.
+enum home_kind { HOME_SHARED, HOME_COPIES, HOME_JOINED };
+extern const char *const home_names[]; // "shared", "copies", "joined", NULL
+// The kind of that name, which is one of them.
+enum home_kind home_kind_named(const char *name);
+
+// Texts belong to others. {0} apart from settings_default is not meaningful.
+struct settings {
+    const char *data, *labels; // "-" is standard input
+    const char *test, *test_labels;
+    const char *from;  // kind of data and test; NULL: recognised
+    const char *spool; // where standard input is kept for more epochs
+    const char *ops;   // augmentation
+
+    int64_t epochs; // 0: 10, or 1 from standard input
+    int64_t batch;  // samples of a mini-batch
+    bool sync;
+    const char *home;      // of home_names; NULL: the fastest
+    const char *optimizer; // NULL: sgd, or momentum when that is given
+    double rate;
+    const char *schedule;
+    double warmup;   // epochs
+    double momentum; // NAN: not given
+    double decay, epsilon, clip;
+
+    double eval_every;            // epochs; 0: only at the end
+    const char *checkpoint_every; // "1": epochs, "15m": minutes
+    int64_t keep_last;
+    double metrics_every; // seconds
+    int64_t seed;
+    int64_t threads; // 0: as many as there are processors
+    int64_t loaders; // not stored: never changes the result
+
+    // Of many processes (adam-consistency(7)).
+    const char *model;        // its file
+    const char *protocol;     // async, hardsync, softsync:N
+    const char *push;         // delta or gradient
+    int64_t push_every;       // mini-batches between two pushes; 0: by cost
+    int64_t pull_every;       // mini-batches between two pulls; 0: as push_every
+    const char *overlap;      // of gradients and computing: auto, yes or no
+    const char *factors;      // auto, none, or names of layers: LAYER,...
+    const char *modulate;     // mean, each or none
+    int64_t reference_batch;  // of the rate x sqrt(samples / this); 0: batch
+    int64_t max_staleness;    // of a push; 0: any
+    int64_t warm_start;       // samples during which one worker trains
+    const char *on_peer_loss; // reform or stop
+    const char *on_data_loss; // wait, end or continue
+    // Seconds for which the run waits for a data server, and for a parameter server.
+    double data_patience, server_patience;
+    double epoch_end;         // share of the replicas that must have finished theirs
+    int64_t servers, sources; // that must be there before training starts
+    int64_t workers;          // the same; 0: the first one begins
+};
+
+enum { SETTINGS_EPOCHS = 10 }; // where nothing is said
+void settings_default(struct settings *settings);
+
+// Sets one key of a run of many processes from text, which must outlive the settings.
+// STATUS_USAGE: no such key, with the nearest one, or a value that it cannot have.
+int settings_set(struct settings *settings, const char *key, const char *value, struct error *err);
+// Lines KEY=VALUE, all of them that have a value, to be freed with free(); NULL when out of
+// memory.
+char *settings_text(const struct settings *settings);
+// Sets what the lines say, all or nothing. Cuts `text` into pieces, which must outlive the
+// settings.
+int settings_parse(struct settings *settings, char *text, struct error *err);
+bool settings_known(const char *key); // whether it is one of a run of many processes
+// Whether the key may change while a run of many processes goes on. False for unknown ones.
+bool settings_live(const char *key);
+// Whether its value is the path of a file.
+bool settings_path(const char *key);
+// Key `index` of a run of many processes, from 0; NULL behind the last.
+const char *settings_key(size_t index);
+// The same of the keys that may change while it goes on.
+const char *settings_live_key(size_t index);
+// Whether they make sense together. STATUS_USAGE.
+int settings_check(const struct settings *settings, struct error *err);
+
+// As an object of option names. What does not bear on the result (threads of a
+// synchronous run, loaders) is left out, and so is what many processes would do, where it
+// is as usual. NULL when out of memory.
+json_t *settings_write(const struct settings *settings);
+// Sets what the object has; texts point into it.
+void settings_read(struct settings *settings, const json_t *object);
+
+// Told of a setting, by its name, and two values of it.
+typedef void settings_told(void *self, const char *name, const char *before, const char *after);
+// Makes relative paths in the object absolute that begin in the folder `directory`: unless the
+// file is missing there and present relative to where the process is. Calls `told` for each.
+void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self);
+
+// Calls `told` for each setting that differs between two objects, as text.
+void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self);
+
+// The rule and the schedule that they describe. STATUS_USAGE.
+int settings_optimizer(const struct settings *settings, struct optimizer *optimizer,
+                       struct error *err);
+int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
+                      struct error *err);
+// How updates become weights, and what workers send. STATUS_USAGE.
+int settings_protocol(const struct settings *settings, struct protocol *protocol,
+                      enum protocol_push *push, struct error *err);
+// Either of *epochs and *seconds becomes positive, or none when the text is "0".
+int settings_checkpoint_every(const struct settings *settings, double *epochs, double *seconds,
+                              struct error *err);
+
+#endif

@@ -1,0 +1,593 @@
+#include "train/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "run/metrics.h"
+#include "train/beginning.h"
+#include "train/evaluate.h"
+#include "train/events.h"
+#include "train/feed.h"
+#include "train/health.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+#define POLL 0.1 // seconds between two looks at what the caller wishes
+
+enum {
+    EPOCHS = 10,  // where nothing is said
+    SILENCE = 10, // seconds until a wait for standard input is said
+};
+
+struct trainer {
+    struct trainer_config *config;
+    const struct model *model;
+    const struct kernels *kernels;
+    struct feed *feed;
+    json_t *before; // record of the run that goes on: the settings' texts lie in it
+    struct schedule schedule;
+    enum home_kind kind;
+    struct home *home;
+    struct loader *loader;
+    struct loop *loop;
+    struct metrics *metrics;
+    struct pace pace;
+    int threads;
+    uint64_t epochs;
+    uint64_t number, last;              // the mini-batch to train on next; the one behind the end
+    uint64_t first_samples;             // trained on before this process
+    uint64_t saved;                     // the mini-batch before which that was done last
+    double every_epochs, every_seconds; // checkpoints
+    double started, trained, last_save; // seconds
+    struct loop_sums reported;          // as of the last "train" line
+    struct health health;
+    bool examine; // the threads pause for a look at their units
+    double reported_trained;
+    struct trainer_progress late;
+    uint64_t heard;  // samples when a stream was last heard of
+    double heard_at; // when that was; INFINITY: its silence was said
+    double top1;     // below 0: never tested
+    bool stop, save, ended;
+};
+
+// --- talk -----------------------------------------------------------------------------
+
+static void say(const struct trainer *trainer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const struct trainer *trainer, const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    trainer->config->hooks.say(trainer->config->hooks.self, text);
+}
+
+static double rate_now(const struct trainer *trainer, uint64_t batch_number) {
+    return schedule_rate(&trainer->schedule, pace_epoch(&trainer->pace, batch_number));
+}
+
+// A line of metrics.jsonl; what cannot be written never ends a run.
+static void report(struct trainer *trainer, const char *event, json_t *fields) {
+    struct error err = {0};
+    if (events_write(trainer->metrics, &trainer->config->checkpoint, event, fields, &err))
+        say(trainer, "warning: %s; the run goes on", err.text);
+}
+
+static void report_start(struct trainer *trainer) {
+    const struct trainer_config *config = trainer->config;
+    const struct settings *settings = &config->settings;
+    json_t *fields = json_pack(
+        "{s:s, s:s, s:I, s:i, s:I, s:s, s:s?, s:s, s:s, s:I, s:I, s:o}", "command", config->command,
+        "version", ADAM_VERSION, "seed", (json_int_t)settings->seed, "threads", trainer->threads,
+        "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "home",
+        settings->sync ? NULL : home_names[trainer->kind], "cpu", trainer->kernels->name, "model",
+        trainer->model->name, "parameters", (json_int_t)trainer->model->parameter_count,
+        "connections", (json_int_t)trainer->model->connections, "resumed",
+        json_boolean(config->resumed));
+    json_object_set_new(fields, "train", feed_describe(settings->data, trainer->feed->train));
+    if (trainer->feed->test)
+        json_object_set_new(fields, "test", feed_describe(settings->test, trainer->feed->test));
+    struct error err = {0};
+    if (metrics_write(trainer->metrics, "start", fields, &err))
+        say(trainer, "warning: %s; the run goes on", err.text);
+}
+
+// Where the run stands, from the sums of the loop.
+static void locate(struct trainer *trainer) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    trainer->number = loop_next(trainer->loop);
+    checkpoint->clock = trainer->home->ops->clock(trainer->home);
+    checkpoint->samples = trainer->first_samples + loop_sums(trainer->loop).samples;
+    checkpoint->epoch = pace_epoch(&trainer->pace, trainer->number);
+}
+
+static void report_train(struct trainer *trainer) {
+    struct loop_sums now = loop_sums(trainer->loop);
+    double samples = (double)(now.samples - trainer->reported.samples);
+    double seconds = trainer->trained - trainer->reported_trained;
+    if (samples <= 0 || seconds <= 0)
+        return;
+    locate(trainer);
+    json_t *fields =
+        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                                     //
+                  "loss", events_number((now.loss - trainer->reported.loss) / samples), //
+                  "rate", rate_now(trainer, trainer->number),                           //
+                  "images_per_s", samples / seconds,                                    //
+                  "connections_per_s",
+                  samples / seconds * (double)trainer->model->connections, //
+                  "wait",
+                  (now.waited - trainer->reported.waited) / (seconds * trainer->threads), //
+                  "seconds", seconds);
+    report(trainer, "train", fields);
+    trainer->reported = now;
+    trainer->reported_trained = trainer->trained;
+}
+
+// What training since the last report was like; stays while nothing is trained.
+static void look_back(struct trainer *trainer) {
+    struct loop_sums now = loop_sums(trainer->loop);
+    double samples = (double)(now.samples - trainer->reported.samples);
+    double seconds = trainer->trained - trainer->reported_trained;
+    if (samples <= 0 || seconds <= 0)
+        return;
+    trainer->late.loss = (now.loss - trainer->reported.loss) / samples;
+    trainer->late.samples_per_s = samples / seconds;
+    trainer->late.waiting = (now.waited - trainer->reported.waited) / (seconds * trainer->threads);
+}
+
+static void show_progress(struct trainer *trainer, const char *doing) {
+    look_back(trainer);
+    struct trainer_progress *now = &trainer->late;
+    uint64_t next = loop_next(trainer->loop);
+    now->doing = doing;
+    now->epochs = trainer->pace.samples > 0 ? (double)trainer->epochs : 0;
+    now->samples = trainer->first_samples + loop_sums(trainer->loop).samples;
+    now->epoch = pace_epoch(&trainer->pace, next);
+    now->rate = rate_now(trainer, next);
+    double left = (now->epochs - now->epoch) * (double)trainer->pace.samples;
+    bool known = trainer->pace.samples > 0 && now->samples_per_s > 0;
+    now->seconds_left = known ? left / now->samples_per_s : -1;
+    trainer->config->hooks.progress(trainer->config->hooks.self, now);
+}
+
+// --- testing and saving -----------------------------------------------------------------
+
+static int stop_testing(void *self, const struct batch *batch, int i, const float *scores,
+                        struct error *err) {
+    struct trainer *trainer = self;
+    (void)scores;
+    if (i > 0 || batch->number % 16)
+        return STATUS_OK;
+    show_progress(trainer, "testing");
+    if (trainer->config->hooks.wish(trainer->config->hooks.self) != TRAINER_STOP)
+        return STATUS_OK;
+    return error_set(err, STATUS_STOPPED, "stopped while testing");
+}
+
+static int test(struct trainer *trainer, struct error *err) {
+    struct tally tally;
+    double before = clock_seconds();
+    int status = tally_init(&tally, model_classes(trainer->model), err);
+    if (status)
+        return status;
+    status = feed_test(trainer->feed, &trainer->config->settings, trainer->model, trainer->kernels,
+                       trainer->config->checkpoint.parameters, trainer->threads, &tally,
+                       stop_testing, trainer, err);
+    if (status == STATUS_OK) {
+        trainer->top1 = tally_top1(&tally);
+        char text[EVENTS_TEXT];
+        events_eval_text(text, trainer->config->checkpoint.epoch, &tally);
+        report(trainer, "eval", events_eval(&tally, clock_seconds() - before));
+        say(trainer, "%s", text);
+    }
+    tally_free(&tally);
+    if (status != STATUS_STOPPED)
+        return status;
+    trainer->stop = true;
+    return STATUS_OK;
+}
+
+// Names of a stream are known as far as it has been read.
+static int collect_names(struct trainer *trainer, struct error *err) {
+    if (!trainer->feed->source)
+        return STATUS_OK;
+    return loader_names(trainer->loader, &trainer->config->checkpoint.classes, err);
+}
+
+// Adds to an error which checkpoint is good.
+static int name_last_good(const struct trainer *trainer, struct error *err) {
+    struct error why = *err;
+    if (trainer->saved == UINT64_MAX)
+        return error_set(err, why.status, "%s; nothing was saved yet", why.text);
+    return error_set(err, why.status, "%s; the last good checkpoint is %s/latest", why.text,
+                     trainer->config->folder);
+}
+
+static int save(struct trainer *trainer, struct error *err) {
+    const struct trainer_config *config = trainer->config;
+    double before = clock_seconds();
+    show_progress(trainer, "saving");
+    int status = collect_names(trainer, err);
+    if (!status)
+        status = checkpoint_save(&config->checkpoint, config->folder,
+                                 (int)config->settings.keep_last, err);
+    trainer->last_save = clock_seconds();
+    trainer->save = false;
+    if (status)
+        return name_last_good(trainer, err);
+    trainer->saved = trainer->number;
+    char *path = run_folder_checkpoint(config->folder, config->checkpoint.clock);
+    report(trainer, "checkpoint",
+           json_pack("{s:s, s:f}", "path", path ? path : config->folder, "seconds",
+                     trainer->last_save - before));
+    free(path);
+    return STATUS_OK;
+}
+
+// --- stretches --------------------------------------------------------------------------
+
+// The first multiple of `every` epochs, at least a mini-batch, behind mini-batch `number`.
+static uint64_t next_multiple(const struct trainer *trainer, double every) {
+    if (every <= 0 || trainer->pace.samples == 0)
+        return trainer->last;
+    every = fmax(every, 1 / (double)pace_per_epoch(&trainer->pace));
+    double k = floor(pace_epoch(&trainer->pace, trainer->number) / every + 1e-9);
+    uint64_t at;
+    do
+        at = pace_number(&trainer->pace, ++k * every);
+    while (at <= trainer->number);
+    return at < trainer->last ? at : trainer->last;
+}
+
+static bool save_is_due(const struct trainer *trainer) {
+    return trainer->every_seconds > 0 &&
+           clock_seconds() - trainer->last_save >= trainer->every_seconds;
+}
+
+static void obey(struct trainer *trainer) {
+    const struct trainer_hooks *hooks = &trainer->config->hooks;
+    enum trainer_wish wish = hooks->wish(hooks->self);
+    trainer->stop |= wish == TRAINER_STOP;
+    trainer->save |= wish == TRAINER_SAVE || save_is_due(trainer);
+    if (trainer->stop || trainer->save)
+        loop_pause(trainer->loop);
+    // Threads that wait for a pipe would wait for as long as it is silent.
+    if (trainer->stop && trainer->feed->source)
+        loader_cancel(trainer->loader);
+}
+
+// "A wait says whom it waits for": once, when a stream was silent for long.
+static void watch_stream(struct trainer *trainer) {
+    uint64_t samples = loop_sums(trainer->loop).samples;
+    double now = clock_seconds();
+    if (samples != trainer->heard || trainer->heard_at == 0) {
+        trainer->heard = samples;
+        trainer->heard_at = now;
+    } else if (trainer->feed->source && now - trainer->heard_at > SILENCE) {
+        say(trainer, "waiting for standard input: no samples for %d s", SILENCE);
+        trainer->heard_at = INFINITY;
+    }
+}
+
+static int classes_of(const struct trainer *trainer) {
+    const struct dataset *train = trainer->feed->train;
+    return train ? dataset_classes(train)->count : model_classes(trainer->model);
+}
+
+// After warming up: before, the rate is meant to be low.
+static void watch_health(struct trainer *trainer) {
+    struct loop_sums now = loop_sums(trainer->loop);
+    if (pace_epoch(&trainer->pace, loop_next(trainer->loop)) < trainer->config->settings.warmup)
+        trainer->health.from = now;
+    else
+        trainer->examine |=
+            health_due(&trainer->health, now, trainer->pace.samples, classes_of(trainer));
+    if (trainer->examine)
+        loop_pause(trainer->loop);
+}
+
+// Says once what is wrong, if anything.
+static void examine(struct trainer *trainer) {
+    char text[HEALTH_TEXT];
+    const struct health_view view = {
+        .feed = trainer->feed,
+        .settings = &trainer->config->settings,
+        .model = trainer->model,
+        .kernels = trainer->kernels,
+        .parameters = trainer->config->checkpoint.parameters,
+        .rate = rate_now(trainer, trainer->number),
+        .classes = classes_of(trainer),
+    };
+    trainer->examine = false;
+    if (health_explain(&trainer->health, &view, text))
+        say(trainer, "%s", text);
+}
+
+// Lets the threads train up to `until`, or until the caller wishes otherwise.
+static void train(struct trainer *trainer, uint64_t until) {
+    double before = clock_seconds(), base = trainer->trained;
+    loop_start(trainer->loop, until);
+    for (bool there = false; !there;) {
+        there = loop_wait(trainer->loop, POLL);
+        trainer->trained = base + clock_seconds() - before;
+        obey(trainer);
+        watch_stream(trainer);
+        watch_health(trainer);
+        if (trainer->trained - trainer->reported_trained >= trainer->config->settings.metrics_every)
+            report_train(trainer);
+        show_progress(trainer, NULL);
+    }
+    if (!trainer->examine || loop_next(trainer->loop) >= until)
+        report_train(trainer);
+    locate(trainer);
+}
+
+static int diverged(struct trainer *trainer, double loss, struct error *err) {
+    const struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    report(trainer, "nan", json_pack("{s:o}", "loss", events_number(loss)));
+    report(trainer, "stop", json_pack("{s:s}", "reason", "nan"));
+    char advice[HEALTH_TEXT];
+    health_advise(advice, loop_diverged_input(trainer->loop));
+    error_set(err, STATUS_DIVERGED,
+              "the loss is no longer finite at mini-batch %" PRIu64
+              " (epoch %.4g, rate %g), and the update was refused; %s",
+              checkpoint->clock, checkpoint->epoch, rate_now(trainer, trainer->number), advice);
+    return name_last_good(trainer, err);
+}
+
+static int stopped(struct trainer *trainer, struct error *err) {
+    report(trainer, "stop", json_pack("{s:s}", "reason", "signal"));
+    return error_set(err, STATUS_STOPPED,
+                     "stopped at epoch %.4g, all is saved; go on with --resume %s",
+                     trainer->config->checkpoint.epoch, trainer->config->folder);
+}
+
+// At its end a stream is known to have been one epoch.
+static void measure_stream(struct trainer *trainer) {
+    trainer->pace.samples = trainer->config->checkpoint.samples;
+    locate(trainer);
+}
+
+// One stretch and what is due behind it.
+static int stretch(struct trainer *trainer, struct error *err) {
+    double loss;
+    int status = STATUS_OK;
+    uint64_t test_at = next_multiple(trainer, trainer->config->settings.eval_every);
+    uint64_t save_at = next_multiple(trainer, trainer->every_epochs);
+    train(trainer, test_at < save_at ? test_at : save_at);
+    if (loop_diverged(trainer->loop, &loss))
+        return diverged(trainer, loss, err);
+    if (trainer->examine)
+        examine(trainer);
+    bool exhausted = loop_exhausted(trainer->loop) && !trainer->stop;
+    trainer->ended = trainer->number >= trainer->last || exhausted;
+    if (exhausted && !loader_status(trainer->loader, NULL))
+        measure_stream(trainer);
+    bool test_due = trainer->number == test_at || trainer->ended;
+    if (trainer->feed->test && test_due && !trainer->stop && !loader_status(trainer->loader, NULL))
+        status = test(trainer, err);
+    bool save_due = trainer->number == save_at || trainer->ended || trainer->stop || trainer->save;
+    if (!status && save_due && trainer->saved != trainer->number)
+        status = save(trainer, err);
+    return !status && trainer->stop ? stopped(trainer, err) : status;
+}
+
+static int done(struct trainer *trainer, struct error *err) {
+    const struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - trainer->started, "top1",
+                               trainer->top1 < 0 ? json_null() : json_real(trainer->top1));
+    int status = events_done(trainer->config->folder, checkpoint, trainer->top1, err);
+    if (status)
+        json_decref(fields);
+    else
+        report(trainer, "done", fields);
+    return status;
+}
+
+static int train_all(struct trainer *trainer, struct error *err) {
+    int status = STATUS_OK;
+    trainer->ended = trainer->number >= trainer->last;
+    if (trainer->ended) {
+        say(trainer, "nothing to do: all %" PRIu64 " epochs are done; --epochs gives more",
+            trainer->epochs);
+        return STATUS_OK;
+    }
+    status = run_folder_not_done(trainer->config->folder, err);
+    while (!status && !trainer->ended)
+        status = stretch(trainer, err);
+    if (status)
+        return status;
+    // The loader's threads end here, and say whether they came to the end of the data.
+    loop_close(trainer->loop);
+    trainer->loop = NULL;
+    status = loader_stop(trainer->loader, err);
+    trainer->loader = NULL;
+    if (status)
+        return error_context(err, "%s", trainer->config->settings.data);
+    return done(trainer, err);
+}
+
+// --- beginning and end ------------------------------------------------------------------
+
+static void set_range(struct trainer *trainer) {
+    const struct settings *settings = &trainer->config->settings;
+    const struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    bool stream = trainer->feed->source != NULL;
+    trainer->pace.batch = (uint64_t)settings->batch;
+    if (stream) {
+        int64_t count = source_count(trainer->feed->source);
+        trainer->pace.samples = count > 0 ? (uint64_t)count : 0;
+        trainer->epochs = 1;
+        trainer->number = checkpoint->samples / trainer->pace.batch;
+        trainer->last = UINT64_MAX;
+    } else {
+        trainer->pace.samples = dataset_count(trainer->feed->train);
+        trainer->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : SETTINGS_EPOCHS;
+        trainer->number = pace_number(&trainer->pace, checkpoint->epoch);
+        trainer->last = trainer->epochs * pace_per_epoch(&trainer->pace);
+    }
+    trainer->first_samples = checkpoint->samples;
+    trainer->saved = trainer->config->resumed ? trainer->number : UINT64_MAX;
+}
+
+// What the checkpoints record of this run; the same for the same settings and
+// data, so that two runs can be compared byte by byte.
+static int record(struct trainer *trainer, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    const struct settings *settings = &trainer->config->settings;
+    trainer->before = checkpoint->run;
+    const char *digest =
+        json_string_value(json_object_get(json_object_get(trainer->before, "train"), "digest"));
+    json_t *train = feed_describe(settings->data, trainer->feed->train);
+    const char *now = json_string_value(json_object_get(train, "digest"));
+    if (trainer->config->resumed && digest && now && strcmp(digest, now) != 0)
+        say(trainer, "note: %s is not the training set of before (digest %s, was %s)",
+            settings->data, now, digest);
+    checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
+    if (checkpoint->run && trainer->feed->test)
+        json_object_set_new(checkpoint->run, "test",
+                            feed_describe(settings->test, trainer->feed->test));
+    return checkpoint->run ? STATUS_OK : error_nomem(err);
+}
+
+static int keep_names(struct trainer *trainer, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    const struct classes *names =
+        trainer->feed->train ? dataset_classes(trainer->feed->train) : NULL;
+    int status = STATUS_OK, label;
+    for (int i = 0; names && !status && i < names->count; i++)
+        status = classes_label(&checkpoint->classes, names->names[i], &label, err);
+    return status;
+}
+
+static int open_data(struct trainer *trainer, struct error *err) {
+    const struct trainer_config *config = trainer->config;
+    int status = feed_open(&trainer->feed, &config->settings, trainer->model,
+                           &config->checkpoint.classes, &config->data, err);
+    if (!status)
+        status = keep_names(trainer, err);
+    if (!status)
+        status = record(trainer, err);
+    if (status)
+        return status;
+    set_range(trainer);
+    return settings_schedule(&config->settings, (double)trainer->epochs, &trainer->schedule, err);
+}
+
+static int open_folder(struct trainer *trainer, struct error *err) {
+    const struct trainer_config *config = trainer->config;
+    if (config->resumed)
+        return STATUS_OK;
+    int status = run_folder_make(config->folder, err);
+    return status ? status : beginning_write(&config->checkpoint, config->folder, err);
+}
+
+static int open_metrics(struct trainer *trainer, struct error *err) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/metrics.jsonl", trainer->config->folder) < 0)
+        return error_nomem(err);
+    int status = metrics_open(&trainer->metrics, path, "worker", 0, err);
+    free(path);
+    return status;
+}
+
+static int open_loop(struct trainer *trainer, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    const struct settings *settings = &trainer->config->settings;
+    int threads = settings->sync ? 1 : trainer->threads;
+    int status = home_open(&trainer->home, trainer->kind, trainer->model, &checkpoint->optimizer,
+                           trainer->kernels, checkpoint->parameters, checkpoint->state,
+                           checkpoint->clock, threads, (int)settings->batch, err);
+    if (!status)
+        status = feed_train(trainer->feed, settings, trainer->model, trainer->epochs,
+                            trainer->number, trainer->threads, &trainer->loader, err);
+    if (status)
+        return status;
+    const struct loop_config config = {
+        .model = trainer->model,
+        .kernels = trainer->kernels,
+        .optimizer = &checkpoint->optimizer,
+        .schedule = &trainer->schedule,
+        .home = trainer->home,
+        .supply = loader_supply(trainer->loader),
+        .patience = SUPPLY_PATIENT,
+        .pace = trainer->pace,
+        .first = trainer->number,
+        .threads = trainer->threads,
+        .batch = (int)settings->batch,
+        .sync = settings->sync,
+        .seed = (uint64_t)settings->seed,
+    };
+    return loop_open(&trainer->loop, &config, err);
+}
+
+static int open_run(struct trainer *trainer, struct error *err) {
+    const struct settings *settings = &trainer->config->settings;
+    trainer->started = trainer->last_save = clock_seconds();
+    trainer->config->checkpoint.command = trainer->config->command;
+    trainer->model = trainer->config->checkpoint.model;
+    trainer->kernels = kernels_best();
+    trainer->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();
+    trainer->top1 = -1;
+    int status =
+        settings_checkpoint_every(settings, &trainer->every_epochs, &trainer->every_seconds, err);
+    if (!status)
+        status = weights_rule(&trainer->config->checkpoint, settings, err);
+    if (!status)
+        status = home_choose(&trainer->kind, settings, trainer->model,
+                             &trainer->config->checkpoint.optimizer,
+                             settings->sync ? 1 : trainer->threads, err);
+    if (!status)
+        status = open_data(trainer, err);
+    if (!status)
+        status = weights_make(&trainer->config->checkpoint, trainer->model, err);
+    if (!status)
+        status = open_folder(trainer, err);
+    if (!status)
+        status = open_metrics(trainer, err);
+    if (!status)
+        status = open_loop(trainer, err);
+    return status;
+}
+
+static void close_run(struct trainer *trainer) {
+    loop_close(trainer->loop);
+    metrics_close(trainer->metrics);
+    if (trainer->loader && trainer->feed->source && trainer->stop) {
+        loader_abandon(trainer->loader); // and what it reads: the feed
+    } else {
+        loader_stop(trainer->loader, NULL);
+        feed_close(trainer->feed);
+    }
+    if (trainer->home)
+        trainer->home->ops->close(trainer->home);
+    checkpoint_free(&trainer->config->checkpoint);
+    json_decref(trainer->before);
+}
+
+int trainer_run(struct trainer_config *config, struct error *err) {
+    struct trainer trainer = {.config = config};
+    int status = open_run(&trainer, err);
+    if (!status) {
+        char text[HEALTH_TEXT];
+        report_start(&trainer);
+        if (trainer.feed->train && health_classes(text, trainer.model, classes_of(&trainer)))
+            say(&trainer, "%s", text);
+        if (!config->settings.sync && trainer.threads > 1)
+            say(&trainer, "%s",
+                home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
+        status = train_all(&trainer, err);
+        if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
+            report(&trainer, "stop",
+                   json_pack("{s:s, s:s}", "reason", "error", "error", err->text));
+    }
+    close_run(&trainer);
+    return status;
+}
