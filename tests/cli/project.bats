@@ -57,6 +57,20 @@ nothing_found() {
     done | nothing_found
 }
 
+# The two ways of CONTRIBUTING.md, a file a line.
+@test "a reader gets from a JPEG to a changed weight by the files that CONTRIBUTING.md names" {
+    local name
+    for name in $(grep -oE '`(lib|tests|man|cmd)/[^` ]*\.[a-z0-9]+`' CONTRIBUTING.md | tr -d '`' | sort -u); do
+        case $name in *NAME*) ;; *) [ -e "$name" ] || echo "no file $name" ;; esac
+    done | nothing_found
+    for name in $(grep -oE '^ *make [a-z]+' CONTRIBUTING.md | awk '{ print $2 }' | sort -u); do
+        grep -qE "^([a-z -]* )?$name( [a-z -]*)?:" Makefile || echo "no make $name"
+    done | nothing_found
+    awk '/^On one machine/ { way = 1 } /^Over the wire/ { way = 2 } /^## Add/ { way = 0 }
+        way && /^[0-9]+\. `lib/ { n[way]++ } END { exit !(n[1] && n[1] <= 12 && n[2] && n[2] <= 16) }' \
+        CONTRIBUTING.md
+}
+
 @test "options that the README shows exist" {
     local command
     while read -ra command; do help_options "${command[@]}"; done < <(commands) | sort -u >"$BATS_TEST_TMPDIR/known"
