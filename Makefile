@@ -7,7 +7,8 @@
 #   make chaos           kill and stop parts of runs at random (tests/chaos/run)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
-#                        format-check tidy cppcheck shellcheck man-check)
+#                        format-check tidy cppcheck shellcheck man-check; make lint-quick is
+#                        the first and the last two)
 #   make install         programs, manuals and completions below DESTDIR/PREFIX
 #   make uninstall       remove what make install put there
 #   make completions     write completions/ anew from the programs' own tables
@@ -55,7 +56,6 @@ TEST_TOOLS += systemd              # checks the units that adam-ctl systemd prin
 TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetensors
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += python3-torch        # an independent reference for every layer
-LINT_TOOLS = clang-format clang-tidy cppcheck shellcheck mandoc
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
 # fight with those of PyTorch.
@@ -102,8 +102,8 @@ EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps lint-deps demo check bench chaos fuzz clean always
-.PHONY: lint format-check tidy cppcheck shellcheck man-check install uninstall completions
+.PHONY: all tests fuzzers help deps test-deps demo check bench chaos fuzz clean always
+.PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -164,9 +164,6 @@ deps:
 test-deps:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(TEST_TOOLS))
 
-lint-deps:
-	$(call install_missing,$(LINT_TOOLS))
-
 # One make for what is missing, another one for the build: compilers may come in between.
 parallel = @$(MAKE) --no-print-directory -s -j"$$(nproc)"
 
@@ -200,8 +197,10 @@ fuzz:
 
 # make -k lint shows what all of them find.
 lint: format-check tidy cppcheck shellcheck man-check
+lint-quick: format-check shellcheck man-check
 
-format-check: lint-deps
+format-check:
+	$(call install_missing,clang-format)
 	@clang-format --dry-run -Werror $(C_FILES)
 
 # Of these files, with the flags that they need.
@@ -209,21 +208,25 @@ run_tidy = printf '%s\n' $1 | \
 	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(NEEDED_CPPFLAGS) -Icmd -std=c11 $2 2>/dev/null
 in_folder = $(foreach f,$(filter %.c,$(C_FILES)),$(if $(findstring /$1/,$f),$f))
 
-tidy: lint-deps
+tidy:
+	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) clang-tidy)
 	@$(call run_tidy,$(filter-out $(call in_folder,avx2) $(call in_folder,avx512),$(filter %.c,$(C_FILES))))
 	@$(call run_tidy,$(call in_folder,avx2),$(AVX2_FLAGS))
 	@$(call run_tidy,$(call in_folder,avx512),$(AVX512_FLAGS))
 
-cppcheck: lint-deps
+cppcheck:
+	$(call install_missing,cppcheck)
 	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppressions-list=.cppcheck --library=posix -j "$$(nproc)" $(NEEDED_CPPFLAGS) -Icmd cmd lib
 
 # bats ends a test at the first failure, and sets variables of its own.
-shellcheck: lint-deps
+shellcheck:
+	$(call install_missing,shellcheck)
 	@shellcheck $(SCRIPTS)
 	@shellcheck -S warning -e SC2164,SC2154,SC2046,SC1010 $(wildcard tests/cli/*.bats tests/helper/*.bash)
 
-man-check: lint-deps
+man-check:
+	$(call install_missing,mandoc)
 	@mandoc -Tlint -Wwarning $(MANUALS)
 
 completions: all
