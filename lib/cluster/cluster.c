@@ -219,11 +219,12 @@ void cluster_enter(struct cluster *cluster, enum cluster_stage stage) {
 }
 
 int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err) {
-    if (cluster->status != STATUS_OK)
+    if (cluster->status != STATUS_OK && cluster->status != STATUS_STOPPED)
         return STATUS_OK;
     char *copy = mem_string(why);
     if (!copy)
         return error_nomem(err);
+    free(cluster->why);
     cluster->status = status;
     cluster->why = copy;
     return STATUS_OK;

@@ -116,7 +116,8 @@ void cluster_warm(struct cluster *cluster);
 int cluster_assign(struct cluster *cluster, struct error *err);
 // The next stage, with an order of its own.
 void cluster_enter(struct cluster *cluster, enum cluster_stage stage);
-// How the run will end; the first reason counts.
+// How the run will end. The first reason counts, but a failure counts more than the user's wish
+// (STATUS_STOPPED, which promises that the run was saved).
 int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err);
 // New settings, with the next version.
 int cluster_settle(struct cluster *cluster, const char *settings, struct error *err);

@@ -97,6 +97,20 @@ members() {
     all_members 0
 }
 
+@test "a run that was stopped and cannot be saved ends with 74, not with 75" {
+    start bash -c 'ulimit -f 24; exec adam-ctl up run.conf --threads 1 --set metrics-every=60 \
+        --set epochs=100000 --set checkpoint-every=100000 --set eval-every=0' 2>err
+    wait_for grep -q '"event":"start"' run/metrics.jsonl
+    wait_for grep -q '"stage":"training"' run/controller.state
+    kill -TERM "$pid"
+    wait_end
+    cat err
+    [ "$status" -eq 74 ]
+    grep -q 'ckpt-.*File too large' err
+    [ ! -e run/latest ]
+    all_members 0
+}
+
 @test "kill -9 of adam-ctl up leaves no process" {
     start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
     wait_for grep -q '"event":"eval"' run/metrics.jsonl
