@@ -18,6 +18,13 @@ static const struct proto_server *server_at(const struct data_servers *servers, 
     return (const struct proto_server *)servers->routes->sources.at + i;
 }
 
+static bool is_absent(const struct data_servers *servers, uint32_t member) {
+    for (size_t i = 0; i < servers->absent_count; i++)
+        if (servers->absent[i].member == member)
+            return true;
+    return false;
+}
+
 // Where it is administered.
 static int dial(const struct data_servers *servers, size_t i, struct link **link,
                 struct error *err) {
@@ -86,12 +93,18 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
     *data = (struct data_servers_data){0};
     for (size_t i = 0; !status && i < servers->routes->sources.count; i++) {
         struct link *link;
+        if (is_absent(servers, server_at(servers, i)->member))
+            continue;
         status = dial(servers, i, &link, err);
         if (status)
             break;
         status = describe_one(link, outputs, data, err);
         link_close(link);
     }
+    if (!status && data->samples == 0)
+        status = error_set(err, STATUS_UNAVAILABLE, "no data server can be asked");
+    for (size_t i = 0; i < servers->absent_count; i++)
+        data->samples += servers->absent[i].samples;
     return status;
 }
 
@@ -143,13 +156,6 @@ static int ask_place(struct link *link, struct place *place, struct error *err) 
     }
     kept_drop(data);
     return status;
-}
-
-static bool is_absent(const struct data_servers *servers, uint32_t member) {
-    for (size_t i = 0; i < servers->absent_count; i++)
-        if (servers->absent[i].member == member)
-            return true;
-    return false;
 }
 
 // What it had finished of its last epoch only itself knows: all of that is wanted again.

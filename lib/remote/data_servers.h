@@ -36,8 +36,8 @@ struct data_servers_data {
     uint32_t digest;
 };
 
-// Asks all. STATUS_DATA when their data sets differ, or have more classes than the model
-// has outputs; STATUS_UNAVAILABLE.
+// Asks all that are not absent. STATUS_DATA when their data sets differ, or have more classes than
+// the model has outputs; STATUS_UNAVAILABLE when one does not answer, or all are absent.
 int data_servers_describe(const struct data_servers *servers, int outputs,
                           struct data_servers_data *data, struct error *err);
 // {"path", "samples", "digest"}, as feed_describe (train/feed.h).

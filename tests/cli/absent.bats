@@ -32,14 +32,19 @@ samples() {
 begin() {
     local name=$1
     shift
-    start adam-ctl controller run.conf --out "$name" --port-file "$name.port" "$@" 2>"$name.err"
-    ctl=$pid
+    controller "$name" "$@"
     start adam-ps --controller "@$name.port" 2>/dev/null
     serve "$name" 1
     serve1=$pid
     serve "$name" 2
     serve2=$pid
     worker "$name"
+}
+controller() {
+    local name=$1
+    shift
+    start adam-ctl controller run.conf --out "$name" --port-file "$name.port" "$@" 2>>"$name.err"
+    ctl=$pid
 }
 serve() {
     start adam-serve digits.arec --range "$2/2" --controller "@$1.port" 2>>"$1.serve.err"
@@ -63,6 +68,9 @@ count() {
 }
 finished() {
     jq -s 'map(select(.role == "controller").samples | numbers) | max' "$1/metrics.jsonl"
+}
+ended() {
+    ! kill -0 "$ctl"
 }
 ends_with() {
     pid=$ctl
@@ -182,4 +190,30 @@ both_served_all() {
     kill -0 "$spare"
     adam-ctl down run
     ends_with 75
+}
+
+@test "a controller that is started again while a data server is away saves the run all the same" {
+    begin run --set epochs=100000 --set checkpoint-every=100000
+    wait_for epoch_is run 2
+    kill -KILL "$serve2" "$ctl"
+    controller run --set epochs=100000
+    wait_for said 'the run in run goes on' run.err
+    wait_for worker_waits run
+    adam-ctl down run
+    wait_for ended
+    ends_with 75
+    [ "$(jq '.epoch >= 2 and (.run.cursors | length == 2)' run/latest/manifest.json)" = true ]
+}
+
+@test "where no data server can be asked, data-patience ends a run that cannot be saved, too" {
+    begin run --set epochs=100000 --set checkpoint-every=100000 --set data-patience=2
+    wait_for epoch_is run 2
+    kill -KILL "$serve1" "$serve2" "$ctl"
+    controller run
+    wait_for said 'the run in run goes on' run.err
+    adam-ctl down run
+    wait_for ended
+    ends_with 69
+    grep -q 'error: waited [0-9]* s in vain for data server .*, and nothing could be saved' run.err
+    [ ! -e run/latest ]
 }

@@ -40,8 +40,7 @@ struct checkpointer_job {
     bool test, save; // on a copy of the weights as they are now
     bool done;       // all epochs are over: write RUN/DONE
     bool last;       // the job with which the run has saved itself, for the caller
-    struct data_servers_part
-        *absent; // test and save: data servers that cannot be asked; taken over
+    struct data_servers_part *absent; // data servers that cannot be asked; taken over
     size_t absent_count;
     uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };

@@ -129,12 +129,13 @@ static int leave_out(struct controller *c, struct cluster_part *part, struct err
     return controller_agree(c, err);
 }
 
-// Where nothing could be saved, what was saved before is kept.
+// Where no data server can be asked nothing can be saved: what was saved before is kept.
 static int end_for_want(struct controller *c, const struct cluster_part *part, struct error *err) {
     char name[512], why[1024];
     name_part(c, part, name);
-    snprintf(why, sizeof why, "waited %.0f s in vain for %s; --resume goes on with %s",
-             clock_seconds() - part->missing, name, c->config->folder);
+    snprintf(why, sizeof why, "waited %.0f s in vain for %s%s; --resume goes on with %s",
+             clock_seconds() - part->missing, name,
+             c->attached ? "" : ", and nothing could be saved", c->config->folder);
     return controller_end(c, STATUS_UNAVAILABLE, c->attached ? CLUSTER_DRAINING : CLUSTER_STOPPING,
                           why, err);
 }
@@ -150,8 +151,13 @@ static double missing_since(const struct controller *c, const struct cluster_par
     return vital && vital->missed ? vital->heard : clock_seconds();
 }
 
+// Whether the run needs its data server: to train, or to be saved.
+static bool is_wanted(const struct controller *c, const struct cluster_part *part) {
+    return !c->attached || (c->cluster.stage == CLUSTER_TRAINING && !is_over(c, part));
+}
+
 static int look_at_part(struct controller *c, struct cluster_part *part, struct error *err) {
-    if (!is_missed(c, part) || is_over(c, part)) {
+    if (!is_missed(c, part) || !is_wanted(c, part)) {
         part->missing = 0;
         return STATUS_OK;
     }
@@ -188,7 +194,7 @@ void controller_account(struct controller *c) {
 int controller_look_at_data(struct controller *c, struct error *err) {
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < c->cluster.part_count; i++)
-        if (c->cluster.stage == CLUSTER_TRAINING)
+        if (c->cluster.stage >= CLUSTER_TRAINING && c->cluster.stage < CLUSTER_STOPPING)
             status = look_at_part(c, &c->cluster.parts[i], err);
     return status;
 }

@@ -88,10 +88,8 @@ static bool begin(struct controller *c, const struct checkpointer_job *job) {
     struct checkpointer_job whole = *job;
     if (clock_seconds() < c->retry || checkpointer_busy(c->checkpointer))
         return false;
-    if (!job->attach)
-        whole.absent = controller_absent(c, &whole.absent_count);
-    if ((!job->attach && !whole.absent) ||
-        !checkpointer_begin(c->checkpointer, &whole, c->cluster.settings)) {
+    whole.absent = controller_absent(c, &whole.absent_count);
+    if (!whole.absent || !checkpointer_begin(c->checkpointer, &whole, c->cluster.settings)) {
         free(whole.absent);
         return false;
     }
