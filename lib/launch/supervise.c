@@ -377,7 +377,7 @@ static void look_if_ready(struct supervisor *s) {
 // Milliseconds until something is due, at most one second: the log is followed.
 static int time_left(const struct supervisor *s) {
     double now = clock_seconds(), next = now + 1;
-    if (s->phase != PHASE_RUNNING)
+    if (s->phase == PHASE_ENDING || s->phase == PHASE_TERMINATING)
         next = fmin(next, s->deadline);
     for (size_t i = 0; i < s->count; i++) {
         const struct slot *slot = &s->slots[i];
