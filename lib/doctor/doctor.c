@@ -25,13 +25,18 @@ static int start_probes(const struct doctor *doctor, struct probe *probes, struc
     return status;
 }
 
+// Each is asked in every round: a probe has ended when that was seen first.
+static bool have_ended(struct probe *probes, size_t count) {
+    bool all = true;
+    for (size_t i = 0; i < count; i++)
+        all &= probe_ended(&probes[i]);
+    return all;
+}
+
 static void wait_for(struct probe *probes, size_t count) {
     const double until = clock_seconds() + PROBE_PATIENCE, pause = 0.01;
-    for (size_t i = 0; i < count && clock_seconds() < until;)
-        if (probe_ended(&probes[i]))
-            i++;
-        else
-            usleep((useconds_t)(pause * 1e6));
+    while (!have_ended(probes, count) && clock_seconds() < until)
+        usleep((useconds_t)(pause * 1e6));
 }
 
 int doctor_examine(const struct doctor *doctor, struct findings *findings, struct error *err) {

@@ -18,7 +18,8 @@ static const char *name_of(const struct probe *probe) {
 static bool check_ssh(struct probe *probe, struct findings *findings) {
     const char *name = name_of(probe), *why = probe->said ? probe->said : "nothing is said";
     bool over = probe_ended(probe);
-    if (over && WIFEXITED(probe->wait_status) && !WEXITSTATUS(probe->wait_status) && probe->clock) {
+    if (over && WIFEXITED(probe->wait_status) && !WEXITSTATUS(probe->wait_status) &&
+        probe->clock[0] > 0) {
         if (probe->host)
             findings_ok(findings, name, "ssh", "answers in %.1f s", probe->ended - probe->began);
         return true;
@@ -69,37 +70,37 @@ static void check_programs(const struct probe *probe, struct findings *findings)
 
 static void check_data(const struct doctor *doctor, const struct probe *probe,
                        struct findings *findings) {
-    const char *data = doctor->launch->data;
+    const char *data = doctor->launch->data, *labels = doctor->launch->labels;
     if (!probe->host || !probe->host->placed[PROTO_ROLE_DATA_SERVER])
         return;
-    if (probe->data)
+    if (probe->data && (probe->labels || !labels))
         findings_ok(findings, name_of(probe), "data", "%s can be read", data);
     else
         findings_problem(findings, STATUS_NOINPUT, name_of(probe), "data",
-                         "cannot read %s: a data server runs there", data);
+                         "cannot read %s: a data server runs there", probe->data ? labels : data);
 }
 
-// The script ran at some moment between the two that the clock here told.
+// The script asked the clock there twice, between the moments that the clock here told.
 static void check_clock(const struct probe *probe, struct findings *findings) {
-    double early = probe->began - probe->clock, late = probe->clock - probe->ended;
-    double apart = fmax(0, fmax(early, late));
+    double least = probe->clock[1] - probe->ended, most = probe->clock[0] - probe->began;
+    double apart = fmax(0, fmax(least, -most));
     if (!probe->host)
         return;
     if (apart > DOCTOR_SKEW)
         findings_warn(findings, name_of(probe), "clock",
                       "%.0f s %s this machine's: logs and metrics will not fit, and certificates "
                       "may not count; set it by NTP",
-                      apart, late > early ? "ahead of" : "behind");
+                      apart, least > -most ? "ahead of" : "behind");
     else
         findings_ok(findings, name_of(probe), "clock", "within %.1f s",
-                    apart + probe->ended - probe->began);
+                    fmax(fabs(least), fabs(most)));
 }
 
 // Data servers write cursors, and all processes logs.
 static void check_space(const struct probe *probe, struct findings *findings) {
     const double least = 100e6;
     char text[DOCTOR_BYTES];
-    if (!probe->host || !probe->folder || !probe->space)
+    if (!probe->host || !probe->folder || probe->space < 0)
         return;
     doctor_bytes(text, (double)probe->space);
     if ((double)probe->space < least)
@@ -148,6 +149,9 @@ static void check_keys(const struct doctor *doctor, const struct probe *probe,
     if (!probe->keys || !probe->certificate)
         findings_problem(findings, STATUS_NOINPUT, name, "keys",
                          "cannot read %s: copy it there, with ca.crt", keys);
+    else if (probe->exposed)
+        findings_problem(findings, STATUS_DATA, name, "keys",
+                         "%s: others may read this key; chmod 600 it", keys);
     else
         check_certificate(name, keys, probe->certificate, findings);
     if (!probe->authority)

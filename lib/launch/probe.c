@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "net/address.h"
 
 #define MARK "adam-probe " // what the lines of the script begin with
@@ -24,7 +25,13 @@ static double clock_here(void) {
 
 // --- the script -------------------------------------------------------------------------
 
+static void put_clock(struct grow *out) {
+    grow_format(out, "echo \"" MARK "clock $(date +%%s.%%N)\"\n");
+}
+
 static void put_test(struct grow *out, const char *path, const char *what) {
+    if (!path)
+        return;
     grow_format(out, "test -r ");
     words_quote(out, path);
     grow_format(out, " && echo '" MARK "%s'\n", what);
@@ -36,12 +43,20 @@ static void put_certificate(struct grow *out, const char *path, const char *what
     grow_format(out, " 2>/dev/null\n");
 }
 
+// What group and others may do with it, as in "rw-r--".
+static void put_mode(struct grow *out, const char *path) {
+    grow_format(out, "echo \"" MARK "mode $(ls -ldL ");
+    words_quote(out, path);
+    grow_format(out, " 2>/dev/null | cut -c5-10)\"\n");
+}
+
 static void put_keys(struct grow *out, const char *keys) {
     const char *slash = strrchr(keys, '/');
     struct grow authority = {0};
     grow_format(&authority, "%.*sca.crt", slash ? (int)(slash - keys) + 1 : 0, keys);
     char *path = grow_take(&authority);
     put_test(out, keys, "keys");
+    put_mode(out, keys);
     put_certificate(out, keys, "own");
     put_certificate(out, path ? path : "", "authority");
     out->failed |= !path;
@@ -65,19 +80,21 @@ static char *script_of(const struct launch *launch, bool remote) {
     struct grow out = {0};
     char *folder = getcwd(NULL, 0);
     out.failed = !folder;
+    put_clock(&out);
     grow_format(&out, "cd ");
     words_quote(&out, folder ? folder : "");
     grow_format(&out, " 2>/dev/null && echo '" MARK "folder'\n");
     for (size_t i = 0; i < PROGRAMS; i++)
         grow_format(&out, "echo \"" MARK "program %zu $(%s --version 2>/dev/null | head -n 1)\"\n",
                     i, probe_programs[i]);
-    grow_format(&out, "echo \"" MARK "clock $(date +%%s.%%N)\"\n"
-                      "echo \"" MARK "space $(df -Pk . | awk 'END { print $4 }')\"\n");
+    grow_format(&out, "echo \"" MARK "space $(df -Pk . | awk 'END { print $4 }')\"\n");
     put_test(&out, launch->data, "data");
+    put_test(&out, launch->labels, "labels");
     if (launch->keys)
         put_keys(&out, launch->keys);
     if (remote && launch->dial)
         put_reach(&out, launch->dial);
+    put_clock(&out);
     grow_format(&out, "exit 0");
     free(folder);
     return grow_take(&out);
@@ -103,7 +120,7 @@ int probe_start(struct probe *probe, const struct launch *launch, const struct h
                 struct error *err) {
     struct words command = {0};
     char log[64];
-    *probe = (struct probe){.host = host, .child.ready = -1, .began = clock_here()};
+    *probe = (struct probe){.host = host, .child.ready = -1, .space = -1, .began = clock_here()};
     probe->output = memfd_create("probe", MFD_CLOEXEC);
     if (probe->output < 0)
         return error_errno(err, STATUS_IO, "memfd_create");
@@ -130,6 +147,19 @@ static void take_program(struct probe *probe, const char *value) {
         snprintf(probe->versions[which], sizeof probe->versions[which], "%s", value + 2);
 }
 
+static void take_clock(struct probe *probe, const char *value) {
+    probe->clock[1] = strtod(value, NULL);
+    if (probe->clock[0] == 0)
+        probe->clock[0] = probe->clock[1];
+}
+
+static void take_space(struct probe *probe, const char *value) {
+    int64_t kilobytes, bytes;
+    if (text_integer(value, strlen(value), &kilobytes) && kilobytes >= 0 &&
+        !__builtin_mul_overflow(kilobytes, 1024, &bytes))
+        probe->space = bytes;
+}
+
 static void take_answer(struct probe *probe, char *line) {
     char *value = line + strcspn(line, " ");
     if (*value)
@@ -138,14 +168,18 @@ static void take_answer(struct probe *probe, char *line) {
         probe->folder = true;
     else if (!strcmp(line, "data"))
         probe->data = true;
+    else if (!strcmp(line, "labels"))
+        probe->labels = true;
     else if (!strcmp(line, "keys"))
         probe->keys = true;
+    else if (!strcmp(line, "mode"))
+        probe->exposed = *value && strspn(value, "-") < 6;
     else if (!strcmp(line, "program"))
         take_program(probe, value);
     else if (!strcmp(line, "clock"))
-        probe->clock = strtod(value, NULL);
+        take_clock(probe, value);
     else if (!strcmp(line, "space"))
-        probe->space = strtoull(value, NULL, 10) * 1024;
+        take_space(probe, value);
     else if (!strcmp(line, "reach"))
         probe->reach = *value == '1' ? PROBE_REACHES : PROBE_FAILS;
     else if (!strcmp(line, "own"))

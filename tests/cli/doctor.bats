@@ -83,7 +83,8 @@ found() {
 }
 
 # Each name is another machine: "well", "late" by its clock, "bare" without programs and data,
-# "gone", and "odd" with an authority of its own.
+# "gone", "odd" with an authority of its own, "slow" to answer, "ahead" by a few seconds, and
+# "full" of files.
 pretend_ssh() {
     mkdir bin bare
     cat >bin/ssh <<'END'
@@ -94,12 +95,16 @@ gone) echo "ssh: connect to host gone port 22: Connection refused" >&2 && exit 2
 late) PATH=$PWD/late:$PATH ;;
 bare) PATH=/usr/bin:/bin && cd bare && set -- "$1" "${2//cd */cd $PWD/none}" ;;
 odd) set -- "$1" "${2//keys\/ca.crt/other/ca.crt}" ;;
+slow) sleep 8 ;;
+ahead | full) PATH=$PWD/$1:$PATH ;;
 esac
 exec sh -c "$2"
 END
-    mkdir late
+    mkdir late ahead full
     printf '#!/bin/sh\necho $(($(/usr/bin/date +%%s) + 100))\n' >late/date
-    chmod +x bin/ssh late/date
+    printf '#!/bin/sh\necho $(($(/usr/bin/date +%%s) + 6))\n' >ahead/date
+    printf '#!/bin/sh\necho Available\necho /dev/x 9 9 0 100%% /\n' >full/df
+    chmod +x bin/ssh late/date ahead/date full/df
     PATH=$PWD/bin:$PATH
 }
 
@@ -126,4 +131,30 @@ END
     found problem late address "'no-such-host.invalid' is not known here"
     found problem late controller "cannot reach tls\+tcp://head:$port"
     found problem odd keys 'keys/ca.crt is of another authority than here'
+}
+
+@test "a machine that is slow to answer does not hide what is wrong with another one's clock" {
+    pretend_ssh
+    printf '%s\n' 'slow roles=serve,ps address=127.1' 'ahead roles=worker' >hosts
+    run_status 1 adam-ctl doctor run.conf --hosts hosts --listen "tcp://127.1:$(free_port)" --insecure
+    found warning ahead clock "[3-6] s ahead of this machine's"
+    found ok slow clock
+    found ok slow ssh 'answers in ([89]|1[0-9])'
+    found ok ahead ssh 'answers in [0-7]\.'
+}
+
+@test "machines of --hosts: no room at all, labels that are missing, and keys that others may read" {
+    pretend_ssh
+    adam-ctl keys keys run --days 400 >made
+    printf '%s\n' 'full roles=serve,ps,worker address=127.1' >hosts
+    local at=(--hosts hosts --listen "tls+tcp://127.1:$(free_port)" --keys keys/run.pem)
+    run_status 1 adam-ctl doctor run.conf "${at[@]}"
+    found warning full disk 'only 0 bytes free in the working folder'
+    found ok full keys 'keys/run.pem is valid until'
+    chmod 640 keys/run.pem
+    run_status 65 adam-ctl doctor run.conf "${at[@]}"
+    found problem full keys 'keys/run.pem: others may read this key; chmod 600 it'
+    chmod 600 keys/run.pem
+    run_status 66 adam-ctl doctor run.conf "${at[@]}" --set labels=gone.lab
+    found problem full data 'cannot read gone.lab: a data server runs there'
 }
