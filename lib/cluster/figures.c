@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/columns.h"
 #include "core/grow.h"
@@ -61,8 +62,13 @@ static void put_row(struct columns *table, const struct proto_member *m) {
 }
 
 static void put_trouble(struct grow *text, const struct proto_status *status) {
-    if (status->idle > 0)
-        grow_format(text, "nothing was trained for %" PRIu32 " s\n", status->idle);
+    if (status->idle > 0) {
+        char *why = figures_idle(status);
+        grow_format(text, "nothing was trained for %" PRIu32 " s: %s\n", status->idle,
+                    why ? why : "");
+        text->failed |= !why;
+        free(why);
+    }
     if (status->left_out > 0)
         grow_format(text, "%.3g%% of each epoch is left out\n", 100 * status->left_out);
 }
@@ -93,6 +99,42 @@ char *figures_waits(const struct proto_status *status) {
                         m->role == PROTO_ROLE_CONTROLLER ? "controller" : plain_of(m->name).text,
                         plain_of(m->waits_for).text);
     }
+    return grow_take(&text);
+}
+
+// --- why nothing is trained -----------------------------------------------------------------
+
+void figures_wait(char text[FIGURES_WAIT], const struct proto_member *worker) {
+    static const uint32_t silent = 2000; // milliseconds: a heartbeat is missed
+    const struct plain waits_for = plain_of(worker->waits_for);
+    if (worker->silent > silent)
+        snprintf(text, FIGURES_WAIT, "nothing heard of it for %.0f s", worker->silent * 1e-3);
+    else
+        snprintf(text, FIGURES_WAIT, "%s", *waits_for.text ? waits_for.text : "it names nobody");
+}
+
+static void put_wait(struct grow *text, const struct proto_member *m) {
+    char wait[FIGURES_WAIT];
+    figures_wait(wait, m);
+    grow_format(text, "%s%s %u (%s): %s", text->length ? "; " : "", proto_role_name(m->role),
+                m->member, plain_of(m->name).text, wait);
+}
+
+char *figures_idle(const struct proto_status *status) {
+    enum { NAMED = 8 }; // a line that can still be read
+    struct grow text = {0};
+    uint32_t workers = 0;
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members_of(status)[i];
+        if (m->role != PROTO_ROLE_WORKER || m->state == PROTO_STATE_GONE)
+            continue;
+        if (workers++ < NAMED)
+            put_wait(&text, m);
+    }
+    if (!workers)
+        grow_format(&text, "there is no worker");
+    if (workers > NAMED)
+        grow_format(&text, "; and %" PRIu32 " more", workers - NAMED);
     return grow_take(&text);
 }
 
@@ -227,8 +269,22 @@ static void put_sample(struct grow *out, const struct gauge *gauge, const struct
         grow_format(out, "} %.10g\n", value);
 }
 
+// Of the run as a whole.
+static void put_run(struct grow *out, const struct proto_status *status) {
+    grow_format(out,
+                "# HELP adam_idle_seconds Time for which nothing was trained, though there is "
+                "work; 0 below 10 s.\n"
+                "# TYPE adam_idle_seconds gauge\n"
+                "adam_idle_seconds %" PRIu32 "\n"
+                "# HELP adam_left_out_ratio Share of each epoch that is left out.\n"
+                "# TYPE adam_left_out_ratio gauge\n"
+                "adam_left_out_ratio %.10g\n",
+                status->idle, isfinite(status->left_out) ? status->left_out : 0);
+}
+
 char *figures_prometheus(const struct proto_status *status) {
     struct grow out = {0};
+    put_run(&out, status);
     for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++) {
         grow_format(&out, "# HELP %s %s\n# TYPE %s %s\n", gauges[g].name, gauges[g].help,
                     gauges[g].name, gauges[g].type);

@@ -7,11 +7,17 @@
 #include "proto/proto.h"
 
 // To be freed with free(); NULL when out of memory. Below the table a line each: how long nothing
-// was trained, what is left out.
+// was trained and why, what is left out.
 char *figures_table(const struct proto_status *status);
 char *figures_prometheus(const struct proto_status *status);
 // A line for each member that waits: "worker-2 waits for ...".
 char *figures_waits(const struct proto_status *status);
+// Why a worker trains nothing: whom it waits for, or for how long it is silent.
+enum { FIGURES_WAIT = PROTO_ADDRESS_MAX + 1 };
+void figures_wait(char text[FIGURES_WAIT], const struct proto_member *worker);
+// The same of all workers that are there: "worker 4 (w): ...; worker 5 (v): ...; and 3 more".
+// To be freed with free(); NULL when out of memory.
+char *figures_idle(const struct proto_status *status);
 // {"run", "stage", "epoch", "idle", "left_out", "members": [...]}; NULL when out of memory.
 json_t *figures_json(const struct proto_status *status);
 

@@ -93,8 +93,9 @@ ends_with() {
         wait_for said 'nothing was trained for 1[0-9] s: worker .*: data server ipc:' $name.err
         wait_for said 'waiting for data server ipc:' $name.worker.err
         run_ok adam-ctl status $name
-        [[ $output == *'controller '*' data server '*', which has samples '*'nothing was trained for '*' s' ]]
+        [[ $output == *'controller '*' data server '*', which has samples '*'nothing was trained for '1[0-9]' s: worker '+([0-9])' ('*'): data server ipc:'* ]]
         [ "$(adam-ctl status $name --json | jq '.idle >= 10')" = true ]
+        adam-ctl prom $name | grep -qE '^adam_idle_seconds [1-9][0-9]'
     done
     kill -CONT "${stopped[@]}"
     for ctl in "${controllers[@]}"; do ends_with 0; done
@@ -102,6 +103,7 @@ ends_with() {
         [ -e $name/DONE ]
         [ "$(finished $name)" -eq $((60 * $(samples))) ]
         [ "$(count $name idle)" -ge 1 ]
+        grep '"event":"idle"' $name/metrics.jsonl | jq -e '.seconds >= 10 and (.workers | length) == 1 and (.workers[0].waits_for | startswith("data server ipc:"))'
         [ "$(count $name idle_over)" -eq "$(count $name idle)" ]
         [ "$(count $name left_out)" -eq 0 ]
     done

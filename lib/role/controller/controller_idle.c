@@ -1,9 +1,9 @@
 // When nothing is trained although there is work: since when, and whom each worker waits for.
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 
+#include "cluster/figures.h"
 #include "core/clock.h"
-#include "core/grow.h"
 #include "role/controller/controller_internal.h"
 
 static const double idle_least = 10; // seconds until it is said
@@ -41,46 +41,34 @@ double controller_idle(const struct controller *c) {
 
 // --- words ------------------------------------------------------------------------------------
 
-static const char *wait_of(const struct controller *c, const struct cluster_member *member,
-                           char text[64]) {
-    const struct vital *vital = vitals_of(&c->vitals, member->number);
-    double silent = vital ? clock_seconds() - vital->heard : 0;
-    if (controller_withholds(c, member))
-        return "the end of the warm start";
-    if (silent > 2) {
-        snprintf(text, 64, "nothing heard of it for %.0f s", silent);
-        return text;
-    }
-    return vital && vital->waits_for[0] ? vital->waits_for : "it names nobody";
-}
-
-static char *describe(const struct controller *c) {
-    struct grow text = {0};
-    char name[128], room[64];
-    size_t workers = 0;
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
-        const struct cluster_member *member = &c->cluster.members[i];
-        if (!is_worker(member))
-            continue;
-        cluster_name(name, member);
-        grow_format(&text, "%s%s: %s", workers++ ? "; " : "", name, wait_of(c, member, room));
-    }
-    if (!workers)
-        grow_format(&text, "there is no worker");
-    return grow_take(&text);
-}
-
-static void report(struct controller *c, double idle) {
+// The workers, as a list of the metrics.
+static json_t *waits_of(const struct proto_status *status) {
     json_t *workers = json_array();
-    char room[64];
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
-        const struct cluster_member *member = &c->cluster.members[i];
-        if (is_worker(member))
-            json_array_append_new(
-                workers, json_pack("{s:I, s:s, s:s}", "member", (json_int_t)member->number, "name",
-                                   member->name, "waits_for", wait_of(c, member, room)));
+    const struct proto_member *members = status->members.at;
+    char wait[FIGURES_WAIT];
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members[i];
+        if (m->role != PROTO_ROLE_WORKER || m->state == PROTO_STATE_GONE)
+            continue;
+        figures_wait(wait, m);
+        json_array_append_new(workers,
+                              json_pack("{s:I, s:s%, s:s}", "member", (json_int_t)m->member, "name",
+                                        m->name.at, (size_t)m->name.length, "waits_for", wait));
     }
-    controller_report(c, "idle", json_pack("{s:f, s:o}", "seconds", idle, "workers", workers));
+    return workers;
+}
+
+// In the log each time, and in the metrics once.
+static void say(struct controller *c, double idle) {
+    struct proto_status status;
+    struct proto_member *members = controller_status(c, &status);
+    char *why = members ? figures_idle(&status) : NULL;
+    controller_say(c, "nothing was trained for %.0f s: %s", idle, why ? why : "out of memory");
+    if (members && c->idle_told == 0)
+        controller_report(c, "idle",
+                          json_pack("{s:f, s:o}", "seconds", idle, "workers", waits_of(&status)));
+    free(why);
+    free(members);
 }
 
 static void say_over(struct controller *c) {
@@ -97,12 +85,8 @@ void controller_look_for_idleness(struct controller *c) {
         say_over(c);
     if (idle == 0 || idle < 2 * c->idle_told)
         return;
-    char *why = describe(c);
-    controller_say(c, "nothing was trained for %.0f s: %s", idle, why ? why : "out of memory");
-    free(why);
-    if (c->idle_told == 0) {
+    say(c, idle);
+    if (c->idle_told == 0)
         c->idle_since = fmax(c->trained_at, c->stage_began);
-        report(c, idle);
-    }
     c->idle_told = idle;
 }
