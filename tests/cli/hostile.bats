@@ -118,14 +118,10 @@ page_is_there() {
 @test "silent strangers that dial again keep no newcomer out, and nobody who asks how the run is" {
     ulimit -n 4096
     start_run
-    exec 7<>"/dev/tcp/127.0.0.1/$http" # half a request, and no more
-    printf 'GET /metr' >&7
     besiege "$(cat run/controller.port)" 300
     besiege "$(sed -n 1p ps.port)" 300
     besiege "$(cat serve.port)" 300
     besiege "tcp://127.0.0.1:$http" 1100
-    run_status 0 timeout 10 cat <&7 # it is closed
-    exec 7>&-
     for _ in 1 2 3; do
         adam-ctl status run >status
         grep -q '^worker' status
@@ -151,6 +147,11 @@ page_is_there() {
     grep -q '^HTTP/1.1 200 OK' headers
     [ "$(curl -s -o other -w '%{http_code}' "http://127.0.0.1:$http/")" = 404 ]
     [ "$(curl -s -o other -w '%{http_code}' -d x "http://127.0.0.1:$http/metrics")" = 405 ]
+    # Half a request, and nobody else who wants its place.
+    exec 7<>"/dev/tcp/127.0.0.1/$http"
+    printf 'GET /metr' >&7
+    run_status 0 timeout 30 cat <&7
+    exec 7>&-
     head -c 8000 /dev/zero | tr '\0' x >long
     [ "$(curl -s -o other -w '%{http_code}' -H "x: $(cat long)" "http://127.0.0.1:$http/metrics")" = 431 ]
 }

@@ -138,9 +138,9 @@ END
         "adam-serve train.idx --labels train.lab --controller @ctl.port" \
         "adam-worker --controller @ctl.port" "adam-eval --follow @ctl.port --data test.idx --labels test.lab" \
         "adam-ctl status @ctl.port"; do
-        run_status 65 $command --keys ours/old.pem
+        run_status 65 timeout 30 $command --keys ours/old.pem
         [[ "$stderr" = *"ours/old.pem: this certificate expired on 2021-02-03 04:05 UTC, and the clock says 2"*"adam-ctl keys" ]]
-        run_status 65 $command --keys ours/young.pem
+        run_status 65 timeout 30 $command --keys ours/young.pem
         [[ "$stderr" = *"ours/young.pem: this certificate is not valid before 2090-01-01 00:00 UTC, and the clock says 2"* ]]
     done
     # What an authority that has expired signs would be of no use.
