@@ -137,6 +137,17 @@ page_is_there() {
     end_run
 }
 
+@test "status dials again when it is turned away without a word" {
+    printf 'input 1x1x4\nsoftmax units=2\n' >small.net
+    printf 'model = small.net\n' >run.conf
+    start adam-ctl controller --listen tcp://127.0.0.1:0 --out run run.conf 2>ctl.log
+    wait_for test -s run/controller.port
+    start python "$ROOT/tests/helper/peer.py" full "$(cat run/controller.port)" 3 >full
+    wait_for grep -q tcp full
+    run_ok adam-ctl status @full
+    [[ "$output" = *controller* ]]
+}
+
 @test "the HTTP port answers what it should" {
     http=$(free_port)
     printf 'input 1x1x4\nsoftmax units=2\n' >small.net

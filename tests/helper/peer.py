@@ -11,6 +11,8 @@
 #   peer.py deaf ADDRESS SHARD COUNT       as many pulls of a shard as that, of which no
 #                                          answer is read; prints when it is hung up on
 #   peer.py huge ADDRESS PIECES            one pull of so many whole shards: prints the answer
+#   peer.py full ADDRESS COUNT             listens, and prints where: hangs up on so many callers
+#                                          without a word, and passes the next one on to ADDRESS
 import select
 import socket
 import struct
@@ -174,5 +176,20 @@ def huge(address, pieces):
     print(name(*ask(connection, GET_VERSIONS, struct.pack("<II", 0, 1))))
 
 
+def full(address, count):
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("tcp://127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+    for _ in range(int(count)):
+        listener.accept()[0].close()
+    ends = {listener.accept()[0]: dial(address)}
+    ends.update({there: here for here, there in ends.items()})
+    while True:
+        for end in select.select(list(ends), [], [])[0]:
+            data = end.recv(4096)
+            if not data:
+                return
+            ends[end].sendall(data)
+
+
 VERSION = version()
-{"silent": silent, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge}[sys.argv[1]](*sys.argv[2:])
+{"silent": silent, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])
