@@ -108,7 +108,7 @@ static double mean_loss(const struct history *history) {
 static double all_batches(const struct history *history) {
     double sum = 0;
     for (size_t i = 0; i < history->learner_count; i++)
-        sum += history->learners[i].batches;
+        sum += history->learners[i].earlier + history->learners[i].batches;
     return sum;
 }
 
@@ -134,6 +134,17 @@ static int add_learner(struct reader *r, const json_t *line, double value[HISTOR
     learner->speed = isfinite(value[CURVE_SPEED]) ? value[CURVE_SPEED] : learner->speed;
     value[CURVE_LOSS] = mean_loss(r->history);
     value[CURVE_SPEED] = all_speed(r->history);
+    return STATUS_OK;
+}
+
+// A process of its own, which counts its mini-batches from 0.
+static int start_learner(struct reader *r, const json_t *line, struct error *err) {
+    struct learner *learner =
+        learner_of(r->history, json_integer_value(json_object_get(line, "rank")));
+    if (!learner)
+        return error_nomem(err);
+    learner->earlier += learner->batches;
+    learner->batches = 0;
     return STATUS_OK;
 }
 
@@ -203,7 +214,9 @@ static int add_line(struct reader *r, const json_t *line, struct error *err) {
     r->many |= controls;
     bool leads = controls || !r->many;
     if (!strcmp(event, "start"))
-        return leads ? add_start(r, line, err) : STATUS_OK;
+        return leads                             ? add_start(r, line, err)
+               : role && !strcmp(role, "worker") ? start_learner(r, line, err)
+                                                 : STATUS_OK;
     move_to(r, line, leads);
     if (!strcmp(event, "done"))
         end_with(r->history, HISTORY_DONE, NULL);

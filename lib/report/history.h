@@ -27,7 +27,8 @@ enum curve_of {
 struct learner {
     int64_t rank;
     double speed;      // the last
-    double batches;    // mini-batches that it trained on
+    double earlier;    // mini-batches of its processes before this one
+    double batches;    // mini-batches that its process trained on
     struct curve loss; // of training
 };
 

@@ -229,6 +229,26 @@ static void test_history(struct tap *tap) {
         history_free(&h);
         unlink(path);
     });
+    TEST(tap, "mini-batches of workers that were started again count", {
+        static const int told[][3] = {{3, 0, 0},   {4, 0, 0},   {3, 226, 1}, {4, 172, 1}, {4, 0, 0},
+                                      {4, 237, 2}, {3, 300, 2}, {3, 0, 0},   {3, 20, 3}};
+        char path[TEMPFILE_PATH];
+        char lines[2048] = LEADER;
+        for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+            size_t used = strlen(lines);
+            snprintf(
+                lines + used, sizeof lines - used,
+                "{\"v\":1,\"t\":%zu,\"role\":\"worker\",\"rank\":%d,\"event\":\"%s\",\"step\":%d,"
+                "\"epoch\":%d}\n",
+                i, told[i][0], told[i][1] ? "train" : "start", told[i][1], told[i][2]);
+        }
+        write_text(path, lines);
+        CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
+        CHECK_NEAR(tap, h.batches, 172 + 237 + 300 + 20, 0);
+        CHECK_INT(tap, json_array_size(h.starts), 1);
+        history_free(&h);
+        unlink(path);
+    });
     TEST(tap, "a line in the making is left out, a damaged one is named", {
         char path[TEMPFILE_PATH];
         write_text(path, "{\"v\":1,\"t\":1,\"event\":\"start\"}\n{\"v\":1,\"t\":2,\"ev");
