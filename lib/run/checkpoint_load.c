@@ -334,11 +334,21 @@ static char *file_of(const char *path, const char *folder) {
     return asprintf(&file, "%s/%s", folder, CHECKPOINT_FILE) < 0 ? NULL : file;
 }
 
+// A folder that holds no file of a checkpoint is no checkpoint, and no run that has one.
+static int no_checkpoint(const char *path, const char *folder, const char *file,
+                         struct error *err) {
+    if (access(file, F_OK) == 0 || errno != ENOENT || !is_folder(path) || strcmp(path, folder) != 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_NOINPUT, "%s: there is no checkpoint in this folder", path);
+}
+
 static int load(struct checkpoint *checkpoint, const char *path, const char *folder,
                 const char *file, const char *const *sets, size_t set_count, bool state,
                 struct error *err) {
     struct bytes bytes;
-    int status = read_file(&bytes, file, err);
+    int status = no_checkpoint(path, folder, file, err);
+    if (!status)
+        status = read_file(&bytes, file, err);
     if (status)
         return status;
     status = check_manifest(checkpoint, folder, &bytes, is_folder(path), err);

@@ -179,6 +179,13 @@ r = subprocess.run(["adam-worker", "--resume", "run"], capture_output=True, text
 assert r.returncode == 65 and "bytes" in r.stderr, r
 END
     run_status 66 adam-worker --resume nowhere
+    [[ "$stderr" = *"error: nowhere: No such file"* ]]
+    # A folder in which nothing was begun.
+    mkdir bare
+    run_status 66 adam-worker --resume bare
+    [[ "$stderr" = *"error: bare: there is no checkpoint in this folder"* ]]
+    run_status 66 adam-eval --model bare --data test.idx --labels test.lab
+    [[ "$stderr" = *"error: bare: there is no checkpoint in this folder"* ]]
 }
 
 @test "every flipped bit of a manifest is noticed; one of before, without a checksum, is read" {
