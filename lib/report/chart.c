@@ -57,7 +57,7 @@ static bool y_range(const struct chart *chart, double *low, double *high) {
         *low = chart->y_low, *high = chart->y_high;
     else if (any && chart->percent && *low == *high)
         *low = 0, *high = 100;
-    if (chart->y_zero)
+    else if (any && chart->y_zero)
         *low = fmin(*low, 0);
     return any;
 }
@@ -104,8 +104,7 @@ static size_t to_pixels(const struct chart *chart, const struct chart_series *se
     for (size_t i = 0; i < series->n; i++) {
         if (!drawable(chart, series, i))
             continue;
-        double at_x = scale_at(x, series->x[i]),
-               at_y = scale_at(y, fmin(fmax(series->y[i], y->low), y->high)); // outside: at its end
+        double at_x = scale_at(x, series->x[i]), at_y = scale_at(y, series->y[i]);
         double column = floor(at_x);
         if (!thin_out || column != last_column)
             columns++, in_column = 0;
@@ -118,33 +117,79 @@ static size_t to_pixels(const struct chart *chart, const struct chart_series *se
     return columns;
 }
 
+// A level moved to the nearer end of the axis, if it is beyond it.
+static double within(const struct scale *y, double level) {
+    return fmin(fmax(level, y->to), y->from);
+}
+
+// Of the line from (ax, ay) to (bx, by) the first point on the axis: ay is beyond one of its ends.
+static void enter(const struct scale *y, double ax, double ay, double bx, double by, double *at_x,
+                  double *at_y) {
+    *at_y = within(y, ay);
+    *at_x = ax + (bx - ax) * (*at_y - ay) / (by - ay);
+}
+
+// Joins n points, cut where they leave the axis. `cx` and `cy` have room for n points.
+static void draw_line(struct svg *svg, const struct chart_series *series, const struct scale *y,
+                      const double *px, const double *py, size_t n, double *cx, double *cy) {
+    size_t count = 0; // points of the piece under way
+    for (size_t i = 0; i < n; i++) {
+        bool in = within(y, py[i]) == py[i];
+        bool from_outside = i > 0 && count == 0 && within(y, py[i - 1]) != within(y, py[i]);
+        if (from_outside) {
+            enter(y, px[i - 1], py[i - 1], px[i], py[i], &cx[count], &cy[count]);
+            count++;
+        }
+        if (in)
+            cx[count] = px[i], cy[count] = py[i], count++;
+        else if (count > 0) {
+            enter(y, px[i], py[i], px[i - 1], py[i - 1], &cx[count], &cy[count]);
+            count++;
+        }
+        if (count > 0 && (!in || i + 1 == n)) {
+            chart_line(svg, cx, cy, count, series->stroke, series->colour, series->dash);
+            count = 0;
+        }
+    }
+}
+
 struct end_label {
     double y;
     const char *colour;
-    char text[SCALE_LABEL];
+    char text[SCALE_LABEL + 4]; // an arrow and the value
 };
+
+// The last value, behind an arrow where it is beyond the axis.
+static struct end_label label_of(const struct chart *chart, const struct chart_series *series,
+                                 const struct scale *y, double level) {
+    struct end_label label = {.y = within(y, level), .colour = series->colour};
+    char value[SCALE_LABEL];
+    size_t last = series->n - 1;
+    while (!drawable(chart, series, last))
+        last--;
+    value_text(chart, series->y[last], value);
+    const char *arrow = level < y->to ? "\u2191" : level > y->from ? "\u2193" : "";
+    snprintf(label.text, sizeof label.text, "%s%s", arrow, value);
+    return label;
+}
 
 static int draw_series(struct svg *svg, const struct chart *chart,
                        const struct chart_series *series, const struct scale *x,
                        const struct scale *y, struct end_label *label, struct error *err) {
-    double *px = mem_array(series->n, sizeof *px), *py = mem_array(series->n, sizeof *py);
-    size_t n = px && py ? to_pixels(chart, series, x, y, px, py) : 0;
-    int status = px && py ? STATUS_OK : error_nomem(err);
-    if (n > 0)
-        chart_line(svg, px, py, n, series->stroke, series->colour, series->dash);
+    // Points in pixels, x and y, and room for the pieces that are seen.
+    double *px = mem_array(series->n, 4 * sizeof *px);
+    if (!px)
+        return error_nomem(err);
+    double *py = px + series->n;
+    size_t n = to_pixels(chart, series, x, y, px, py);
+    draw_line(svg, series, y, px, py, n, py + series->n, py + 2 * series->n);
     for (size_t i = 0; i < n && series->stroke == CHART_STRONG; i++)
-        if ((series->dots && n <= DOTS_MOST) || i == n - 1)
+        if (within(y, py[i]) == py[i] && ((series->dots && n <= DOTS_MOST) || i == n - 1))
             svg_dot(svg, px[i], py[i], 3.2, series->colour);
-    if (n > 0 && series->label) {
-        size_t last = series->n - 1;
-        while (!drawable(chart, series, last))
-            last--;
-        *label = (struct end_label){.y = py[n - 1], .colour = series->colour};
-        value_text(chart, series->y[last], label->text);
-    }
+    if (n > 0 && series->label)
+        *label = label_of(chart, series, y, py[n - 1]);
     free(px);
-    free(py);
-    return status;
+    return STATUS_OK;
 }
 
 static int by_y(const void *a, const void *b) {

@@ -37,9 +37,11 @@ struct chart {
     const char *x_title;
     enum scale_kind x_kind, y_kind; // SCALE_LOG only if all y are above 0
     double x_high;                  // the x axis goes from 0 to here
-    bool y_zero;                    // the y axis begins at 0
+    bool y_zero;                    // the y axis begins at 0, unless y_low and y_high say more
     bool percent;                   // y in percent
-    double y_low, y_high;           // what the y axis covers; where equal, all there is
+    // What the y axis covers; where equal, all there is. Curves are cut where they leave it, and
+    // an arrow before a last value says that it is beyond.
+    double y_low, y_high;
     const struct chart_series *series;
     size_t count;
 };

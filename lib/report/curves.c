@@ -95,6 +95,8 @@ static void set_range(const struct figure *f, struct chart *chart, enum curves_a
             failed = true;
         else
             cover(&chart->series[s], &low, &high);
+    if (chart->y_zero)
+        low = fmin(low, 0);
     if (failed && low < high)
         chart->y_low = low, chart->y_high = high;
 }
@@ -198,9 +200,8 @@ static int draw_rate(struct figure *f, struct chart chart, struct error *err) {
         f->series[i] = series_of(f, i, CURVE_RATE);
     chart.title = "learning rate";
     chart.count = f->count;
-    chart.y_low = f->options->range[CURVES_RATE].low;
-    chart.y_high = f->options->range[CURVES_RATE].high;
     chart.y_zero = true;
+    set_range(f, &chart, CURVES_RATE);
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -209,9 +210,8 @@ static int draw_staleness(struct figure *f, struct chart chart, struct error *er
         f->series[i] = series_of(f, i, CURVE_STALENESS);
     chart.title = "mean staleness of updates";
     chart.count = f->count;
-    chart.y_low = f->options->range[CURVES_STALENESS].low;
-    chart.y_high = f->options->range[CURVES_STALENESS].high;
     chart.y_zero = true;
+    set_range(f, &chart, CURVES_STALENESS);
     return chart_draw(&f->svg, &chart, err);
 }
 

@@ -174,7 +174,8 @@ int page_confusion(FILE *out, const struct page *page, struct error *err) {
     markup_text(out, page->data);
     fprintf(out, "</code>, the checkpoint of epoch %.4g.", page->checkpoint->epoch);
     if (review->skipped)
-        fprintf(out, " %llu damaged ones were left out.", (unsigned long long)review->skipped);
+        fprintf(out, " %llu that could not be used %s left out.",
+                (unsigned long long)review->skipped, review->skipped == 1 ? "was" : "were");
     fputs("</p>\n", out);
     if (!review->tally.confusion) {
         fputs("<p class=\"quiet\">Not shown: too many classes.</p>\n", out);

@@ -158,6 +158,13 @@ END
     page html report.html
     grep -qx '30 samples of' <<<"$output"
     says 'x-images-idx3-ubyte'
+    # A picture that is sound and of another shape is not called damaged.
+    adam-prep "$BATS_FILE_TMPDIR/pictures/" -q --limit 1 --ops 'resize 30x30 exact' -o large.tar
+    adam-prep large.tar "$BATS_FILE_TMPDIR/pictures/" -q -o mixed.tar --name '{number}'
+    adam-ctl report run/ --data mixed.tar -o report.html
+    page html report.html
+    grep -q ' 1 that could not be used was left out\.' <<<"$output"
+    run ! grep -q damaged <<<"$output"
 }
 
 # A run of two epochs in the folder $1, whose training loss is $2, $3 and $4, and its accuracy $5.
@@ -175,17 +182,27 @@ told_run() {
     told_run good 2.3 1.5 1.0 0.96
     told_run better 2.3 1.4 0.9 0.98
     told_run failed 2.3 5000 7e8 0.1
+    sed -i 's/"rate":0.1,/"rate":1000,/' failed/metrics.jsonl
     adam-ctl plot good better failed --x epoch -o curve.svg
     page svg curve.svg
-    says '7e+08'
-    says '10.00%'
-    run ! grep -E '^(1e[+]0[4-9]|0|20|40|50)$' <<<"$output"
+    says '↑7e+08'
+    says '↓10.00%'
+    says '↑1e+03'
+    run ! grep -E '^(1e[+]0[4-9]|0|20|40|50|500|1000)$' <<<"$output"
+    # No point stands where it is not: of the third run there is the dot of the legend alone, and
+    # a line that leaves the loss at its top.
+    [ "$(grep -c '<circle.*#009e73' curve.svg)" -eq 1 ]
+    [ "$(grep -c '<polyline.*#009e73' curve.svg)" -eq 2 ]
     # Alone it is drawn as it is.
     adam-ctl plot failed --x epoch | tee curve.svg | grep -q '>1e+09<'
     adam-ctl plot good better --x epoch --range loss=0:40 --range accuracy=90:100 -o curve.svg
     page svg curve.svg
     says 40
     says 90
+    adam-ctl plot good better --x epoch --range rate=0.05:0.15 -o curve.svg
+    page svg curve.svg
+    says 0.05
+    run ! grep -E '^0[.0]*$' <<<"$(grep -A 99 -x 'learning rate' <<<"$output" | grep -B 99 -x 0.05)"
     for wrong in loss los=1:2 loss=1 loss=2:1 loss=a:b accuracy=1:nan; do
         run_status 2 adam-ctl plot good --range "$wrong"
         [[ "$stderr" = *"not '$wrong'"* ]]
