@@ -26,7 +26,7 @@ static const char style[] =
     "table{border-collapse:collapse;font-size:.9rem}"
     "th,td{padding:.2rem .6rem;text-align:right;font-variant-numeric:tabular-nums}"
     "th{font-weight:600;border-bottom:1px solid #ccc}td{border-bottom:1px solid #eee}"
-    ".words td,.words th,td.word,th.word{text-align:left}"
+    ".words td,.words th,td.word,th.word{text-align:left}.words td{overflow-wrap:anywhere}"
     "tbody th{border-bottom:1px solid #eee}tfoot td{border-top:1px solid "
     "#ccc;border-bottom:0;font-weight:600}"
     ".wide{overflow-x:auto}"
