@@ -6,7 +6,7 @@ load ../helper/netns
 
 setup_file() {
     adam-prep draw 2000 --seed 1 -q -o "$BATS_FILE_TMPDIR/train.arec"
-    adam-prep draw 500 --seed 2 -q -o "$BATS_FILE_TMPDIR/test.arec"
+    adam-prep draw 2000 --seed 2 -q -o "$BATS_FILE_TMPDIR/test.arec"
 }
 
 setup() {
@@ -24,7 +24,7 @@ test = test.arec
 epochs = 4
 epoch-end = 1
 batch = 16
-rate = 0.02
+rate = 0.1
 protocol = async
 push = gradient
 push-every = 1
