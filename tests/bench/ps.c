@@ -5,6 +5,7 @@
 // pushes of several workers queue up: those are batched (Adam 3.3.1). In every round all
 // take turns; what counts is the median of the rounds' ratios, of processor time (of all
 // threads: that of who pushes is in it).
+//   ps [--quick]    --quick: one short round, whose figures say little
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,16 @@
 
 #include "core/gate.h"
 #include "core/mem.h"
+#include "kernels/blas/gemm.inc.h"
 #include "kernels/tables.h"
 #include "ps/ps.h"
 
-enum { ROUNDS = 9, IN_FLIGHT = 16, PAYLOADS = 64, THREADS_MOST = 2 };
-static const double turn = 0.15; // seconds of processor time, at least
+enum { IN_FLIGHT = 16, PAYLOADS = 64, THREADS_MOST = 2, ROUNDS_MOST = 9 };
+
+struct effort {
+    int rounds;
+    double turn; // seconds of processor time, at least
+};
 
 struct server {
     struct model *model;
@@ -114,6 +120,7 @@ struct flat { // pushes of whole shards, and the same in bare loops
     uint32_t queued; // pushes to a shard behind each other
     struct buffer **payloads;
     float *weights, *state;
+    const struct effort *effort;
     const char *name;
     double bytes; // that go through memory for each number
 };
@@ -139,7 +146,7 @@ static double push_flat(struct flat *flat) {
                 floats += piece.count;
             }
         }
-    while (busy() - begin < turn);
+    while (busy() - begin < flat->effort->turn);
     wait_below(server, 0);
     return floats / (busy() - begin);
 }
@@ -165,7 +172,7 @@ static void *loop_shards(void *self) {
                                    flat->payloads[next++ % PAYLOADS]->data, n, &update);
             looper->floats += (double)n;
         }
-    while (busy() - looper->begin < turn);
+    while (busy() - looper->begin < flat->effort->turn);
     return NULL;
 }
 
@@ -192,6 +199,7 @@ static double loop_flat(struct flat *flat) {
 
 struct product {
     struct server server;
+    const struct effort *effort;
     int samples, units;
     struct buffer *payload;
     float *gradient; // for OpenBLAS
@@ -225,7 +233,7 @@ static double push_product(struct product *product) {
         atomic_fetch_add(&server->flying, 1);
         ps_push_factors(server->ps, &push, product->payload, landed, server);
         done += (double)product->samples * product->units * product->units;
-    } while (busy() - begin < turn);
+    } while (busy() - begin < product->effort->turn);
     wait_below(server, 0);
     return done / (busy() - begin);
 }
@@ -235,9 +243,9 @@ static double multiply(struct product *product) {
     const float *errors = product->payload->data, *inputs = errors + (size_t)k * (size_t)n;
     double begin = busy(), done = 0;
     do {
-        kernels_blas.gemm(true, false, n, n, k, 1, errors, n, inputs, n, 0, product->gradient, n);
+        blas_gemm(true, false, n, n, k, 1, errors, n, inputs, n, 0, product->gradient, n);
         done += (double)k * n * n;
-    } while (busy() - begin < turn);
+    } while (busy() - begin < product->effort->turn);
     return done / (busy() - begin);
 }
 
@@ -248,11 +256,11 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-static double median(const double values[ROUNDS]) {
-    double sorted[ROUNDS];
-    memcpy(sorted, values, sizeof sorted);
-    qsort(sorted, ROUNDS, sizeof *sorted, ascending);
-    return sorted[ROUNDS / 2];
+static double median(const double *values, int n) {
+    double sorted[ROUNDS_MOST];
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    return sorted[n / 2];
 }
 
 static void random_fill(struct buffer *buffer, uint64_t seed) {
@@ -265,15 +273,17 @@ static void random_fill(struct buffer *buffer, uint64_t seed) {
 
 static void measure_flat(struct flat *flat) {
     static const double target = 0.85;
-    double ours[ROUNDS], loops[ROUNDS], ratios[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
+    int rounds = flat->effort->rounds;
+    double ours[ROUNDS_MOST], loops[ROUNDS_MOST], ratios[ROUNDS_MOST];
+    for (int i = 0; i < rounds; i++) {
         ours[i] = push_flat(flat);
         loops[i] = loop_flat(flat);
         ratios[i] = ours[i] / loops[i];
     }
-    double ratio = median(ratios);
+    double ratio = median(ratios, rounds);
     printf("%-24s %7d %7d %8.2f %8.2f %8.1f %8.2f", flat->name, flat->threads, (int)flat->queued,
-           median(ours) * 1e-9, median(loops) * 1e-9, median(loops) * flat->bytes * 1e-9, ratio);
+           median(ours, rounds) * 1e-9, median(loops, rounds) * 1e-9,
+           median(loops, rounds) * flat->bytes * 1e-9, ratio);
     if (flat->queued > 1)
         printf(" %7.2f  %s", target, ratio >= target ? "met" : "missed");
     putchar('\n');
@@ -292,7 +302,7 @@ static void flat_one(struct flat flat, struct buffer **payloads) {
     server_close(&flat.server);
 }
 
-static void flat_all(struct buffer **payloads) {
+static void flat_all(struct buffer **payloads, const struct effort *effort) {
     const struct flat rows[] = {
         {.kind = PROTO_UPDATE_DELTA, .rule = RULE_SGD, .name = "deltas", .bytes = 12},
         {.kind = PROTO_UPDATE_GRADIENT, .rule = RULE_SGD, .name = "gradients, sgd", .bytes = 12},
@@ -314,39 +324,55 @@ static void flat_all(struct buffer **payloads) {
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             struct flat flat = rows[i];
+            flat.effort = effort;
             flat.threads = ways[way].threads;
             flat.queued = ways[way].queued;
             flat_one(flat, payloads);
         }
 }
 
-static void measure_product(struct pool *pool, int samples, int units, struct buffer *payload) {
+static void measure_product(struct pool *pool, int samples, int units, struct buffer *payload,
+                            const struct effort *effort) {
     static const double target = 0.7;
-    struct product product = {.samples = samples, .units = units};
-    double ours[ROUNDS], blas[ROUNDS], ratios[ROUNDS];
+    struct product product = {.effort = effort, .samples = samples, .units = units};
+    double ours[ROUNDS_MOST], blas[ROUNDS_MOST], ratios[ROUNDS_MOST];
     product.gradient = mem_floats((size_t)units * (size_t)units);
     product.payload = pool_take(pool, 2 * (size_t)samples * (size_t)units * sizeof(float));
     if (!product.gradient || !product.payload)
         die("out of memory");
     random_fill(product.payload, 1);
     server_open(&product.server, units, RULE_SGD, 1, payload);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < effort->rounds; i++) {
         ours[i] = push_product(&product);
         blas[i] = multiply(&product);
         ratios[i] = ours[i] / blas[i];
     }
     char name[64];
     snprintf(name, sizeof name, "%d x %d x %d", samples, units, units);
-    double ratio = median(ratios);
-    printf("%-24s %8.2f %8.1f %8.1f %8.1f %8.2f %7.2f  %s\n", name, median(ours) / samples * 1e-9,
-           median(ours) * 1e-9, 2 * median(ours) * 1e-9, 2 * median(blas) * 1e-9, ratio, target,
-           ratio >= target ? "met" : "missed");
+    double ratio = median(ratios, effort->rounds);
+    printf("%-24s %8.2f %8.1f %8.1f %8.1f %8.2f %7.2f  %s\n", name,
+           median(ours, effort->rounds) / samples * 1e-9, median(ours, effort->rounds) * 1e-9,
+           2 * median(ours, effort->rounds) * 1e-9, 2 * median(blas, effort->rounds) * 1e-9, ratio,
+           target, ratio >= target ? "met" : "missed");
     server_close(&product.server);
     buffer_drop(product.payload);
     free(product.gradient);
 }
 
-int main(void) {
+static void product_all(struct pool *pool, struct buffer *payload, const struct effort *effort) {
+    printf("\n%-24s %8s %8s %8s %8s %8s %7s\n", "factors", "G/s", "x k", "GFLOP/s", "OpenBLAS",
+           "of it", "target");
+    measure_product(pool, 64, 2560, payload, effort);
+    measure_product(pool, 128, 2560, payload, effort);
+    measure_product(pool, 256, 4096, payload, effort);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--quick") != 0)
+        die("usage: ps [--quick]");
+    bool quick = argc > 1;
+    const struct effort effort =
+        quick ? (struct effort){1, 0.01} : (struct effort){ROUNDS_MOST, 0.15};
     struct pool pool = {.limit = (size_t)1 << 30};
     struct buffer *payloads[PAYLOADS];
     for (int i = 0; i < PAYLOADS; i++) {
@@ -355,12 +381,11 @@ int main(void) {
         random_fill(payloads[i], (uint64_t)i);
     }
     printf("kernels: %s\n\n", kernels_best()->name);
-    flat_all(payloads);
-    printf("\n%-24s %8s %8s %8s %8s %8s %7s\n", "factors", "G/s", "x k", "GFLOP/s", "OpenBLAS",
-           "of it", "target");
-    measure_product(&pool, 64, 2560, payloads[0]);
-    measure_product(&pool, 128, 2560, payloads[0]);
-    measure_product(&pool, 256, 4096, payloads[0]);
+    flat_all(payloads, &effort);
+    if (blas_load())
+        product_all(&pool, payloads[0], &effort);
+    else
+        puts("\nfactors: skip: no OpenBLAS");
     for (int i = 0; i < PAYLOADS; i++)
         buffer_drop(payloads[i]);
     pool_free(&pool);

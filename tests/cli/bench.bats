@@ -37,6 +37,15 @@ NET
     [ "$(grep -c '/own.net ' <<<"$output")" = 3 ]
 }
 
+@test "every table of a parameter server's core has its rows, filled" {
+    run_ok tests/bench/ps.sh --quick
+    printf '%s\n' "$output"
+    # One push to a shard; four, applied by one thread; and by two.
+    [ "$(grep -cE '^(deltas|gradients, (sgd|momentum|adagrad)) +1 +1( +[0-9.]+){4}$' <<<"$output")" = 4 ]
+    [ "$(grep -cE '^(deltas|gradients, (sgd|momentum|adagrad)) +[12] +4( +[0-9.]+){5}  (met|missed)$' <<<"$output")" = 8 ]
+    [ "$(grep -cE '^[0-9]+ x [0-9]+ x [0-9]+( +[0-9.]+){6}  (met|missed)$' <<<"$output")" = 3 ]
+}
+
 # One step of ours and of the net that the benchmark has PyTorch build, compared.
 same_step() { # MODEL
     (
