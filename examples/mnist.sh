@@ -21,10 +21,12 @@
 #
 #   MNIST_SEEDS    seeds to run ("1 2 3 4 5")
 #   MNIST_THREADS  training threads (2)
+#   MNIST_EPOCHS   epochs (30; augmented: 80)
 set -eu
 
 seeds=${MNIST_SEEDS:-1 2 3 4 5}
 threads=${MNIST_THREADS:-2}
+epochs=${MNIST_EPOCHS:-30}
 if [ $# -lt 1 ]; then
     echo "usage: mnist.sh FOLDER [OUT [shared|copies|joined|sync|augmented]...]" >&2
     exit 2
@@ -66,15 +68,15 @@ for way; do
     for seed in $seeds; do
         case $way in
         shared | copies | joined) # threads without locks: adam-worker(1), --home
-            train "$way" "$seed" --home "$way" --epochs 30 --batch 8 --rate 0.03 --decay 0.0005 \
+            train "$way" "$seed" --home "$way" --epochs "$epochs" --batch 8 --rate 0.03 --decay 0.0005 \
                 --set d1.dropout=0.5 --set d2.dropout=0.5
             ;;
         sync) # "Adam (synchronous)" of table 1: the same images, one step for all
-            train "$way" "$seed" --sync --epochs 30 --batch 16 --rate 0.06 --decay 0.0005 \
+            train "$way" "$seed" --sync --epochs "$epochs" --batch 16 --rate 0.06 --decay 0.0005 \
                 --set d1.dropout=0.5 --set d2.dropout=0.5
             ;;
         augmented) # elastic distortions and small affine ones (Simard 2003)
-            train "$way" "$seed" --epochs 80 --batch 16 --rate 0.05 --decay 0.0003 \
+            train "$way" "$seed" --epochs "${MNIST_EPOCHS:-80}" --batch 16 --rate 0.05 --decay 0.0003 \
                 --set d1.dropout=0.3 --set d2.dropout=0.3 \
                 --ops 'affine rotate=8 scale=0.92..1.08 shear=4; translate 1; elastic alpha=34 sigma=6'
             ;;

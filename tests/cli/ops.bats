@@ -79,10 +79,20 @@ import numpy as np
 pictures, mean = np.load("d.npy") / 255.0, np.load("mean.npy")
 assert mean.shape[0] == 1 and mean.dtype == np.float32, (mean.shape, mean.dtype)
 assert abs(pictures.mean(0) - mean[0]).max() < 1e-6
-assert abs((pictures - mean[0]).std() - float(sys.argv[1].split()[-1])) < 1e-4
+deviation = float(sys.argv[1].split()[-1])
+assert abs((pictures - mean[0]).std() - deviation) < 1e-4
+np.save("ready.npy", ((pictures - mean[0]) / deviation).astype(np.float32))
 END
     printf '%s\n' "input 1x28x28 ops='$ops'" 'dense units=20 act=relu' 'softmax units=10' >m.net
     run_ok adam-ctl check m.net
+    # A net trains on what numpy has subtracted as on what the model subtracts.
+    sed "1s/ ops=.*//" m.net >plain.net
+    local settings=(--sync --threads 1 --epochs 2 --rate 0.05)
+    run_ok adam-worker --model m.net --data d.arec --test d.arec "${settings[@]}" --out ours/
+    run_ok adam-worker --model plain.net --data ready.npy --labels d-labels.npy --test ready.npy \
+        --test-labels d-labels.npy "${settings[@]}" --out numpy/
+    jq -se 'map(select(.event == "eval").loss) | length == 4 and (.[1] - .[3] | fabs) < 1e-4' \
+        ours/metrics.jsonl numpy/metrics.jsonl
     run_ok adam-worker --model m.net --data d.arec --test d.arec --epochs 4 --rate 0.05 --out run/
     mv mean.npy gone.npy
     run_ok adam-eval --model run/latest --data d.arec --json
