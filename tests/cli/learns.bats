@@ -40,9 +40,9 @@ first_loss() { # NET DATA
     adam-prep draw -q 6000 --seed 1 -o train.arec
     adam-prep draw -q 1000 --seed 2 -o test.arec
     run_ok adam-worker --model "$ROOT/examples/digits.net" --data train.arec --test test.arec \
-        --epochs 3 --eval-every 0 --out one
+        --epochs 8 --eval-every 0 --out one
     printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' 'test = test.arec' \
-        'epochs = 3' 'eval-every = 0' >many.conf
+        'epochs = 8' 'eval-every = 0' >many.conf
     local protocol
     for protocol in async softsync:1 hardsync; do
         run_ok adam-ctl up many.conf --workers 4 --threads 1 --set protocol=$protocol --out $protocol --quiet
