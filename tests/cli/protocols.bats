@@ -44,7 +44,7 @@ pushes() {
 @test "a worker's pushes are its mini-batches divided by push-every, rounded up" {
     local settings
     for settings in push=delta push=gradient protocol=softsync:1; do
-    [ "$(pushes "$settings" push-every=1)" = 250 ]
+        [ "$(pushes "$settings" push-every=1)" = 250 ]
         [ "$(pushes "$settings" push-every=7)" = 36 ]
     done
     [ "$(pushes protocol=hardsync push-every=7)" = 250 ]
