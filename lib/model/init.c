@@ -24,16 +24,26 @@ static bool feeds_relu(const struct model *model, const struct layer *layer) {
     return reader && !reader->type->trains && reader->act == ACT_RELU;
 }
 
+// Whether what a layer reads comes from a dense layer, perhaps through others that do not learn.
+static bool reads_dense(const struct model *model, const struct layer *layer) {
+    do
+        layer = &model->layers[layer->from[0]];
+    while (layer->from_count > 0 && !layer->type->trains);
+    return layer->units > 0;
+}
+
 // He's rule leaves a layer that reads correlated numbers larger than it found them, and
-// what max-pools give are large and correlated: dense layers begin with half its variance.
+// what max-pools give are large and correlated. The standard rule of dense layers makes them
+// smaller again, so that scores which are made of them are small, and yet hand errors down.
+// Where outputs read convolutions their scores have to be small by themselves.
 static enum init kind_of(const struct model *model, const struct layer *layer, bool lively) {
     if (layer->init != INIT_DEFAULT)
         return layer->init;
     if (layer->type->output && !lively)
-        return INIT_SMALL;
+        return reads_dense(model, layer) ? INIT_STANDARD : INIT_SMALL;
     if (!feeds_relu(model, layer))
         return INIT_GLOROT;
-    return layer->units > 0 && !lively ? INIT_LECUN : INIT_HE;
+    return layer->units > 0 && !lively ? INIT_STANDARD : INIT_HE;
 }
 
 enum { BLOCK = 4096 }; // weights made at once, while they are in the L1 cache
@@ -63,7 +73,7 @@ static void fill_uniform(float *weights, size_t n, float half, struct random *ra
 
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard
 // deviation is sqrt(2/n_l)". Glorot and Bengio 2010, eq. 16: uniform within
-// +-sqrt(6)/sqrt(n_j + n_j+1). LeCun et al. 1998, eq. 16: a deviation of 1/sqrt(m).
+// +-sqrt(6)/sqrt(n_j + n_j+1); eq. 1, the "standard initialization": within +-1/sqrt(n_j).
 static void fill_weights(const struct layer *layer, enum init kind, float *weights,
                          struct random *random) {
     size_t n = layer->weights.count;
@@ -72,8 +82,8 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
     case INIT_HE:
         fill_normal(weights, n, (float)sqrt(2 / in), random);
         break;
-    case INIT_LECUN:
-        fill_normal(weights, n, (float)sqrt(1 / in), random);
+    case INIT_STANDARD:
+        fill_uniform(weights, n, (float)sqrt(1 / in), random);
         break;
     case INIT_SMALL:
         fill_normal(weights, n, (float)(SMALL * sqrt(1 / in)), random);

@@ -23,8 +23,9 @@ const struct layer_key *layer_common_keys(size_t *count) {
         {"from", KEY_LAYERS, offsetof(struct layer, from), 0, 0, "", NULL,
          "names of the layers read, as a or a,b; by default the layer above"},
         {"init", KEY_INIT, 0, 0, 0, "", NULL,
-         "initial weights: he, lecun, glorot, small, normal:DEVIATION, uniform:HALFWIDTH or zero; "
-         "by default small for outputs; before relu he, for dense lecun; else glorot"},
+         "initial weights: he, standard, glorot, small, normal:DEVIATION, uniform:HALFWIDTH or "
+         "zero; by default standard for outputs that read dense layers, else small; before relu "
+         "he, for dense standard; else glorot"},
         {"bias", KEY_REAL, offsetof(struct layer, bias), -1e6, 1e6, "0", NULL,
          "initial value of the biases"},
         {"rate", KEY_REAL, offsetof(struct layer, rate), 0, 1e6, "1", NULL,

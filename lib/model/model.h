@@ -21,7 +21,7 @@ enum act { ACT_LINEAR, ACT_RELU, ACT_TANH, ACT_SIGMOID };
 enum init {
     INIT_DEFAULT,
     INIT_HE,
-    INIT_LECUN,
+    INIT_STANDARD,
     INIT_GLOROT,
     INIT_SMALL,
     INIT_NORMAL,
@@ -109,8 +109,9 @@ int model_classes(const struct model *model); // units of the output layer
 const struct layer *model_find(const struct model *model, const char *name);
 
 // Fills parameter_count floats with initial values, each layer from its own
-// stream of `seed`: where relu follows He for convolutions and LeCun for dense layers,
-// Glorot for the rest, and near zero for the output layer, unless the layer says.
+// stream of `seed`: where relu follows He for convolutions and the standard rule for
+// dense layers, Glorot for the rest; for the output layer the standard rule where it reads a
+// dense layer, else near zero; unless the layer says.
 void model_init(const struct model *model, float *parameters, uint64_t seed);
 // The same for measuring and comparing arithmetic: He or Glorot in all layers, so that
 // scores and errors have the sizes that they have in training. An output layer near

@@ -125,7 +125,7 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         const char *name;
         enum init init;
         bool number;
-    } known[] = {{"he", INIT_HE, false},         {"lecun", INIT_LECUN, false},
+    } known[] = {{"he", INIT_HE, false},         {"standard", INIT_STANDARD, false},
                  {"glorot", INIT_GLOROT, false}, {"small", INIT_SMALL, false},
                  {"zero", INIT_ZERO, false},     {"normal", INIT_NORMAL, true},
                  {"uniform", INIT_UNIFORM, true}};
@@ -142,7 +142,7 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         layer->init_value = (float)value;
         return true;
     }
-    return because(why, "not one of he, lecun, glorot, small, zero, normal:DEVIATION, "
+    return because(why, "not one of he, standard, glorot, small, zero, normal:DEVIATION, "
                         "uniform:HALFWIDTH");
 }
 

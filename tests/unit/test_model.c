@@ -100,7 +100,7 @@ static void test_keys(struct tap *tap) {
          "    2 | dense units=5 act=relo\n"
          "      |                   ^~~~"},
         {"input 4\ndense units=5 init=gauss\nsoftmax units=10\n",
-         "t.net:2:20: error: dense: init=gauss: not one of he, lecun, glorot, small, zero, "
+         "t.net:2:20: error: dense: init=gauss: not one of he, standard, glorot, small, zero, "
          "normal:DEVIATION, uniform:HALFWIDTH\n"
          "    2 | dense units=5 init=gauss\n"
          "      |                    ^~~~~"},
@@ -560,7 +560,7 @@ static void test_init(struct tap *tap) {
                                "dense z units=300 init=zero\n"
                                "dense gl units=300 act=relu init=glorot\n"
                                "dense he units=300 init=he\n"
-                               "dense lc units=300 init=lecun\n"
+                               "dense st units=300 init=standard\n"
                                "dense sm units=300 init=small\n"
                                "softmax out units=100";
     TEST(tap, "initial weights have the deviations of their rules, or the one given", {
@@ -568,16 +568,16 @@ static void test_init(struct tap *tap) {
         float *w = mem_floats(model->parameter_count);
         model_init(model, w, 7);
         check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
-        check_normal(tap, model, w, "le", sqrt(1.0 / (40 * 3 * 4)));
+        check_uniform(tap, model, w, "le", sqrt(1.0 / (40 * 3 * 4)));
         check_normal(tap, model, w, "he", sqrt(2.0 / 300));
-        check_normal(tap, model, w, "lc", sqrt(1.0 / 300));
+        check_uniform(tap, model, w, "st", sqrt(1.0 / 300));
         check_normal(tap, model, w, "sm", 0.01 * sqrt(1.0 / 300));
         check_uniform(tap, model, w, "plain", sqrt(6.0 / 600));
         check_uniform(tap, model, w, "tanh", sqrt(6.0 / 600));
         check_normal(tap, model, w, "n", 0.01);
         check_uniform(tap, model, w, "u", 0.1);
         check_uniform(tap, model, w, "gl", sqrt(6.0 / 600));
-        check_normal(tap, model, w, "out", 0.01 * sqrt(1.0 / 300));
+        check_uniform(tap, model, w, "out", sqrt(1.0 / 300));
         const struct layer *zero = model_find(model, "z"), *le = model_find(model, "le");
         CHECK_NEAR(tap, spread_of(w + zero->weights.offset, zero->weights.count).largest, 0, 0);
         for (int i = 0; i < 300; i++)
@@ -586,6 +586,15 @@ static void test_init(struct tap *tap) {
         check_normal(tap, model, w, "le", sqrt(2.0 / (40 * 3 * 4)));
         check_uniform(tap, model, w, "out", sqrt(6.0 / 400));
         check_normal(tap, model, w, "sm", 0.01 * sqrt(1.0 / 300));
+        free(w);
+        model_free(model);
+    });
+    TEST(tap, "outputs that read no dense layer begin near zero", {
+        struct model *model = parse(tap, "input 3x9x9\nconv maps=40 kernel=3 act=relu\n"
+                                         "maxpool size=2\ndropout\nsoftmax out units=100");
+        float *w = mem_floats(model->parameter_count);
+        model_init(model, w, 7);
+        check_normal(tap, model, w, "out", 0.01 * sqrt(1.0 / (40 * 3 * 3)));
         free(w);
         model_free(model);
     });
