@@ -11,7 +11,7 @@ size_t sharers_count(const struct proto_status *status) {
     const struct proto_member *members = status->members.at;
     size_t count = 0;
     for (uint32_t i = 0; i < status->members.count; i++)
-        count += shares(&members[i]);
+        count += members[i].role == PROTO_ROLE_WORKER && members[i].state != PROTO_STATE_GONE;
     return count;
 }
 

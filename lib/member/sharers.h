@@ -11,7 +11,8 @@
 #include "core/error.h"
 #include "proto/proto.h"
 
-// How many they are.
+// How many they are, with those who are kept waiting: they begin before all have heard that they
+// do, and not as if each were alone.
 size_t sharers_count(const struct proto_status *status);
 // Their sessions, for free(); never NULL on success. STATUS_IO: out of memory.
 int sharers_of(uint64_t **sessions, size_t *count, const struct proto_status *status,

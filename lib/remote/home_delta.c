@@ -36,7 +36,8 @@ enum { UNSURE_MOST = 16 };
 
 struct delta {
     struct home_servers common;
-    struct home *local; // of the weights in use, for the threads
+    struct home *local;         // of the weights in use, for the threads
+    struct optimizer optimizer; // the run's, by as many learners as share the model
     float *weights, *state, *base, *sent, *news;
     uint64_t *versions; // of `news`; 0 where it is not what the servers have
     struct growth growth;
@@ -110,16 +111,27 @@ static void forget(struct delta *delta) {
     delta->unsure = 0;
 }
 
+// `every`, or less at the beginning of training beside others.
+static uint64_t distance(const struct delta *delta, const _Atomic uint64_t *every) {
+    const struct home_servers *common = &delta->common;
+    uint64_t usual = atomic_load(every);
+    if (atomic_load(&common->exact) || atomic_load(&common->sharers) <= 1)
+        return usual;
+    uint64_t most = home_delta_most(common->config.batch, atomic_load(&common->sharers),
+                                    atomic_load(&delta->clock));
+    return usual < most ? usual : most;
+}
+
 // Pushes are due `every` mini-batches behind the last one. Where threads have copies of the
 // weights, one mini-batch later: so there always is a push behind the moment when they stop,
 // and put into `weights` what their copies have.
 static uint64_t push_due(struct delta *delta) {
     uint64_t apart = delta->local->ops->apart;
-    return atomic_load(&delta->pushed) + atomic_load(&delta->common.push_every) + apart;
+    return atomic_load(&delta->pushed) + distance(delta, &delta->common.push_every) + apart;
 }
 
 static uint64_t pull_due(struct delta *delta) {
-    return atomic_load(&delta->pulled) + atomic_load(&delta->common.pull_every);
+    return atomic_load(&delta->pulled) + distance(delta, &delta->common.pull_every);
 }
 
 // Whether distances are kept to: where products are kept there is no room for more.
@@ -130,7 +142,7 @@ static bool is_strict(const struct delta *delta) {
 // Where an exchange that is begun now counts from.
 static uint64_t reach(struct delta *delta, const _Atomic uint64_t *last,
                       const _Atomic uint64_t *every) {
-    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + atomic_load(every);
+    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + distance(delta, every);
     return is_strict(delta) && due < now ? due : now;
 }
 
@@ -237,7 +249,8 @@ static bool fetch(struct delta *delta) {
 // Whether the threads are too far ahead of the servers.
 static bool is_adrift(struct delta *delta) {
     struct home_servers *common = &delta->common;
-    uint64_t push = atomic_load(&common->push_every), pull = atomic_load(&common->pull_every);
+    uint64_t push = distance(delta, &common->push_every);
+    uint64_t pull = distance(delta, &common->pull_every);
     uint64_t now = atomic_load(&delta->clock);
     bool adrift =
         atomic_load(&common->exact)
@@ -434,10 +447,21 @@ static void delta_hurry(struct home_servers *home) {
     gate_open(&delta->wanted);
 }
 
+// The state of the rule is this worker's.
+static void take_rule(struct delta *delta) {
+    delta->optimizer = *delta->common.config.optimizer;
+    atomic_store(&delta->optimizer.learners, (unsigned)atomic_load(&delta->common.sharers));
+}
+
 static void delta_change(struct home_servers *home, bool modulated) {
     struct delta *delta = (struct delta *)home;
+    take_rule(delta);
     if (delta->factors)
         delta_factors_change(delta->factors, modulated);
+}
+
+static void delta_share(struct home_servers *home, size_t sharers) {
+    atomic_store(&((struct delta *)home)->optimizer.learners, (unsigned)sharers);
 }
 
 static int open_arrays(struct delta *delta, struct error *err) {
@@ -471,7 +495,7 @@ static int open_parts(struct delta *delta, struct error *err) {
         status = exchange_open(&delta->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
     if (!status)
         status =
-            home_for_threads(&delta->local, config->model, config->optimizer, config->kernels,
+            home_for_threads(&delta->local, config->model, &delta->optimizer, config->kernels,
                              delta->weights, delta->state, 0, config->threads, config->batch, err);
     return status;
 }
@@ -486,7 +510,9 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;
     delta->common.change = delta_change;
+    delta->common.share = delta_share;
     home_servers_init(&delta->common, config);
+    take_rule(delta);
     int status = open_parts(delta, err);
     if (status)
         delta_close(&delta->common.home);
@@ -505,10 +531,11 @@ enum { TRAINING = 24 }; // times as much work as exchanging
 // hundreds to thousands) images have been processed" (Adam 3.2.6): as many as that where
 // nobody else trains.
 enum { SAMPLES_ALONE = 2048 };
-// What workers have not yet told each other acts like one step of the sum of all of it,
-// which harms most at the beginning: together they hold back this many samples, of which
-// more than SHARERS workers have a SHARERS-th each.
-enum { SAMPLES_TOGETHER = 256, SHARERS = 4 };
+// What workers have not yet told each other acts like one step of the sum of all of it, which
+// harms most at the beginning: together they hold back no more than so many samples at first,
+// and more by one for each FADING that they have trained on, of which more than SHARERS workers
+// have a SHARERS-th each.
+enum { TOGETHER_FIRST = 64, TOGETHER_MOST = 128, FADING = 512, SHARERS = 4 };
 
 static uint64_t every_by_cost(const struct model *model, int batch) {
     uint64_t exchange = model->parameter_count * (uint64_t)MULTIPLIES_A_WEIGHT;
@@ -517,11 +544,18 @@ static uint64_t every_by_cost(const struct model *model, int batch) {
     return training > 0 ? (wanted + training - 1) / training : 1;
 }
 
+uint64_t home_delta_most(int batch, size_t sharers, uint64_t trained) {
+    uint64_t sharing = sharers < SHARERS ? sharers : SHARERS, size = (uint64_t)batch;
+    uint64_t together = TOGETHER_FIRST + trained * size * sharing / FADING;
+    uint64_t most = (together < TOGETHER_MOST ? together : TOGETHER_MOST) / (sharing * size);
+    return most > 0 ? most : 1;
+}
+
 uint64_t home_delta_every(const struct model *model, int batch, size_t sharers) {
-    size_t sharing = sharers < SHARERS ? sharers : SHARERS;
-    uint64_t samples = sharers > 1 ? SAMPLES_TOGETHER / sharing : SAMPLES_ALONE;
-    uint64_t every = every_by_cost(model, batch) * (sharers > 1 ? 1 : SHARERS);
-    uint64_t most = samples / (uint64_t)batch;
+    bool alone = sharers <= 1;
+    uint64_t every = every_by_cost(model, batch) * (alone ? SHARERS : 1);
+    uint64_t most =
+        alone ? SAMPLES_ALONE / (uint64_t)batch : home_delta_most(batch, sharers, UINT32_MAX);
     every = every < most ? every : most;
     return every > 0 ? every : 1;
 }

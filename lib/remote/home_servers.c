@@ -118,6 +118,8 @@ void home_servers_sharers(struct home_servers *home, size_t sharers) {
     bool more = sharers > home->sharers;
     set_pace(home, config->push_every, config->pull_every, sharers);
     pthread_mutex_unlock(&home->lock);
+    if (home->share)
+        home->share(home, sharers);
     if (more)
         home_servers_hurry(home);
 }

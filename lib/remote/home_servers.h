@@ -101,8 +101,12 @@ void home_servers_close(struct home_servers *home);
 
 // Mini-batches between two exchanges of deltas such that their work is a small share of the
 // training's, what is moved against what is multiplied. Where several share the model, at
-// most 256 samples of all of them: a copy that drifts further from the others' harms more
+// most home_delta_most of a long run: a copy that drifts further from the others' harms more
 // than exchanges cost.
 uint64_t home_delta_every(const struct model *model, int batch, size_t sharers);
+// The mini-batches between two exchanges that each of `sharers` workers has at most, after it
+// has trained on so many: 64 samples of all of them at first, which grow to 128 in the course
+// of 32768. At least one.
+uint64_t home_delta_most(int batch, size_t sharers, uint64_t trained);
 
 #endif

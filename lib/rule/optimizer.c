@@ -64,15 +64,30 @@ static struct span overlap(struct span span, size_t first, size_t n) {
     return (struct span){begin, end > begin ? end - begin : 0};
 }
 
+static struct update of_learners(struct update update, unsigned learners) {
+    if (learners <= 1)
+        return update;
+    float momentum = powf(update.momentum, (float)learners), root = sqrtf((float)learners);
+    if (update.rule == RULE_MOMENTUM && update.momentum < 1) {
+        update.rate *= (1 - momentum) / (1 - update.momentum);
+        update.momentum = momentum;
+    } else if (update.rule == RULE_ADAGRAD) {
+        update.rate /= root;
+        update.epsilon /= root;
+    }
+    return update;
+}
+
 struct update optimizer_weights_update(const struct optimizer *optimizer, const struct layer *layer,
                                        float rate) {
-    return (struct update){
+    const struct update update = {
         .rule = optimizer->rule,
         .rate = rate * layer->rate,
         .decay = layer->decay < 0 ? optimizer->decay : layer->decay,
         .momentum = optimizer->momentum,
         .epsilon = optimizer->epsilon,
     };
+    return of_learners(update, atomic_load(&optimizer->learners));
 }
 
 struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,

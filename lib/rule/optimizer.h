@@ -3,6 +3,7 @@
 #ifndef ADAM_RULE_OPTIMIZER_H
 #define ADAM_RULE_OPTIMIZER_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,11 @@ struct optimizer {
     float decay;    // weight decay where the layer does not say
     float epsilon;  // adagrad: added to the root
     float clip;     // gradient norm of a layer above which it is scaled down; 0: never
+    // How many learners with a state of their own change the same weights by this rule; 0: one.
+    // Each sees that share of the mini-batches only. So that all of them together do what one
+    // state does with all mini-batches, a velocity fades as many times as fast, each gradient
+    // moving the weights as far in the end, and a sum of squares stands for as many times as many.
+    atomic_uint learners;
 };
 
 // What of the state a rule keeps, for checkpoints: "momentum", "adagrad" or NULL.

@@ -70,6 +70,16 @@ static void leave_velocity(const struct copies *copies, const struct copy *copy)
         copy_floats(copies->state, copy->state, copies->model->parameter_count);
 }
 
+// Velocities are the threads' own, sums of squares in the end of all.
+static struct optimizer rule_of(const struct copies *copies) {
+    struct optimizer rule = *copies->optimizer;
+    unsigned learners = atomic_load(&copies->optimizer->learners);
+    if (rule.rule == RULE_MOMENTUM)
+        learners = (learners > 1 ? learners : 1) * (unsigned)copies->threads;
+    atomic_init(&rule.learners, learners);
+    return rule;
+}
+
 static struct copy *copy_of(struct home *home, int thread) {
     return &((struct copies *)home)->copies[thread];
 }
@@ -85,8 +95,9 @@ static void copies_add(struct home *home, int thread, const struct layer *layer,
                        const float *gradient, float rate) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = copy_of(home, thread);
-    optimizer_apply(copies->optimizer, copies->kernels, layer, span, copy->parameters, copy->state,
-                    gradient, rate);
+    const struct optimizer rule = rule_of(copies);
+    optimizer_apply(&rule, copies->kernels, layer, span, copy->parameters, copy->state, gradient,
+                    rate);
 }
 
 static void copies_add_product(struct home *home, int thread, const struct layer *layer,
@@ -94,8 +105,9 @@ static void copies_add_product(struct home *home, int thread, const struct layer
                                float rate) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = copy_of(home, thread);
-    optimizer_apply_product(copies->optimizer, copies->kernels, layer, copy->parameters,
-                            copy->state, errors, dbiases, rate);
+    const struct optimizer rule = rule_of(copies);
+    optimizer_apply_product(&rule, copies->kernels, layer, copy->parameters, copy->state, errors,
+                            dbiases, rate);
 }
 
 static uint64_t copies_clock(const struct home *home) {

@@ -402,7 +402,8 @@ static bool take_product(void *self, const struct layer *layer, const struct den
 static float *train(struct tap *tap, const struct model *model, enum rule rule, int n,
                     bool offered) {
     enum { STEPS = 5, SIZE = 2 * 6 * 5, MOST = 12 };
-    const struct optimizer optimizer = {rule, 0.9f, 0.01f, 1e-6f, 0};
+    const struct optimizer optimizer = {
+        .rule = rule, .momentum = 0.9f, .decay = 0.01f, .epsilon = 1e-6f};
     struct error err = {0};
     struct net *net = NULL;
     struct trainer t = {.optimizer = &optimizer, .k = kernels_best()};

@@ -1,4 +1,5 @@
 // Homes of parameters: what threads add is in the shared weights, exactly once.
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -88,7 +89,7 @@ static void test_state(struct tap *tap) {
             CHECK_NEAR(tap, (double)s.state[i], 2.0 * THREADS * (i + 1) * (i + 1), 0);
         s.home->ops->close(s.home);
     });
-    TEST(tap, "a velocity is one thread's, not the sum of several", {
+    TEST(tap, "a velocity is one thread's, and fades with the mini-batches of all", {
         struct scene s;
         open_scene(tap, &s, RULE_MOMENTUM, 1);
         s.optimizer.momentum = 0.5f;
@@ -96,8 +97,9 @@ static void test_state(struct tap *tap) {
             step(&s, t), step(&s, t);
         for (int t = 0; t < THREADS; t++)
             s.home->ops->settle(s.home, t);
-        check_all(tap, s.state, 1.5);
-        check_all(tap, s.shared, -2.5 * THREADS);
+        const double momentum = pow(0.5, THREADS);
+        check_all(tap, s.state, 1 + momentum);
+        check_all(tap, s.shared, -(2 + momentum) * (1 - momentum) / (1 - 0.5) * THREADS);
         s.home->ops->close(s.home);
     });
 }

@@ -425,17 +425,29 @@ static uint64_t distance(struct home_servers *home, size_t sharers) {
 }
 
 // One worker alone, then in company.
+// Workers that have just begun tell each other more often.
+static void test_beginning(struct tap *tap) {
+    CHECK_INT(tap, home_delta_most(16, 4, 0), 1);
+    CHECK_INT(tap, home_delta_most(16, 2, 0), 2);
+    CHECK_INT(tap, home_delta_most(1, 4, 0), 16);
+    CHECK_INT(tap, home_delta_most(1, 100, 0), 16);
+    CHECK_INT(tap, home_delta_most(1, 4, 4096), 24);
+    CHECK_INT(tap, home_delta_most(1, 4, 8192), 32);
+    CHECK_INT(tap, home_delta_most(1, 2, 1000000), 64);
+    CHECK_INT(tap, home_delta_most(1000, 2, 0), 1);
+}
+
 static void test_company(struct tap *tap) {
     struct lone lone;
     open_lone(tap, &lone, 0);
     CHECK_INT(tap, home_servers_figures(lone.home).push_every, 2048);
     step(&lone);
-    CHECK_INT(tap, distance(lone.home, 2), 128);
+    CHECK_INT(tap, distance(lone.home, 2), 64);
     while (first_weight(&lone.s.fake) != 1)
         sched_yield();
-    CHECK_INT(tap, distance(lone.home, 3), 85);
-    CHECK_INT(tap, distance(lone.home, 4), 64);
-    CHECK_INT(tap, distance(lone.home, 100), 64);
+    CHECK_INT(tap, distance(lone.home, 3), 42);
+    CHECK_INT(tap, distance(lone.home, 4), 32);
+    CHECK_INT(tap, distance(lone.home, 100), 32);
     CHECK_INT(tap, distance(lone.home, 1), 2048);
     home_servers_pace(lone.home, 7, 0);
     CHECK_INT(tap, distance(lone.home, 2), 7);
@@ -501,8 +513,9 @@ int main(void) {
     TEST(&tap, "who pushes deltas is at most eight exchanges ahead of servers that do not answer",
          { test_drift(&tap); });
     TEST(&tap,
-         "fewer than four share 2048 samples between pushes; who comes hears what is held back",
+         "one keeps back 2048 samples, several 128 together; who comes hears what is held back",
          { test_company(&tap); });
+    TEST(&tap, "workers tell each other more often at first", { test_beginning(&tap); });
     TEST(&tap, "pushes of deltas are the mini-batches divided by their distance, rounded up",
          { test_distance(&tap, (struct learner){.delta = true}); });
     TEST(&tap, "so they are with three threads without locks",

@@ -169,8 +169,38 @@ static void test_guards(struct tap *tap) {
     });
 }
 
+enum { LEARNERS = 4 };
+
+// How far one weight is moved by `steps` gradients, `first` and then `rest`, dealt in turns to
+// learners with a state of their own.
+static double moved(enum rule rule, unsigned learners, int steps, float first, float rest) {
+    struct optimizer o = {.rule = rule, .momentum = 0.9f, .epsilon = 1e-8f};
+    struct layer layer = {.rate = 1, .weights = {.count = 1}, .biases = {.offset = 1}};
+    float w = 0, state[LEARNERS] = {0};
+    atomic_init(&o.learners, learners);
+    for (int step = 0; step < steps; step++)
+        optimizer_apply(&o, kernels_best(), &layer, optimizer_all(&layer), &w,
+                        &state[(unsigned)step % learners], step == 0 ? &first : &rest, 0.01f);
+    return -(double)w;
+}
+
+static void test_learners(struct tap *tap) {
+    TEST(tap, "a gradient moves weights as far, and in as many mini-batches, by several learners", {
+        const double far = 0.01 / (1 - 0.9);
+        CHECK_NEAR(tap, moved(RULE_MOMENTUM, LEARNERS, 400, 1, 0), far, 1e-6);
+        for (int turns = 1; turns < 8; turns++)
+            CHECK_NEAR(tap, moved(RULE_MOMENTUM, LEARNERS, turns * LEARNERS, 1, 0),
+                       moved(RULE_MOMENTUM, 1, turns * LEARNERS, 1, 0), 1e-6);
+    });
+    TEST(tap, "adagrad's steps become as short by several learners as by one", {
+        double one = moved(RULE_ADAGRAD, 1, 4000, 1, 1);
+        CHECK_NEAR(tap, moved(RULE_ADAGRAD, LEARNERS, 4000, 1, 1), one, 0.02 * one);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
+    test_learners(&tap);
     test_rules(&tap);
     test_torch(&tap);
     test_guards(&tap);
