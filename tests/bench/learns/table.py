@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """How many runs with default settings learn: nets x update rules x rates x seeds, by one thread,
 by two without locks, by four workers of async, and by PyTorch with its own initial weights (one
-thread). A figure is the share of a column's runs that end within 1% of the best run of the row;
-"best" is that run's accuracy, and a row is left empty where nobody is twice as good as chance.
-The last column is the first loss divided by ln(classes), ours and PyTorch's."""
+thread). Figures of a column: its mean accuracy, and how many of its runs end within 1% of the
+best run of the row; "best" is that run's accuracy, and a row has no shares where nobody is twice
+as good as chance. The last column is the first loss divided by ln(classes), ours and PyTorch's.
+--log keeps each run in a file of JSON lines, and takes from it what is there already."""
 import argparse
 import json
 import math
@@ -25,7 +26,7 @@ RATES['cifar10_full'] = {'sgd': (.0001, .0003, .001, .003, .01),
                          'momentum': (.00003, .0001, .0003, .001, .003),
                          'adagrad': (.0001, .0003, .001, .003, .01)}
 CHANCE = 0.1
-OURS = ('1 thread', '2 threads', '4 async')
+COLUMNS = ('1 thread', '2 threads', '4 async', 'PyTorch')
 
 
 def data_of(name, folder, choice):
@@ -71,7 +72,7 @@ def pytorchs(case, seeds, choice):
                                        for path in (case.data, case.test)), 1,
                            '--optimizer', case.rule, '--rate', case.rate, '--epochs',
                            choice.epochs, '--seeds', *seeds)
-    return [line[3] for line in lines], lines[0][4]
+    return [(line[3], line[4]) for line in lines]
 
 
 def first_loss(case, choice):
@@ -91,29 +92,51 @@ class Case: # one row
         self.name, self.rule, self.rate = name, rule, rate
         self.data, self.test = f'{folder}/{data}.arec', f'{folder}/{data}-test.arec'
 
-    def columns(self, choice):
-        columns = {}
-        for column in OURS:
-            columns[column] = []
-            for seed in choice.seeds:
-                with tempfile.TemporaryDirectory() as folder:
-                    columns[column].append(together(self, seed, folder, choice)
-                                           if column == '4 async' else
-                                           alone(self, int(column[0]), seed, folder, choice))
-        columns['PyTorch'], yours = (pytorchs(self, choice.seeds, choice)
-                                     if common.has_pytorch() else ([], None))
-        return columns, yours
+    def run(self, column, seeds, choice):
+        """The accuracy and the first loss, None where it is not known, of each seed."""
+        if column == 'PyTorch':
+            return pytorchs(self, seeds, choice)
+        return [self.run_ours(column, seed, choice) for seed in seeds]
+
+    def run_ours(self, column, seed, choice):
+        with tempfile.TemporaryDirectory() as folder:
+            if column == '4 async':
+                return together(self, seed, folder, choice), None
+            return alone(self, int(column[0]), seed, folder, choice), None
 
 
-def row(case, choice, mine):
-    columns, yours = case.columns(choice)
-    best = max(max(runs, default=0) for runs in columns.values())
-    text = f'{case.name:<13}{case.rule:<9}{case.rate:>8g}{100 * best:8.1f}'
+class Log: # runs that are known
+    def __init__(self, path):
+        self.path, self.runs = path, {}
+        if path and os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                for line in map(json.loads, file):
+                    self.runs[tuple(line[:-2])] = line[-2:]
+
+    def column(self, case, column, choice):
+        def key(seed):
+            return (case.name, case.rule, case.rate, column, choice.train, choice.test,
+                    choice.epochs, seed)
+        missing = [seed for seed in choice.seeds if key(seed) not in self.runs]
+        for seed, run in zip(missing, case.run(column, missing, choice) if missing else []):
+            self.runs[key(seed)] = run
+            if self.path:
+                with open(self.path, 'a', encoding='utf-8') as file:
+                    print(json.dumps([*key(seed), *run]), file=file)
+        return [self.runs[key(seed)] for seed in choice.seeds]
+
+
+def row(case, choice, log, mine):
+    columns = {name: log.column(case, name, choice) for name in choice.columns}
+    best = max(run[0] for runs in columns.values() for run in runs)
+    text = f'{case.name:<13}{case.rule:<9}{case.rate:>8g}{100 * best:7.1f}'
     for runs in columns.values():
-        near = sum(run >= best - 0.01 for run in runs)
-        text += f'{"-":>10}' if best < 2 * CHANCE or not runs else f'{near:>7}/{len(runs):<2}'
-    text += f'{mine / math.log(10):7.2f}' + (f'{yours / math.log(10):6.2f}' if yours else '')
-    print(text, flush=True)
+        mean = sum(run[0] for run in runs) / len(runs)
+        near = sum(run[0] >= best - 0.01 for run in runs)
+        share = '-' if best < 2 * CHANCE else f'{near}/{len(runs)}'
+        text += f'{100 * mean:9.1f}{share:>6}'
+    firsts = [mine] + [runs[0][1] for name, runs in columns.items() if name == 'PyTorch']
+    print(text + ' ' + ''.join(f'{first / math.log(10):6.2f}' for first in firsts), flush=True)
 
 
 def main():
@@ -123,13 +146,18 @@ def main():
     parser.add_argument('--rates', type=int, nargs='+', default=[0, 1, 2, 3, 4],
                         help='which of the five rates of each row')
     parser.add_argument('--seeds', type=int, nargs='+', default=list(range(1, 11)))
+    parser.add_argument('--columns', nargs='+', choices=COLUMNS, default=list(COLUMNS))
+    parser.add_argument('--log', help='a file of the runs that are done')
     parser.add_argument('--epochs', type=int, default=3)
     parser.add_argument('--train', type=int, default=6000, help='samples; 0: all')
     parser.add_argument('--test', type=int, default=2000, help='samples; 0: all')
     choice = parser.parse_args()
+    if not common.has_pytorch():
+        choice.columns = [name for name in choice.columns if name != 'PyTorch']
+    log = Log(choice.log)
     print(f'# {choice.train or "all"} samples, {choice.epochs} epochs, mini-batches of 16, '
-          f'{len(choice.seeds)} seeds\n{"net":<13}{"rule":<9}{"rate":>8}{"best %":>8}' +
-          ''.join(f'{name:>10}' for name in (*OURS, 'PyTorch')) + '   first loss')
+          f'{len(choice.seeds)} seeds\n{"net":<13}{"rule":<9}{"rate":>8}{"best %":>7}' +
+          ''.join(f'{name:>15}' for name in choice.columns) + '  first loss')
     with tempfile.TemporaryDirectory() as folder:
         for data in sorted({NETS[name][1] for name in choice.nets}):
             data_of(data, folder, choice)
@@ -137,7 +165,7 @@ def main():
             mine = first_loss(Case(name, 'sgd', 0, folder), choice)
             for rule in choice.rules:
                 for index in choice.rates:
-                    row(Case(name, rule, RATES[name][rule][index], folder), choice, mine)
+                    row(Case(name, rule, RATES[name][rule][index], folder), choice, log, mine)
 
 
 if __name__ == '__main__':
