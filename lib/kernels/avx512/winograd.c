@@ -2,5 +2,6 @@
 #include "kernels/avx512/family.inc.h"
 
 #include "kernels/block/winograd.inc.h"
+#include "kernels/block/winograd_gradient.inc.h"
 
 WINOGRAD_KERNELS(KERNEL_EXPORT)

@@ -1,0 +1,188 @@
+// The gradient of the weights by Winograd's minimal filtering (winograd.inc.h): the adjoint
+// conv_block_back_weights, with as many products fewer. At the points it is errors times data,
+// summed over tiles and samples; the sums go back to the taps once a group.
+//
+// Errors lie with maps in the lanes, slices x bundles x tiles x samples x LANES maps, and a value
+// of the data is broadcast. So no sum is folded across lanes.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_GRADIENT_INC_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_GRADIENT_INC_H
+
+#include <string.h>
+
+#include "kernels/block/winograd_tiles.inc.h"
+
+// Transposes the errors of up to LANES maps at one pixel: writes a vector of maps for each sample,
+// `step` floats from one to the next. Returns their sum over the samples.
+static vector winograd_turn(float *to, int step, const float *from, int maps) {
+    vector v[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        v[i] = i < maps ? *(const vector *)(from + i * LANES) : (vector){0};
+    transpose_vectors(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        *(vector *)(to + i * step) = v[i];
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < half; i++)
+            v[i] += v[i + half];
+    return v[0];
+}
+
+// Writes the errors of up to LANES maps of a tile, samples x pixels x maps, with zeros outside
+// the picture. Returns their sum over pixels and samples: the tile's part of the biases' gradient.
+static vector errors_squares(const struct tiles *t, float *squares, const float *from,
+                             struct place p, int maps) {
+    const struct winograd *w = t->winograd;
+    const struct window *v = w->window;
+    vector sum = {0};
+    for (int i = 0; i < TILE_PIXELS; i++) {
+        int down = i / WINOGRAD_TILE, right = i % WINOGRAD_TILE, y = p.y + down, x = p.x + right;
+        if (down >= t->part->high || right >= t->part->wide)
+            continue;
+        if (y < v->out_h && x < v->out_w)
+            sum +=
+                winograd_turn(squares + i * LANES, TILE_PIXELS * LANES,
+                              from + (p.block * window_out_pixels(v) + (size_t)(y * v->out_w + x)) *
+                                         (size_t)w->maps * LANES,
+                              maps);
+        else
+            for (int l = 0; l < LANES; l++)
+                *(vector *)(squares + (l * TILE_PIXELS + i) * LANES) = (vector){0};
+    }
+    return sum;
+}
+
+// Transforms the squares of all samples to the points.
+static void errors_tile(const struct tiles *t, float *to, const float *squares) {
+    size_t slice = t->winograd->sizes.value_slice;
+    struct square line;
+    for (int l = 0; l < LANES; l++, to += LANES, squares += TILE_PIXELS * LANES) {
+        if (t->winograd->sizes.far)
+            ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+        t->down->error_columns(&line, squares, WINOGRAD_TILE * LANES, LANES, t->part->wide);
+        t->across->error_rows(to, slice, &line, t->high);
+    }
+}
+
+// Transforms the errors of the tiles of the maps [first, end) into w->values, and adds their sums
+// to dbiases.
+static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases, int first,
+                            int end) {
+    int chunk = t->winograd->sizes.chunk;
+    ALIGNED float squares[LANES * TILE_PIXELS * LANES];
+    for (int i = 0; i < t->count; i++)
+        for (int m = first; m < end; m += LANES) {
+            int maps = least(end - m, LANES);
+            float *to = t->winograd->values + (size_t)((m - first) * chunk + i * LANES) * LANES;
+            vector sum = errors_squares(t, squares, dy + (size_t)m * LANES, place_of(t, i), maps);
+            errors_tile(t, to, squares);
+            store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
+        }
+}
+
+// Sums one slice of the gradient of the maps [first, end) over the tiles into w->kernels; `add`:
+// on top of the sums there.
+static void winograd_gradient_slice(const struct tiles *t, int slice, bool add, int first,
+                                    int end) {
+    const struct winograd *w = t->winograd;
+    const struct winograd_sizes *s = &w->sizes;
+    size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
+    size_t errors = (size_t)s->chunk * LANES * LANES;
+    float *sums = w->kernels + (size_t)(first / LANES) * bundle + kernel_slice(t, slice);
+    int bundles = divided_up(end - first, LANES);
+    for (int b = 0, columns; b < bundles; b += columns) {
+        columns = equal_part(bundles - b, PRODUCT_COLUMNS);
+        for (int c = 0, rows; c < s->channels; c += rows) {
+            rows = equal_part(s->channels - c, PRODUCT_ROWS);
+            products_channels[columns - 1][rows - 1](&(struct slice_product){
+                .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
+                .a_skip = (size_t)s->channels * LANES,
+                .b = w->values + (size_t)slice * s->value_slice + (size_t)b * errors,
+                .b_column = errors,
+                .outer = t->count,
+                .inner = LANES,
+                .to = sums + (size_t)b * bundle + (size_t)c * LANES,
+                .to_column = bundle,
+                .add = add,
+            });
+        }
+    }
+}
+
+// Transforms one gradient from the points to k x k taps.
+INLINE void taps_back(int k, vector *taps, const float *from, size_t slice) {
+    struct side side = side_of(k, WINOGRAD_TILE);
+    struct square line;
+    int n = side_points(side);
+    back_columns(side, k, true, &line, from, (size_t)n * slice, slice, n);
+    back_rows(side, k, true, taps, k, &line, k);
+}
+
+// Transforms all sums of a group into dweights.
+static void winograd_gradient(const struct winograd *w, float *dweights) {
+    const struct winograd_sizes *s = &w->sizes;
+    int n = s->points, taps = (n + 1 - WINOGRAD_TILE) * (n + 1 - WINOGRAD_TILE);
+    size_t slice = s->kernel_slice;
+    const float *from = w->kernels;
+    for (int m = 0; m < s->maps; m += LANES, from += (size_t)(n * n) * slice)
+        for (int c = 0; c < s->channels; c++) {
+            ALIGNED vector kernel[TAPS_MOST];
+            if (s->far)
+                ask_to_read(n, n, from + c * LANES + AHEAD, (size_t)n * slice, slice);
+            if (n == 6)
+                taps_back(3, kernel, from + c * LANES, slice);
+            else
+                taps_back(5, kernel, from + c * LANES, slice);
+            for (int l = 0; l < LANES && m + l < s->maps; l++)
+                for (int t = 0; t < taps; t++)
+                    dweights[(size_t)((m + l) * s->channels + c) * (size_t)taps + (size_t)t] =
+                        kernel[t][l];
+        }
+}
+
+// Adds a chunk of tiles, whose data are at the points, to all sums: a share of the maps at a time,
+// so that its errors stay in the cache.
+static void winograd_chunk_sums(const struct tiles *t, float *dbiases, const float *dy, bool add) {
+    const struct winograd_sizes *s = &t->winograd->sizes;
+    for (int m = 0, end; m < s->maps; m = end) {
+        int bundles = equal_part(divided_up(s->maps - m, LANES), s->share / LANES);
+        end = least(s->maps, m + bundles * LANES);
+        winograd_errors(t, dy, dbiases, m, end);
+        for (int slice = 0; slice < t->high * t->wide; slice++)
+            winograd_gradient_slice(t, slice, add, m, end);
+    }
+}
+
+// Sums a group over all tiles. The first chunk writes the sums; if it lacks points, they are
+// cleared first.
+static void winograd_sums(const struct winograd *w, float *dbiases, const float *dy, const float *x,
+                          int blocks) {
+    const struct winograd_sizes *s = &w->sizes;
+    bool add = s->parts[0].high < WINOGRAD_TILE || s->parts[0].wide < WINOGRAD_TILE;
+    if (add)
+        memset(w->kernels, 0, s->kernels * sizeof *w->kernels);
+    for (int p = 0; p < s->part_count; p++)
+        for (struct tiles t = tiles_of(w, &s->parts[p]); tiles_next(&t, blocks); add = true) {
+            winograd_data(&t, x);
+            winograd_chunk_sums(&t, dbiases, dy, add);
+        }
+}
+
+static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
+                                  int blocks, int lanes, const struct convolution *conv,
+                                  float *scratch) {
+    (void)lanes;
+    struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
+    const struct winograd_sizes *s = &w.sizes;
+    int k = conv->window.kernel_h;
+    memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
+    for (int g = 0; g < conv->groups; g++) {
+        winograd_sums(&w, dbiases + g * s->maps, dy + (size_t)(g * s->maps) * LANES,
+                      x + (size_t)(g * s->channels) * LANES, blocks);
+        winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
+    }
+}
+
+#endif

@@ -1,0 +1,150 @@
+// Outputs of Winograd's minimal filtering (winograd.inc.h): products at the points become pixels.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
+
+#include "kernels/block/winograd_tiles.inc.h"
+
+// Where the outputs of a tile go, and what is done to them on the way.
+struct output {
+    float *to; // the first pixel
+    size_t row, pixel;
+    int rows, columns;   // inside the picture
+    const float *biases; // NULL: none
+    bool relu, far;
+    // NULL; or outputs of a relu, at the same places: errors pass where these are above 0.
+    const float *passed;
+};
+
+// Stores the pixels y of map m that lie inside the picture.
+INLINE void store_output(struct output o, const vector *y, int m) {
+    int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
+    bool masked = o.relu || o.passed;
+    if (o.far)
+        ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
+                     o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
+    float bias = o.biases ? o.biases[m] : 0;
+    vector zero = {0};
+#pragma GCC unroll 1
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < WINOGRAD_TILE; j++)
+            if (j < o.columns) {
+                size_t at = (size_t)m * LANES + (size_t)i * o.row + (size_t)j * o.pixel;
+                vector value = y[i * WINOGRAD_TILE + j] + bias;
+                vector passed = o.passed ? *(const vector *)(o.passed + at) : value;
+                *(vector *)(o.to + at) = masked ? (vector)((places)value & (passed > zero)) : value;
+            }
+}
+
+// Transforms the products of all maps of a tile.
+HOGWILD static void output_tile(const struct tiles *t, struct output o, const float *from) {
+    ALIGNED vector y[TILE_PIXELS];
+    struct square line;
+    size_t slice = t->winograd->sizes.value_slice, row = (size_t)t->wide * slice;
+    for (int m = 0; m < t->winograd->sizes.maps; m++, from += LANES) {
+        if (o.far)
+            ask_to_read(t->high, t->wide, from + AHEAD, row, slice);
+        t->down->output_columns(&line, from, row, slice, t->wide);
+        t->across->output_rows(y, &line, t->part->high);
+        store_output(o, y, m);
+    }
+}
+
+// ---- Few channels: multiplying again costs less than storing products and loading them. So the
+// products of a tile stay in registers and go straight into its outputs.
+struct few {
+    const float *data, *kernels; // of the tile; of a bundle of maps
+    size_t data_slice;
+};
+
+// Outputs of `count` maps, 1 or 2, from m on.
+INLINE void few_maps(int k, int channels, int count, struct output o, struct few f, int m) {
+    ALIGNED vector y[TILE_PIXELS];
+    struct side side = side_of(k, WINOGRAD_TILE);
+    struct square line[2];
+    int n = side_points(side);
+#pragma GCC unroll 1
+    for (int j = 0; j < n; j++) {
+        vector column[2][POINTS_MOST] = {0};
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) {
+            const float *data = f.data + (size_t)(i * n + j) * f.data_slice;
+            const float *kernels = f.kernels + (size_t)((i * n + j) * channels) * LANES + m % LANES;
+#pragma GCC unroll 4
+            for (int c = 0; c < channels; c++)
+#pragma GCC unroll 2
+                for (int of = 0; of < count; of++)
+                    column[of][i] += kernels[c * LANES + of] * *(const vector *)(data + c * LANES);
+        }
+#pragma GCC unroll 2
+        for (int of = 0; of < count; of++)
+            column_back(side, WINOGRAD_TILE, false, &line[of], column[of], j);
+    }
+#pragma GCC unroll 2
+    for (int of = 0; of < count; of++) {
+        back_rows(side, WINOGRAD_TILE, false, y, WINOGRAD_TILE, &line[of], WINOGRAD_TILE);
+        store_output(o, y, m + of);
+    }
+}
+
+INLINE void few_outputs(int k, int channels, struct output o, struct few f, int maps) {
+    int n = k + WINOGRAD_TILE - 1, m = 0;
+    for (; m + 1 < maps; m += 2) {
+        few_maps(k, channels, 2, o, f, m);
+        if ((m + 2) % LANES == 0)
+            f.kernels += (size_t)(n * n * channels) * LANES;
+    }
+    if (m < maps)
+        few_maps(k, channels, 1, o, f, m);
+}
+
+typedef void few_function(struct output, struct few, int maps);
+
+#define FEW(channels)                                                                              \
+    HOGWILD static void few_3_##channels(struct output o, struct few f, int maps) {                \
+        few_outputs(3, channels, o, f, maps);                                                      \
+    }                                                                                              \
+    HOGWILD static void few_5_##channels(struct output o, struct few f, int maps) {                \
+        few_outputs(5, channels, o, f, maps);                                                      \
+    }
+FEW(1)
+FEW(2)
+FEW(3)
+FEW(4)
+#undef FEW
+
+static few_function *const few_functions[2][WINOGRAD_FEW] = {{few_3_1, few_3_2, few_3_3, few_3_4},
+                                                             {few_5_1, few_5_2, few_5_3, few_5_4}};
+
+// ---- Outputs of some tiles.
+
+static void winograd_outputs(const struct tiles *t, float *y, const float *biases, bool relu,
+                             const float *passed) {
+    const struct winograd *w = t->winograd;
+    const struct winograd_sizes *s = &w->sizes;
+    const struct window *v = w->window;
+    size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
+    for (int i = 0; i < t->count; i++) {
+        struct place p = place_of(t, i);
+        size_t at = (p.block * (size_t)v->out_h + (size_t)p.y) * row + (size_t)p.x * pixel;
+        struct output o = {.to = y + at,
+                           .row = row,
+                           .pixel = pixel,
+                           .rows = least(v->out_h - p.y, t->part->high),
+                           .columns = least(v->out_w - p.x, t->part->wide),
+                           .biases = biases,
+                           .relu = relu,
+                           .far = s->far,
+                           .passed = passed ? passed + at : NULL};
+        if (s->few)
+            few_functions[s->points == 8][s->channels - 1](
+                o,
+                (struct few){w->data + (size_t)(i * s->channels) * LANES, w->kernels,
+                             s->data_slice},
+                s->maps);
+        else
+            output_tile(t, o, w->values + (size_t)(i * s->maps) * LANES);
+    }
+}
+
+#endif

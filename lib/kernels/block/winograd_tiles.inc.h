@@ -1,0 +1,171 @@
+// The tiles of Winograd's minimal filtering (winograd.inc.h): where they lie in a picture, and
+// their data at the points.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TILES_INC_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_TILES_INC_H
+
+#include "core/hogwild.h"
+#include "kernels/block/conv_plan.inc.h"
+#include "kernels/block/run.inc.h"
+#include "kernels/block/winograd_products.inc.h"
+#include "kernels/block/winograd_transform.inc.h"
+#include "kernels/conv_sizes.h"
+#include "kernels/winograd_sizes.h"
+
+enum {
+    TAPS_MOST = 25, // of a kernel: 5 x 5
+    TILE_PIXELS = WINOGRAD_TILE * WINOGRAD_TILE,
+};
+
+struct winograd {
+    struct winograd_sizes sizes;
+    const struct window *window;
+    int channels, maps; // of the whole convolution
+    float *kernels;     // of one group, or its gradient: bundles x slices x channels x LANES maps
+    float *data;        // slices x tiles x channels x LANES
+    // Products: slices x tiles x maps x LANES. Those of a slice overwrite the data of the slice
+    // before, so slices are multiplied in order, each over all channels. Or errors, of a share of
+    // the maps (winograd_gradient.inc.h).
+    float *values;
+};
+
+static struct winograd winograd_lay(const struct convolution *conv, enum conv_pass pass,
+                                    float *scratch) {
+    struct winograd w = {winograd_sizes(conv, LANES, pass),
+                         &conv->window,
+                         conv->window.c,
+                         conv->maps,
+                         scratch,
+                         NULL,
+                         NULL};
+    w.data = scratch + w.sizes.data;
+    w.values = scratch + w.sizes.values;
+    return w;
+}
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+// Size of the next part when `left` is cut into equal parts of at most `most`.
+static int equal_part(int left, int most) {
+    return divided_up(left, divided_up(left, most));
+}
+
+// A chunk of tiles: [first, first + count) of a part of the picture, counted over all blocks.
+struct tiles {
+    const struct winograd *winograd;
+    const struct winograd_part *part;
+    const struct side_functions *down, *across;
+    int high, wide; // points
+    int first, count;
+};
+
+static struct tiles tiles_of(const struct winograd *w, const struct winograd_part *part) {
+    int taps = w->sizes.points + 1 - WINOGRAD_TILE;
+    return (struct tiles){.winograd = w,
+                          .part = part,
+                          .down = &sides_of[taps == 5][part->high - 1],
+                          .across = &sides_of[taps == 5][part->wide - 1],
+                          .high = part->high + taps - 1,
+                          .wide = part->wide + taps - 1};
+}
+
+// equal_part() in multiples of PRODUCT_COLUMNS, which are multiplied together.
+static int tiles_part(int left, int most) {
+    if (most < PRODUCT_COLUMNS)
+        return equal_part(left, most);
+    int columns = equal_part(divided_up(left, PRODUCT_COLUMNS), most / PRODUCT_COLUMNS);
+    return least(left, columns * PRODUCT_COLUMNS);
+}
+
+// Advances to the next chunk of `blocks` blocks. False: there is none.
+static bool tiles_next(struct tiles *t, int blocks) {
+    int all = blocks * t->part->down * t->part->across;
+    t->first += t->count;
+    t->count = t->first < all ? tiles_part(all - t->first, t->winograd->sizes.chunk) : 0;
+    return t->count > 0;
+}
+
+// A tile's block and its first output pixel.
+struct place {
+    size_t block;
+    int y, x;
+};
+
+static struct place place_of(const struct tiles *t, int tile) {
+    const struct winograd_part *p = t->part;
+    int all = p->down * p->across, i = t->first + tile;
+    return (struct place){(size_t)(i / all), p->y + i % all / p->across * WINOGRAD_TILE,
+                          p->x + i % p->across * WINOGRAD_TILE};
+}
+
+// Maps point i of the n that a short side uses to its number among all points: the last of an
+// even number is infinity (winograd_points.inc.h).
+static int point_of(int i, int n, int all) {
+    return i == n - 1 && n % 2 == 0 ? all - 1 : i;
+}
+
+// Offset of a slice of these tiles within a bundle of kernels.
+static size_t kernel_slice(const struct tiles *t, int slice) {
+    const struct winograd_sizes *s = &t->winograd->sizes;
+    int y = point_of(slice / t->wide, t->high, s->points);
+    int x = point_of(slice % t->wide, t->wide, s->points);
+    return (size_t)(y * s->points + x) * s->kernel_slice;
+}
+
+// Transforms one channel of a tile, with `row` and `column` floats from pixel to pixel.
+static void data_vector(const struct tiles *t, float *to, const float *from, size_t row,
+                        size_t column) {
+    struct square line;
+    size_t slice = t->winograd->sizes.data_slice;
+    if (t->winograd->sizes.far)
+        ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+    t->down->data_columns(&line, from, row, column, t->wide);
+    t->across->data_rows(to, slice, &line, t->high);
+}
+
+// Transforms all channels of a tile that reaches over the border, with zeros there.
+static void data_edge(const struct tiles *t, float *to, const float *picture, int y, int x) {
+    const struct winograd *w = t->winograd;
+    const struct window *v = w->window;
+    ALIGNED vector square[POINTS_MOST * POINTS_MOST] = {0};
+    int top = y < 0 ? -y : 0, left = x < 0 ? -x : 0;
+    int rows = (v->h - y < t->high ? v->h - y : t->high) - top;
+    int columns = (v->w - x < t->wide ? v->w - x : t->wide) - left;
+    size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
+    const float *from = picture + (size_t)(y + top) * row + (size_t)(x + left) * pixel;
+    for (int c = 0; c < w->sizes.channels; c++, to += LANES, from += LANES) {
+        if (w->sizes.far)
+            ask_to_read(rows, columns, from + AHEAD, row, pixel);
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < columns; j++)
+                square[(top + i) * POINTS_MOST + left + j] =
+                    *(const vector *)(from + (size_t)i * row + (size_t)j * pixel);
+        data_vector(t, to, (const float *)(const void *)square, (size_t)POINTS_MOST * LANES, LANES);
+    }
+}
+
+// Transforms the data of the tiles, of a group's channels from x on, into w->data.
+static void winograd_data(const struct tiles *t, const float *x) {
+    const struct winograd *w = t->winograd;
+    const struct window *v = w->window;
+    size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
+    for (int i = 0; i < t->count; i++) {
+        struct place p = place_of(t, i);
+        float *to = w->data + (size_t)(i * w->sizes.channels) * LANES;
+        const float *picture = x + p.block * (size_t)v->h * row;
+        int top = p.y - v->pad_h, left = p.x - v->pad_w;
+        if (top < 0 || left < 0 || top + t->high > v->h || left + t->wide > v->w) {
+            data_edge(t, to, picture, top, left);
+            continue;
+        }
+        const float *from = picture + (size_t)top * row + (size_t)left * pixel;
+        for (int c = 0; c < w->sizes.channels; c++, to += LANES, from += LANES) {
+            if (w->sizes.far)
+                ask_to_read(t->high, t->wide, from + AHEAD, row, pixel);
+            data_vector(t, to, from, row, pixel);
+        }
+    }
+}
+
+#endif
