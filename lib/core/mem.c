@@ -33,11 +33,9 @@ static bool whole_lines(size_t n, size_t size, size_t *bytes) {
     return true;
 }
 
-// A step goes through all weights, of the speech net 170 MB: in pages of 4 KB their tables go
-// through the caches with them, and a virtual machine walks through two. At mini-batch 4 it is 3%
-// faster in huge pages, alexnet 0.5%. A kernel that has none to give gives small ones. Contexts
-// of two threads that use one L3 cache are better scattered over it: in huge pages cifar10_full
-// at 16 lost 2%.
+// Large arrays get huge pages: a step reads all weights, and with pages of 4 KB their page tables
+// pass through the caches too. If the kernel has no huge pages, it gives small ones. Smaller arrays
+// stay in small pages, which scatter over an L3 cache that threads share.
 static void *lines(size_t bytes) {
     bool huge = bytes >= HUGE_LEAST;
     void *p;

@@ -8,8 +8,8 @@
 #include "core/gate.h"
 #include "core/mem.h"
 
-// How often a member looks before it sleeps: who does an equal share of work comes soon, and
-// waking takes longer. Where members share processors, who is waited for may need this one.
+// Looks before a waiting member sleeps: with equal work the others come soon, and waking takes
+// longer. Members that share processors do not look: the one they wait for may need this processor.
 enum { LOOKS = 50000 };
 
 enum place { OUT, COMING, IN }; // IN the round, or COMING to the next

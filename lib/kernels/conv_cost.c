@@ -1,11 +1,10 @@
-// A small model of what convolutions cost, fitted to measurements of the kernels:
-// it only has to rank layouts. Multiply-adds are counted as each way issues them,
-// and divided by the share of the peak that the way has been seen to reach.
+// A small model of what convolutions cost: it only has to rank layouts. Multiply-adds are counted
+// as each way issues them, and divided by the share of the peak that the way reaches.
 #include "kernels/conv_sizes.h"
 #include "kernels/kernels.h"
 #include "kernels/winograd_sizes.h"
 
-// Shares of the peak, at the convolutions of the example nets.
+// Fitted: shares of the peak that the ways reach on the convolutions of the example nets.
 static const double block_share = 0.9, depthwise_share = 0.25, depthwise_direct_share = 0.12,
                     direct_share = 0.75, columns_share = 0.55;
 

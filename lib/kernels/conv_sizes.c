@@ -86,7 +86,7 @@ static bool add(size_t *floats, size_t a, size_t b, size_t c) {
            !__builtin_add_overflow(*floats, product & ~(size_t)15, floats);
 }
 
-// What conv_direct.h takes from its scratch, with vectors of so many lanes.
+// What conv_direct.inc.h takes from its scratch, with vectors of so many lanes.
 static bool add_direct(size_t *floats, const struct convolution *conv, int lanes) {
     struct direct_sizes s = direct_sizes(conv, lanes);
     size_t maps = (size_t)conv->maps, strips = (size_t)s.strips, taps = (size_t)s.taps;
@@ -133,7 +133,7 @@ static size_t tiles_most(int maps) {
     return tiles;
 }
 
-// What block/conv.h takes for one pass from `sources` to `results` channels of a
+// What block/conv.inc.h takes for one pass from `sources` to `results` channels of a
 // group, whose results are h x w, with `phases` of columns.
 static bool add_pass(size_t *floats, const struct window *v, int sources, int results, int h, int w,
                      int phases) {
@@ -149,7 +149,7 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
 }
 
 // Columns that fit the registers beside so many vectors of maps, of 8 floats and of 16
-// (weights_tile.h).
+// (weights_tile.inc.h).
 static const int columns_beside[2][GRADIENT_ROWS] = {{9, 6, 4, 3, 2}, {9, 9, 6, 6, 5}};
 
 // The tile that loads least for its multiplies.
@@ -182,8 +182,8 @@ static void gradient_tasks(struct gradient_sizes *s) {
     s->task_rows = s->task_row_tiles * rows;
 }
 
-// Strips of outputs whose errors and pixels of one tile share the L1 cache, chunks
-// whose packed ones share the L2 cache, regions long enough for a fold.
+// Strips of outputs whose errors and pixels of one tile share the L1 cache (40 of its 48 KiB),
+// chunks whose packed ones share the L2 cache, regions long enough to outweigh a fold.
 static void gradient_chunks(struct gradient_sizes *s, const struct window *v, int lanes,
                             int vector) {
     enum { L1_FLOATS = 10240, L2_FLOATS = 65536, FOLD_PIXELS = 512 };
@@ -243,8 +243,8 @@ static size_t gradient_scratch(const struct convolution *conv) {
     return floats;
 }
 
-// What block/depthwise.h and block/depthwise_gradient.h take: a run for each tap, one more, and
-// runs of rows and columns.
+// What block/depthwise.inc.h and block/depthwise_gradient.inc.h take: a run for each tap, one more,
+// and runs of rows and columns.
 static bool add_depthwise(size_t *floats, const struct convolution *conv) {
     const struct window *v = &conv->window;
     size_t run = CONV_FLOATS(struct conv_run);

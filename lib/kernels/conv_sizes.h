@@ -33,7 +33,7 @@ static inline size_t conv_weights(const struct convolution *conv) {
 }
 
 // How many groups pass as one where blocks have so many lanes, in vectors of `vector` floats
-// (block/groups.h): a divisor of their number. And the convolution that they are then.
+// (block/groups.inc.h): a divisor of their number. And the convolution that they are then.
 int conv_merge(const struct convolution *conv, int lanes, int vector);
 struct convolution conv_merged(const struct convolution *conv, int merge);
 
@@ -47,7 +47,7 @@ static inline size_t conv_merged_place(const struct convolution *conv, int merge
 // Pictures that a direct weight gradient sums over before it leaves the registers.
 enum { DIRECT_CHUNK = 8 };
 
-// The direct way (portable/conv_direct.h) works on a padded copy of a picture,
+// The direct way (portable/conv_direct.inc.h) works on a padded copy of a picture,
 // its columns sorted by their place within a stride, so that what a tap sees of
 // one row of outputs lies in a row.
 struct direct_sizes {
@@ -72,7 +72,7 @@ struct convolution conv_turned(const struct convolution *conv);
 // Most vectors of maps, and columns, in a tile of the weight gradient of blocks.
 enum { GRADIENT_ROWS = 5, GRADIENT_COLUMNS = 9 };
 
-// How the weight gradient of blocks (block/weights.h) cuts one group's work, with
+// How the weight gradient of blocks (block/weights.inc.h) cuts one group's work, with
 // `lanes` samples in vectors of `vector` floats. A column is a channel at one tap;
 // where channels are few, the taps across stand side by side as columns.
 struct gradient_sizes {

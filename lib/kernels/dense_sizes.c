@@ -2,11 +2,13 @@
 
 #include "kernels/kernels.h"
 
-enum { SUMS_SAMPLES = 128, SUMS_UNITS = 512, SUMS_INPUTS = 1024 }; // the fewest that pay
+// Strassen's scheme gains 4% or more from here on.
+enum { SUMS_SAMPLES = 128, SUMS_UNITS = 512, SUMS_INPUTS = 1024 };
+// Fixed point gains with any number of samples from here on.
 enum {
     FIXED_UNITS_LEAST = 64,
     FIXED_INPUTS_LEAST = 256,
-    FIXED_INPUTS_MOST = 32768, // two products of bytes each, in a sum of 32 bits
+    FIXED_INPUTS_MOST = 32768, // two products of bytes each fill a sum of 32 bits
     FIXED_WEIGHTS_LEAST = 1 << 20,
 };
 // Panels of fewer units cost more than they save.

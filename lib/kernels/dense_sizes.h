@@ -5,23 +5,23 @@
 #include <stdbool.h>
 
 enum {
-    // Samples up to which weights stream, forward and in the step: of more, the products take
-    // longer than it takes to load a weight from memory.
+    // Samples up to which weights stream, forward and in the step: with more, products take
+    // longer than loading the weights from memory.
     DENSE_STREAM_MOST = 16,
     // Beyond: vectors of samples, and inputs of each, that are turned at once
-    // (portable/dense_forward.h). With 16 lanes 640 KiB, for an L2 cache.
+    // (portable/dense_forward.inc.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,
     DENSE_DEPTH = 1280,
-    // Samples that a step takes at once (portable/dense_tiles.h).
+    // Samples that a step takes at once: their inputs and errors stay in the caches
+    // (portable/dense_tiles.inc.h).
     DENSE_STEP_MOST = 256,
 };
 
-// Whether kept sums of weights make n samples faster (portable/dense_strassen.h): by 4% or
-// more at these sizes.
+// Whether kept sums of weights make n samples faster (portable/dense_strassen.inc.h).
 bool strassen_pays(int n, int units, int inputs);
 
 // Whether kept weights in fixed point make any number of samples faster, and their products
-// can be added up (portable/dense_fixed.h).
+// can be added up (portable/dense_fixed.inc.h).
 bool fixed_pays(int units, int inputs);
 
 #endif

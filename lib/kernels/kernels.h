@@ -205,8 +205,8 @@ struct kernels {
     // do not suit. `kept` lies at a multiple of 64 bytes; `scratch` has dense_kept_scratch()
     // floats.
     // Rounding: by Strassen's scheme of 5e-7 of the largest norm of a sample times the largest
-    // of a unit's weights (portable/dense_strassen.h); in fixed point of 2e-5 of the norm of the
-    // sample times that of the unit's weights, at 1000 inputs (portable/dense_fixed.h).
+    // of a unit's weights (portable/dense_strassen.inc.h); in fixed point of 2e-5 of the norm of
+    // the sample times that of the unit's weights, at 1000 inputs (portable/dense_fixed.inc.h).
     size_t (*dense_kept_size)(int n, int units, int inputs);
     bool (*dense_keep)(float *kept, const float *weights, int units, int inputs);
     bool (*dense_by_kept)(float *y, const float *x, const float *weights, const float *kept,
@@ -236,7 +236,7 @@ struct kernels {
     // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride
     // 1 in blocks of as many lanes as there are; and where it is expected to be faster
     // (ADAM_WINOGRAD=0: never).
-    // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.h).
+    // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.inc.h).
     bool (*winograd_block_fits)(enum conv_pass pass, const struct convolution *conv, int lanes);
     void (*winograd_block)(float *y, const float *x, const float *weights, const float *biases,
                            bool relu, int blocks, int lanes, const struct convolution *conv,

@@ -1,5 +1,5 @@
 // The tables that table.c chooses from. Each is made by including the portable
-// kernels (portable/all.h) in a file of its family's folder, so that the same C
+// kernels (portable/all.inc.h) in a file of its family's folder, so that the same C
 // is compiled for each family, and naming the functions that the family does
 // better.
 #ifndef ADAM_KERNELS_TABLES_H

@@ -7,16 +7,16 @@
 #include "kernels/conv_sizes.h"
 
 enum {
-    MAPS_MOST = 1 << 14, // so that no size overflows
-    L2_FLOATS = 1 << 18,
-    CHUNK_FLOATS = L2_FLOATS / 2, // of data, products and kernels at a time
-    FAR_FLOATS = 1 << 20,         // kernels that do not stay in the L3 cache beside others
-    CHUNK_LEAST = 2,              // tiles that a kernel is read for, or a sum read and written,
-    CHUNK_FAR = 6,                // and a kernel that lies far,
-    CHUNK_FAR_SUMS = 9,           // and such a sum
-    CHUNK_MOST = 24,
-    SHARE_FAR = WINOGRAD_COLUMNS, // vectors of maps whose sums lie far
-    LINE_FLOATS = 16, // a line more: slices must not all begin in the same set of a cache
+    MAPS_MOST = 1 << 14,          // so that no size overflows
+    L2_FLOATS = 1 << 18,          // 1 MiB, the L2 cache of a core
+    CHUNK_FLOATS = L2_FLOATS / 2, // data, products and kernels; the picture's lines pass beside
+    FAR_FLOATS = 1 << 20,         // larger kernels do not stay in the L3 cache beside others
+    CHUNK_LEAST = 2,              // fewer tiles do not pay for reading the kernels again
+    CHUNK_FAR = 6,                // the same, of kernels from beyond the L2 cache
+    CHUNK_FAR_SUMS = 9,           // the same, of sums that are read and written there
+    CHUNK_MOST = 24,              // bounds the scratch of small convolutions
+    SHARE_FAR = WINOGRAD_COLUMNS, // vectors of maps: fewer fill no tile, more leave the L3 cache
+    LINE_FLOATS = 16,             // keeps slices from beginning in the same set of a cache
 };
 
 static int rounded_up(int n, int unit) {
@@ -118,11 +118,11 @@ static void cut_parts(struct winograd_sizes *s, const struct window *v, bool las
                                        across[j].tiles, down[i].outputs, across[j].outputs};
 }
 
-// Costs as measured, in vector multiply-adds for each slice: of one value of a tile
-// to the points and back, and of one kernel.
+// Fitted to measurements, in vector multiply-adds for each slice: one value of a tile to the
+// points and back, and one kernel.
 static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
-// The share of the peak that products reach, and how many tiles a tile that is multiplied alone
-// takes as long as.
+// Fitted too: the share of the peak that products reach, and the cost of a tile that is multiplied
+// alone, in tiles.
 static const double product_share = 0.85, alone_cost = 1.3;
 
 // Of one group of a block.
@@ -199,7 +199,7 @@ size_t winograd_scratch(const struct convolution *conv, int lanes) {
     return most;
 }
 
-// Shares of the peak that the direct way reaches.
+// Fitted: shares of the peak that the direct way reaches.
 static const double direct_share = 0.95, direct_weights_share = 0.75;
 
 // Somebody may want the rounding of the direct way.

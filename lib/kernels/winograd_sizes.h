@@ -1,19 +1,19 @@
-// What block/winograd.h works with, and when it is worth its transforms. Inside
-// lib/kernels.
+// Sizes of Winograd's minimal filtering (block/winograd.inc.h), and whether it is faster than the
+// direct way. Inside lib/kernels.
 #ifndef ADAM_KERNELS_WINOGRAD_SIZES_H
 #define ADAM_KERNELS_WINOGRAD_SIZES_H
 
 #include "kernels/kernels.h"
 
 enum {
-    WINOGRAD_TILE = 4,    // outputs along a side of a tile
-    WINOGRAD_COLUMNS = 3, // tiles that are multiplied at a time
-    WINOGRAD_FEW = 4,     // channels, whose products are not kept
-    WINOGRAD_PARTS = 4,   // of a picture, whose tiles differ
+    WINOGRAD_TILE = 4,    // outputs along a side of a tile: more round worse, fewer save less
+    WINOGRAD_COLUMNS = 3, // tiles multiplied at a time, as many as registers hold sums for
+    WINOGRAD_FEW = 4,     // channels: with so few a product costs less than storing it
+    WINOGRAD_PARTS = 4,   // of a picture, by the size of their tiles
 };
 
-// Tiles of one size: all, which reach over the picture, or, where they are cut at its end, the
-// whole ones, those of the last row, of the last column, and the last.
+// Tiles of one size. One part has all tiles, which then reach over the picture's end; or they are
+// cut there: whole tiles, those of the last row, of the last column, and the last one.
 struct winograd_part {
     int y, x;         // the first output pixel
     int down, across; // tiles of a picture
@@ -26,13 +26,13 @@ struct winograd_sizes {
     int part_count;
     int channels, maps; // of one group
     int chunk;          // tiles at a time
-    int share;          // of the maps, whose errors are at the points at a time
-    bool few;           // channels: no products are kept
-    bool far;           // do the kernels lie, beyond the L2 cache, and so most else
+    int share;          // maps whose errors are at the points at a time
+    bool few;           // few channels: no products are stored
+    bool far;           // kernels, and so most else, come from beyond the L2 cache
     // Floats from one slice (a pair of points) to the next: of kernels, and of a chunk, of data,
     // and of products or errors.
     size_t kernel_slice, data_slice, value_slice;
-    // Where they begin in scratch, behind so many floats of kernels, and how many all are.
+    // Where each begins in scratch (`kernels`: their size, they come first), and the sum of all.
     size_t kernels, data, values, floats;
 };
 

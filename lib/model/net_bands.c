@@ -2,15 +2,8 @@
 // convolution or a norm, norms across maps, and the pool take outputs as soon as they are
 // there, and on the way back their errors as soon as the pool has written them. So the first
 // outputs of a net, which are its largest, and their errors come from the L2 cache; and those
-// of a convolution that only the pool reads are never in memory whole.
-//
-// Of one block of 16 samples, by turns with the tree before, on a host whose other cores were
-// busy, milliseconds of one process and of each of two, medians: cifar10_full's convolution
-// (2 MB of outputs) and its pool back 0.494 -> 0.404, 0.550 -> 0.419, forward the same;
-// AlexNet's (19 MB) there and back 39.4 -> 37.5, 40.2 -> 40.3 (the best 38.4 -> 36.6, 38.9 ->
-// 37.5); MNIST's (0.5 MB) the same alone, 0.371 -> 0.349. Norms in bands, and errors through
-// relu where norms write them: examples/alexnet.net at 16 by turns 3.1% more samples a second
-// with one thread, 3.8% with two; 2 rows at a time the same as 4.
+// of a convolution that only the pool reads are never in memory whole. Figures:
+// tests/bench/results/pools-norms.txt.
 #include <string.h>
 
 #include "kernels/window.h"

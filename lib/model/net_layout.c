@@ -10,10 +10,9 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
 
 // --- stacks -------------------------------------------------------------------------
 
-// A block that is larger than this is not in a cache when the next layer reads it; then weights
-// that outweigh a part of it are prepared once for all blocks. AlexNet at 64, by turns with the
-// tree before, its second and third convolutions whole: one thread 1.027 (+-0.008) times the
-// samples, two 1.027 (+-0.005); the third alone 1.005 (+-0.009) and 1.023 (+-0.005).
+// A block of more outputs than BLOCK_FLOATS has left the cache when the next layer reads it. Then
+// weights of more than a BLOCK_WEIGHTS-th of it pass all blocks at once, so that they are prepared
+// once.
 enum { BLOCK_FLOATS = 1 << 19, BLOCK_WEIGHTS = 8 };
 
 bool net_by_block(const struct layer *layer, int lanes) {

@@ -1,9 +1,8 @@
 #include "model/layout.h"
 #include "model/net_inside.h"
 
-// What is kept of a block of samples outweighs the parameters, which each further part reads
-// forward and back, and whose gradient it writes and adds. By turns, cifar10_full at 64 in parts
-// of 16 and at once: see kernels/README.md.
+// Each part reads the parameters forward and back, and writes and adds their gradient: four passes
+// over them, for one over the activations that it keeps in the cache.
 enum { PARAMETERS_PRICE = 4 };
 
 bool net_in_parts(const struct model *model) {

@@ -8,8 +8,8 @@
 
 enum {
     BATCH_MANY = 256,
-    // Preparing takes as long as so many samples save at 256 a pass, by an eighth at least, or
-    // so many passes of few samples, which in fixed point read half of the bytes.
+    // Preparing has paid for itself after so many samples at BATCH_MANY a pass, or so many passes
+    // of few samples.
     SAMPLES_BEFORE = 2048,
     PASSES_BEFORE = 32,
 };

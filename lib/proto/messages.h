@@ -18,11 +18,9 @@
 // All numbers are little-endian. This header is the same in every version, so that a
 // frame of an unknown version, or an unknown message, can be answered and passed over.
 //
-// Payloads have no checksum of their own. Plain TCP moves 1 MiB in some 200 us of both
-// sides; a CRC-32C with the processor's instruction takes 32 us more on each side, by
-// carry-less multiplication 16, and merely to read the numbers once again 9: 4% for any
-// check at all. Links and TCP have their sums, TLS authenticates every byte, and updates
-// with a number that is not finite are refused. Files, which keep damage, have CRCs.
+// Payloads have no checksum of their own: any would cost more than 4% of a transfer. Links and
+// TCP have their sums, TLS authenticates every byte, and updates with a number that is not finite
+// are refused. Files, which keep damage, have CRCs.
 //
 // A request whose first field is its sender's session is answered only over a connection of
 // that session: the one that the hello named, or that came since by `joined`. Any other is

@@ -521,9 +521,8 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     return status;
 }
 
-// Measured over all processes that take part, as so many multiply-adds of training (MNIST net
-// and cifar10_full, two threads, some 6 ps each): to send a weight's change to a server and
-// to apply it; and what an exchange costs however small it is, mostly threads that wake.
+// Fitted, in multiply-adds of training, over all processes: to send a weight's change to a server
+// and apply it; and the fixed cost of an exchange, mostly waking threads.
 enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
 enum { PASSES = 3 };    // of a connection: forward, errors, gradient
 enum { TRAINING = 24 }; // times as much work as exchanging

@@ -1,13 +1,13 @@
 // "The first version locally computes and accumulates the weight updates in a buffer
 //  that is periodically sent to the parameter server machines when k [...] images
 //  have been processed." (Adam 3.2.6)
-// Here the threads of one machine do so with the weights that they share. Learned on
-// two cores, MNIST net: with mini-batches of one, two threads on one set of weights
-// were half as fast as one alone, since each found nearly every weight changed by the
-// other, and a line of another core's cache takes as long as memory.
+// Here threads of one machine do so with the weights that they share: when cache-line contention
+// dominates, each thread trains on a private copy and merges periodically. With small mini-batches
+// on shared weights, each thread would find nearly every cache line changed by another core, and
+// fetching it takes as long as from memory. Figures: tests/bench/results/threads.txt.
 //
-// Ownership: a copy is its thread's. The shared arrays are changed by whichever thread
-// holds `merging`; others, such as those that evaluate, may read meanwhile.
+// Ownership: a copy belongs to its thread. Only the thread that holds `merging` changes the shared
+// arrays; other threads, such as those that evaluate, may read them meanwhile.
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -19,11 +19,11 @@
 #include "train/home.h"
 
 struct copy {
-    float *parameters, *begin;  // as they are, and as they were taken over
-    float *state, *begin_state; // NULL for sgd
-    int pending;                // mini-batches since
+    float *parameters, *begin;  // now, and at the last merge
+    float *state, *begin_state; // likewise; NULL for sgd
+    int pending;                // mini-batches since the last merge
     bool filled;
-    char apart[MEM_ALIGN]; // from what the next thread writes
+    char apart[MEM_ALIGN]; // keeps the next thread's copy on other cache lines
 };
 
 struct copies {
@@ -55,7 +55,8 @@ static void fill(const struct copies *copies, struct copy *copy) {
     copy->pending = 0;
 }
 
-// Sums of squares add up over threads; a velocity is its thread's own.
+// Adds the copy's changes to the shared arrays. AdaGrad's sums of squares add up over threads; a
+// velocity stays private.
 static void merge(struct copies *copies, struct copy *copy) {
     size_t n = copies->model->parameter_count;
     copies->kernels->merge(copies->parameters, copy->parameters, copy->begin, n);
@@ -64,7 +65,7 @@ static void merge(struct copies *copies, struct copy *copy) {
     copy->pending = 0;
 }
 
-// The shared velocity is that of whichever thread stopped last.
+// Stores the velocity as the shared one: that of the thread that stops last remains.
 static void leave_velocity(const struct copies *copies, const struct copy *copy) {
     if (copies->optimizer->rule == RULE_MOMENTUM && copies->state)
         copy_floats(copies->state, copy->state, copies->model->parameter_count);
@@ -114,7 +115,7 @@ static uint64_t copies_clock(const struct home *home) {
     return atomic_load(&((const struct copies *)home)->clock);
 }
 
-// Nobody waits for a thread that is merging: the next mini-batch comes first.
+// Does not wait while another thread merges: the copy is merged after a later mini-batch.
 static void copies_add_clock(struct home *home, int thread) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = copy_of(home, thread);
@@ -136,7 +137,7 @@ static void copies_settle(struct home *home, int thread) {
     merge(copies, copy);
     leave_velocity(copies, copy);
     atomic_flag_clear_explicit(&copies->merging, memory_order_release);
-    copy->filled = false; // whoever stops the threads may change the shared weights
+    copy->filled = false; // the shared weights may change before the thread trains again
 }
 
 static void copies_close(struct home *home) {
@@ -160,7 +161,7 @@ static const struct home_ops copies_ops = {
     .close = copies_close,
 };
 
-// Their thread fills them, so that they lie on its NUMA node.
+// Leaves the memory untouched: the thread fills it, so that it lies on the thread's NUMA node.
 static bool open_copy(struct copy *copy, size_t n, bool state) {
     copy->parameters = mem_untouched_floats(n);
     copy->begin = mem_untouched_floats(n);
@@ -171,21 +172,19 @@ static bool open_copy(struct copy *copy, size_t n, bool state) {
     return copy->parameters && copy->begin && (!state || (copy->state && copy->begin_state));
 }
 
-// Merging one parameter takes as long as so many multiply-adds: 24 bytes at 108 GB/s,
-// beside 120 G multiply-adds a second (MNIST net, two threads of a Zen 5).
+// Multiply-adds that take as long as merging one parameter: 24 bytes of memory traffic.
 #define MERGE_PRICE 27.0
-// What merging may take of the time, where it is a matter of choice.
+// Share of the time that merging may take: more costs as much as contention does.
 #define MERGE_SHARE 0.025
 
-// As rarely as that asks for, but within these limits; and so often that no thread misses
-// more than MISSED_MOST samples of all the others, or MERGE_LEAST of each. (With 512 held
-// back by four threads MNIST ended 0.1 to 0.2% lower after 6 epochs, with 256 by two no
-// lower. cifar10_full at mini-batches of 16, two threads, 40 epochs with momentum 0.9: 80.90 and
-// 81.04% merged after 16 samples, 80.73 and 81.11% after 32, 79.85% after 128. Never to merge makes
-// its two threads 1.7% faster than after 16.)
-enum { MERGE_LEAST = 32, MERGE_MOST = 128, MISSED_MOST = 128 };
+// Samples of a thread between merges.
+enum {
+    MERGE_LEAST = 32,  // more often gains no accuracy
+    MERGE_MOST = 128,  // more rarely loses accuracy
+    MISSED_MOST = 128, // samples of all other threads that a thread has not seen: the same
+};
 
-// The price of merging all parameters, in training passes of one sample.
+// Cost of merging all parameters, in training passes of one sample.
 static double merge_price(const struct model *model) {
     uint64_t useful = 0;
     for (int i = 0; i < model->layer_count; i++)
@@ -230,10 +229,10 @@ int home_copies(struct home **out, const struct model *model, const struct optim
     return STATUS_OK;
 }
 
-// Larger models come from memory for every mini-batch anyway.
-enum { CACHED_FLOATS = 4 << 20 };
-// Mini-batches of fewer samples need copies whatever merging costs.
-enum { SMALL_BATCH = 16 };
+enum {
+    CACHED_FLOATS = 4 << 20, // of all threads: larger models come from memory anyway
+    SMALL_BATCH = 16,        // below it contention costs more than any merging
+};
 
 bool home_copies_pay(const struct model *model, int threads, int batch) {
     int samples = home_merge_samples(model, threads);

@@ -1,44 +1,39 @@
 // "Model training on a machine is multi-threaded with different images assigned to threads
 //  that share the model weights." (Adam 3.2.1)
-// Here they share the reading of them, too. Those who train at the same time (core/party.h)
-// meet at a large dense layer with n_i samples each, N together; its units are cut into a
-// slice for each thread, and each slice into pieces.
+// Here threads also share reading the weights of large dense layers: each weight is read once for
+// the samples of all threads, instead of once a thread.
 //
-//   forward    each copies its rows of x into `inputs` (N x inputs)          - all meet -
-//              each computes pieces of all N samples' outputs                - all meet -
-//              each takes its samples' outputs from all pieces
-//   backward   each puts its x and dy there, and its gradient of the biases  - all meet -
+// The members of a mini-batch (core/party.h) meet at a large dense layer with n_i samples each, N
+// together. Its units are cut into a slice for each thread, and each slice into pieces.
+//
+//   forward    each thread copies its rows of x into `inputs` (N x inputs)      - all meet -
+//              each computes pieces: their outputs for all N samples            - all meet -
+//              each copies its samples' outputs from all pieces
+//   backward   each thread copies its x and dy to the shared arrays, and shares
+//              its gradient of the biases                                       - all meet -
 //              each steps the weights and biases of pieces by all N samples,
-//              and adds up the errors of x that come from them               - all meet -
-//              each adds up what all have of its samples
+//              and sums the errors of x that come from them                     - all meet -
+//              each adds up the errors of its own samples
 //
-// A thread takes the pieces of its own slice, one by one, then what others have left of
-// theirs: they wait for the last of them at each meeting, and somebody's processor is always
-// slower. Learned with the speech net at 16 samples, two threads of one: slices in one piece
-// 1.98, in 2, 4, 8 2.12, 2.13, 2.16; where another program has one of two processors for a
-// fifth of the time 1.80, and 1.88, 2.02, 1.98. Slices as large as each thread was fast in
-// the mini-batches before: 2.01 and 1.86.
+// A thread takes the pieces of its own slice first, then those that other slices have left, so
+// that a slow processor delays a meeting by one piece at most.
 //
-// It pays where meeting costs less than reading the weights: the more a mini-batch computes for
-// each of them, the later its threads meet. alexnet.net, 40 million weights, two threads of one
-// while both use one L3 cache, which share the way to memory: at 4 1.91 -> 1.96 to 2.00; at 16
-// 1.89 -> 1.90 to 1.94 in two runs, and 1.89 where two processes had 1.90, by processor time
-// 1.95: the rest is waiting. With convolutions that take a fifth less 1.884 -> 1.929 (+-0.016),
-// and the images of two threads 1.015 (+-0.009) times as many. But weights that stay in the L3
-// cache save less: MNIST's at 16 1.96 -> 1.82, at 32 1.96 -> 1.77.
+// Meetings must cost less than reading the weights: see home_joins(). Figures:
+// tests/bench/results/threads.txt.
 //
-// What a thread writes others read behind the next meeting only: all stores are plain.
-// Rates may differ from one mini-batch to the next: x is multiplied by the thread's rate
-// over the largest one, which makes the gradient dy^T x what it should be, and the errors do
-// not depend on x; weights decay for each mini-batch.
+// Memory: a thread reads what another has written only after the next meeting, so all stores are
+// plain.
 //
-// Who waits for whom: they begin together at the first joined layer of a mini-batch, where
-// each waits for all who have entered one, and then, at each meeting, for all who began. A
-// thread that has no samples yet,
-// that stops, or whose loss or gradient is not finite, leaves; if others are behind a
-// beginning then, they find at the next meeting that its samples are missing, and are alone
-// with the rest of the mini-batch, as threads without locks. As all of them see the same
-// layers in the same order, all that core/party.h asks for holds.
+// Rates may differ between threads: x is multiplied by the thread's rate over the largest one, so
+// that dy^T x is the right step at the largest rate; the errors do not depend on x. Weights decay
+// once for each thread's mini-batch.
+//
+// Meeting: at the first joined layer of a mini-batch each thread waits for all threads that have
+// entered; from then on, at each meeting, for all that began there. A thread leaves when it has no
+// samples yet, stops, or finds a loss or gradient that is not finite. If it leaves after the
+// beginning, the others learn at the next meeting that its samples are missing, and finish the
+// mini-batch alone, as threads without locks. All threads see the same layers in the same order,
+// as core/party.h requires.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,46 +43,47 @@
 #include "train/home.h"
 
 enum {
-    JOIN_WEIGHTS = 256 * 1024, // of a layer that does not stay in a thread's own cache
-    JOIN_SAMPLES = 512,        // of all threads: what the step in strips is made for
-    JOIN_BATCH = 32,           // of one: more make reading the weights the least of it
-    JOIN_WORK = 64,            // multiply-adds of a mini-batch for each weight that is joined,
-    JOIN_WORK_FAR = 512,       // where these many weights come from memory each time:
-    FAR_WEIGHTS = 8 << 20,
-    PIECE_UNITS = 16, // a cache line of outputs, at least
-    PIECES = 4,       // of a slice, at most
+    JOIN_WEIGHTS = 256 * 1024, // of a layer: fewer stay in the L2 cache of each thread
+    JOIN_SAMPLES = 512,        // of all threads: two parts of the step in strips (DENSE_STEP_MOST)
+    JOIN_BATCH = 32,           // of a thread: with more, reading the weights is a small part
+    JOIN_WORK = 64,        // multiply-adds of a mini-batch for each joined weight, at most: more
+                           // make threads meet later than reading the weights takes
+    JOIN_WORK_FAR = 512,   // the same when the weights come from memory each time
+    FAR_WEIGHTS = 8 << 20, // from 32 MB on they do
+    PIECE_UNITS = 16,      // at least a cache line of outputs
+    PIECES = 4,            // of a slice, at most: more gain little
 };
 
-// A thread. Others read it between the meetings of a pass, or when they begin together.
+// A thread's state. Others read it between the meetings of a pass, or at the beginning.
 struct seat {
     _Alignas(MEM_ALIGN) int samples;
     float rate;
-    bool due; // it has not come to the first joined layer of its mini-batch
-    // Of the mini-batch that it is in:
-    int members, place; // threads, and which of them it is; less than 2: it is alone
-    int row, rows;      // its first sample among those of all of them, and how many they are
-    float factor;       // its rate, in units of ...
-    float step, decays; // ... the largest; the sum of all their factors
+    bool due; // it has not reached the first joined layer of its mini-batch
+    // Of the present mini-batch:
+    int members, place; // number of threads, and this one's index; below 2 members: it is alone
+    int row, rows;      // its first sample among those of all members, and their number
+    float factor;       // its rate over the largest rate
+    float step, decays; // the largest rate; the sum of all members' factors
     const float *dbiases;
-    float *errors; // of all samples' inputs, from the pieces that it took
-    bool took;     // any, and so has them
+    float *errors; // of all samples' inputs, summed over the pieces that it took
+    bool took;     // at least one piece, so `errors` is valid
     float *scratch;
-    _Alignas(MEM_ALIGN) _Atomic int taken; // pieces of its slice, in this pass; all count
+    _Alignas(MEM_ALIGN) _Atomic int taken; // pieces of its slice in this pass, by any thread
 };
 
 struct joined {
     struct home home;
-    struct home *local; // what is not joined
+    struct home *local; // keeps all layers that are not joined
     const struct model *model;
     const struct optimizer *optimizer;
     const struct kernels *kernels;
     float *parameters;
     int threads;
     struct seat *seats;
-    struct seat **members; // of the mini-batch, as many as each of them says, by place
+    struct seat **members; // of the mini-batch, by place; seat.members of them
     struct party *party;
     float *inputs; // samples x inputs of all threads
-    float *pieces; // outputs or their errors: of each piece samples x units, one behind the other
+    float *pieces; // outputs or their errors: piece behind piece, each samples x units
 };
 
 // Units [first, first + units) of a layer.
@@ -95,13 +91,13 @@ struct piece {
     int first, units;
 };
 
-// Pieces of each slice.
+// Number of pieces in each slice.
 static int pieces_of(const struct layer *layer, int members) {
     int most = layer->units / (PIECE_UNITS * members);
     return most < PIECES ? most : PIECES;
 }
 
-// The one of so many, of all slices.
+// Piece number `index` of `count`, over all slices; begins at a multiple of PIECE_UNITS.
 static struct piece piece_of(const struct layer *layer, int count, int index) {
     int64_t units = layer->units;
     int first = (int)(units * index / count) / PIECE_UNITS * PIECE_UNITS;
@@ -118,9 +114,9 @@ static size_t inputs_of(const struct layer *layer) {
     return (size_t)layer->weights.dims[1];
 }
 
-// --- who trains together --------------------------------------------------------------
+// --- members of a mini-batch -----------------------------------------------------------
 
-// The largest rate is the unit of all of them.
+// Expresses all rates as factors of the largest.
 static void share_rates(struct joined *joined, int members) {
     float most = 0, sum = 0;
     for (int m = 0; m < members; m++)
@@ -135,7 +131,7 @@ static void share_rates(struct joined *joined, int members) {
         joined->members[m]->decays = sum;
 }
 
-// Told by the party.
+// Called by the party when a mini-batch begins: numbers its members.
 static void seat_all(void *self) {
     struct joined *joined = self;
     int members = 0, rows = 0;
@@ -165,8 +161,8 @@ static void joined_enter(struct home *home, int thread, int samples, float rate)
     party_enter(joined->party, thread);
 }
 
-// Whether the thread has not come here alone. They begin at the first joined layer: what
-// lies below it on the way back and forth each does in its own time.
+// Waits for the others at the first joined layer of a mini-batch: layers below it are not
+// synchronised. Returns whether the thread has company.
 static bool begin(struct joined *joined, int thread) {
     struct seat *seat = &joined->seats[thread];
     if (seat->due)
@@ -181,7 +177,7 @@ static void joined_leave(struct home *home, int thread) {
     joined->seats[thread].members = 0;
 }
 
-// False: somebody has left, whose samples are missing. All go on alone.
+// Waits for all members. False: one has left, so its samples are missing; all finish alone.
 static bool meet(struct joined *joined, struct seat *seat) {
     if (!party_meet(joined->party))
         seat->members = 0;
@@ -190,13 +186,14 @@ static bool meet(struct joined *joined, struct seat *seat) {
 
 // --- passes ---------------------------------------------------------------------------
 
-// Before the meeting at which they begin to take: at the one before, all had ended.
+// Makes the pieces of the thread's slice available. Call before the meeting that opens the pass:
+// nobody takes pieces between the last meeting and this one.
 static void lay_out_pieces(struct seat *seat) {
     atomic_store_explicit(&seat->taken, 0, memory_order_relaxed);
 }
 
-// Another piece that nobody has taken, of the slice of member place + *on, or of those after
-// it. False: there is none.
+// Takes a free piece of the slice of member place + *on, or of the slices after it. False: none is
+// left.
 static bool take_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
                        int *on, struct piece *piece) {
     int pieces = pieces_of(layer, seat->members);
@@ -216,7 +213,8 @@ static float *piece_values(const struct joined *joined, const struct seat *seat,
     return joined->pieces + (size_t)piece.first * (size_t)seat->rows;
 }
 
-// Outputs, or their errors, of the thread's samples to all pieces or back.
+// Copies the thread's samples, outputs or their errors, from all pieces to `to`, or from `from` to
+// all pieces.
 static void copy_pieces(struct joined *joined, const struct seat *seat, const struct layer *layer,
                         float *to, const float *from) {
     int count = seat->members * pieces_of(layer, seat->members);
@@ -302,7 +300,7 @@ static void step_biases(struct joined *joined, const struct seat *seat, const st
     }
 }
 
-// The sum of what all pieces say of this thread's samples.
+// Sums the errors of this thread's inputs over the members.
 static void take_errors(const struct joined *joined, const struct seat *seat,
                         const struct layer *layer, float *dx) {
     size_t at = (size_t)seat->row * inputs_of(layer);
@@ -432,7 +430,7 @@ int home_joined_check(const struct model *model, const struct optimizer *optimiz
     return STATUS_OK;
 }
 
-// Zeroed seats on lines of their own.
+// Zeroed seats, each on cache lines of its own.
 static struct seat *open_seats(int threads) {
     struct seat *seats = aligned_alloc(MEM_ALIGN, (size_t)threads * sizeof *seats);
     if (seats)

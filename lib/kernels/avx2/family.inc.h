@@ -38,7 +38,7 @@ static inline mask8 lanes_between(int first, int end) {
     return (lane >= first) & (lane < end);
 }
 
-// 4 floats twice, by loads that need no shuffle across 128 bits (block/repeat.h).
+// 4 floats twice, by loads that need no shuffle across 128 bits (block/repeat.inc.h).
 static inline __m256 repeat_4(const float *at) {
     __m256 v;
     __asm__("vmovups %1, %x0\n\tvinsertf128 $1, %1, %0, %0"

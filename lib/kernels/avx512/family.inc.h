@@ -38,7 +38,7 @@ typedef double double_u __attribute__((aligned(4), may_alias));
     __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 
 // 8 floats twice, and 4 of them four times, by loads that need no shuffle across 128
-// bits (block/repeat.h): of intrinsics, compilers make one.
+// bits (block/repeat.inc.h): of intrinsics, compilers make one.
 static inline __m512 repeat_8(const float *at) {
     __m512 v;
     __asm__("vmovups %1, %t0\n\tvinsertf64x4 $1, %1, %0, %0"

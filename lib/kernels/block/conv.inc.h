@@ -1,33 +1,16 @@
 // Convolutions of blocks and the errors of their inputs: the same sums over taps
-// (conv_plan.h), the same tiles (conv_tile.h).
+// (conv_plan.inc.h) in the same tiles (conv_tile.inc.h).
 //
-// Pixels are grouped by the taps that they see, a product of runs of rows and runs of
-// columns; any pixels of a group share a tile, since each has a pointer of its own.
-// So no tap on padding is multiplied and no tile is cut off at the end of a row. In a
-// row of taps, all columns x channels are one run of floats (unless there are
-// groups). Maps and pixels are cut as evenly as can be; nothing is computed in vain
-// but the lanes that a group's last maps leave empty.
+// Pixels are grouped by the taps that they see, a product of runs of rows and runs of columns.
+// Any pixels of a group share a tile, since each has a pointer of its own: no tap on padding is
+// multiplied, and no tile is cut off at the end of a row. Without groups, a row of taps, all
+// columns x channels, is one run of floats. Maps and pixels are cut as evenly as can be; the only
+// waste is the lanes that a group's last maps leave empty.
 //
-// Useful GFLOP/s of one core, forward, back (Zen 5, AVX-512, peak 265 with 2 x 16
-// multiply-adds a cycle; processor time, best of many, packing included, one block):
-//
-//   lanes                            16        8        4        2        1
-//   mnist     10-20, 5x5, 14x14   254 260  234 228  217 199  190 144  135 104
-//   cifar     3-32, 5x5, 32x32    247      235      248      237      220
-//             32-32, 5x5, 16x16   260 262  258 255  256 256  252 247  233 231
-//             32-64, 5x5, 8x8     253 255  231 228  233 237  211 211  203 198
-//   alexnet   3-96, 11x11 by 4    240      249      260      261      259
-//             96-256, 5x5, 27x27  252 244  251 235  255 256  256 259  253 256
-//             256-384, 3x3, 13x13 255 251  249 244  254 255  255 252  246 241
-//
-// 10 or 20 maps fill 62% of the lanes with one sample a block, 83% with two. Learned:
-// - Many maps x few pixels (14 x 2) is best with a sample in every lane: a pixel's
-//   vector is 16 times as many bytes as its weight, and corners, pixels alone with
-//   their taps, still have 14 sums. With fewer lanes, 4 vectors of maps x 6 pixels.
-// - At one sample a block, packing counts: weights are used once a pixel only. Tile by
-//   tile, what was packed is still in the L2 cache (job_steps).
-// - Row of taps by row of taps (job_by_rows) at other lanes, or for larger maps: 2 to
-//   10% slower.
+// With a sample in every lane, many maps x few pixels is best: a pixel's vector is LANES times as
+// many bytes as its weight. With fewer lanes, 4 vectors of maps x 6 pixels. Weights are packed
+// tile by tile, so that they are still in the L2 cache when used, which counts most at one sample
+// a block. Figures: tests/bench/results/convolutions.txt.
 #ifndef ADAM_KERNELS_BLOCK_CONV_INC_H
 #define ADAM_KERNELS_BLOCK_CONV_INC_H
 
@@ -212,7 +195,7 @@ static void span_tiles(const struct conv_job *p, const struct conv_span *span,
     }
 }
 
-enum { CHUNK_BYTES = 1 << 19 };
+enum { CHUNK_BYTES = 1 << 19 }; // of sources: half of an L2 cache
 
 // Rows of results for whose pixels the list has room, and whose sources stay in the
 // L2 cache while several tiles pass over them.

@@ -49,8 +49,8 @@ struct conv_span { // pixels that see the same taps
 
 enum {
     CONV_PIXELS = 1024, // of a list, or one row of results if that is longer
-    // Packed floats between rows of taps: without them the taps of 5x5 kernels lie
-    // 4 KiB apart for many a number of channels, and packing them takes twice as long.
+    // Packed floats between rows of taps: without them, taps of 5x5 kernels often lie 4 KiB apart,
+    // in one set of the L1 cache.
     CONV_SPACE = 16,
 };
 
@@ -137,7 +137,7 @@ static inline int even_part(int whole, int done, int i, int parts) {
     return divided_up(whole - done, parts - i);
 }
 
-// Vectors of maps whose packed weights share a vector: see conv_tile.h.
+// Vectors of maps whose packed weights share a vector: see conv_tile.inc.h.
 static inline int conv_group(int lanes) {
     return lanes < 4 ? lanes : 4;
 }

@@ -3,7 +3,7 @@
 //
 // A vector holds LANES / lanes maps of `lanes` samples. So a weight is repeated
 // over the samples, and a pixel's values over the maps. Neither needs a shuffle
-// across 128 bits, which is slow (repeat.h): weights are packed so that one within
+// across 128 bits, which is slow (repeat.inc.h): weights are packed so that one within
 // 128 bits gives each of up to four vectors from one load (conv_spread).
 #ifndef ADAM_KERNELS_BLOCK_CONV_TILE_INC_H
 #define ADAM_KERNELS_BLOCK_CONV_TILE_INC_H

@@ -1,5 +1,5 @@
-// The gradients of depthwise convolutions of blocks (depthwise.h): products of the errors and of
-// what a tap sees, float by float of a run, are summed over all pixels; at the end over the
+// The gradients of depthwise convolutions of blocks (depthwise.inc.h): products of the errors and
+// of what a tap sees, float by float of a run, are summed over all pixels; at the end over the
 // samples beside one another.
 #ifndef ADAM_KERNELS_BLOCK_DEPTHWISE_GRADIENT_INC_H
 #define ADAM_KERNELS_BLOCK_DEPTHWISE_GRADIENT_INC_H

@@ -1,10 +1,6 @@
-// Groups whose maps and channels leave most of a vector empty pass as one, whose other weights
-// are zeros (conv_merge in conv_sizes.h): as many multiply-adds, but in larger tiles, and the
-// pixels are listed once for all of them.
-//
-// Learned: one sample, AVX-512, kernels of 3, milliseconds forward and back: 128 maps of 28 x 28
-// in groups of 4 0.239, 0.574 -> 0.161, 0.341, of 14 x 14 at a stride of 2 in groups of 2 0.103,
-// 0.434 -> 0.046, 0.114.
+// Groups whose maps and channels leave most of a vector empty are merged into one (conv_merge in
+// conv_sizes.h), with zeros for the weights between them: as many multiply-adds, but in larger
+// tiles, and the pixels are listed once for all of them.
 #ifndef ADAM_KERNELS_BLOCK_GROUPS_INC_H
 #define ADAM_KERNELS_BLOCK_GROUPS_INC_H
 
@@ -13,7 +9,7 @@
 #include "kernels/portable/carve.inc.h"
 #include "kernels/portable/lanes.inc.h"
 
-// maps x (merge * channels of a group) x taps, of maps x channels x taps.
+// Copies weights, maps x channels x taps, to maps x (merge * channels) x taps.
 HOGWILD static void merge_weights(float *to, const float *weights, const struct convolution *conv,
                                   int merge) {
     size_t own = (size_t)(conv->window.c / conv->groups) * conv_taps(conv);
@@ -30,7 +26,7 @@ struct merged {
     const float *weights;
 };
 
-// From the scratch, where any groups are merged.
+// Takes the merged weights from the scratch, if any groups are merged.
 static struct merged merge_groups(const struct convolution *conv, int lanes, const float *weights,
                                   float **scratch) {
     int merge = conv_merge(conv, lanes, LANES);

@@ -1,4 +1,4 @@
-// Local contrast normalisation of blocks: the steps of portable/lcn.h, with `lanes`
+// Local contrast normalisation of blocks: the steps of portable/lcn.inc.h, with `lanes`
 // planes side by side.
 #ifndef ADAM_KERNELS_BLOCK_LCN_INC_H
 #define ADAM_KERNELS_BLOCK_LCN_INC_H

@@ -1,19 +1,12 @@
-// Local response normalisation of blocks, in one pass: the maps of a pixel lie in
-// one run, `lanes` floats apart, so the window around a vector is a few unaligned
-// loads. `scale` keeps what the adjoint needs of scale = k + alpha/size * sum x^2:
-// its inverse fourth root r if beta is 3/4, as in every published net (then
-// scale^-beta is r^3 and 1 / scale is r^4, and no root is computed again), and else
-// its inverse.
+// Local response normalisation of blocks, in one pass: the maps of a pixel lie in one run, `lanes`
+// floats apart, so the window around a vector is a few unaligned loads. `scale` keeps what the
+// adjoint needs of scale = k + alpha/size * sum x^2: its inverse fourth root r if beta is 3/4, as
+// in every published net (then scale^-beta is r^3 and 1 / scale is r^4, and no root is computed
+// again), otherwise its inverse.
 //
-// x^-3/4 alone takes 9 cycles a vector of 16 by Newton's method below, 12 by two
-// square roots and a division, and 6.5 by the processor's approximate roots and a
-// step for each, which are not the same on every processor (Zen 5; the whole norm
-// takes 13 to 17).
-//
-// Where a map is one vector, in blocks of as many lanes, each term of the windows is
-// computed once. For 32 maps of 16x16 and size 3, from the L3 cache, that took the norm
-// from 32 to 29.5 us, its adjoint from 29 to 24 (Zen 5, one thread, medians). Roots of
-// two or four maps at once, which wait less for each other, gave 2 us more at best.
+// x^-1/4 is computed by Newton's method: faster than two square roots and a division, and, unlike
+// the processor's approximate roots, the same on every processor. Where a map is one vector, in
+// blocks of as many lanes, each term of the windows is computed once.
 #ifndef ADAM_KERNELS_BLOCK_LRN_INC_H
 #define ADAM_KERNELS_BLOCK_LRN_INC_H
 
@@ -33,8 +26,8 @@ struct lrn_run {
     bool relu; // x are the outputs of one, through which the errors dx go on
 };
 
-// x^-1/4 to about 2 units in the last place: a first guess by halving the exponent
-// twice, right to 4%, and three steps of Newton's method, r (5 - x r^4) / 4.
+// x^-1/4 to about 2 units in the last place: a first guess with a relative error of 4%, by halving
+// the exponent twice, and three steps of Newton's method, r (5 - x r^4) / 4.
 __attribute__((always_inline)) static inline vector inverse_fourth_root(vector x) {
     vector r = (vector)(0x4f58cae5 - ((vector_int)x >> 2)), quarter = 0.25f * x;
 #pragma GCC unroll 3

@@ -1,33 +1,13 @@
-// Max pools of blocks. What a window sees of a pixel is one contiguous run, so every
-// step is elementwise over runs.
+// Max pools of blocks. What a window sees of a pixel is one contiguous run, so every step is
+// elementwise over runs.
 //
-// The winner of a window is kept as its place in the window, in a byte: four would be as
-// much to write, and to read again, as y itself. Windows of more than 255 pixels (`wide`)
-// keep four. Where relu leaves nothing it is nobody's place.
+// The winner of a window is kept as its place in the window, in a byte: four bytes would double
+// what is written and read. Windows of more than 255 pixels (`wide`) keep four. Where relu gives
+// 0, the place is that of no pixel.
 //
-// The adjoint writes dx once, and clears nothing before: each pixel gathers what it won
-// from the windows that saw it. Those of common windows do so together, as many as windows
-// are apart (tiles): the same few windows saw them, and are read once.
-//
-// Microseconds of one thread, forward and back, on a Zen 5 core at about 4.1 GHz, with
-// places of four bytes and each pixel alone (before), and as here; medians of a thousand
-// steps or more, in which AVX-512's changed 4 MB of other memory too:
-//
-//                                                   before      now
-//   AVX-512, 16 samples of 32 x 32x32, 3x3/2        48   50    38   34
-//   AVX-512, 64 samples of 10 x 28x28, 2x2          39   35    31   30
-//   AVX2, 8 samples of 32 x 32x32, 3x3/2            28   26    32   23
-//
-// The first, with all of it in the L1 cache, would take 26, from the L2 cache 35: what is
-// left is comparing. With blocks of few samples the adjoints of windows that overlap more
-// (3x3/1, 5x5/3) lost up to half, about what is won forward.
-// No gain: asking for rows ahead (47 to 51 for 40), rows from the last to the first, so as
-// to begin with what was written last (2%), pointers kept out of vector registers (2%).
-//
-// In two processes side by side the first's adjoint takes 80 to 95 within a step of
-// cifar10_full: dx, as large as the L2 cache twice, comes from beyond it only to be
-// written. Asking for it two tiles ahead made that 65 to 80, and 42 to 46 alone: left out.
-// Band by band (model/net_bands.c) it takes 40 to 61, where 71 to 109 just before.
+// The adjoint writes dx once, and clears nothing before: each pixel gathers what it won from the
+// windows that saw it. For common windows, pixels are processed in tiles of a stride's size: the
+// same few windows saw all of them, and are read once.
 #ifndef ADAM_KERNELS_BLOCK_MAXPOOL_INC_H
 #define ADAM_KERNELS_BLOCK_MAXPOOL_INC_H
 
@@ -95,7 +75,7 @@ __attribute__((always_inline)) static inline struct maxima maxima_at(struct view
     return (struct maxima){load_part(view.x + at, count), (vector_int){0} + (view.place + kx)};
 }
 
-// What is no number stays none (portable/relu.h).
+// What is no number stays none (portable/relu.inc.h).
 __attribute__((always_inline)) static inline struct maxima maxima_relu(bool wide,
                                                                        struct maxima best) {
     vector zero = {0};

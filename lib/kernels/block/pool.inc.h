@@ -1,12 +1,11 @@
 // Mean and L2 pools of blocks. What a window sees of a pixel is one contiguous run, so every
-// step is elementwise over runs. The adjoints write dx once, and clear nothing
-// before: where windows tile the picture, each gives to its pixels; where they
-// overlap, each pixel gathers from the windows that saw it.
+// step is elementwise over runs. The adjoints write dx once, and clear nothing before: where
+// windows tile the picture, each window scatters to its pixels; where they overlap, each pixel
+// gathers from the windows that saw it.
 //
-// Windows of 2 x 2 and 3 x 3 pixels, and pixels in up to 2 x 2 windows, have their
-// loops unrolled: nearly all of nearly every net. What those loops need is passed by
-// value: a store of a vector may alias anything, so whatever is behind a pointer is
-// read again after it (the adjoint of a 3x3 mean at stride 2 took 2.8 times as long).
+// Windows of 2 x 2 and 3 x 3 pixels, and pixels in up to 2 x 2 windows, have their loops unrolled:
+// nearly every net uses only these. What those loops need is passed by value: a store of a vector
+// may alias anything, so whatever is behind a pointer is read again after it.
 #ifndef ADAM_KERNELS_BLOCK_POOL_INC_H
 #define ADAM_KERNELS_BLOCK_POOL_INC_H
 
@@ -56,8 +55,8 @@ __attribute__((always_inline)) static inline void pool_run(enum pool kind, int r
             y[i] = sqrtf(y[i]);
 }
 
-// What the factor of a mean depends on: one over the pixels of the window. A
-// division takes longer than a short run, so it is done once for whole windows.
+// What the factor of a mean depends on: one over the pixels of the window. Whole windows share
+// one division, which takes longer than a short run.
 struct means {
     const struct window *v;
     float whole;

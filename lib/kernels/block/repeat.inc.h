@@ -1,15 +1,12 @@
-// Loads that repeat: with `lanes` samples in a block, a vector of errors or sums
-// holds LANES / lanes maps, and the values of one pixel and channel stand beside
-// each of them.
+// Loads that repeat: with `lanes` samples in a block, a vector of errors or sums holds LANES /
+// lanes maps, and the values of one pixel and channel are repeated beside each of them.
 //
-// On Zen 5 a shuffle across 128 bits costs the multiply-adds beside it 0.4 of their
-// number, and so does a load that repeats 128 or 256 bits (vbroadcastf32x4, x8):
-// convolutions with 4 lanes went from 195 to 260 GFLOP/s of 265 without them. Free
-// are loads that repeat 32 or 64 bits, insertions from memory (vinsertf64x4), and
-// shuffles within 128 bits (vpermilps, vunpcklpd).
+// On Zen 5 shuffles across 128 bits, and loads that repeat 128 or 256 bits (vbroadcastf32x4, x8),
+// compete with multiply-adds. These do not: loads that repeat 32 or 64 bits, insertions from
+// memory (vinsertf64x4), and shuffles within 128 bits (vpermilps, vunpcklpd).
 //
-// The family defines FAMILY_REPEAT4(at), and FAMILY_REPEAT8(at) when its vectors are
-// longer than 8.
+// The family defines FAMILY_REPEAT4(at), and FAMILY_REPEAT8(at) when its vectors are longer
+// than 8.
 #ifndef ADAM_KERNELS_BLOCK_REPEAT_INC_H
 #define ADAM_KERNELS_BLOCK_REPEAT_INC_H
 

@@ -2,24 +2,13 @@
 //   dW[map][channel][tap] = sum over pixels and samples of dY[pixel][map] X[pixel + tap][channel],
 // and that of the biases, the sums of dY.
 //
-// Tiles of sums (weights_tile.h) pass over the rectangle of pixels at which their
-// tap falls on the picture, so that no tap on padding is multiplied; only where
-// channels are few, and taps stand side by side in a tile, are rows padded. Samples
-// are added up at the end (weights_fold.h).
+// Tiles of sums (weights_tile.inc.h) pass over the rectangle of pixels at which their tap falls on
+// the picture, so that no tap on padding is multiplied. Where channels are few, neighbouring taps
+// are the columns of a tile, since tiles of single taps would load as much as they multiply; only
+// then are rows padded. Lanes are added up at the end (weights_fold.inc.h), behind many pixels.
 //
-// Learned, in shares of the peak of an AVX-512 core whose L1 cache is 48 KiB, other work
-// on the machine:
-// - Strips of about 64 pixels, 40 KiB of a tile's operands, are best with 16 lanes:
-//   75% of the peak with 24 KiB, 85% with 40, 68% with 120 (32 to 32 maps, 5x5, 16x16).
-//   Errors that are shared by fewer lanes take longer strips: 94% with one lane.
-// - Vectors gathered for folding by memcpy, whose length varies, cost more than the
-//   shuffles: 64 to 75% of the peak at 8x8 pixels, where a fold has few pixels behind it.
-// - With 1 or 3 channels, tiles of single taps load as much as they multiply or are
-//   small: neighbouring taps as columns took 1 to 10 maps of 28x28 from 51 to 71%, and
-//   3 to 96 maps of 11x11 taps from 60 to 67%.
-// - What is left at 3x3 taps and many maps is the wait for the lines that are packed: a
-//   fifth of the time at 256 to 384 maps of 13x13. Larger tasks did not help. The next
-//   idea is to ask for the next chunk while this one is multiplied.
+// Outputs are cut into strips whose errors and pixels share the L1 cache, and chunks whose packed
+// ones share the L2 cache (gradient_chunks in conv_sizes.c).
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_INC_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_INC_H
 

@@ -4,8 +4,7 @@
 //
 // A vector of errors holds LANES / lanes maps of `lanes` samples; the values of a
 // column at one pixel are repeated over it by the load. A tile loads rows + columns
-// vectors for rows * columns multiply-adds: 4 x 6 or 5 x 5 use less than half of
-// the two loads a cycle.
+// vectors for rows * columns multiply-adds: with 4 x 6 or 5 x 5 loads are not the limit.
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
 

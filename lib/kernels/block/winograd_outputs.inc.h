@@ -50,8 +50,8 @@ HOGWILD static void output_tile(const struct tiles *t, struct output o, const fl
     }
 }
 
-// ---- Few channels: multiplying again costs less than storing products and loading them. So the
-// products of a tile stay in registers and go straight into its outputs.
+// ---- Few channels: a product costs less than storing and loading it. So the products of a tile
+// stay in registers and go straight into its outputs.
 struct few {
     const float *data, *kernels; // of the tile; of a bundle of maps
     size_t data_slice;

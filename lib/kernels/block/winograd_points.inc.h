@@ -9,14 +9,13 @@
 //
 // The points are 0, pairs +-p, and infinity. A and G evaluate polynomials there:
 // even and odd powers apart, so that a pair shares its work. A side of 4 outputs has
-// the pairs 2/3 and 3/2 for k = 3, and 1/2, 2 and 1 for k = 5: of those tried the best
-// for rounding. Errors: winograd.h.
+// the pairs 2/3 and 3/2 for k = 3, and 1/2, 2 and 1 for k = 5, which round least
+// (winograd.inc.h).
 //
-// Where a picture ends with a tile of 1, 2 or 3 outputs, its side has 3, 2 or 1 points
-// fewer: an odd number does without infinity, and three or two fewer without the last pair.
-// They are points of the whole side, so that all tiles are multiplied by the same kernels. G
-// divides by the distances of a point to all others: where some are not used, B' multiplies
-// by theirs (`lift`).
+// Where a picture ends with a tile of 1, 2 or 3 outputs, its side has 3, 2 or 1 points fewer: an
+// odd number omits infinity, two or three fewer omit the last pair. The points are a subset of the
+// whole side's, so all tiles are multiplied by the same kernels. G divides by the distances of a
+// point to all others; B' multiplies by the distances to unused points (`lift`).
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_POINTS_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_POINTS_INC_H
 
@@ -33,10 +32,10 @@ enum {
 #define ALIGNED __attribute__((aligned(64))) // no vector lies across two cache lines
 #define INLINE __attribute__((always_inline)) static inline
 
-// What the transforms multiply by, for some pairs of points. With s the squares of
-// the points: the coefficients of the product of all (x - s), and of all but one
-// pair's; the G of that point divided by: the product of its distances to all
-// others; and of these, to those that are not used.
+// Constants of the transforms, for some pairs of points. With s the squares of the points: the
+// coefficients of the product of all (x - s) (`all`) and of all but one pair's (`others`); one
+// over the product of a point's distances to all others (`scale`); the product of its distances
+// to unused points (`lift`).
 struct points {
     float at[PAIRS_MOST], square[PAIRS_MOST];
     float all[PAIRS_MOST + 1], others[PAIRS_MOST][PAIRS_MOST];
@@ -99,7 +98,7 @@ struct side {
     bool infinity;
 };
 
-// Constants for the compiler, where k and outputs are.
+// Compile-time constants if k and outputs are.
 INLINE struct side side_of(int k, int outputs) {
     bool whole = outputs > WINOGRAD_TILE - 2;
     const struct points *points = k == 3  ? whole ? &points_of_3 : &points_of_3_but_a_pair
@@ -112,7 +111,8 @@ INLINE int side_points(struct side s) {
     return 1 + 2 * s.pairs + (s.infinity ? 1 : 0);
 }
 
-// ---- B': as many numbers d as points at these. The highest coefficients are 1, but for the lift.
+// ---- B': data to the points, as many numbers d as points. The highest coefficients are 1, except
+// for the lift.
 INLINE void at_points(struct side s, const vector *d, vector *values) {
     const struct points *p = s.points;
     int top = 2 * s.pairs;
@@ -143,8 +143,8 @@ INLINE void at_points(struct side s, const vector *d, vector *values) {
     }
 }
 
-// ---- A (count = outputs) and G but for its scale (count = k): the values of
-// the polynomial with coefficients g.
+// ---- A (count = outputs) and G without its scale (count = k): evaluates the polynomial with
+// coefficients g at the points.
 INLINE void evaluate(struct side s, int count, const vector *g, vector *values) {
     const struct points *p = s.points;
     int even_top = (count - 1) & ~1, odd_top = (count - 2) | 1;
@@ -165,7 +165,7 @@ INLINE void evaluate(struct side s, int count, const vector *g, vector *values) 
     }
 }
 
-// Its adjoint, A' and G' but for its scale: values times powers of their points.
+// Its adjoint, A' and G' without its scale: sums of values times powers of their points.
 INLINE void weigh(struct side s, int count, const vector *values, vector *sums) {
     const struct points *p = s.points;
     sums[0] = values[0];
@@ -187,7 +187,7 @@ INLINE void weigh(struct side s, int count, const vector *values, vector *sums) 
     }
 }
 
-// What else is in G.
+// The scale of G.
 INLINE void scale(struct side s, vector *values) {
     const struct points *p = s.points;
     values[0] *= p->scale_zero;

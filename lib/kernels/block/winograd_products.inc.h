@@ -1,5 +1,5 @@
-// Products of tiles at one pair of points (winograd.h): rows x columns vectors of sums over
-// outer x inner places, of broadcast numbers a and vectors b.
+// Products of tiles at one pair of points (winograd.inc.h): rows x columns vectors of sums, over
+// outer x inner terms, of broadcast numbers a times vectors b.
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_PRODUCTS_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_PRODUCTS_INC_H
 
@@ -9,8 +9,8 @@
 #include "kernels/block/winograd_points.inc.h"
 
 enum {
-    PRODUCT_ROWS = LANES / 2,           // broadcasts
-    PRODUCT_COLUMNS = WINOGRAD_COLUMNS, // vectors: 24 or 12 sums
+    PRODUCT_ROWS = LANES / 2,           // broadcast numbers
+    PRODUCT_COLUMNS = WINOGRAD_COLUMNS, // vectors: 24 or 12 sums fit the registers
 };
 
 struct slice_product {
@@ -20,11 +20,10 @@ struct slice_product {
     float *to;
     size_t to_column;
     bool add;
-    const float *next; // numbers to ask for meanwhile
+    const float *next; // the next numbers, to ask for
 };
 
-// What comes from memory is asked for meanwhile: numbers of the next maps, or else the sums of
-// the next rows.
+// Meanwhile asks for what comes from memory: the next `numbers`, or the sums of the next rows.
 INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner,
                          bool numbers, const struct slice_product *p) {
     vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];

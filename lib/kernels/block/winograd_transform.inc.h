@@ -1,6 +1,6 @@
-// Both sides of a tile to the points and back (winograd_points.h): columns first, then rows.
-// `slice` floats lie between the values at two pairs of points. The loops over columns and over
-// rows stay loops: unrolled, the compiler keeps an address for each of n x n vectors.
+// Transforms of both sides of a tile, to the points and back (winograd_points.inc.h): columns
+// first, then rows. `slice` floats lie between the values at two pairs of points. The loops over
+// columns and rows are not unrolled: the compiler would keep an address for each of n x n vectors.
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_TRANSFORM_INC_H
 
@@ -74,7 +74,7 @@ INLINE void value_rows(struct side s, int taps, bool kernel, float *to, size_t s
     }
 }
 
-// ---- Their adjoint: values at points to `taps` x ... sums, column by column, then row by row.
+// ---- Their adjoint: from values at the points to `taps` x ... sums, columns first.
 INLINE void column_back(struct side s, int taps, bool kernel, struct square *line, vector *column,
                         int j) {
     vector out[POINTS_MOST];
@@ -167,10 +167,10 @@ static const struct side_functions sides_of[2][WINOGRAD_TILE] = {
 };
 #undef SIDE
 
-// ---- Asks for the lines of a square of vectors that are transformed soon: those of a channel lie
-// far apart, where no processor expects them. To read into the L2 cache only: pixels are often
-// a multiple of 4 KB apart, so all in one set of the L1 cache.
-enum { AHEAD = 2 * LANES }; // floats: the vectors of the channel after the next
+// ---- Asks for the lines of a square of vectors that is transformed soon: lines of a channel lie
+// far apart, so no prefetcher follows them. Reads go to the L2 cache only: pixels are often a
+// multiple of 4 KB apart, in one set of the L1 cache.
+enum { AHEAD = 2 * LANES }; // floats: two channels on, the time that a line takes to come
 
 INLINE void ask_to_read(int rows, int columns, const float *at, size_t row, size_t column) {
 #pragma GCC unroll 1

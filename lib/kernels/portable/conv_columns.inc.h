@@ -1,6 +1,5 @@
-// Convolution as columns (im2col) times a matrix, one picture at a time: for
-// small nets that is faster than one product for the whole mini-batch, whose
-// columns leave the cache. Any shape; what no other way takes.
+// Convolution as columns (im2col) times a matrix, for shapes that no other way takes. One picture
+// at a time: the columns of a whole mini-batch would leave the cache.
 #ifndef ADAM_KERNELS_PORTABLE_CONV_COLUMNS_INC_H
 #define ADAM_KERNELS_PORTABLE_CONV_COLUMNS_INC_H
 

@@ -1,5 +1,5 @@
-// Dense layers for a family with vector registers: few samples stream, more
-// are products in tiles. What was learned: README.md.
+// Dense layers for a family with vector registers: few samples stream, more are products in
+// tiles.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_INC_H
 
@@ -9,7 +9,7 @@
 #include "kernels/portable/dense_stream.inc.h"
 #include "kernels/portable/dense_tiles.inc.h"
 
-// Samples up to which a step streams.
+// Samples up to which a step streams: with more, strips keep the multipliers busy.
 enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,

@@ -1,39 +1,23 @@
-// The forward pass of a dense layer in fixed point, for weights that stay as they are over
-// many passes, on processors that multiply bytes (VNNI: "vector neural network
-// instructions"). Numbers have 16 bits, in two bytes, and of the four products of bytes
-// three are taken:
-//   x = least + step q,   q = 256 high + low    a sample has a step of its own
-//   w = scale v,          v = 256 high + low    so has a unit; low bytes have a sign
+// The forward pass of a dense layer in fixed point, for weights that stay as they are over many
+// passes, on processors that multiply bytes (VNNI: "vector neural network instructions"). After
+// Vanhoucke, Senior and Mao (Improving the speed of neural networks on CPUs, 2011), who use single
+// bytes; here numbers have 16 bits, in two bytes, and of the four products of bytes three are
+// computed:
+//   x = least + step q,   q = 256 high + low    a step for each sample
+//   w = scale v,          v = 256 high + low    a scale for each unit; low bytes are signed
 //   q v = 65536 high high + 256 (high low + low high) + (low low)
-// One instruction adds four products to a sum of 32 bits, in which nothing is lost; one of
-// floats adds one. So 3 instructions do what 4 do: a third more than the peak of floats,
-// at half of the bytes for a weight, which is what few samples wait for. The sum of the
-// products of low bytes is taken for their mean times the sum of the weights' low bytes.
+// One instruction adds four products to an exact sum of 32 bits; one of floats adds one. So 3
+// instructions do the work of 4: a third more than the peak of floats, with half of the bytes for
+// a weight, which is the limit for few samples. The sum of the products of low bytes is estimated:
+// the mean of the sample's times the sum of the weights'.
 //
-// What an output loses, rms, of the norm of its sample times that of its unit's weights: of
-// 2560 inputs between 0 and 1 and weights of a normal distribution 3.6e-7, at most 1.4e-6;
-// panels of floats 1.2e-8. Of normal numbers 1e-4 divided by the root of the number of inputs.
-// It grows with the largest value of a sample, and of a unit's weights, to what others have:
-// those where it is more than CREST times their root mean square go by floats, so that it is
-// never more than 7e-4 by the same root. What means can tell is taken from them: products of
-// low bytes, and what weights lost.
+// Error of an output, rms, as a share of the norm of its sample times that of its unit's weights:
+// 1e-4 / sqrt(inputs) for normal numbers. It grows with the ratio of the largest value to the root
+// mean square, of a sample and of a unit's weights; beyond CREST they are computed in floats, which
+// bounds it by 7e-4 / sqrt(inputs).
 //
-// Vanhoucke, Senior and Mao (Improving the speed of neural networks on CPUs, 2011) predict
-// speech by single bytes.
-//
-// What was tried, in useful GFLOP/s of the speech net (440-4x2560-8192) at 1, 2, 4, 8, 16, 256
-// samples, one thread of a Zen 5, AVX-512, peak 242, weights read at 36 GB/s:
-//   floats: streams, panels, Strassen's scheme             16, -, 47, -, 118, 236
-//   nothing asked for ahead                                41, 67, 90, 170, 217, 293
-//   tiles ask for the next units' weights                  31, 62, 120, 241, 277, 299
-//   alone for those 8 KiB on, else for the next (this)     41, 72, 145, 241, 277, 299
-// AVX2 with 12 sums, peak 122, the same: floats 14, -, -, -, 78, 122; 36, 53, 55, 57, 81, 128;
-// 33, 63, 122, 122, 132, 134; 35, 70, 124, 122, 132, 134. Its tiles of 2 samples x 2 vectors
-// waited for their sums, two additions to each every 4 inputs: 112 at 256.
-// Tiles alone, in times the peak of floats, of 1.33 at most, 512 samples of 2560 inputs and 8192
-// units: 4 samples x 3 vectors 1.29 (this), 6 x 2 1.25, 5 x 2 1.28, 12 x 1 1.16; samples in
-// blocks of 240, 120 1.22, 1.20. With the compiler's own function for the instruction, sums go
-// to memory and back: 0.85.
+// Tiles ask for weights ahead: those FIXED_DISTANCE on for a single tile, else those of the next
+// units. Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FIXED_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FIXED_INC_H
 
@@ -41,13 +25,13 @@
 #include "kernels/portable/dense_fixed_weights.inc.h"
 
 enum {
-    FIXED_SUMS = 2 * FAMILY_FIXED_SAMPLES * FAMILY_FIXED_VECTORS, // that registers hold
-    FIXED_SAMPLE_MOST = 255 * 256, // so that the largest has no low byte
-    FIXED_DISTANCE = 2048,         // floats, 8 KiB
+    FIXED_SUMS = 2 * FAMILY_FIXED_SAMPLES * FAMILY_FIXED_VECTORS, // in registers
+    FIXED_SAMPLE_MOST = 255 * 256, // the largest value: its low byte is 0
+    FIXED_DISTANCE = 2048,         // floats ahead: 8 KiB cover the latency of memory
 };
 
-// A sample: a step, and the means of its values, of them in steps, and of its low bytes. Its
-// bytes are FIXED_PIECE high ones, then as many low ones.
+// A sample: its step, and the means of its values, of its q, and of its low bytes. Its bytes are
+// FIXED_PIECE high ones, then as many low ones.
 struct fixed_sample {
     float step, mean, steps, low;
 };
@@ -62,8 +46,8 @@ struct fixed_layer {
 
 // --- samples --------------------------------------------------------------------------
 
-// The least value and how far the largest is from it: whether both are numbers, and near
-// enough to the others.
+// Finds the least value and the range. False: a value is not finite, or too large for the others
+// (CREST).
 static bool fixed_range(const float *x, int inputs, float *least, float *range) {
     vector high = *(const vector *)x, low = high, squares = {0};
     for (int k = 0; k < inputs; k += LANES) {
@@ -107,7 +91,7 @@ static bool fixed_sample(struct fixed_sample *sample, uint8_t *bytes, const floa
     if (!fixed_range(x, inputs, &least, &range))
         return false;
     float inverse = FIXED_SAMPLE_MOST / range;
-    if (!isfinite(inverse)) // all alike
+    if (!isfinite(inverse)) // all values are equal
         inverse = range = 0;
     struct fixed_sums sums = fixed_bytes(bytes, x, inputs, least, inverse);
     sample->step = range / FIXED_SAMPLE_MOST;
@@ -119,16 +103,16 @@ static bool fixed_sample(struct fixed_sample *sample, uint8_t *bytes, const floa
 
 // --- products -------------------------------------------------------------------------
 
-// 4 bytes, in all lanes.
+// Repeats 4 bytes in all lanes.
 __attribute__((always_inline)) static inline vector_int fixed_repeat(const uint8_t *at) {
     int32_t four;
     memcpy(&four, at, sizeof four);
     return (vector_int){0} + four;
 }
 
-// The output of some units, from the sums of the products of high bytes and of high with
-// low ones. What the weights lost is multiplied by the sample without its mean, whose
-// product is that with their sum.
+// The outputs of some units, from the sums of high x high and of high x low products. Rounding of
+// the weights affects only the sample's deviation from its mean: the mean is multiplied by the
+// exact sum of the weights.
 __attribute__((always_inline)) static inline vector
 fixed_output(const struct fixed_units *w, int at, const struct fixed_sample *sample,
              vector_int high, vector_int middle) {
@@ -140,14 +124,14 @@ fixed_output(const struct fixed_units *w, int at, const struct fixed_sample *sam
            *(const vector *)(w->sum + at) * sample->mean;
 }
 
-// What tiles ask for meanwhile, so many lines every FIXED_PIECE inputs.
+// Weights that tiles ask for: so many lines every FIXED_PIECE inputs.
 struct fixed_ahead {
     const float *at, *end;
     int lines;
 };
 
-// Of what is kept from w on and before `end`: tiles that share weights ask for the next ones
-// that tiles share, one that is alone for what it comes to itself.
+// Chooses them between w and `end`: tiles that share weights ask for the weights of the next units,
+// a single tile for its own, FIXED_DISTANCE further on.
 static struct fixed_ahead fixed_ahead(const float *w, const float *end, int tiles, int inputs) {
     size_t block = fixed_block(inputs), left = (size_t)(end - w);
     size_t first = tiles > 1 ? block : FIXED_DISTANCE;
@@ -166,7 +150,7 @@ __attribute__((always_inline)) static inline void fixed_tile(int samples,
     vector_int high[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
     vector_int middle[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
     vector_int more[FAMILY_FIXED_SAMPLES][FAMILY_FIXED_VECTORS] = {0};
-    // Few sums are done sooner than two additions to the same one.
+    // Few sums are too few to hide the latency of additions: each is split in two.
     const bool apart = 3 * samples * FAMILY_FIXED_VECTORS <= FIXED_SUMS;
     size_t row = 2 * (size_t)l->depth;
     const uint8_t *x = l->bytes + (size_t)at * row;
@@ -230,7 +214,7 @@ FIXED(5)
 FIXED(6)
 #endif
 
-// By the number of samples, less one.
+// Indexed by the number of samples, less one.
 static fixed_function *const fixed_functions[] = {
     fixed_1, fixed_2, fixed_3, fixed_4,
 #if FAMILY_FIXED_SAMPLES > 4

@@ -1,5 +1,5 @@
-// What is kept of the weights of a dense layer in fixed point (dense_fixed.h): two bytes of each,
-// as they are multiplied, and what is known of each unit.
+// What is kept of the weights of a dense layer in fixed point (dense_fixed.inc.h): two bytes of
+// each, as they are multiplied, and what is known of each unit.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FIXED_WEIGHTS_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FIXED_WEIGHTS_INC_H
 
@@ -10,10 +10,10 @@
 #include "kernels/dense_sizes.h"
 
 enum {
-    FIXED_UNITS = FAMILY_FIXED_VECTORS * LANES, // whose weights lie together
+    FIXED_UNITS = FAMILY_FIXED_VECTORS * LANES, // units of a tile
     FIXED_PIECE = 16,                           // inputs whose high bytes lie together
-    FIXED_WEIGHT_MOST = 127 * 256 + 127,        // so that its high byte is at most 127
-    CREST = 16, // times the root mean square: more leaves the others few bits
+    FIXED_WEIGHT_MOST = 127 * 256 + 127,        // the largest whose rounded high byte is signed
+    CREST = 16, // largest value over the root mean square: a larger ratio leaves few bits
 };
 
 // FIXED_UNITS units. Bytes of 4 inputs for LANES units, the high ones and the low ones; those
@@ -54,7 +54,7 @@ static struct fixed_survey fixed_survey(const float *weights, int inputs) {
         vector w = load_part(weights + k, least_int(inputs - k, LANES));
         high = FAMILY_LARGER(w, high);
         low = FAMILY_LARGER(-w, low);
-        vector next = w - lost, sum = sums + next; // Kahan's: many may be alike
+        vector next = w - lost, sum = sums + next; // Kahan summation
         lost = (sum - sums) - next;
         sums = sum;
         squares += w * w;
@@ -69,13 +69,13 @@ static struct fixed_survey fixed_survey(const float *weights, int inputs) {
     return survey;
 }
 
-// Whether all are numbers, and none is far larger than the others that are not zero.
+// Whether all weights are finite, and none is too large for the others (CREST).
 static bool fixed_fits(const struct fixed_survey *s) {
     return isfinite(s->squares) &&
            s->largest * s->largest * (float)s->count <= CREST * CREST * s->squares;
 }
 
-// Of some numbers in steps: their sum, and that of their low bytes.
+// Sum of some numbers in steps, and sum of their low bytes.
 struct fixed_sums {
     int steps, lows;
 };
@@ -87,8 +87,8 @@ static struct fixed_sums fixed_sums(vector_int steps, vector_int lows) {
     return sums;
 }
 
-// The bytes of the next FIXED_PIECE weights of a unit, `count` of which there are. While they
-// are split, both bytes have no sign.
+// Writes the bytes of the next FIXED_PIECE weights of a unit, `count` of which exist. Bytes are
+// unsigned while weights are split.
 static struct fixed_sums fixed_split(uint8_t *high, uint8_t *low, const float *weights, int count,
                                      float inverse) {
     enum { OFFSET = 128 * 256 + 128 };
@@ -104,10 +104,10 @@ static struct fixed_sums fixed_split(uint8_t *high, uint8_t *low, const float *w
     return fixed_sums(steps, lows);
 }
 
-// Some units' weights that are multiplied one behind the other.
+// The weights of up to LANES units.
 struct fixed_group {
-    const float *weights;          // rows, `inputs` apart
-    int units, inputs;             // units: LANES at most
+    const float *weights; // rows, `inputs` apart
+    int units, inputs;
     float inverse[LANES];          // of a step
     struct fixed_sums sums[LANES]; // so far
 };
@@ -130,7 +130,7 @@ static void fixed_turn(int8_t *to, struct fixed_group *g, int k) {
     }
 }
 
-// A group, the units from `at` on of `to`; false: these weights do not suit.
+// Writes a group to the units of `to` from `at` on. False: these weights do not suit.
 static bool fixed_keep_group(struct fixed_units *to, int at, struct fixed_group *g) {
     int8_t *bytes = to->bytes + at * 8;
     for (int l = 0; l < g->units; l++) {
@@ -139,7 +139,7 @@ static bool fixed_keep_group(struct fixed_units *to, int at, struct fixed_group 
         if (!fixed_fits(&survey))
             return false;
         g->inverse[l] = FIXED_WEIGHT_MOST / survey.largest;
-        if (!isfinite(g->inverse[l])) // all zeros, or next to it
+        if (!isfinite(g->inverse[l])) // all zeros or nearly
             g->inverse[l] = 0;
         to->scale[at + l] = survey.largest / FIXED_WEIGHT_MOST;
         to->sum[at + l] = survey.sum;

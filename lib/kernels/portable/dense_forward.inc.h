@@ -1,26 +1,15 @@
-// The forward pass of a dense layer for so many samples that the multipliers, not the
-// memory, are what is short: y^T = W x^T.
+// The forward pass of a dense layer for so many samples that arithmetic, not memory, is the limit:
+// y^T = W x^T.
 //
-// The inputs of up to 8 vectors of samples are turned once, so that a sample is a lane
-// and the inputs lie in panels of two or three vectors, which stay in the L2 cache
-// while all weights pass. Each weight is broadcast from where it lies: none is packed,
-// turned, or read from memory more than once a block of samples. A tile of sums,
-// FAMILY_TILE units x a panel, stays in registers over a block of inputs; those of
-// LANES units are turned back together, onto the biases or what earlier inputs gave.
+// The inputs of up to DENSE_VECTORS vectors of samples are transposed once, so that a sample is a
+// lane and the inputs lie in panels of two or three vectors, which stay in the L2 cache while all
+// weights pass. Each weight is broadcast from where it lies: none is packed, transposed, or read
+// from memory more than once a block of samples. A tile of sums, FAMILY_TILE units x a panel, stays
+// in registers over a block of inputs; the tiles of LANES units are transposed back together, onto
+// the biases or the sums of earlier inputs.
 //
-// What was tried, in GFLOP/s for 2560 inputs and 2560, 8192 units (one thread of a Zen 5,
-// AVX-512, peak 265, memory and L3 cache shared with other work, the best of some runs),
-// beside OpenBLAS of Cooperlake in the same runs:
-//                                                          64 samples   256 samples
-//   OpenBLAS 0.3.21                                          165, 153     218, 207
-//   W packed and turned, x read where it lies (gemm.h)       185, 162     210, 181
-//   the same with x packed once, C asked for ahead           186, 172     223, 213
-//   the same, tiles of 8 or 9 x 3 vectors, panels of 160     189, 170     233, 218
-//   this, 256 samples x 640 inputs                           225, 210     233, 220
-//   this, 128 x 1280                                         236, 218     243, 226
-// Alone in the caches all of them reach 240 and more (this one 262): what counts is who
-// waits for weights and outputs. So the tile itself asks for them, a line or two every
-// 16 inputs; all at once before each tile they stop it for as long as they save.
+// The tile itself asks for the next weights and outputs, a line or two every 16 inputs: all at once
+// would fill the queue of misses and stall it. Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 
@@ -41,9 +30,9 @@ enum {
 struct forward_block;
 struct forward_ahead;
 
-// Where sums go: of `count` units from u on, at most LANES, for the samples of a panel,
-// `at` and following. put takes them when they are there; aim has tile number t of their
-// computation ask for the lines that put will touch.
+// Takes the sums of `count` units from u on, at most LANES, for the samples of a panel from `at`
+// on. put stores them; aim lets tile number t of their computation ask for the lines that put will
+// touch.
 typedef void forward_put_function(const struct forward_block *, const float *sums, int vectors,
                                   int at, int u, int count);
 typedef void forward_aim_function(struct forward_ahead *, const struct forward_block *, int t,
@@ -51,20 +40,19 @@ typedef void forward_aim_function(struct forward_ahead *, const struct forward_b
 
 // Some samples and inputs of a layer.
 struct forward_block {
-    const float *x;       // turned: panels of depth x vectors
+    const float *x;       // transposed: panels of depth x vectors
     const float *weights; // of these inputs: rows, `inputs` apart
-    const float *biases;  // to begin with; NULL: zeros
+    const float *biases;  // NULL: zeros
     float *y;             // of these samples: rows, `units` apart
     int units, samples, depth;
     size_t inputs;
     bool first; // y holds nothing yet
     forward_put_function *put;
     forward_aim_function *aim;
-    const void *taker; // what else these need to know
+    const void *taker; // the context of put and aim
 };
 
-// What a tile asks for while it computes: rows of the weights that come next, and lines
-// that its sums go to.
+// Lines that a tile asks for while it computes: rows of the next weights, and targets of its sums.
 struct forward_ahead {
     const float *weights;
     int rows;
@@ -81,7 +69,7 @@ forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at
         __builtin_prefetch(ahead->to, 1);
 }
 
-// The sums of `units` units from `weights` on, one behind the other, a panel each.
+// Computes the sums of `units` units from `weights` on: a panel each, unit behind unit.
 __attribute__((always_inline)) static inline void
 forward_tile(int units, int vectors, const struct forward_block *b, const float *weights,
              const float *x, float *sums, struct forward_ahead ahead) {
@@ -128,7 +116,7 @@ FORWARD(8, 2)
 FORWARD(8, 3)
 #endif
 
-// By the logarithm of the units, and the vectors of the panel.
+// Indexed by the logarithm of the units, and by the vectors of the panel.
 static forward_function *const forward_functions[][2] = {
     {forward_1_2, forward_1_3},
     {forward_2_2, forward_2_3},
@@ -143,7 +131,7 @@ static int panel_vectors(int left) {
     return left == 4 || left < PANEL_MOST ? 2 : PANEL_MOST;
 }
 
-// The inputs of a block, turned, with zeros for the samples that the last panel lacks.
+// Transposes the inputs of a block; zeros stand for samples that the last panel lacks.
 static void forward_turn(float *to, const float *x, size_t inputs, int samples, int depth) {
     for (int at = 0, width; at < samples; at += width) {
         width = panel_vectors(cuts(samples - at, LANES)) * LANES;
@@ -153,7 +141,7 @@ static void forward_turn(float *to, const float *x, size_t inputs, int samples, 
     }
 }
 
-// The sums of LANES units, for one panel, to the outputs: onto the biases, or what is there.
+// Adds the sums of LANES units, for one panel, to the outputs, or to the biases at first.
 HOGWILD static void forward_put(const struct forward_block *b, const float *sums, int vectors,
                                 int at, int u, int count) {
     vector bias = b->biases ? load_part(b->biases + u, count) : (vector){0};
@@ -171,7 +159,7 @@ HOGWILD static void forward_put(const struct forward_block *b, const float *sums
     }
 }
 
-// The rows that the first tile's sums end in; the others' lie in the same lines.
+// Asks for the outputs of the first tile; those of the others lie in the same lines.
 static void forward_aim(struct forward_ahead *ahead, const struct forward_block *b, int t,
                         int vectors, int at, int u) {
     ahead->to = b->y + (size_t)at * (size_t)b->units + u;
@@ -179,7 +167,7 @@ static void forward_aim(struct forward_ahead *ahead, const struct forward_block 
     ahead->lines = t == 0 ? least_int(b->samples - at, vectors * LANES) : 0;
 }
 
-// The largest power of two, as its logarithm, of units in a tile.
+// Logarithm of the largest power of two of units that a tile can have.
 static int forward_log(int units) {
     int log = 0;
     while (2 << log <= least_int(units, UNITS_AT_ONCE))
@@ -231,14 +219,14 @@ struct forward_layer {
     float *scratch;
 };
 
-// A part of a layer: units [first, last), from `begin` on and then round, by inputs
-// [from, to), which are added to what those before gave.
+// A part of a layer: units [first, last), starting at `begin` and wrapping around, over inputs
+// [from, to), added to the sums of earlier inputs.
 struct forward_part {
     int first, last, begin;
     int from, to;
 };
 
-// In blocks of samples and inputs as equal as whole vectors and lines are.
+// In blocks of samples and inputs, as equal as whole vectors and lines allow.
 static void forward_part(const struct forward_layer *l, const struct forward_part *part) {
     int vectors = cuts(l->n, LANES), blocks = cuts(vectors, DENSE_VECTORS);
     int lines = cuts(part->to - part->from, LINE), depths = cuts(lines, DENSE_DEPTH / LINE);

@@ -1,6 +1,6 @@
 // The forward pass of a dense layer by fewer multiplications, for weights that stay as
 // they are over many passes: one level of Strassen's scheme (Gaussian elimination is not
-// optimal, 1969) on the pieces of dense_forward.h.
+// optimal, 1969) on the pieces of dense_forward.inc.h.
 //
 // Samples, inputs and units are halved, so that y = x W^T is a product of 2 x 2 quarters:
 //   I   = (x11 + x22) (w11 + w22)    to  y11,  y22
@@ -16,21 +16,13 @@
 // its tile lies in registers: as it comes, turned, in memory of its own; only the last one
 // of a quarter turns it back, to the outputs. What halves leave over is for the panels.
 //
-// An output is what is left of products in which others take part: what a sample loses by
-// rounding is of the magnitude of another one, half of the block away. Where all are alike,
-// 2560 inputs between -1 and 1, it is at most 2.6e-7 of the norm of the sample times that of
-// the unit's weights (rms 2.5e-8); panels have 0.9e-7 (1.3e-8).
+// An output is a difference of products in which other samples take part: its rounding error is of
+// the magnitude of a sample half of the block away (ALIKE). Among samples of equal norm it is at
+// most 2.6e-7 of the norm of the sample times that of the unit's weights, rms 2.5e-8, for 2560
+// inputs (panels: 0.9e-7, 1.3e-8).
 //
-// What was tried, in times the speed of panels for 256 samples of 2560 inputs and 2560,
-// 8192 units (one thread of a Zen 5, AVX-512, other work on the machine, the best of some
-// runs, useful GFLOP/s around 247 and 251 of a peak of 234):
-//   each product added where the outputs lie               1.13, 1.11
-//   gathered, nothing asked for ahead                      1.10, 1.12
-//   gathered, and asked for by the tile (this)             1.13, 1.16
-//   the same in strips of 1024, 2048 units                 1.11, 1.14; 1.13, 1.15
-//   halves of 4, 6, 12 vectors of samples (of 384)         1.11, 1.12; 1.14, 1.16; 1.15, 1.16
-// 64, 96, 128 samples of 2560 x 2560 have 1.07, 1.09, 1.10 of panels; 512 x 512 1.04, 1024 x
-// 1024 1.07; few inputs or units lose: 440 x 2560 has 0.91, 4096 x 256 1.0.
+// Products are gathered beside each other, not in y: rows of many outputs lie a multiple of 4 KiB
+// apart, in few sets of the L2 cache. Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_STRASSEN_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_STRASSEN_INC_H
 
@@ -40,12 +32,11 @@
 
 enum {
     PRODUCTS = 7,
-    ALIKE = 64, // times another sample's largest input: 6 of 24 bits
+    ALIKE = 64, // times another sample's largest input: costs 6 of 24 bits
 };
 
-// The signs with which quarters take part in a product, [first half or second][first or
-// second]: of the inputs, samples x inputs; of the weights, units x inputs; of the outputs
-// that it goes to, samples x units.
+// The table above as signs, [half of the rows][half of the columns]: of the inputs, samples x
+// inputs; of the weights, units x inputs; of the outputs, samples x units.
 static const struct {
     signed char x[2][2], w[2][2], y[2][2];
 } products[PRODUCTS] = {
@@ -107,7 +98,7 @@ static bool strassen_keep(float *sums, const float *weights, int units, int inpu
     return true;
 }
 
-// LANES x LANES numbers of a sum, turned.
+// LANES x LANES numbers of a sum, transposed.
 __attribute__((always_inline)) static inline void
 strassen_square(float *to, int wide, const struct strassen_sum *sum, size_t at, size_t row) {
     vector v[LANES];
@@ -136,14 +127,14 @@ static void strassen_turn(float *to, const struct strassen_sum *x, size_t inputs
     }
 }
 
-// --- where products go ----------------------------------------------------------------
+// --- targets of products --------------------------------------------------------------
 
-// A quarter of the outputs, units x samples as its tiles come.
+// A quarter of the outputs, gathered: units x samples, in the order of the tiles.
 struct strassen_goal {
     float *gathered;
     float sign;
-    bool first; // nothing is there yet
-    bool last;  // then to the outputs
+    bool first; // it holds nothing yet
+    bool last;  // transposed to y now
 };
 
 struct strassen_goals {
@@ -274,7 +265,7 @@ static void strassen_block(const struct strassen *s, size_t at, int samples) {
     }
 }
 
-// What the halves leave over: inputs, units, and samples.
+// Computes what the halves leave over, of inputs, units and samples, by panels.
 static void strassen_rest(const struct strassen *s) {
     struct forward_layer l = s->layer;
     int n = l.n, samples = 2 * s->samples, units = 2 * s->units, inputs = 2 * s->inputs;
@@ -292,8 +283,8 @@ static void strassen_rest(const struct strassen *s) {
         dense_stream(l.y, l.x, l.weights, l.biases, l.n, l.units, l.inputs, 0);
 }
 
-// Whether all samples are finite and of one magnitude, as far as they are not zero: else
-// some would lose precision to others.
+// Whether all samples are finite and, unless zero, of similar magnitude (ALIKE): otherwise small
+// ones would lose precision to large ones.
 static bool strassen_alike(const float *x, int n, int inputs) {
     float most = 0, least = INFINITY;
     for (int i = 0; i < n; i++, x += inputs) {

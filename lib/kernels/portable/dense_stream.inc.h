@@ -1,8 +1,7 @@
-// Dense layers of few samples, where reading the weights takes the time: each is
-// read once, as it lies, by groups of rows: forward from the first to the last, backward from
-// the last to the first, to meet what the caches still hold (MNIST at 1: 7% of a step). Weights
-// that come from memory are asked for a group ahead, 1.3 to 1.8 times as fast; others would come
-// into the L1 cache twice, and take up to a sixth longer.
+// Dense layers of few samples, where reading the weights is the limit: each is read once, as it
+// lies, by groups of rows: forward from the first to the last, backward from the last to the first,
+// to meet what the caches still hold. Weights that come from memory are asked for a group ahead;
+// others are not, since they would come into the L1 cache twice.
 //
 // Forward: sums of products along the inputs, for some rows of weights and all
 // samples at once, whose lanes are added up at the end. Backward: one load of each
@@ -21,12 +20,12 @@
 #include "kernels/portable/update.inc.h"
 
 enum {
-    STREAM_MOST = LANES > 8 ? 6 : 3, // samples at a time
+    STREAM_MOST = LANES > 8 ? 6 : 3, // samples at a time, whose sums fit the registers
     STREAM_FAR = 1024 * 1024,        // weights of a layer that come from memory each time
-    STREAM_GROUP = 64 * 1024,        // of these, what comes into the L2 cache ahead of its use
-    STREAM_NEAR = 16 * 1024,         // of others, what is read in a row
+    STREAM_GROUP = 64 * 1024,        // of these, how many are asked for ahead: a quarter of the L2
+    STREAM_NEAR = 16 * 1024,         // of others, a group: less loses the prefetcher
     STREAM_SHARE = 2 * 1024,         // floats of x and dx that stay in the L1 cache
-    STREAM_ROW = 2 * 1024,           // of one row at most
+    STREAM_ROW = 2 * 1024,           // of one row at most: the same
     STREAM_SUMS = 2 * LANES,         // vector registers
 };
 
@@ -39,14 +38,14 @@ struct piece {
     size_t inputs, units;
     size_t count;       // inputs of this piece
     bool first;         // y holds nothing yet
-    float rate, decay;  // both negative: what a gradient and a weight are times
-    const float *ahead; // as many weights that will be read soon; NULL: need not be asked for
+    float rate, decay;  // both negative: factors of a gradient and a weight
+    const float *ahead; // weights to ask for meanwhile, as many; NULL: none
 };
 
 // --- forward ----------------------------------------------------------------------
 
-// Rows at a time: as many as the registers hold sums of, and each x is used as often.
-// Few sums have several vectors in turn each: one alone would wait for itself.
+// Rows at a time: as many as the registers hold sums for; each load of x serves all of them. With
+// few rows each sum has several vectors in turn, to hide the latency of additions.
 #define DOT_ROWS(n)                                                                                \
     ((n) == 1 ? 4 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
 #define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
@@ -78,7 +77,7 @@ __attribute__((always_inline)) static inline void dot_fold(int count, const vect
     store_part(to, lane_sums(some), count);
 }
 
-// From input k on as far as all sums have whole vectors; returns how far.
+// Sums from input k on as long as there are whole vectors for all sums. Returns the next input.
 __attribute__((always_inline)) static inline size_t
 dot_along(int rows, int n, bool far, const struct piece *p, size_t k, vector *sum) {
     const int turns = DOT_TURNS(rows, n), sums = rows * n;
@@ -95,7 +94,7 @@ __attribute__((always_inline)) static inline void dot(int rows, int n, const str
     const int turns = DOT_TURNS(rows, n), sums = rows * n;
     vector sum[STREAM_SUMS] = {0};
     size_t k = 0;
-    if (n > 2 && p->ahead) // a plain row after row is followed without
+    if (n > 2 && p->ahead) // with fewer samples the prefetcher follows the rows by itself
         k = dot_along(rows, n, true, p, k, sum);
     k = dot_along(rows, n, false, p, k, sum);
     for (; k + LANES <= p->count; k += LANES)
@@ -178,7 +177,7 @@ __attribute__((always_inline)) static inline void back(enum work work, int rows,
         back_step(work, rows, n, false, p, k, (int)(p->count - k), dy);
 }
 
-// --- what there is for each number of samples -------------------------------------
+// --- functions for each number of samples ------------------------------------------
 
 typedef void dot_function(const struct piece *, float *);
 typedef void back_function(const struct piece *);
@@ -243,18 +242,18 @@ static bool stream_far(size_t units, size_t inputs) {
     return units * inputs > STREAM_FAR;
 }
 
-// Rows that are read together, of far weights while the next ones are asked for: whole tiles.
+// Rows of a group, in whole tiles; of far weights, the next group is asked for meanwhile.
 static size_t group_rows(bool far, size_t inputs, int tile) {
     size_t rows = (far ? STREAM_GROUP : STREAM_NEAR) / inputs / (size_t)tile * (size_t)tile;
     return rows ? rows : (size_t)tile;
 }
 
-// What is asked for `weights` later.
+// Weights to ask for, `weights` further on; NULL: none.
 static const float *further(const float *ahead, size_t weights) {
     return ahead ? ahead + weights : NULL;
 }
 
-// The sums of rows [0, rows) of a tile go to y, on top of what other inputs gave.
+// Adds the sums of rows [0, rows) of a tile to y, after those of earlier inputs.
 HOGWILD static void dot_put(float *y, const float *sums, const float *biases, int n, size_t units,
                             int rows, bool first) {
     for (int i = 0; i < n; i++, y += units)
@@ -317,8 +316,8 @@ static void dense_stream(float *y, const float *x, const float *weights, const f
     stream_forward(&f, 0, (size_t)first);
 }
 
-// A backward pass over weights that it reads, writes, or both. With an update whose
-// rule is not the step of the pieces, gradients of single rows go through a buffer.
+// A backward pass over weights that it reads, writes, or both. With update rules other than sgd,
+// gradients of single rows go through a buffer.
 struct stream_back {
     const struct dense_errors *e;
     enum work work;
@@ -360,8 +359,8 @@ static void back_rows(const struct stream_back *b, const struct stream_kernels *
     }
 }
 
-// Units [first, last), the last ones first: the forward pass left them in the caches, as this
-// pass leaves the first ones, which the next step begins with.
+// Units [first, last), from the last to the first: the forward pass left the last ones in the
+// caches, and this pass leaves the first ones for the next step.
 static void back_units(const struct stream_back *b, size_t first, size_t last) {
     const struct dense_errors *e = b->e;
     const struct stream_kernels *kernels = &stream_kernels[e->n - 1];

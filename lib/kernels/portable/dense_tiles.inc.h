@@ -1,36 +1,16 @@
-// The step of a dense layer for as many samples as keep the multipliers busy while the
-// weights come in, none of which need be packed.
+// The step of a dense layer for enough samples to keep the multipliers busy while the weights are
+// read. No weight is packed.
 //
-// A strip of weights, up to TILE_DEPTH rows x 3 vectors, adds to the errors of
-// the inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE
-// rows at a time. More samples than stay in the caches go part by part: first the errors
-// of all of them, then the steps.
+// A strip of weights, up to TILE_DEPTH rows x 3 vectors, first adds to the errors of the inputs,
+// FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time. More than
+// TILES_MOST samples go part by part: first the errors of all of them, then the steps.
 //
-// Where there are scratch and enough units to pay for it, inputs and their errors are copied
-// once to panels as wide as a strip, in which a sample lies behind the other: in rows of
-// 2560 inputs, 10 KB apart, the lines of a strip's samples fall into 32 of the 1024 sets of
-// an L2 cache.
+// With scratch and enough units to pay for it, inputs and their errors are copied once to panels
+// as wide as a strip, sample behind sample. In rows of 2560 inputs, 10 KB apart, the lines of a
+// strip's samples would share 32 of the 1024 sets of an L2 cache.
 //
-// What was tried, in GFLOP/s for a layer of 2560 x 2560 (one thread of a Zen 5, AVX-512, peak
-// 234, much other work on the machine, the best of some runs):
-//                                                     64   256   512  1024 samples
-//   rows; errors loaded first; all weights asked for
-//   in every tile; errors of units as far apart as
-//   there are rows in a group                         191   190   130   122
-//   the same in panels                                202   155   150   135
-//   errors loaded last                                199   197   155   135
-//   errors of units a constant apart                  205   209   150     -
-//   the next strip asked for by its steps, parts of
-//   256 samples (this)                                214   215   204   204
-//   the same, from rows                               213   195   203   187
-// Weights stream, by groups of 16 rows or fewer, up to 16 samples. They did up to 32, whose inputs
-// and errors, which each group goes through, are as much as four groups: since then one thread of
-// the speech net makes 0.992 (+-0.007) of the samples at 20 and 1.043 (+-0.014) at 32, two that
-// join their passes at 16 1.17 (+-0.03). AlexNet's first dense layer, joined at 16, took each of
-// two 12.7 ms, now 11.1, by groups of 32 rows 12.5; in panels, packed for each piece, 10.7 (not
-// done).
-// By Strassen's scheme, one level, strip by strip: 204 of useful work in panels at 256, 187 at
-// 512: sums and three times as many additions to errors eat what is gained.
+// Errors are loaded last, and the steps of a strip ask for the weights of the next one. Figures:
+// tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
 
@@ -46,11 +26,11 @@
 
 enum {
     TILES_MOST = DENSE_STEP_MOST,          // samples at once
-    TILE_DEPTH = 64,                       // rows of a strip
+    TILE_DEPTH = 64,                       // rows of a strip: fewer read the errors more often
     TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
-    TILES_CACHED = 1024 * 1024, // weights that are taken to stay in the L3 cache
+    TILES_CACHED = 1024 * 1024, // weights of a layer that stay in the L3 cache
 };
 
 // A strip of weights of one group of rows.
@@ -63,9 +43,9 @@ struct weight_strip {
     size_t panel;       // from the inputs of one strip to those of the next
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
-    bool stays;         // no step
+    bool stays;         // errors alone, no step
     float rate, decay;
-    const float *ahead; // weights that stream, and come as many later; NULL: none
+    const float *ahead; // weights to ask for, when they stream; NULL: none
 };
 
 // Errors of `samples` samples from sample i on: += dy W.
@@ -89,7 +69,7 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
             for (int v = 0; v < vectors; v++)
                 sum[a][v] += dy[a * TILE_DEPTH] * weight[v];
     }
-    if (!s->first) { // last: loads at the beginning would hold up the sums
+    if (!s->first) { // loaded last: at the beginning they would delay the sums
 #pragma GCC unroll 8
         for (int a = 0; a < samples; a++)
 #pragma GCC unroll 3
@@ -189,22 +169,22 @@ static void gather_errors(float *to, const struct dense_errors *e, int first, in
         memcpy(to, e->dy + (size_t)i * (size_t)e->units + first, (size_t)rows * sizeof *to);
 }
 
-// Whether the weights come from memory as fast as it can.
+// Whether the weights come from memory, which is the limit.
 static bool tiles_stream(const struct dense_errors *e) {
     int units = e->of ? e->of : e->units;
     return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
 }
 
-// Rows of a group: each reads and writes all errors of the inputs once, so many rows
-// when there are many samples. Where the weights stream, the fewer samples there are the
-// sooner the next group is read: it must not come too long before.
+// Rows of a group. A group reads and writes all errors of the inputs once, so many samples want
+// many rows. Streaming weights are asked for a group ahead: with few samples large groups would be
+// asked for too early.
 static int dense_depth(const struct dense_errors *e) {
     if (tiles_stream(e))
         return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
     return TILE_DEPTH;
 }
 
-// The step of units [first, last), from inputs and to errors as `all` has them.
+// Steps units [first, last), with inputs and errors laid out as in `all`.
 static void tiles_sgd_units(const struct weight_strip *all, float *weights, float *dy,
                             const struct dense_errors *e, int first, int last) {
     struct weight_strip s = *all;
@@ -228,7 +208,7 @@ static void tiles_sgd_units(const struct weight_strip *all, float *weights, floa
     }
 }
 
-// Samples in panels of TILE_WIDTH inputs and back, one panel behind the other.
+// Copies samples to panels of TILE_WIDTH inputs, panel behind panel, and back.
 static void pack_panels(float *panels, const float *x, size_t n, size_t inputs) {
     for (size_t k = 0; k < inputs; k += TILE_WIDTH)
         for (size_t i = 0; i < n; i++, panels += TILE_WIDTH)
@@ -255,7 +235,7 @@ static void tiles_in_panels(struct weight_strip *s, const struct dense_errors *e
         pack_panels(s->dx, e->dx, n, inputs);
 }
 
-// dx, if wanted, and the step, unless the weights stay.
+// Computes dx, unless it is NULL, and the step, unless the weights stay.
 static void tiles_pass(float *weights, const struct dense_errors *e, float rate, float decay,
                        bool stays) {
     float dy[TILE_ERRORS];

@@ -8,8 +8,6 @@
 // number at a time, broadcast. "custom hand-tuned [...] kernels that
 // appropriately pack and block the data such that the vector units are fully
 // utilized for the matrix multiply operations" (Adam 3.2.4).
-//
-// What was learned: README.md.
 #ifndef ADAM_KERNELS_PORTABLE_GEMM_INC_H
 #define ADAM_KERNELS_PORTABLE_GEMM_INC_H
 
@@ -23,7 +21,7 @@
 
 enum {
     WIDTH = 2 * LANES, // columns of a panel
-    DEPTH = 256,       // rows of a panel: 256 x 32 floats are 32 KiB
+    DEPTH = 256,       // rows of a panel: 256 x 32 floats, 32 KiB of the L1 cache
 };
 
 struct matrix { // element (i, j) is at[i * row + j * column]
@@ -89,8 +87,8 @@ typedef void tile_function(struct matrix, struct matrix, int, struct target);
 static tile_function *const tiles[] = {tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,  tile_7,
                                        tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14};
 
-// LANES x LANES numbers from columns of B (each `column` apart, along which B is
-// contiguous) to rows of the panel, `wide` apart. Columns from `count` on are zeros.
+// Transposes LANES x LANES numbers from columns of B, each contiguous and `column` apart, to rows
+// of the panel, `wide` apart. Columns from `count` on are zeros.
 __attribute__((always_inline)) static inline void
 transpose_square(float *panel, int wide, const float *from, size_t column, int count) {
     vector v[LANES];
@@ -143,8 +141,8 @@ struct ahead {
     int count, length;
 };
 
-// Part t of `parts` of it, into the L2 cache: no prefetcher follows steps of a whole
-// row, and asking for all at once would wait.
+// Asks for part t of `parts`, into the L2 cache: no prefetcher follows steps of a whole row, and
+// asking for all at once would stall.
 static void fetch(const struct ahead *ahead, int t, int parts) {
     int end = (int)((int64_t)ahead->count * (t + 1) / parts);
     for (int i = (int)((int64_t)ahead->count * t / parts); i < end; i++)
@@ -182,7 +180,7 @@ static void panel_step(struct matrix a, struct matrix b, int m, int depth, int w
                        struct target c, const struct ahead *ahead) {
     float packed[DEPTH * WIDTH] __attribute__((aligned(64)));
     if (b.column == 1 && width == WIDTH && m <= ROWS) {
-        panel_product(a, b, m, depth, width, c, ahead); // no row is read twice: no need to pack
+        panel_product(a, b, m, depth, width, c, ahead); // no row is read twice: packing is no gain
         return;
     }
     if (b.column == 1)
