@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/invariant.h"
 #include "core/mem.h"
 
 // A state that changes; its bytes are state_max long.
@@ -114,8 +115,14 @@ static void send_others(struct paxos *p, struct paxos_output *out,
 
 // The acceptor.
 
+// A follower becomes a candidate, and that a leader; each may become a follower.
+static void stand(struct paxos *p, enum paxos_standing next) {
+    INVARIANT(next == PAXOS_FOLLOWER || next == p->standing + 1);
+    p->standing = next;
+}
+
 static void follow(struct paxos *p, uint64_t now) {
-    p->standing = PAXOS_FOLLOWER;
+    stand(p, PAXOS_FOLLOWER);
     p->ready = p->pending = false;
     p->deadline = now + election_timeout(p);
 }
@@ -216,7 +223,7 @@ static void propose(struct paxos *p, uint64_t version, const void *bytes, uint32
 // "on takeover adopt the highest (ballot, version) of a majority and re-commit it before
 // serving".
 static void lead(struct paxos *p, uint64_t now, struct paxos_output *out) {
-    p->standing = PAXOS_LEADER;
+    stand(p, PAXOS_LEADER);
     p->leader = p->config.id;
     p->followed = now + p->config.election;
     p->deadline = now + p->config.heartbeat;
@@ -229,7 +236,7 @@ static void lead(struct paxos *p, uint64_t now, struct paxos_output *out) {
 static void campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
     uint64_t highest = p->seen > p->promised ? p->seen : p->promised;
     promise(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
-    p->standing = PAXOS_CANDIDATE;
+    stand(p, PAXOS_CANDIDATE);
     p->leader = PROTO_NOBODY;
     p->votes = 1u << p->config.id;
     p->best_accepted = p->accepted;

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/invariant.h"
 #include "core/mem.h"
 #include "launch/child.h"
+#include "launch/supervise_states.h"
 #include "launch/tail.h"
 
 // Seconds. "child restarted with back-off 0.5...30 s, reset after 5 min; 5 crashes in 2 min
@@ -30,14 +32,11 @@ struct slot {
     const struct process *process;
     char *log; // its file
     struct child child;
-    bool ready, over; // over: not to be started again
-    bool left;        // over, for the run that the controller knew needed it no more
+    enum slot_state state;
     int starts, retries, crashes;
-    double started, next; // when it is to start; INFINITY: not now
+    double started, next; // next: when it starts, while it waits
     double crashed[CRASHES];
 };
-
-enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_TERMINATING, PHASE_KILLING };
 
 struct supervisor {
     const struct supervise_config *config;
@@ -69,19 +68,39 @@ static void say(struct supervisor *s, const char *format, ...) {
     free(line);
 }
 
-// --- ending -----------------------------------------------------------------------------
+// --- states -----------------------------------------------------------------------------
 
+static void slot_enter(struct slot *slot, enum slot_state state) {
+    INVARIANT(slot_state_may_follow(slot->state, state));
+    slot->state = state;
+}
+
+// It starts in so many seconds.
+static void slot_wait(struct slot *slot, double seconds) {
+    slot_enter(slot, SLOT_WAITING);
+    slot->next = clock_seconds() + seconds;
+}
+
+static bool is_over(const struct slot *slot) {
+    return slot->state == SLOT_LEFT || slot->state == SLOT_OVER;
+}
+
+// Nothing starts any more.
 static void enter(struct supervisor *s, enum phase phase, double seconds) {
+    INVARIANT(phase_may_follow(s->phase, phase));
     s->phase = phase;
     s->deadline = clock_seconds() + seconds;
     for (size_t i = 0; i < s->count; i++)
-        s->slots[i].over |= s->slots[i].child.pid == 0;
+        if (!s->slots[i].child.pid && s->slots[i].state != SLOT_OVER)
+            slot_enter(&s->slots[i], SLOT_OVER);
     if (phase != PHASE_ENDING)
         for (size_t i = 0; i < s->count; i++)
             child_signal(&s->slots[i].child, phase == PHASE_KILLING ? SIGKILL : SIGTERM);
 }
 
-// The run has a status: those who are left have so long to end by themselves.
+// --- ending -----------------------------------------------------------------------------
+
+// The run has a status: the processes that are left have `grace` seconds to end by themselves.
 static void finish(struct supervisor *s, int status, double grace) {
     s->status = status;
     if (s->phase == PHASE_RUNNING)
@@ -89,7 +108,7 @@ static void finish(struct supervisor *s, int status, double grace) {
 }
 
 // Something is lost without which the run cannot go on. The controller has `grace` seconds
-// to save what there is; with 0 there is nothing, and nobody is to train on.
+// to save what there is; with 0 there is nothing, and all end at once.
 static void lose(struct supervisor *s, int status, double grace, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void lose(struct supervisor *s, int status, double grace, const char *format, ...) {
@@ -158,21 +177,19 @@ static double pause_of(const struct slot *slot, double least) {
 
 static void start_again(struct supervisor *s, struct slot *slot, const char *why, double least) {
     double pause = pause_of(slot, least);
-    slot->next = clock_seconds() + pause;
+    slot_wait(slot, pause);
     say(s, "%s %s; starts again in %g s", slot->process->who, why, pause);
 }
 
 static const char hint[] = "; when the cause is removed, --resume goes on with ";
 
-// A controller that is started again may have to begin anew. Who left in peace is there again
-// then; in a run that only has to end it leaves at once.
+// A controller that is started again may have to begin anew. Processes that left then start again;
+// in a run that only has to end they leave at once.
 static void call_back(struct supervisor *s) {
     for (size_t i = 1; i < s->count; i++) {
         struct slot *slot = &s->slots[i];
-        if (!slot->left || s->stopping)
-            continue;
-        slot->left = slot->over = false;
-        slot->next = clock_seconds() + pause_session;
+        if (slot->state == SLOT_LEFT && !s->stopping)
+            slot_wait(slot, pause_session);
     }
 }
 
@@ -206,9 +223,9 @@ static void give_up(struct supervisor *s, struct slot *slot, const char *why, in
     size_t left = 0;
     if (restarts)
         snprintf(often, sizeof often, " after %d restarts", restarts);
-    slot->over = true;
+    slot_enter(slot, SLOT_OVER);
     for (size_t i = 0; i < s->count; i++)
-        left += s->slots[i].process->role == role && !s->slots[i].over;
+        left += s->slots[i].process->role == role && !is_over(&s->slots[i]);
     if (role == PROTO_ROLE_WORKER && left > 0)
         say(s, "%s %s%s; the run goes on without it", slot->process->who, why, often);
     else
@@ -238,7 +255,7 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     int status = exited ? WEXITSTATUS(wait_status) : STATUS_UNAVAILABLE;
     enum launch_policy policy = launch_policy(slot->process->role);
     if ((exited && status == STATUS_OK) || s->stopping) {
-        slot->over = slot->left = true; // as the controller told it to
+        slot_enter(slot, SLOT_LEFT);
         return;
     }
     show_last_words(s, slot);
@@ -251,11 +268,12 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     }
 }
 
-// What came by it ends with it, and is told so; what is started before it is back comes by
-// itself.
+// Processes that use it end with it. Those that start before it is back connect by themselves.
 static void connection_ended(struct supervisor *s, struct slot *slot) {
-    slot->over = s->stopping || crash_again(slot);
-    slot->next = clock_seconds() + pause_of(slot, 0);
+    if (s->stopping || crash_again(slot))
+        slot_enter(slot, SLOT_OVER);
+    else
+        slot_wait(slot, pause_of(slot, 0));
 }
 
 static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
@@ -267,6 +285,7 @@ static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
         connection_ended(s, slot);
     else
         member_ended(s, slot, status, why);
+    INVARIANT(slot->state == SLOT_WAITING || is_over(slot));
 }
 
 // Connections are the last to go.
@@ -286,12 +305,12 @@ static void look_for_ends(struct supervisor *s) {
             continue;
         if (slot->process->remote)
             status = status_there(status);
-        slot->ready = false;
-        if (s->phase != PHASE_RUNNING)
-            slot->over = true;
-        if (s->phase == PHASE_RUNNING)
+        if (s->phase == PHASE_RUNNING) {
             slot_ended(s, slot, status);
-        else if (i == 0 && s->phase == PHASE_ENDING)
+            continue;
+        }
+        slot_enter(slot, SLOT_OVER);
+        if (i == 0 && s->phase == PHASE_ENDING)
             enter(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
     }
     if (s->phase != PHASE_RUNNING)
@@ -302,12 +321,13 @@ static void look_for_ends(struct supervisor *s) {
 
 static void start(struct supervisor *s, struct slot *slot) {
     bool leads = slot == s->slots;
-    slot->next = INFINITY;
     slot->starts++;
     slot->started = clock_seconds();
     if (child_start(&slot->child, &slot->process->command, leads, slot->log, s->err)) {
-        slot->over = true;
+        slot_enter(slot, SLOT_OVER);
         finish(s, s->err->status, 0);
+    } else {
+        slot_enter(slot, SLOT_STARTED);
     }
 }
 
@@ -323,19 +343,18 @@ static void start_due(struct supervisor *s) {
     double now = clock_seconds();
     for (size_t i = 0; i < s->count && s->phase == PHASE_RUNNING; i++) {
         struct slot *slot = &s->slots[i];
-        // The first time, a controller that cannot start is to be the only thing that is said.
-        bool waits = i > 0 && s->slots[0].starts == 1 && !s->slots[0].ready;
-        if (slot->child.pid || slot->over || slot->next > now || waits || (i > 0 && s->stopping) ||
-            awaits_connection(s, slot))
-            continue;
-        start(s, slot);
+        // The first time, a controller that cannot start is the only thing to report.
+        bool waits = i > 0 && s->slots[0].starts == 1 && s->slots[0].state != SLOT_READY;
+        if (slot->state == SLOT_WAITING && slot->next <= now && !waits && !(i > 0 && s->stopping) &&
+            !awaits_connection(s, slot))
+            start(s, slot);
     }
 }
 
 // --- signals and time -------------------------------------------------------------------
 
 static void tell_controller(struct supervisor *s) {
-    if (!s->stopping || s->told || !s->slots[0].ready || s->phase != PHASE_RUNNING)
+    if (!s->stopping || s->told || s->slots[0].state != SLOT_READY || s->phase != PHASE_RUNNING)
         return;
     s->told = true;
     child_signal(&s->slots[0].child, SIGTERM);
@@ -346,7 +365,8 @@ static void take_stop(struct supervisor *s, int number) {
         s->by_signal = number;
         error_set(s->err, STATUS_UNAVAILABLE, "ended at once; nothing was saved");
         finish(s, STATUS_UNAVAILABLE, 0);
-        enter(s, PHASE_KILLING, grace_term);
+        if (s->phase != PHASE_KILLING)
+            enter(s, PHASE_KILLING, grace_term);
         return;
     }
     s->stopping = true;
@@ -366,7 +386,8 @@ static void look_if_ready(struct supervisor *s) {
     struct pollfd poll_of = {.fd = lead->child.ready, .events = POLLIN};
     double waited = clock_seconds() - lead->started;
     if (lead->child.ready >= 0 && poll(&poll_of, 1, 0) > 0) {
-        lead->ready = child_is_ready(&lead->child);
+        if (child_is_ready(&lead->child))
+            slot_enter(lead, SLOT_READY);
         tell_controller(s);
     } else if (lead->child.ready >= 0 && waited > waiting_after && !s->waited) {
         s->waited = true;
@@ -381,7 +402,7 @@ static int time_left(const struct supervisor *s) {
         next = fmin(next, s->deadline);
     for (size_t i = 0; i < s->count; i++) {
         const struct slot *slot = &s->slots[i];
-        if (slot->over || slot->child.pid)
+        if (slot->state != SLOT_WAITING)
             continue;
         if (slot->next > now)
             next = fmin(next, slot->next);
