@@ -25,6 +25,29 @@ int cluster_open(struct cluster *cluster, struct proto_id run, const char *model
     return good ? STATUS_OK : error_nomem(err);
 }
 
+// Of an array that may be empty.
+static void *copy_of(const void *items, size_t count, size_t size) {
+    void *copy = mem_array(count + 1, size);
+    if (copy && count)
+        memcpy(copy, items, count * size);
+    return copy;
+}
+
+int cluster_copy(struct cluster *to, const struct cluster *from, struct error *err) {
+    *to = *from;
+    to->why = from->why ? mem_string(from->why) : NULL;
+    to->resume = from->resume ? mem_string(from->resume) : NULL;
+    to->model_name = mem_string(from->model_name);
+    to->model = mem_string(from->model);
+    to->settings = mem_string(from->settings);
+    to->members = copy_of(from->members, from->member_count, sizeof *to->members);
+    to->routes = copy_of(from->routes, from->route_count, sizeof *to->routes);
+    to->parts = copy_of(from->parts, from->part_count, sizeof *to->parts);
+    bool good = (to->why || !from->why) && (to->resume || !from->resume) && to->model_name &&
+                to->model && to->settings && to->members && to->routes && to->parts;
+    return good ? STATUS_OK : error_nomem(err);
+}
+
 void cluster_free(struct cluster *cluster) {
     free(cluster->why);
     free(cluster->resume);
@@ -46,14 +69,14 @@ const char *cluster_stage_name(enum cluster_stage stage) {
 
 // --- members ------------------------------------------------------------------------------
 
-struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t session) {
+const struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t session) {
     for (size_t i = 0; i < cluster->member_count; i++)
         if (cluster->members[i].session == session && !cluster->members[i].gone)
             return &cluster->members[i];
     return NULL;
 }
 
-struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number) {
+const struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number) {
     for (size_t i = 0; i < cluster->member_count; i++)
         if (cluster->members[i].number == number)
             return &cluster->members[i];
@@ -86,7 +109,17 @@ static void forget_oldest(struct cluster *cluster) {
             behind * sizeof *cluster->members);
 }
 
-void cluster_leave(struct cluster *cluster, struct cluster_member *member) {
+static struct cluster_member *living(struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (cluster->members[i].number == number && !cluster->members[i].gone)
+            return &cluster->members[i];
+    return NULL;
+}
+
+void cluster_leave(struct cluster *cluster, uint32_t number) {
+    struct cluster_member *member = living(cluster, number);
+    if (!member)
+        return;
     member->gone = true;
     cluster->members_epoch++;
     if (member->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
@@ -99,34 +132,34 @@ void cluster_warm(struct cluster *cluster) {
     cluster->members_epoch++;
 }
 
-// Whoever listened at this address is no more.
+// The member that listened at this address is gone.
 static void replace(struct cluster *cluster, const struct proto_join *join) {
     char address[PROTO_ADDRESS_MAX + 1];
     COPY(address, join->training);
     for (size_t i = 0; *address && i < cluster->member_count; i++) {
-        struct cluster_member *member = &cluster->members[i];
+        const struct cluster_member *member = &cluster->members[i];
         if (!member->gone && member->role == join->role && !strcmp(member->training, address)) {
-            cluster_leave(cluster, member);
+            cluster_leave(cluster, member->number);
             return;
         }
     }
 }
 
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
-                 struct cluster_member **member, struct error *err) {
-    size_t living = 0;
+                 const struct cluster_member **member, struct error *err) {
+    size_t there = 0;
     replace(cluster, join);
     for (size_t i = 0; i < cluster->member_count; i++)
-        living += !cluster->members[i].gone;
-    if (living >= CLUSTER_MEMBERS_MAX)
-        return error_set(err, STATUS_UNAVAILABLE, "there are %zu members already", living);
+        there += !cluster->members[i].gone;
+    if (there >= CLUSTER_MEMBERS_MAX)
+        return error_set(err, STATUS_UNAVAILABLE, "there are %zu members already", there);
     struct cluster_member *more =
         mem_resize(cluster->members, cluster->member_count + 1, sizeof *more);
     if (!more)
         return error_nomem(err);
     cluster->members = more;
-    *member = &more[cluster->member_count++];
-    **member = (struct cluster_member){
+    struct cluster_member *new = &more[cluster->member_count++];
+    *new = (struct cluster_member){
         .number = cluster->next_member++,
         .session = cluster->next_session++,
         .role = (enum proto_role)join->role,
@@ -135,10 +168,11 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
         .first = join->first < INT64_MAX ? join->first : INT64_MAX,
         .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
     };
-    COPY((*member)->name, join->name);
-    COPY((*member)->training, join->training);
-    COPY((*member)->replication, join->replication);
-    COPY((*member)->administration, join->administration);
+    COPY(new->name, join->name);
+    COPY(new->training, join->training);
+    COPY(new->replication, join->replication);
+    COPY(new->administration, join->administration);
+    *member = new;
     cluster->members_epoch++;
     if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
         cluster->routes_epoch++;
@@ -213,9 +247,28 @@ size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *bucke
 
 // --- the run ------------------------------------------------------------------------------
 
-void cluster_enter(struct cluster *cluster, enum cluster_stage stage) {
+// From each stage those that may follow.
+#define BIT(stage) (1u << CLUSTER_##stage)
+static const unsigned followers[CLUSTER_STAGE_COUNT] = {
+    [CLUSTER_STARTING] = BIT(TRAINING) | BIT(STOPPING),
+    [CLUSTER_TRAINING] = BIT(DRAINING) | BIT(STOPPING),
+    [CLUSTER_DRAINING] = BIT(SAVING) | BIT(STOPPING),
+    [CLUSTER_SAVING] = BIT(STOPPING),
+    [CLUSTER_STOPPING] = BIT(OVER),
+};
+
+int cluster_enter(struct cluster *cluster, enum cluster_stage stage, struct error *err) {
+    if (!(followers[cluster->stage] >> stage & 1))
+        return error_set(err, STATUS_BUG, "a run that is %s cannot be %s next",
+                         cluster_stage_name(cluster->stage), cluster_stage_name(stage));
     cluster->stage = stage;
     cluster->order++;
+    return STATUS_OK;
+}
+
+int cluster_finish(struct cluster *cluster, struct error *err) {
+    cluster->finished = true;
+    return cluster_enter(cluster, CLUSTER_DRAINING, err);
 }
 
 int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err) {

@@ -1,8 +1,11 @@
-// What the controllers of a run agree on: who the members are, which parameter server has
-// which buckets, what is trained and how far the run is. "The controller maintains in its
-// replicated state the configuration of parameter server cluster" (Adam 3.3.3). It is the
-// state of the Paxos register (cluster/paxos.h), as JSON text, and the transitions that
-// change it. Pure: no clock, no files, no network; not shared between threads.
+// What the controllers of a run agree on: the members, which parameter server has which
+// buckets, what is trained, and the stage of the run. "The controller maintains in its
+// replicated state the configuration of parameter server cluster" (Adam 3.3.3). The Paxos
+// register (cluster/paxos.h) holds it as JSON text.
+//
+// An agreed state never changes. The transitions below make the next state from a copy of it
+// (cluster/agreed.h). Readers return const pointers into the state; transitions take the
+// numbers of members. Pure: no clock, no files, no network. Call from one thread.
 #ifndef ADAM_CLUSTER_CLUSTER_H
 #define ADAM_CLUSTER_CLUSTER_H
 
@@ -20,14 +23,19 @@
 #define CLUSTER_GONE_MAX 32      // remembered, for people
 #define CLUSTER_TEXT_MAX ((1 << 20) - 64)
 
-// How far a run is: S(NAME, name).
+// The stages of a run, S(NAME, name):
+//
+//   starting -> training -> draining -> saving -> stopping -> over
+//
+// From each stage before it a run may also go straight to stopping. It never goes back: a run
+// that is resumed is a new state, which starts.
 #define CLUSTER_STAGES(S)                                                                          \
     S(STARTING, "starting") /* waits for servers, and gives them the first weights */              \
-    S(TRAINING, "training") /* */                                                                  \
+    S(TRAINING, "training") /* workers join, train and leave */                                    \
     S(DRAINING, "draining") /* workers push what they hold, and leave */                           \
     S(SAVING, "saving")     /* the last test and checkpoint */                                     \
-    S(STOPPING, "stopping") /* all others leave */                                                 \
-    S(OVER, "over")
+    S(STOPPING, "stopping") /* all members leave */                                                \
+    S(OVER, "over")         /* nobody is left */
 
 #define CLUSTER_AS_STAGE(NAME, name) CLUSTER_##NAME,
 enum cluster_stage { CLUSTER_STAGES(CLUSTER_AS_STAGE) CLUSTER_STAGE_COUNT };
@@ -39,39 +47,37 @@ struct cluster_member {
     uint32_t threads;
     uint64_t memory;
     uint64_t first, samples; // of a data server: those that it serves
-    bool gone;               // silent for too long, or left; its session is over
+    bool gone;               // it left, or was silent for too long; its session is over
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
     char replication[PROTO_ADDRESS_MAX + 1];
     char administration[PROTO_ADDRESS_MAX + 1];
 };
 
-// Buckets first..first+count-1 are one server's. (Primary only: copies come with
-// replication, and have their places on the wire.)
+// The server of buckets first..first+count-1.
 struct cluster_route {
     uint32_t first, count;
     uint64_t epoch;
     uint32_t primary;
 };
 
-// Samples of the data set that one data server has. The parts of a run are those that were there
-// when training began, and new ones that join later. A part stays while its data server is away:
-// the workers wait for it at the end of the epoch, unless it is left out.
+// The samples of one data server. A run has the parts that were there when training began, and
+// those of data servers that joined later. A part stays while its data server is away: workers
+// wait for it at the end of the epoch, unless it is left out.
 struct cluster_part {
     uint64_t first, samples;
-    uint32_t member; // that has it, or had it last
-    double epoch;    // how many epochs of it are done, as a data server told last
+    uint32_t member; // that serves it, or served it last
+    double epoch;    // epochs of it that were done when this was agreed (cluster/progress.h)
     bool out;        // the run goes on without it (on-data-loss=continue)
-    double missing; // the caller's clock when its data server went away; 0: it is there. Not stored
 };
 
 struct cluster {
     struct proto_id run;
     enum cluster_stage stage;
-    bool warm;                            // the warm start is over, if there was to be one
+    bool warm;                            // the warm start is over, or none was wanted
     bool finished;                        // all epochs are done
-    int status;                           // that the run ends with
-    char *why;                            // that status is not STATUS_OK; NULL
+    int status;                           // with which the run ends
+    char *why;                            // reason of a status that is not STATUS_OK; else NULL
     uint64_t next_session, order;         // numbers; an order is raised with each stage
     uint32_t next_member;                 //
     uint64_t members_epoch, routes_epoch; // 0 of routes: none yet
@@ -86,72 +92,86 @@ struct cluster {
     size_t part_count;                    //
 };
 
-// A new run; copies the texts (`resume` may be NULL). cluster_free also after a failure.
+// A new run, which starts. Copies the texts (`resume` may be NULL). Call cluster_free also after
+// a failure.
 int cluster_open(struct cluster *cluster, struct proto_id run, const char *model_name,
                  const char *model, const char *settings, const char *resume, struct error *err);
+// A copy that shares nothing with `from`. Call cluster_free also after a failure.
+int cluster_copy(struct cluster *to, const struct cluster *from, struct error *err);
 void cluster_free(struct cluster *cluster);
 const char *cluster_stage_name(enum cluster_stage stage);
 
 // JSON text, to be freed with free(); NULL when out of memory.
 char *cluster_write(const struct cluster *cluster);
-// STATUS_DATA for whatever is not such a state: every member is checked before it is
-// believed.
+// STATUS_DATA for any text that is not such a state.
 int cluster_read(struct cluster *cluster, const char *text, size_t size, struct error *err);
 
-// The member with this session that is not gone, or NULL.
-struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t session);
-struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number);
-size_t cluster_count(const struct cluster *cluster, enum proto_role role); // not gone
+// --- reading ------------------------------------------------------------------------------
 
-// A new member, with a session that was never used before. Whoever had its role at its
-// address is gone: it was started again. STATUS_UNAVAILABLE when there are too many. The
-// pointer is good until the next transition.
-int cluster_join(struct cluster *cluster, const struct proto_join *join,
-                 struct cluster_member **member, struct error *err);
-void cluster_leave(struct cluster *cluster, struct cluster_member *member);
-// The warm start is over: members that waited work.
-void cluster_warm(struct cluster *cluster);
-// Gives the buckets to the parameter servers that are there, each a run of them.
-// STATUS_UNAVAILABLE when there is none.
-int cluster_assign(struct cluster *cluster, struct error *err);
-// The next stage, with an order of its own.
-void cluster_enter(struct cluster *cluster, enum cluster_stage stage);
-// How the run will end. The first reason counts, but a failure counts more than the user's wish
-// (STATUS_STOPPED, which promises that the run was saved).
-int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err);
-// New settings, with the next version.
-int cluster_settle(struct cluster *cluster, const char *settings, struct error *err);
+// The member with this session that is not gone, or NULL.
+const struct cluster_member *cluster_find(const struct cluster *cluster, uint64_t session);
+const struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number);
+size_t cluster_count(const struct cluster *cluster, enum proto_role role); // not gone
 
 // A parameter server that has buckets and is gone; NULL: none.
 const struct cluster_member *cluster_lost(const struct cluster *cluster);
 // Whether the member has buckets.
 bool cluster_serves(const struct cluster *cluster, uint32_t number);
 
-// The data servers that are there have a part each.
-int cluster_divide(struct cluster *cluster, struct error *err);
-// The part that this member has, or had last; NULL: none.
-struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number);
-// The first epoch in which its samples are still wanted.
+// The part that this member serves, or served last; NULL: none.
+const struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number);
+// The first epoch for which workers still want samples of the part.
 uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_part *part);
-// Its data server has done so many epochs. True when a whole one more is over.
-bool cluster_part_told(struct cluster_part *part, double epoch);
-// Of all parts, or of those that are left out.
+// Samples of all parts, or of those that are left out.
 uint64_t cluster_samples(const struct cluster *cluster, bool out);
 // Whether a data server that asks to join can have a part: one of its samples that nobody serves
 // any more (*vacant), or a new one (NULL). `absent` tells whether a member is away.
 typedef bool cluster_absent(const void *self, const struct cluster_member *member);
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
-                    cluster_absent *absent, const void *self, struct cluster_part **vacant);
-// The member has the part from now on; NULL: a new one. A part that was left out goes on with the
-// epoch that the run is in.
-int cluster_take_part(struct cluster *cluster, struct cluster_part *part,
-                      const struct cluster_member *member, struct error *err);
-// The run goes on without it.
-void cluster_leave_out(struct cluster *cluster, struct cluster_part *part);
+                    cluster_absent *absent, const void *self, const struct cluster_part **vacant);
+// Takes over the epoch that a data server reports of its part, unless it is below the last whole
+// one: a server that was started again has not begun to serve yet. True when one more whole epoch
+// is done.
+bool cluster_part_told(double *epoch, double told);
 
-// Bucket by bucket, as the wire has them: CLUSTER_BUCKETS of them, or 0.
+// --- transitions --------------------------------------------------------------------------
+
+// A new member, with a session that was never used before. A member of the same role at the same
+// address is gone: it was started again. STATUS_UNAVAILABLE when there are too many. The
+// pointer is valid until the next transition.
+int cluster_join(struct cluster *cluster, const struct proto_join *join,
+                 const struct cluster_member **member, struct error *err);
+// The member is gone. Does nothing when there is no such member.
+void cluster_leave(struct cluster *cluster, uint32_t number);
+// The warm start is over: members that waited train.
+void cluster_warm(struct cluster *cluster);
+// Divides the buckets among the parameter servers that are there, each a run of buckets.
+// STATUS_UNAVAILABLE when there is none.
+int cluster_assign(struct cluster *cluster, struct error *err);
+// The next stage, with an order of its own. STATUS_BUG when the run cannot go there from its
+// present stage.
+int cluster_enter(struct cluster *cluster, enum cluster_stage stage, struct error *err);
+// All epochs are done: the run drains.
+int cluster_finish(struct cluster *cluster, struct error *err);
+// Records why the run ends. The first reason counts, but a failure counts more than the user's
+// wish (STATUS_STOPPED, which promises that the run was saved).
+int cluster_blame(struct cluster *cluster, int status, const char *why, struct error *err);
+// New settings, with the next version. Copies the text.
+int cluster_settle(struct cluster *cluster, const char *settings, struct error *err);
+
+// Each data server that is there has a part.
+int cluster_divide(struct cluster *cluster, struct error *err);
+// Member `number` serves from now on the part that member `before` had, who is gone; or with
+// `before` 0 a new part. A part that was left out goes on with the epoch that the run is in.
+int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number, struct error *err);
+// The run goes on without the part of this member, who is gone.
+void cluster_leave_out(struct cluster *cluster, uint32_t number);
+
+// --- texts --------------------------------------------------------------------------------
+
+// Bucket by bucket, as on the wire: CLUSTER_BUCKETS of them, or 0.
 size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *buckets);
-// "worker 5 (n07-4711)": a member as messages name it.
+// "worker 5 (n07-4711)"
 void cluster_name(char text[128], const struct cluster_member *member);
 
 #endif

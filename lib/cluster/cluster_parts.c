@@ -1,4 +1,4 @@
-// The parts of the data, and the data servers that have them.
+// The parts of the data, and the data servers that serve them.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +20,14 @@ int cluster_divide(struct cluster *cluster, struct error *err) {
     cluster->part_count = 0;
     for (size_t i = 0; !status && i < cluster->member_count; i++) {
         const struct cluster_member *m = &cluster->members[i];
-        const struct cluster_part part = {m->first, m->samples, m->number, 0, false, 0};
+        const struct cluster_part part = {m->first, m->samples, m->number, 0, false};
         if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone)
             status = add_part(cluster, &part, err);
     }
     return status;
 }
 
-struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number) {
+const struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number) {
     for (size_t i = 0; i < cluster->part_count; i++)
         if (cluster->parts[i].member == number)
             return &cluster->parts[i];
@@ -61,11 +61,11 @@ uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_
     return own > all ? own : all;
 }
 
-bool cluster_part_told(struct cluster_part *part, double epoch) {
-    double before = floor(part->epoch);
-    if (epoch >= before) // else it has not begun to serve
-        part->epoch = epoch;
-    return floor(part->epoch) > before;
+bool cluster_part_told(double *epoch, double told) {
+    double before = floor(*epoch);
+    if (told >= before)
+        *epoch = told;
+    return floor(*epoch) > before;
 }
 
 uint64_t cluster_samples(const struct cluster *cluster, bool out) {
@@ -79,11 +79,11 @@ uint64_t cluster_samples(const struct cluster *cluster, bool out) {
 // --- who has them -----------------------------------------------------------------------------
 
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
-                    cluster_absent *absent, const void *self, struct cluster_part **vacant) {
+                    cluster_absent *absent, const void *self, const struct cluster_part **vacant) {
     bool taken = false;
     *vacant = NULL;
     for (size_t i = 0; i < cluster->part_count; i++) {
-        struct cluster_part *part = &cluster->parts[i];
+        const struct cluster_part *part = &cluster->parts[i];
         const struct cluster_member *member = cluster_numbered(cluster, part->member);
         if (part->first != join->first || part->samples != join->samples)
             continue;
@@ -97,21 +97,37 @@ bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join
     return *vacant || !taken;
 }
 
-int cluster_take_part(struct cluster *cluster, struct cluster_part *part,
-                      const struct cluster_member *member, struct error *err) {
-    const struct cluster_part new = {member->first, member->samples, member->number, 0, true, 0};
-    int status = part ? STATUS_OK : add_part(cluster, &new, err);
-    if (status)
-        return status;
-    part = part ? part : &cluster->parts[cluster->part_count - 1];
+static struct cluster_part *find_part(struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->part_count; i++)
+        if (cluster->parts[i].member == number)
+            return &cluster->parts[i];
+    return NULL;
+}
+
+int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number,
+                      struct error *err) {
+    const struct cluster_member *member = cluster_numbered(cluster, number);
+    if (!before) {
+        // As one that was left out, it begins with the epoch that the run is in.
+        const struct cluster_part new = {member->first, member->samples, number, 0, true};
+        int status = add_part(cluster, &new, err);
+        if (status)
+            return status;
+    }
+    struct cluster_part *part = find_part(cluster, before ? before : number);
     part->epoch = fmax(part->epoch, cluster_part_epoch(cluster, part));
-    part->member = member->number;
+    part->member = number;
     part->out = false;
+    cluster_leave(cluster, before);
     cluster->routes_epoch++;
     return STATUS_OK;
 }
 
-void cluster_leave_out(struct cluster *cluster, struct cluster_part *part) {
+void cluster_leave_out(struct cluster *cluster, uint32_t number) {
+    struct cluster_part *part = find_part(cluster, number);
+    if (!part)
+        return;
     part->out = true;
+    cluster_leave(cluster, number);
     cluster->routes_epoch++;
 }

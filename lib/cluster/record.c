@@ -25,6 +25,7 @@ enum {
 struct record {
     char *path;
     struct paxos *paxos;
+    bool stopped; // it could not remember what it promised: it takes part no more
 };
 
 static uint64_t now(void) {
@@ -147,9 +148,10 @@ static int load(const char *path, struct paxos_record *kept, char **state, struc
 // --- the register -------------------------------------------------------------------------
 
 // What a step asks for. There are no others to send messages to.
-static int carry_out(const struct record *record, const struct paxos_output *output,
-                     struct error *err) {
-    return output->persist ? save(record, err) : STATUS_OK;
+static int carry_out(struct record *record, const struct paxos_output *output, struct error *err) {
+    int status = output->persist ? save(record, err) : STATUS_OK;
+    record->stopped = status != STATUS_OK;
+    return status;
 }
 
 static int start(struct record *record, const struct paxos_record *kept, struct error *err) {
@@ -193,7 +195,7 @@ void record_close(struct record *record) {
 
 const char *record_state(const struct record *record, size_t *size) {
     struct paxos_state state;
-    if (!paxos_committed(record->paxos, &state) || state.length == 0)
+    if (record->stopped || !paxos_committed(record->paxos, &state) || state.length == 0)
         return NULL;
     *size = state.length;
     return (const char *)state.bytes;
@@ -205,6 +207,8 @@ int record_propose(struct record *record, const char *state, struct error *err) 
     if (size > STATE_MAX)
         return error_set(err, STATUS_DATA, "the state of the run has %zu bytes, at most %d fit",
                          size, STATE_MAX);
+    if (record->stopped)
+        return error_set(err, STATUS_IO, "%s could not be written before", record->path);
     int status = paxos_propose(record->paxos, state, (uint32_t)size, now(), &output, err);
     return status ? status : carry_out(record, &output, err);
 }

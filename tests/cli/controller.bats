@@ -223,6 +223,23 @@ nobody_answers() {
     end_controller 75
 }
 
+@test "a controller whose disk is full ends, and tells nobody what it could not write" {
+    # Its log goes through a pipe, which has room; a write to a file fails and kills nobody.
+    start bash -c 'trap "" XFSZ; exec adam-ctl controller "$0" --out run 2> >(exec cat >controller.log)' "$conf"
+    controller=$pid
+    wait_for adam-ctl status run
+    run_ok adam-ctl set run rate=0.25
+    cp run/controller.state before
+    prlimit --pid "$controller" --fsize=0
+    run_status 69 adam-ctl set run rate=0.5
+    end_controller 74
+    grep -q "error: .*controller.state.*: File too large" controller.log
+    grep -q "set rate=0.25" controller.log
+    run ! grep -q "set rate=0.5" controller.log
+    cmp run/controller.state before
+    [ "$(ls run)" = "$(printf '%s\n' controller.state metrics.jsonl)" ]
+}
+
 @test "a start that fails leaves nothing that the next one takes for a run" {
     run_status 69 adam-ctl controller "$conf" --out run --listen ipc:///no/such/folder/socket
     start_controller --set batch=4

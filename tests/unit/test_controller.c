@@ -2,13 +2,16 @@
 // its text and hostile ones, silence by a clock that the test turns, the register's file,
 // and the file of a run with its settings.
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
-#include "cluster/cluster.h"
+#include "cluster/agreed.h"
 #include "cluster/figures.h"
+#include "cluster/progress.h"
 #include "cluster/record.h"
 #include "cluster/vitals.h"
 #include "run/run_file.h"
@@ -21,9 +24,9 @@ static struct cluster begin(void) {
     return cluster;
 }
 
-static struct cluster_member *join(struct cluster *cluster, enum proto_role role,
-                                   const char *address) {
-    struct cluster_member *member = NULL;
+static const struct cluster_member *join(struct cluster *cluster, enum proto_role role,
+                                         const char *address) {
+    const struct cluster_member *member = NULL;
     const struct proto_join message = {
         .role = (uint16_t)role,
         .threads = 2,
@@ -47,11 +50,11 @@ static void test_members(struct tap *tap) {
         struct cluster c = begin();
         uint64_t last = 0;
         for (int i = 0; i < 10; i++) {
-            struct cluster_member *m = join(&c, PROTO_ROLE_WORKER, "");
+            const struct cluster_member *m = join(&c, PROTO_ROLE_WORKER, "");
             CHECK(tap, m && m->session > last);
             last = m->session;
             if (i % 2)
-                cluster_leave(&c, m);
+                cluster_leave(&c, m->number);
         }
         CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_WORKER), 5);
         cluster_free(&c);
@@ -62,7 +65,7 @@ static void test_members(struct tap *tap) {
         uint64_t session = join(&c, PROTO_ROLE_WORKER, "")->session;
         CHECK(tap, c.members_epoch > epoch);
         epoch = c.members_epoch;
-        cluster_leave(&c, cluster_find(&c, session));
+        cluster_leave(&c, cluster_find(&c, session)->number);
         CHECK(tap, c.members_epoch > epoch);
         CHECK(tap, !cluster_find(&c, session));
         cluster_free(&c);
@@ -80,7 +83,7 @@ static void test_members(struct tap *tap) {
         struct cluster c = begin();
         join(&c, PROTO_ROLE_WORKER, "");
         for (int i = 0; i < 500; i++)
-            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, "")->number);
         CHECK(tap, cluster_numbered(&c, 1) && !cluster_numbered(&c, 1)->gone);
         CHECK_INT(tap, c.member_count, 1 + CLUSTER_GONE_MAX);
         CHECK(tap, cluster_numbered(&c, 501));
@@ -127,9 +130,9 @@ static void test_routes(struct tap *tap) {
         uint64_t first = join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1")->session;
         CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
         uint64_t spare = join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2")->session;
-        cluster_leave(&c, cluster_find(&c, spare));
+        cluster_leave(&c, cluster_find(&c, spare)->number);
         CHECK(tap, !cluster_lost(&c));
-        cluster_leave(&c, cluster_find(&c, first));
+        cluster_leave(&c, cluster_find(&c, first)->number);
         CHECK(tap, cluster_lost(&c) && cluster_lost(&c)->session == first);
         cluster_free(&c);
     });
@@ -138,10 +141,10 @@ static void test_routes(struct tap *tap) {
         join(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
         cluster_assign(&c, NULL);
         uint64_t epoch = c.routes_epoch;
-        struct cluster_member *source = join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
+        const struct cluster_member *source = join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
         CHECK(tap, c.routes_epoch > epoch);
         epoch = c.routes_epoch;
-        cluster_leave(&c, source);
+        cluster_leave(&c, source->number);
         CHECK(tap, c.routes_epoch > epoch);
         cluster_free(&c);
     });
@@ -166,7 +169,7 @@ static bool is_gone(const void *self, const struct cluster_member *member) {
 // A run of two data servers, members 1 and 2, with 600 and 400 samples.
 static struct cluster divided(void) {
     struct cluster c = begin();
-    struct cluster_member *member;
+    const struct cluster_member *member;
     const struct proto_join joins[] = {source_of("tcp://a:1", 0, 600),
                                        source_of("tcp://a:2", 600, 400)};
     if (cluster_join(&c, &joins[0], &member, NULL) || cluster_join(&c, &joins[1], &member, NULL) ||
@@ -179,11 +182,12 @@ static struct cluster divided(void) {
 static uint32_t take_part(struct cluster *c, const char *address, uint64_t first,
                           uint64_t samples) {
     const struct proto_join asked = source_of(address, first, samples);
-    struct cluster_part *part;
-    struct cluster_member *member;
+    const struct cluster_part *part;
+    const struct cluster_member *member;
     if (!cluster_vacant(c, &asked, is_gone, NULL, &part))
         return 0;
-    if (cluster_join(c, &asked, &member, NULL) || cluster_take_part(c, part, member, NULL))
+    if (cluster_join(c, &asked, &member, NULL) ||
+        cluster_take_part(c, part ? part->member : 0, member->number, NULL))
         exit(2);
     return member->number;
 }
@@ -193,9 +197,9 @@ static void test_parts(struct tap *tap) {
         struct cluster c = divided();
         CHECK_INT(tap, cluster_samples(&c, false), 1000);
         CHECK_INT(tap, take_part(&c, "tcp://a:3", 600, 400), 0);
-        cluster_leave(&c, cluster_numbered(&c, 2));
+        cluster_leave(&c, 2);
         for (int i = 0; i < 2 * CLUSTER_GONE_MAX; i++)
-            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, "")->number);
         CHECK(tap, cluster_part_of(&c, 2) && cluster_numbered(&c, 2));
         uint32_t next = take_part(&c, "tcp://a:3", 600, 400);
         CHECK(tap, next > 2 && cluster_part_of(&c, next) && !cluster_part_of(&c, 2));
@@ -213,8 +217,8 @@ static void test_parts(struct tap *tap) {
     });
     TEST(tap, "other samples are a new part, from the epoch on that the run is in", {
         struct cluster c = divided();
-        cluster_part_told(&c.parts[0], 4.5);
-        cluster_part_told(&c.parts[1], 4.25);
+        cluster_part_told(&c.parts[0].epoch, 4.5);
+        cluster_part_told(&c.parts[1].epoch, 4.25);
         uint32_t next = take_part(&c, "tcp://a:3", 1000, 50);
         CHECK_INT(tap, cluster_samples(&c, false), 1050);
         CHECK_INT(tap, cluster_part_epoch(&c, cluster_part_of(&c, next)), 4);
@@ -222,21 +226,22 @@ static void test_parts(struct tap *tap) {
     });
     TEST(tap, "a part goes on in the epoch that the others show to be over, or were in", {
         struct cluster c = divided();
-        CHECK(tap, cluster_part_told(&c.parts[1], 2.5) && !cluster_part_told(&c.parts[1], 2.75));
-        CHECK(tap, !cluster_part_told(&c.parts[1], 0)); // started anew, and not serving yet
+        CHECK(tap, cluster_part_told(&c.parts[1].epoch, 2.5) &&
+                       !cluster_part_told(&c.parts[1].epoch, 2.75));
+        CHECK(tap, !cluster_part_told(&c.parts[1].epoch, 0)); // started anew, and not serving yet
         CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 2);
-        cluster_part_told(&c.parts[0], 4); // which may have ended its epoch alone
+        cluster_part_told(&c.parts[0].epoch, 4); // which may have ended its epoch alone
         CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 3);
-        cluster_part_told(&c.parts[0], 4.1);
+        cluster_part_told(&c.parts[0].epoch, 4.1);
         CHECK_INT(tap, cluster_part_epoch(&c, &c.parts[1]), 4);
         cluster_free(&c);
     });
     TEST(tap, "a part that was left out comes back where the run is", {
         struct cluster c = divided();
-        cluster_part_told(&c.parts[1], 1.5);
-        cluster_leave_out(&c, &c.parts[1]);
+        cluster_part_told(&c.parts[1].epoch, 1.5);
+        cluster_leave_out(&c, 2);
         CHECK_INT(tap, cluster_samples(&c, true), 400);
-        cluster_part_told(&c.parts[0], 7.5);
+        cluster_part_told(&c.parts[0].epoch, 7.5);
         uint32_t next = take_part(&c, "tcp://a:3", 600, 400);
         CHECK_INT(tap, cluster_samples(&c, true), 0);
         CHECK(tap, cluster_part_of(&c, next)->epoch == 7);
@@ -252,10 +257,11 @@ static struct cluster rich(void) {
     cluster_assign(&c, NULL);
     join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
     cluster_divide(&c, NULL);
-    cluster_part_told(&c.parts[0], 2.25);
-    cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+    cluster_part_told(&c.parts[0].epoch, 2.25);
+    cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, "")->number);
     cluster_settle(&c, "rate=0.2\nclip=1\n", NULL);
-    cluster_enter(&c, CLUSTER_DRAINING);
+    cluster_enter(&c, CLUSTER_TRAINING, NULL);
+    cluster_enter(&c, CLUSTER_DRAINING, NULL);
     cluster_blame(&c, STATUS_UNAVAILABLE, "somebody \"vanished\"", NULL);
     return c;
 }
@@ -292,7 +298,7 @@ static void test_text(struct tap *tap) {
         CHECK_INT(tap, back.settings_version, 2);
         CHECK_TEXT(tap, back.members[0].training, "tcp://a:1");
         CHECK(tap, back.members[3].gone);
-        struct cluster_member *next = join(&back, PROTO_ROLE_WORKER, "");
+        const struct cluster_member *next = join(&back, PROTO_ROLE_WORKER, "");
         CHECK_INT(tap, next->session, 5);
         free(text);
         cluster_free(&c);
@@ -356,6 +362,179 @@ static void test_text(struct tap *tap) {
         CHECK_INT(tap, c.status, STATUS_UNAVAILABLE);
         CHECK_TEXT(tap, c.why, "first");
         cluster_free(&c);
+    });
+}
+
+// --- stages -----------------------------------------------------------------------------
+
+static void test_stages(struct tap *tap) {
+    TEST(tap, "a run goes through its stages in order or straight to its end, and never back", {
+        static const char *const arrows[CLUSTER_STAGE_COUNT][CLUSTER_STAGE_COUNT + 1] = {
+            {"training", "stopping"},
+            {"draining", "stopping"},
+            {"saving", "stopping"},
+            {"stopping"},
+            {"over"},
+            {NULL},
+        };
+        for (int from = 0; from < CLUSTER_STAGE_COUNT; from++) {
+            for (int to = 0; to < CLUSTER_STAGE_COUNT; to++) {
+                struct cluster c = begin();
+                struct error err = {0};
+                const char *name = cluster_stage_name((enum cluster_stage)to);
+                bool allowed = false;
+                for (const char *const *a = arrows[from]; *a; a++)
+                    allowed |= !strcmp(*a, name);
+                c.stage = (enum cluster_stage)from;
+                uint64_t order = c.order;
+                int status = cluster_enter(&c, (enum cluster_stage)to, &err);
+                CHECK_INT(tap, status, allowed ? STATUS_OK : STATUS_BUG);
+                CHECK_INT(tap, c.stage, allowed ? to : from);
+                CHECK_INT(tap, c.order, order + allowed);
+                CHECK(tap, allowed || strstr(err.text, name));
+                cluster_free(&c);
+            }
+        }
+    });
+    TEST(tap, "a run whose epochs are all done drains", {
+        struct cluster c = begin();
+        CHECK_INT(tap, cluster_finish(&c, NULL), STATUS_BUG);
+        cluster_enter(&c, CLUSTER_TRAINING, NULL);
+        CHECK_INT(tap, cluster_finish(&c, NULL), STATUS_OK);
+        CHECK(tap, c.finished && c.stage == CLUSTER_DRAINING);
+        cluster_free(&c);
+    });
+}
+
+// --- the agreed state -------------------------------------------------------------------
+
+static void test_copy(struct tap *tap) {
+    TEST(tap, "a copy is the same, and what changes it does not change the state it is of", {
+        struct cluster c = rich(), copy;
+        char *before = cluster_write(&c);
+        CHECK_INT(tap, cluster_copy(&copy, &c, NULL), STATUS_OK);
+        CHECK(tap, same_text(&c, &copy));
+        join(&copy, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        cluster_leave(&copy, 2);
+        cluster_leave_out(&copy, 3);
+        cluster_assign(&copy, NULL);
+        cluster_settle(&copy, "rate=9\n", NULL);
+        cluster_blame(&copy, STATUS_DIVERGED, "later", NULL);
+        cluster_enter(&copy, CLUSTER_STOPPING, NULL);
+        CHECK(tap, !same_text(&c, &copy));
+        cluster_free(&copy);
+        char *after = cluster_write(&c);
+        CHECK_TEXT(tap, after, before);
+        free(before);
+        free(after);
+        cluster_free(&c);
+    });
+}
+
+static struct cluster *draft(const struct agreed *agreed) {
+    struct cluster *next;
+    if (agreed_draft(agreed, &next, NULL))
+        exit(2);
+    return next;
+}
+
+// The disk is full: no process may write to a file beyond its first byte.
+static void fill_disk(bool full) {
+    const struct rlimit limit = {full ? 0 : RLIM_INFINITY, RLIM_INFINITY};
+    signal(SIGXFSZ, full ? SIG_IGN : SIG_DFL);
+    if (setrlimit(RLIMIT_FSIZE, &limit))
+        exit(2);
+}
+
+static struct cluster *first_state(void) {
+    struct cluster *first = malloc(sizeof *first);
+    if (!first)
+        exit(2);
+    *first = rich();
+    return first;
+}
+
+static void test_agreed(struct tap *tap) {
+    char path[TEMPFILE_PATH];
+    tempfile_write(path, "", 0);
+    unlink(path);
+    TEST(tap, "the next state is adopted when it is agreed, and is there after a restart", {
+        struct agreed agreed;
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK(tap, !agreed.state);
+        CHECK_INT(tap, agreed_commit(&agreed, first_state(), STATUS_OK, NULL), STATUS_OK);
+        struct cluster *next = draft(&agreed);
+        CHECK_INT(tap, cluster_enter(next, CLUSTER_SAVING, NULL), STATUS_OK);
+        CHECK_INT(tap, agreed.state->stage, CLUSTER_DRAINING);
+        CHECK_INT(tap, agreed_commit(&agreed, next, STATUS_OK, NULL), STATUS_OK);
+        CHECK_INT(tap, agreed.state->stage, CLUSTER_SAVING);
+        agreed_close(&agreed);
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK(tap, agreed.state && agreed.state->stage == CLUSTER_SAVING);
+        agreed_close(&agreed);
+    });
+    TEST(tap, "a draft that could not be made changes nothing", {
+        struct agreed agreed;
+        struct error err = {0};
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        struct cluster *next = draft(&agreed);
+        int status = cluster_enter(next, CLUSTER_TRAINING, &err);
+        CHECK_INT(tap, agreed_commit(&agreed, next, status, &err), STATUS_BUG);
+        CHECK_INT(tap, agreed.state->stage, CLUSTER_SAVING);
+        CHECK_INT(tap, agreed_commit(&agreed, NULL, STATUS_IO, NULL), STATUS_IO);
+        agreed_close(&agreed);
+    });
+    TEST(tap, "when the disk is full the state stays as it was, also after a restart", {
+        struct agreed agreed;
+        struct error err = {0};
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        const struct cluster *state = agreed.state;
+        char *before = cluster_write(state);
+        struct cluster *next = draft(&agreed);
+        CHECK_INT(tap, cluster_enter(next, CLUSTER_STOPPING, NULL), STATUS_OK);
+        fill_disk(true);
+        CHECK_INT(tap, agreed_commit(&agreed, next, STATUS_OK, &err), STATUS_IO);
+        fill_disk(false);
+        CHECK(tap, agreed.state == state && strstr(err.text, path));
+        char *after = cluster_write(agreed.state);
+        CHECK_TEXT(tap, after, before);
+        // A member that could not remember its promise makes no other.
+        CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_OK, NULL), STATUS_IO);
+        agreed_close(&agreed);
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        char *again = cluster_write(agreed.state);
+        CHECK_TEXT(tap, again, before);
+        free(before);
+        free(after);
+        free(again);
+        agreed_close(&agreed);
+    });
+    unlink(path);
+}
+
+static void test_progress(struct tap *tap) {
+    TEST(tap, "what data servers report is beside the state until the next one takes it along", {
+        struct cluster c = divided(), next;
+        struct progress p = {0};
+        CHECK_INT(tap, progress_reserve(&p, &c, NULL), STATUS_OK);
+        progress_follow(&p, &c);
+        CHECK_INT(tap, p.count, 2);
+        CHECK(tap, cluster_part_told(&p.parts[0].epoch, 1.5));
+        p.parts[1].missing = 7;
+        CHECK(tap, c.parts[0].epoch == 0);
+        CHECK_INT(tap, cluster_copy(&next, &c, NULL), STATUS_OK);
+        progress_apply(&p, &next);
+        CHECK(tap, next.parts[0].epoch == 1.5 && c.parts[0].epoch == 0);
+        take_part(&next, "tcp://a:3", 1000, 50);
+        CHECK_INT(tap, progress_reserve(&p, &next, NULL), STATUS_OK);
+        CHECK_INT(tap, p.count, 2);
+        progress_follow(&p, &next);
+        CHECK_INT(tap, p.count, 3);
+        CHECK(tap, p.parts[0].epoch == 1.5 && p.parts[1].missing == 7);
+        CHECK(tap, p.parts[2].epoch == next.parts[2].epoch && p.parts[2].missing == 0);
+        progress_free(&p);
+        cluster_free(&c);
+        cluster_free(&next);
     });
 }
 
@@ -618,6 +797,10 @@ int main(void) {
     test_routes(&tap);
     test_parts(&tap);
     test_text(&tap);
+    test_stages(&tap);
+    test_copy(&tap);
+    test_agreed(&tap);
+    test_progress(&tap);
     test_vitals(&tap);
     test_links(&tap);
     test_figures(&tap);

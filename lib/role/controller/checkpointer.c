@@ -30,6 +30,8 @@ struct checkpointer {
     char *text; // of the job's settings
     struct checkpointer_result result;
 
+    char *resume; // as configured
+
     // The thread's own.
     struct settings settings;
     struct checkpoint checkpoint;
@@ -143,7 +145,7 @@ static int take_over(struct checkpointer *s, struct checkpoint *from, struct err
     struct checkpoint *c = &s->checkpoint;
     size_t n = c->model->parameter_count;
     if (strcmp(from->model->text, c->model->text) != 0)
-        return error_set(err, STATUS_DATA, "%s is of another model than %s", s->config.resume,
+        return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
                          c->model->name);
     memcpy(c->parameters, from->parameters, n * sizeof *c->parameters);
     if (c->state && from->state && from->optimizer.rule == c->optimizer.rule)
@@ -158,7 +160,7 @@ static int take_over(struct checkpointer *s, struct checkpoint *from, struct err
 
 static int load_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint from = {0};
-    int status = checkpoint_load(&from, s->config.resume, NULL, 0, true, err);
+    int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
     if (!status)
         status = take_over(s, &from, err);
     checkpoint_free(&from);
@@ -185,7 +187,7 @@ static int store_weights(struct checkpointer *s, struct error *err) {
 
 static int initialise(struct checkpointer *s, struct error *err) {
     int status = STATUS_OK;
-    if (s->config.resume)
+    if (s->resume)
         status = load_weights(s, err);
     else
         model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
@@ -249,8 +251,8 @@ static int attach(struct checkpointer *s, bool first, struct error *err) {
         return status;
     s->result.samples = s->data.samples;
     s->saved = s->checkpoint.clock;
-    s->ever_saved = first && s->config.resume;
-    report_start(s, !first || s->config.resume);
+    s->ever_saved = first && s->resume;
+    report_start(s, !first || s->resume);
     return STATUS_OK;
 }
 
@@ -426,6 +428,10 @@ int checkpointer_open(struct checkpointer **out, const struct checkpointer_confi
         return error_nomem(err);
     s->config = *config;
     s->result.top1 = -1;
+    if (config->resume && !(s->resume = mem_string(config->resume))) {
+        checkpointer_close(s);
+        return error_nomem(err);
+    }
     int status = model_parse(&s->checkpoint.model, config->model_name, config->model, NULL, 0, err);
     if (!status)
         status = open_servers(s, err);
@@ -459,6 +465,7 @@ void checkpointer_close(struct checkpointer *s) {
     free(s->state_versions);
     free(s->job.absent);
     free(s->text);
+    free(s->resume);
     free(s);
 }
 

@@ -19,7 +19,7 @@
 struct checkpointer;
 struct secrets; // net/secrets.h
 
-struct checkpointer_config { // what it points to outlives it
+struct checkpointer_config { // what it points to outlives it, but for `resume` and the model
     const char *folder;      // of the run
     const char *command;     // for the record
     const char *resume;      // checkpoint with the first weights; NULL: model_init

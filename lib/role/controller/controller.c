@@ -19,7 +19,7 @@
 #define AWAY 3.0  // seconds without a look at what is due: it did not run
 #define PAGE 1.0  // seconds from one page of /metrics to the next
 
-// Also for the checkpointer' thread.
+// Also called by the checkpointer's thread.
 static void say(void *self, const char *text) {
     struct controller *c = self;
     pthread_mutex_lock(&c->talk);
@@ -36,11 +36,28 @@ void controller_say(struct controller *c, const char *format, ...) {
     say(c, text);
 }
 
-int controller_agree(struct controller *c, struct error *err) {
-    char *text = cluster_write(&c->cluster);
-    int status = text ? record_propose(c->record, text, err) : error_nomem(err);
-    free(text);
+int controller_draft(const struct controller *c, struct cluster **next, struct error *err) {
+    int status = agreed_draft(&c->agreed, next, err);
+    if (!status)
+        progress_apply(&c->progress, *next);
     return status;
+}
+
+int controller_commit(struct controller *c, struct cluster *next, int status, struct error *err) {
+    bool enters = c->cluster && !status && next->stage != c->cluster->stage;
+    if (!status)
+        status = progress_reserve(&c->progress, next, err);
+    status = agreed_commit(&c->agreed, next, status, err);
+    if (status)
+        return status;
+    c->cluster = c->agreed.state;
+    progress_follow(&c->progress, c->cluster);
+    if (!enters)
+        return STATUS_OK;
+    if (c->cluster->stage > CLUSTER_TRAINING) // the data servers, who know, will leave
+        c->ended = controller_epoch(c);
+    c->stage_began = clock_seconds();
+    return STATUS_OK;
 }
 
 int controller_settle(struct controller *c, const char *text, struct error *err) {
@@ -59,19 +76,25 @@ int controller_settle(struct controller *c, const char *text, struct error *err)
 }
 
 int controller_enter(struct controller *c, enum cluster_stage stage, struct error *err) {
-    cluster_enter(&c->cluster, stage);
-    if (stage > CLUSTER_TRAINING) // the data servers, who know, will leave
-        c->ended = controller_epoch(c);
-    c->stage_began = clock_seconds();
-    return controller_agree(c, err);
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = cluster_enter(next, stage, err);
+    return controller_commit(c, next, status, err);
 }
 
-// The run ends, and this is why.
 int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
                    struct error *err) {
-    int failed = cluster_blame(&c->cluster, status, why, err);
-    controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
-    return failed ? failed : controller_enter(c, stage, err);
+    struct cluster *next;
+    int failed = controller_draft(c, &next, err);
+    if (!failed)
+        failed = cluster_blame(next, status, why, err);
+    if (!failed)
+        failed = cluster_enter(next, stage, err);
+    failed = controller_commit(c, next, failed, err);
+    if (!failed)
+        controller_say(c, "%s", status == STATUS_STOPPED ? "stopping" : why);
+    return failed;
 }
 
 // --- routes -----------------------------------------------------------------------------------
@@ -80,8 +103,8 @@ int controller_end(struct controller *c, int status, enum cluster_stage stage, c
 // ... warm starting model training with only a single model replica before unleashing the
 // other replicas" keeps AdaGrad's stability problems away (DistBelief 4.1).
 static bool is_chosen(const struct controller *c, const struct cluster_member *member) {
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
-        const struct cluster_member *m = &c->cluster.members[i];
+    for (size_t i = 0; i < c->cluster->member_count; i++) {
+        const struct cluster_member *m = &c->cluster->members[i];
         if (m->role == PROTO_ROLE_WORKER && !m->gone)
             return m->number == member->number;
     }
@@ -89,16 +112,16 @@ static bool is_chosen(const struct controller *c, const struct cluster_member *m
 }
 
 bool controller_withholds(const struct controller *c, const struct cluster_member *member) {
-    return !c->cluster.warm && member->role == PROTO_ROLE_WORKER && member->number > 0 &&
+    return !c->cluster->warm && member->role == PROTO_ROLE_WORKER && member->number > 0 &&
            !member->gone && !is_chosen(c, member);
 }
 
 // Whoever may not read or train yet sees no routes, and waits for them.
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
-    const uint64_t epoch = c->cluster.routes_epoch;
+    const uint64_t epoch = c->cluster->routes_epoch;
     if (!member || (member->role != PROTO_ROLE_WORKER && member->role != PROTO_ROLE_EVALUATOR))
         return epoch;
-    return c->cluster.stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
+    return c->cluster->stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
 }
 
 // Workers wait for a data server that is away as long as it is listed.
@@ -130,16 +153,16 @@ int controller_routes(struct controller *c, const struct cluster_member *member,
                       struct kept **routes, struct error *err) {
     struct proto_routes message = {.epoch = controller_routes_epoch(c, member)};
     struct proto_bucket buckets[CLUSTER_BUCKETS];
-    struct proto_server *servers = mem_array(2 * c->cluster.member_count + 1, sizeof *servers);
+    struct proto_server *servers = mem_array(2 * c->cluster->member_count + 1, sizeof *servers);
     if (!servers)
         return error_nomem(err);
     if (message.epoch) {
-        size_t n = list_servers(&c->cluster, PROTO_ROLE_PARAMETER_SERVER, servers);
-        size_t m = list_servers(&c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
+        size_t n = list_servers(c->cluster, PROTO_ROLE_PARAMETER_SERVER, servers);
+        size_t m = list_servers(c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
         message.parameters = c->parameters;
         message.servers = proto_list(servers, (uint32_t)n);
         message.sources = proto_list(servers + n, (uint32_t)m);
-        message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(&c->cluster, buckets));
+        message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(c->cluster, buckets));
     }
     int status = kept_make(routes, PROTO_TYPE_ROUTES, &message, err);
     free(servers);
@@ -148,14 +171,14 @@ int controller_routes(struct controller *c, const struct cluster_member *member,
 
 int controller_tell_routes(struct controller *c, struct error *err) {
     struct kept *routes;
-    if (c->told_routes == c->cluster.routes_epoch)
+    if (c->told_routes == c->cluster->routes_epoch)
         return STATUS_OK;
     int status = controller_routes(c, NULL, &routes, err);
     if (status)
         return status;
     checkpointer_route(c->checkpointer, routes);
     kept_drop(routes);
-    c->told_routes = c->cluster.routes_epoch;
+    c->told_routes = c->cluster->routes_epoch;
     return STATUS_OK;
 }
 
@@ -172,26 +195,38 @@ static void say_why(const struct controller *c, char why[512], const char *name,
                  vital && vital->missed ? fmax(c->settings.server_patience, silence) : silence);
 }
 
-static int lose(struct controller *c, struct cluster_member *member, struct error *err) {
+// Its loss ends the run, or not.
+static int leave(const struct controller *c, struct cluster *next,
+                 const struct cluster_member *member, const char *why, struct error *err) {
+    bool stop = member->role == PROTO_ROLE_WORKER && next->stage == CLUSTER_TRAINING &&
+                !strcmp(c->settings.on_peer_loss, "stop");
+    cluster_leave(next, member->number);
+    int status = stop ? cluster_blame(next, STATUS_UNAVAILABLE, why, err) : STATUS_OK;
+    return status || !stop ? status : cluster_enter(next, CLUSTER_DRAINING, err);
+}
+
+static int lose(struct controller *c, const struct cluster_member *member, struct error *err) {
+    struct cluster *next;
     char name[128], why[512];
-    bool worker = member->role == PROTO_ROLE_WORKER;
+    uint32_t number = member->number;
     cluster_name(name, member);
-    say_why(c, why, name, vitals_of(&c->vitals, member->number));
-    vitals_forget(&c->vitals, member->number);
-    cluster_leave(&c->cluster, member);
-    bool stop =
-        worker && c->cluster.stage == CLUSTER_TRAINING && !strcmp(c->settings.on_peer_loss, "stop");
-    if (stop)
-        return controller_end(c, STATUS_UNAVAILABLE, CLUSTER_DRAINING, why, err);
+    say_why(c, why, name, vitals_of(&c->vitals, number));
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = leave(c, next, member, why, err);
+    status = controller_commit(c, next, status, err);
+    if (status)
+        return status;
+    vitals_forget(&c->vitals, number);
     controller_say(c, "%s", why);
-    return controller_agree(c, err);
+    return STATUS_OK;
 }
 
 // Whom the run waits for when it is silent: who has a part of the weights or of the data.
 static bool is_needed(const struct controller *c, const struct cluster_member *member) {
-    bool reads = c->cluster.stage < CLUSTER_STOPPING;
-    return cluster_serves(&c->cluster, member->number) ||
-           (reads && cluster_part_of(&c->cluster, member->number));
+    bool reads = c->cluster->stage < CLUSTER_STOPPING;
+    return cluster_serves(c->cluster, member->number) ||
+           (reads && cluster_part_of(c->cluster, member->number));
 }
 
 static void miss(struct controller *c, const struct cluster_member *member) {
@@ -207,12 +242,12 @@ static void miss(struct controller *c, const struct cluster_member *member) {
 }
 
 // A server that is missed for too long, or hung up and does not dial again.
-static struct cluster_member *given_up(const struct controller *c) {
+static const struct cluster_member *given_up(const struct controller *c) {
     double now = clock_seconds();
-    for (size_t i = 0; i < c->cluster.member_count; i++) {
-        struct cluster_member *member = &c->cluster.members[i];
+    for (size_t i = 0; i < c->cluster->member_count; i++) {
+        const struct cluster_member *member = &c->cluster->members[i];
         const struct vital *vital = vitals_of(&c->vitals, member->number);
-        if (member->gone || !vital || !cluster_serves(&c->cluster, member->number))
+        if (member->gone || !vital || !cluster_serves(c->cluster, member->number))
             continue;
         bool missed = vital->missed && now - vital->heard > c->settings.server_patience;
         bool hung_up = vital->closed > 0 && now - vital->closed > CONTROLLER_REDIAL / 1000.0;
@@ -227,7 +262,7 @@ static int check_silence(struct controller *c, struct error *err) {
     int status = STATUS_OK;
     while (!status &&
            (vital = vitals_silent(&c->vitals, CONTROLLER_SILENCE / 1000.0, clock_seconds()))) {
-        struct cluster_member *member = cluster_numbered(&c->cluster, vital->number);
+        const struct cluster_member *member = cluster_numbered(c->cluster, vital->number);
         if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);
         else if (is_needed(c, member))
@@ -235,16 +270,24 @@ static int check_silence(struct controller *c, struct error *err) {
         else
             status = lose(c, member, err);
     }
-    struct cluster_member *lost = status ? NULL : given_up(c);
+    const struct cluster_member *lost = status ? NULL : given_up(c);
     return lost ? lose(c, lost, err) : status;
+}
+
+// What the checkpointer waits for ends, too.
+static int end_at_once(struct controller *c, int status, const char *why, struct error *err) {
+    int failed = controller_end(c, status, CLUSTER_STOPPING, why, err);
+    if (!failed)
+        checkpointer_stop(c->checkpointer);
+    return failed;
 }
 
 // Its part of the weights is nowhere else. Before training began nothing is lost by that: the
 // servers that are there then get the first weights anew.
 static int check_servers(struct controller *c, struct error *err) {
-    const struct cluster_member *lost = cluster_lost(&c->cluster);
+    const struct cluster_member *lost = cluster_lost(c->cluster);
     char name[128], why[2048], latest[512];
-    if (!lost || c->cluster.stage == CLUSTER_STARTING || c->cluster.stage >= CLUSTER_STOPPING)
+    if (!lost || c->cluster->stage == CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     cluster_name(name, lost);
     snprintf(why, sizeof why, "%s at %s is gone, and with it its part of the weights; %s %s", name,
@@ -253,19 +296,17 @@ static int check_servers(struct controller *c, struct error *err) {
                  ? "--resume goes on from"
                  : "started again the run begins anew: nothing is saved in",
              latest);
-    checkpointer_stop(c->checkpointer);
-    return controller_end(c, STATUS_UNAVAILABLE, CLUSTER_STOPPING, why, err);
+    return end_at_once(c, STATUS_UNAVAILABLE, why, err);
 }
 
 // --- what is wished -----------------------------------------------------------------------------
 
 static int stop(struct controller *c, bool save, struct error *err) {
     char why[512];
-    if (!save || c->cluster.stage == CLUSTER_STARTING) {
-        checkpointer_stop(c->checkpointer);
+    if (!save || c->cluster->stage == CLUSTER_STARTING) {
         snprintf(why, sizeof why, "stopped%s; what was saved before is kept in %s",
                  save ? " before training began" : " at once, without saving", c->config->folder);
-        return controller_end(c, STATUS_STOPPED, CLUSTER_STOPPING, why, err);
+        return end_at_once(c, STATUS_STOPPED, why, err);
     }
     snprintf(why, sizeof why, "stopped at epoch %.4g; --resume goes on with %s",
              controller_epoch(c), c->config->folder);
@@ -274,7 +315,7 @@ static int stop(struct controller *c, bool save, struct error *err) {
 
 static int look_for_wishes(struct controller *c, struct error *err) {
     enum trainer_wish wish = c->config->hooks.wish(c->config->hooks.self);
-    enum cluster_stage stage = c->cluster.stage;
+    enum cluster_stage stage = c->cluster->stage;
     if (wish == TRAINER_SAVE && stage == CLUSTER_TRAINING)
         c->saved = -1;
     if (c->stop_now && stage < CLUSTER_STOPPING)
@@ -291,7 +332,7 @@ static int look_for_wishes(struct controller *c, struct error *err) {
 }
 
 static void show(struct controller *c) {
-    if (c->cluster.stage >= CLUSTER_STOPPING)
+    if (c->cluster->stage >= CLUSTER_STOPPING)
         return; // those who knew how far it is have left
     struct trainer_progress now = {
         .epoch = controller_epoch(c),
@@ -299,14 +340,15 @@ static void show(struct controller *c) {
         .rate = c->settings.rate,
         .loss = NAN,
         .seconds_left = -1,
-        .doing = c->cluster.stage == CLUSTER_TRAINING ? NULL : cluster_stage_name(c->cluster.stage),
+        .doing =
+            c->cluster->stage == CLUSTER_TRAINING ? NULL : cluster_stage_name(c->cluster->stage),
     };
     double loss = 0, weight = 0;
     size_t workers = 0;
     now.samples = controller_samples(c);
     for (size_t i = 0; i < c->vitals.count; i++) {
         const struct vital *v = &c->vitals.items[i];
-        const struct cluster_member *m = cluster_numbered(&c->cluster, v->number);
+        const struct cluster_member *m = cluster_numbered(c->cluster, v->number);
         if (!m || m->role != PROTO_ROLE_WORKER)
             continue;
         workers++;
@@ -392,9 +434,9 @@ static int open_checkpointer(struct controller *c, struct error *err) {
     const struct checkpointer_config config = {
         .folder = c->config->folder,
         .command = c->config->command,
-        .resume = c->cluster.resume,
-        .model_name = c->cluster.model_name,
-        .model = c->cluster.model,
+        .resume = c->cluster->resume,
+        .model_name = c->cluster->model_name,
+        .model = c->cluster->model,
         .run = c->run,
         .model_hash = c->model_hash,
         .keys = c->config->keys,
@@ -409,7 +451,7 @@ static int open_checkpointer(struct controller *c, struct error *err) {
 
 static int read_model(struct controller *c, struct error *err) {
     struct model *model;
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     int status = model_parse(&model, cluster->model_name, cluster->model, NULL, 0, err);
     if (status)
         return status;
@@ -430,7 +472,7 @@ static int tell_ready(struct controller *c, struct error *err) {
 static int open_controller(struct controller *c, struct error *err) {
     int status = controller_open_run(c, err);
     if (!status)
-        status = controller_settle(c, c->cluster.settings, err);
+        status = controller_settle(c, c->cluster->settings, err);
     if (!status)
         status = read_model(c, err);
     if (!status)
@@ -486,14 +528,14 @@ static int step(struct controller *c, struct error *err) {
 
 static int run(struct controller *c, struct error *err) {
     int status = STATUS_OK;
-    while (!status && c->cluster.stage != CLUSTER_OVER) {
+    while (!status && !c->all_left) {
         uint32_t seen = gate_look(&c->gate);
         status = step(c, err);
-        if (!status && c->cluster.stage != CLUSTER_OVER)
+        if (!status && !c->all_left)
             gate_wait(&c->gate, seen, TICK);
     }
-    if (!status && c->cluster.status)
-        status = error_set(err, c->cluster.status, "%s", c->cluster.why);
+    if (!status && c->cluster->status)
+        status = error_set(err, c->cluster->status, "%s", c->cluster->why);
     if (!status && !controller_has(c, "DONE"))
         status = error_set(err, STATUS_IO,
                            "%s has no DONE, though all epochs are over; "
@@ -531,7 +573,7 @@ static void close_doors(struct controller *c) {
 // Only now: a controller that is killed before has not ended the run.
 static void remember_end(struct controller *c) {
     struct error err = {0};
-    if (c->cluster.stage == CLUSTER_OVER && controller_agree(c, &err))
+    if (c->all_left && controller_enter(c, CLUSTER_OVER, &err))
         controller_say(c, "warning: %s", err.text);
 }
 
@@ -543,9 +585,9 @@ static void close_controller(struct controller *c, bool ran) {
     controller_answer_saves(&c->saves, NULL, "the run ends");
     inbox_close(&c->inbox);
     metrics_close(c->metrics);
-    record_close(c->record);
+    agreed_close(&c->agreed);
+    progress_free(&c->progress);
     vitals_free(&c->vitals);
-    cluster_free(&c->cluster);
     free(c->settings_text);
     free(c->port_file);
     pthread_mutex_destroy(&c->talk);

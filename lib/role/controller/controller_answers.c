@@ -1,4 +1,4 @@
-// What the controller answers to its members and to people.
+// The controller's answers to its members and to people.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,45 +42,61 @@ static void tell_joined(struct controller *c, const struct cluster_member *membe
         controller_say(c, "%s joined", name);
 }
 
-// A data server without a part of the data has nothing to do.
-static int give_part(struct controller *c, struct cluster_member **member,
-                     struct cluster_part *part, struct error *err) {
-    uint32_t number = (*member)->number;
-    if ((*member)->role != PROTO_ROLE_DATA_SERVER || c->cluster.part_count == 0)
-        return STATUS_OK;
-    int status = controller_take_part(c, part, number, err);
-    *member = cluster_numbered(&c->cluster, number);
-    return status;
+// A data server without a part of the data has nothing to do. Before training begins there are
+// none.
+static bool wants_part(const struct cluster *cluster, const struct cluster_member *member) {
+    return member->role == PROTO_ROLE_DATA_SERVER && cluster->part_count > 0;
+}
+
+// The member joins in the draft, and takes the part of member `before`. Its number, or 0 with the
+// reason in `why`.
+static uint32_t join_draft(struct cluster *next, const struct proto_join *join, uint32_t before,
+                           struct error *why) {
+    const struct cluster_member *member;
+    if (cluster_join(next, join, &member, why))
+        return 0;
+    uint32_t number = member->number;
+    bool failed = wants_part(next, member) && cluster_take_part(next, before, number, why);
+    return failed ? 0 : number;
+}
+
+// What follows from it.
+static int welcome_member(struct controller *c, uint32_t before, bool back,
+                          const struct cluster_member *member, struct error *err) {
+    tell_joined(c, member);
+    if (wants_part(c->cluster, member))
+        controller_tell_part(c, before, member->number, back);
+    return vitals_heard(&c->vitals, member->number, clock_seconds()) ? STATUS_OK : error_nomem(err);
 }
 
 static uint32_t epoch_for(const struct controller *c, const struct cluster_member *member) {
-    const struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
-    return part ? cluster_part_epoch(&c->cluster, part) : 0;
+    const struct cluster_part *part = cluster_part_of(c->cluster, member->number);
+    return part ? cluster_part_epoch(c->cluster, part) : 0;
 }
 
 static int answer_join(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_join *join = &letter->message->message.join;
-    struct cluster_member *member;
-    struct cluster_part *part = NULL;
+    const struct cluster_part *part = NULL;
+    struct cluster *next;
     struct error why = {0};
-    if (c->cluster.stage >= CLUSTER_STOPPING)
+    if (c->cluster->stage >= CLUSTER_STOPPING)
         return refuse(letter, PROTO_REFUSAL_STOPPING, "the run ends");
     if (join->role != role_of(letter) || join->role == PROTO_ROLE_CONTROLLER ||
         join->role == PROTO_ROLE_ADMINISTRATOR)
         return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "");
     if (join->role == PROTO_ROLE_DATA_SERVER &&
-        !cluster_vacant(&c->cluster, join, controller_is_absent, c, &part))
+        !cluster_vacant(c->cluster, join, controller_is_absent, c, &part))
         return refuse(letter, PROTO_REFUSAL_BUSY, "another data server serves these samples");
-    if (cluster_join(&c->cluster, join, &member, &why))
+    uint32_t before = part ? part->member : 0;
+    bool back = part && part->out;
+    int status = controller_draft(c, &next, err);
+    uint32_t number = status ? 0 : join_draft(next, join, before, &why);
+    status = controller_commit(c, next, status ? status : why.status, err);
+    if (why.status)
         return refuse(letter, PROTO_REFUSAL_BUSY, why.text);
-    tell_joined(c, member);
-    int status = give_part(c, &member, part, err);
-    if (!status)
-        status = controller_agree(c, err);
-    if (status)
+    const struct cluster_member *member = status ? NULL : cluster_numbered(c->cluster, number);
+    if (status || (status = welcome_member(c, before, back, member, err)))
         return status;
-    if (!vitals_heard(&c->vitals, member->number, clock_seconds()))
-        return error_nomem(err);
     const struct proto_joined joined = {
         .member = member->number,
         .session = member->session,
@@ -93,7 +109,7 @@ static int answer_join(struct controller *c, struct letter *letter, struct error
 
 // Parameter servers stay until whoever reads from them has left.
 static enum proto_order order_for(const struct controller *c, const struct cluster_member *member) {
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     bool readers = cluster_count(cluster, PROTO_ROLE_EVALUATOR) > 0 ||
                    cluster_count(cluster, PROTO_ROLE_WORKER) > 0;
     switch (cluster->stage) {
@@ -117,68 +133,90 @@ static void say_back(struct controller *c, const struct cluster_member *member) 
         controller_say(c, "%s is back", name);
 }
 
-// Who pushes to a parameter server that is no more would only wait for it.
-static int dismiss(struct controller *c, struct letter *letter, struct cluster_member *member,
-                   struct error *err) {
-    refuse(letter, PROTO_REFUSAL_PEER_LOST, c->cluster.why ? c->cluster.why : "");
-    vitals_forget(&c->vitals, member->number);
-    cluster_leave(&c->cluster, member);
-    return controller_agree(c, err);
+static int leave(struct controller *c, uint32_t number, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        cluster_leave(next, number);
+    status = controller_commit(c, next, status, err);
+    if (!status)
+        vitals_forget(&c->vitals, number);
+    return status;
 }
 
-// Whether a whole epoch more is over, which a controller that is started again must know.
+// A worker that pushes to a parameter server that is gone would only wait for it.
+static int dismiss(struct controller *c, struct letter *letter, const struct cluster_member *member,
+                   struct error *err) {
+    int status = leave(c, member->number, err);
+    return status ? status
+                  : refuse(letter, PROTO_REFUSAL_PEER_LOST, c->cluster->why ? c->cluster->why : "");
+}
+
+// A controller that is started again must know how many whole epochs are done.
+static int agree_on_progress(struct controller *c, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    return controller_commit(c, next, status, err);
+}
+
+// Whether one more whole epoch is over.
 static bool look_at_progress(struct controller *c, const struct cluster_member *member,
                              const struct proto_heartbeat *figures) {
     const struct vital *before = vitals_of(&c->vitals, member->number);
-    struct cluster_part *part = cluster_part_of(&c->cluster, member->number);
-    double epoch = part ? part->epoch : 0;
-    bool whole = part && cluster_part_told(part, figures->epoch);
+    const struct cluster_part *part = cluster_part_of(c->cluster, member->number);
+    double *told = part ? &controller_progress(c, part)->epoch : NULL;
+    double epoch = part ? *told : 0;
+    bool whole = part && cluster_part_told(told, figures->epoch);
     bool trained = member->role == PROTO_ROLE_WORKER && figures->samples > 0 &&
                    (!before || figures->samples != before->figures.samples);
-    if (trained || (part && part->epoch > epoch))
+    if (trained || (part && *told > epoch))
         controller_trained(c);
     return whole;
 }
 
 static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
     const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
-    struct cluster_member *member = cluster_find(&c->cluster, figures->session);
+    const struct cluster_member *member = cluster_find(c->cluster, figures->session);
     if (!member)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
-    if (member->role == PROTO_ROLE_WORKER && cluster_lost(&c->cluster) &&
-        c->cluster.stage == CLUSTER_STOPPING)
+    if (member->role == PROTO_ROLE_WORKER && cluster_lost(c->cluster) &&
+        c->cluster->stage == CLUSTER_STOPPING)
         return dismiss(c, letter, member, err);
     say_back(c, member);
-    if (look_at_progress(c, member, figures) && controller_agree(c, err))
-        return err->status;
+    if (look_at_progress(c, member, figures)) {
+        int status = agree_on_progress(c, err);
+        if (status)
+            return status;
+        member = cluster_find(c->cluster, figures->session);
+    }
     if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
         return error_nomem(err);
     vitals_link(&c->vitals, member->number, letter->link);
     enum proto_order order = order_for(c, member);
     const struct proto_beat beat = {
-        .members = c->cluster.members_epoch,
+        .members = c->cluster->members_epoch,
         .routes = controller_routes_epoch(c, member),
-        .settings = c->cluster.settings_version,
+        .settings = c->cluster->settings_version,
         .order = (uint16_t)order,
-        .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster.order,
+        .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster->order,
     };
     vitals_beat(&c->vitals, member->number, beat.members);
     return answer(letter, PROTO_TYPE_BEAT, &beat);
 }
 
 static int answer_leave(struct controller *c, struct letter *letter, struct error *err) {
-    const struct proto_leave *leave = &letter->message->message.leave;
-    struct cluster_member *member = cluster_find(&c->cluster, leave->session);
+    const struct proto_leave *message = &letter->message->message.leave;
+    const struct cluster_member *member = cluster_find(c->cluster, message->session);
     char name[128], reason[PROTO_ADDRESS_MAX + 1];
     if (!member)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
     cluster_name(name, member);
-    printable_copy(reason, sizeof reason, leave->reason.at, leave->reason.length);
+    printable_copy(reason, sizeof reason, message->reason.at, message->reason.length);
+    int status = leave(c, member->number, err);
+    if (status)
+        return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
-    vitals_forget(&c->vitals, member->number);
-    cluster_leave(&c->cluster, member);
-    int status = controller_agree(c, err);
-    return status ? status : done(letter);
+    return done(letter);
 }
 
 // --- what there is to know ----------------------------------------------------------------------
@@ -205,7 +243,7 @@ static int answer_get_routes(struct controller *c, struct letter *letter, struct
 }
 
 static int answer_get_run(struct controller *c, struct letter *letter, struct error *err) {
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     struct proto_run run = {.version = cluster->settings_version};
     if (letter->message->message.get_run.known != run.version) {
         run.model = proto_text(cluster->model);
@@ -268,9 +306,9 @@ static void fill_controller(const struct controller *c, struct proto_member *out
     double epoch = controller_epoch(c);
     *out = (struct proto_member){
         .role = PROTO_ROLE_CONTROLLER,
-        .name = proto_text(cluster_stage_name(c->cluster.stage)),
+        .name = proto_text(cluster_stage_name(c->cluster->stage)),
         .address = proto_text(listener_address(c->listener)),
-        .state = (uint16_t)states[c->cluster.stage],
+        .state = (uint16_t)states[c->cluster->stage],
         .epoch = epoch,
         .samples = controller_samples(c),
         .loss = NAN,
@@ -279,7 +317,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
 }
 
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status) {
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     struct proto_member *members = mem_array(cluster->member_count + 1, sizeof *members);
     double now = clock_seconds();
     if (!members)
@@ -298,7 +336,7 @@ struct proto_member *controller_status(const struct controller *c, struct proto_
 }
 
 static int answer_get_status(struct controller *c, struct letter *letter, struct error *err) {
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     struct proto_status status = {.run = cluster->run, .epoch = cluster->members_epoch};
     if (letter->message->message.get_status.known == cluster->members_epoch)
         return answer(letter, PROTO_TYPE_STATUS, &status);
@@ -332,7 +370,7 @@ static int changed(const struct controller *c, const char *lines, char **text, s
     struct settings next;
     char *all = NULL;
     settings_default(&next);
-    if (asprintf(&all, "%s%s", c->cluster.settings, lines) < 0)
+    if (asprintf(&all, "%s%s", c->cluster->settings, lines) < 0)
         return error_nomem(err);
     int status = settings_parse(&next, all, err);
     if (!status)
@@ -341,6 +379,15 @@ static int changed(const struct controller *c, const char *lines, char **text, s
         status = error_nomem(err);
     free(all);
     return status;
+}
+
+static int settle(struct controller *c, const char *text, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = cluster_settle(next, text, err);
+    status = controller_commit(c, next, status, err);
+    return status ? status : controller_settle(c, text, err);
 }
 
 static int answer_set(struct controller *c, struct letter *letter, struct error *err) {
@@ -353,23 +400,20 @@ static int answer_set(struct controller *c, struct letter *letter, struct error 
         free(lines);
         return refuse(letter, PROTO_REFUSAL_BAD_SETTING, why.text);
     }
+    int status = settle(c, text, err);
     for (char *p = lines; *p; p++)
         *p = *p == '\n' ? ' ' : *p;
-    controller_say(c, "set %s", lines);
+    if (!status)
+        controller_say(c, "set %s", lines);
     free(lines);
-    int status = cluster_settle(&c->cluster, text, err);
-    if (!status)
-        status = controller_settle(c, text, err);
-    if (!status)
-        status = controller_agree(c, err);
     free(text);
     return status ? status : done(letter);
 }
 
 // Answered when it is written.
 static int take_save(struct controller *c, struct letter *letter) {
-    if (c->cluster.stage != CLUSTER_TRAINING) {
-        refuse(letter, PROTO_REFUSAL_NOT_READY, cluster_stage_name(c->cluster.stage));
+    if (c->cluster->stage != CLUSTER_TRAINING) {
+        refuse(letter, PROTO_REFUSAL_NOT_READY, cluster_stage_name(c->cluster->stage));
         letter_free(letter);
         return STATUS_OK;
     }
@@ -393,7 +437,7 @@ static void hear_refused(struct controller *c, const struct cluster_member *serv
     const char *text = json_string_value(json_object_get(line, "text"));
     json_int_t session = json_integer_value(json_object_get(line, "session"));
     json_int_t count = json_integer_value(json_object_get(line, "count"));
-    const struct cluster_member *sender = cluster_find(&c->cluster, (uint64_t)session);
+    const struct cluster_member *sender = cluster_find(c->cluster, (uint64_t)session);
     char name[128], of[160] = "", plain[ERROR_TEXT];
     if (server->role != PROTO_ROLE_PARAMETER_SERVER || !text || count < 1)
         return;
@@ -412,7 +456,7 @@ static int answer_report(struct controller *c, struct letter *letter) {
     const struct proto_report *report = &letter->message->message.report;
     struct error why = {0};
     json_t *line = NULL;
-    const struct cluster_member *sender = cluster_find(&c->cluster, report->session);
+    const struct cluster_member *sender = cluster_find(c->cluster, report->session);
     if (!sender)
         return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
     if (json_read(&line, report->line.at, report->line.length, &why))

@@ -1,5 +1,5 @@
 // The data servers of a run that trains: which of them are away, how long the run waits for them,
-// and what it does then. Workers wait for those that the routes name, so it is decided here alone
+// and what it does then. Workers wait for those that the routes name, so this file alone decides
 // what belongs to an epoch.
 #include <inttypes.h>
 #include <math.h>
@@ -13,17 +13,22 @@
 
 // --- how far they are -------------------------------------------------------------------------
 
+struct progress_part *controller_progress(const struct controller *c,
+                                          const struct cluster_part *part) {
+    return &c->progress.parts[part - c->cluster->parts];
+}
+
 uint64_t controller_samples(const struct controller *c) {
     double sum = 0;
-    for (size_t i = 0; i < c->cluster.part_count; i++)
-        sum += c->cluster.parts[i].epoch * (double)c->cluster.parts[i].samples;
-    return c->cluster.part_count ? (uint64_t)llround(sum)
-                                 : (uint64_t)(controller_epoch(c) * (double)c->epoch_samples);
+    for (size_t i = 0; i < c->cluster->part_count; i++)
+        sum += c->progress.parts[i].epoch * (double)c->cluster->parts[i].samples;
+    return c->cluster->part_count ? (uint64_t)llround(sum)
+                                  : (uint64_t)(controller_epoch(c) * (double)c->epoch_samples);
 }
 
 double controller_left_out(const struct controller *c) {
-    uint64_t all = cluster_samples(&c->cluster, false);
-    return all ? (double)cluster_samples(&c->cluster, true) / (double)all : 0;
+    uint64_t all = cluster_samples(c->cluster, false);
+    return all ? (double)cluster_samples(c->cluster, true) / (double)all : 0;
 }
 
 bool controller_is_absent(const void *self, const struct cluster_member *member) {
@@ -33,29 +38,37 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
 }
 
 static bool is_over(const struct controller *c, const struct cluster_part *part) {
-    return part->epoch >= controller_epochs(c);
+    return controller_progress(c, part)->epoch >= controller_epochs(c);
 }
 
 static bool is_missed(const struct controller *c, const struct cluster_part *part) {
-    const struct cluster_member *member = cluster_numbered(&c->cluster, part->member);
+    const struct cluster_member *member = cluster_numbered(c->cluster, part->member);
     return !part->out && (!member || controller_is_absent(c, member));
 }
 
 struct data_servers_part *controller_absent(const struct controller *c, size_t *count) {
-    const struct cluster *cluster = &c->cluster;
-    struct data_servers_part *list = mem_zeroed(cluster->part_count + 1, sizeof *list);
+    size_t parts = c->cluster->part_count;
+    struct data_servers_part *list = mem_zeroed(parts + 1, sizeof *list);
+    struct cluster now = {0}; // with the epochs as they are now
     *count = 0;
-    for (size_t i = 0; list && i < cluster->part_count; i++) {
-        const struct cluster_part *p = &cluster->parts[i];
+    if (list && cluster_copy(&now, c->cluster, NULL)) {
+        free(list);
+        list = NULL;
+    }
+    if (list)
+        progress_apply(&c->progress, &now);
+    for (size_t i = 0; list && i < parts; i++) {
+        const struct cluster_part *p = &now.parts[i];
         if (p->out || is_missed(c, p))
             list[(*count)++] = (struct data_servers_part){
                 .member = p->member,
                 .first = p->first,
                 .samples = p->samples,
-                .epoch = cluster_part_epoch(cluster, p),
+                .epoch = cluster_part_epoch(&now, p),
                 .done = p->epoch,
             };
     }
+    cluster_free(&now);
     return list;
 }
 
@@ -63,20 +76,20 @@ struct data_servers_part *controller_absent(const struct controller *c, size_t *
 
 // "data server 2 (n07) at tcp://n07:7002, which has samples 500..999 of 1000"
 static void name_part(const struct controller *c, const struct cluster_part *part, char text[512]) {
-    const struct cluster_member *member = cluster_numbered(&c->cluster, part->member);
+    const struct cluster_member *member = cluster_numbered(c->cluster, part->member);
     char name[128] = "a data server";
     if (member)
         cluster_name(name, member);
     snprintf(text, 512, "%s%s%s, which has samples %" PRIu64 "..%" PRIu64 " of %" PRIu64, name,
              member ? " at " : "", member ? member->training : "", part->first,
-             part->first + part->samples - 1, cluster_samples(&c->cluster, false));
+             part->first + part->samples - 1, cluster_samples(c->cluster, false));
 }
 
 bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRESS_MAX]) {
     char name[512];
-    for (size_t i = 0; i < c->cluster.part_count; i++) {
-        const struct cluster_part *part = &c->cluster.parts[i];
-        if (part->missing == 0 || part->out)
+    for (size_t i = 0; i < c->cluster->part_count; i++) {
+        const struct cluster_part *part = &c->cluster->parts[i];
+        if (c->progress.parts[i].missing == 0 || part->out)
             continue;
         name_part(c, part, name);
         snprintf(text, PROTO_ADDRESS_MAX, "%.*s", PROTO_ADDRESS_MAX - 1, name);
@@ -97,36 +110,40 @@ void controller_report(struct controller *c, const char *event, json_t *fields) 
 }
 
 static void report_part(struct controller *c, const char *event, const struct cluster_part *part) {
-    double all = (double)cluster_samples(&c->cluster, false);
+    double all = (double)cluster_samples(c->cluster, false);
     controller_report(c, event,
                       json_pack("{s:I, s:I, s:f, s:f}", "first", (json_int_t)part->first, "count",
                                 (json_int_t)part->samples, "share", (double)part->samples / all,
-                                "part_epoch", part->epoch));
+                                "part_epoch", controller_progress(c, part)->epoch));
 }
 
 // --- a part that is away ----------------------------------------------------------------------
 
 static bool any_other(const struct controller *c, const struct cluster_part *part) {
-    for (size_t i = 0; i < c->cluster.part_count; i++)
-        if (&c->cluster.parts[i] != part && !c->cluster.parts[i].out)
+    for (size_t i = 0; i < c->cluster->part_count; i++)
+        if (&c->cluster->parts[i] != part && !c->cluster->parts[i].out)
             return true;
     return false;
 }
 
-static int leave_out(struct controller *c, struct cluster_part *part, struct error *err) {
-    struct cluster_member *member = cluster_numbered(&c->cluster, part->member);
+static int leave_out(struct controller *c, const struct cluster_part *part, struct error *err) {
+    struct cluster *next;
+    uint32_t number = part->member;
     char name[512];
     name_part(c, part, name);
-    if (member && !member->gone) { // it joins anew when it is back
-        vitals_forget(&c->vitals, member->number);
-        cluster_leave(&c->cluster, member);
-    }
-    cluster_leave_out(&c->cluster, part);
-    part->missing = 0;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        cluster_leave_out(next, number);
+    status = controller_commit(c, next, status, err);
+    if (status)
+        return status;
+    part = cluster_part_of(c->cluster, number);
+    vitals_forget(&c->vitals, number); // it joins anew when it is back
+    controller_progress(c, part)->missing = 0;
     controller_say(c, "going on without %s: %.3g%% of each epoch", name,
                    100 * controller_left_out(c));
     report_part(c, "data_lost", part);
-    return controller_agree(c, err);
+    return STATUS_OK;
 }
 
 // Where no data server can be asked nothing can be saved: what was saved before is kept.
@@ -134,13 +151,13 @@ static int end_for_want(struct controller *c, const struct cluster_part *part, s
     char name[512], why[1024];
     name_part(c, part, name);
     snprintf(why, sizeof why, "waited %.0f s in vain for %s%s; --resume goes on with %s",
-             clock_seconds() - part->missing, name,
+             clock_seconds() - controller_progress(c, part)->missing, name,
              c->attached ? "" : ", and nothing could be saved", c->config->folder);
     return controller_end(c, STATUS_UNAVAILABLE, c->attached ? CLUSTER_DRAINING : CLUSTER_STOPPING,
                           why, err);
 }
 
-static int give_up(struct controller *c, struct cluster_part *part, struct error *err) {
+static int give_up(struct controller *c, const struct cluster_part *part, struct error *err) {
     bool goes_on = !strcmp(c->settings.on_data_loss, "continue") && any_other(c, part);
     return goes_on ? leave_out(c, part, err) : end_for_want(c, part, err);
 }
@@ -153,17 +170,18 @@ static double missing_since(const struct controller *c, const struct cluster_par
 
 // Whether the run needs its data server: to train, or to be saved.
 static bool is_wanted(const struct controller *c, const struct cluster_part *part) {
-    return !c->attached || (c->cluster.stage == CLUSTER_TRAINING && !is_over(c, part));
+    return !c->attached || (c->cluster->stage == CLUSTER_TRAINING && !is_over(c, part));
 }
 
-static int look_at_part(struct controller *c, struct cluster_part *part, struct error *err) {
+static int look_at_part(struct controller *c, const struct cluster_part *part, struct error *err) {
+    double *missing = &controller_progress(c, part)->missing;
     if (!is_missed(c, part) || !is_wanted(c, part)) {
-        part->missing = 0;
+        *missing = 0;
         return STATUS_OK;
     }
-    if (part->missing == 0)
-        part->missing = missing_since(c, part);
-    bool late = clock_seconds() - part->missing > c->settings.data_patience;
+    if (*missing == 0)
+        *missing = missing_since(c, part);
+    bool late = clock_seconds() - *missing > c->settings.data_patience;
     bool waits = !strcmp(c->settings.on_data_loss, "wait");
     return late && !waits ? give_up(c, part, err) : STATUS_OK;
 }
@@ -171,16 +189,17 @@ static int look_at_part(struct controller *c, struct cluster_part *part, struct 
 // What was left out of an epoch that the others have ended.
 static void report_left_out(struct controller *c, uint32_t epoch) {
     double samples = 0;
-    for (size_t i = 0; i < c->cluster.part_count; i++) {
-        const struct cluster_part *part = &c->cluster.parts[i];
+    for (size_t i = 0; i < c->cluster->part_count; i++) {
+        const struct cluster_part *part = &c->cluster->parts[i];
+        double done = c->progress.parts[i].epoch - epoch;
         if (part->out)
-            samples += (double)part->samples * (1 - fmin(fmax(part->epoch - epoch, 0), 1));
+            samples += (double)part->samples * (1 - fmin(fmax(done, 0), 1));
     }
     if (samples > 0)
         controller_report(c, "left_out",
                           json_pack("{s:I, s:I, s:f}", "of_epoch", (json_int_t)epoch, "left",
                                     (json_int_t)llround(samples), "share",
-                                    samples / (double)cluster_samples(&c->cluster, false)));
+                                    samples / (double)cluster_samples(c->cluster, false)));
 }
 
 void controller_account(struct controller *c) {
@@ -193,34 +212,23 @@ void controller_account(struct controller *c) {
 
 int controller_look_at_data(struct controller *c, struct error *err) {
     int status = STATUS_OK;
-    for (size_t i = 0; !status && i < c->cluster.part_count; i++)
-        if (c->cluster.stage >= CLUSTER_TRAINING && c->cluster.stage < CLUSTER_STOPPING)
-            status = look_at_part(c, &c->cluster.parts[i], err);
+    for (size_t i = 0; !status && i < c->cluster->part_count; i++)
+        if (c->cluster->stage >= CLUSTER_TRAINING && c->cluster->stage < CLUSTER_STOPPING)
+            status = look_at_part(c, &c->cluster->parts[i], err);
     return status;
 }
 
 // --- a data server that joins -----------------------------------------------------------------
 
-int controller_take_part(struct controller *c, struct cluster_part *part, uint32_t number,
-                         struct error *err) {
-    struct cluster_member *before = part ? cluster_numbered(&c->cluster, part->member) : NULL;
-    bool back = part && part->out;
+void controller_tell_part(struct controller *c, uint32_t before, uint32_t number, bool back) {
+    const struct cluster_part *part = cluster_part_of(c->cluster, number);
     char name[128];
-    if (before && !before->gone) {
-        vitals_forget(&c->vitals, before->number);
-        cluster_leave(&c->cluster, before);
-    }
-    const struct cluster_member *member = cluster_numbered(&c->cluster, number);
-    int status = cluster_take_part(&c->cluster, part, member, err);
-    if (status)
-        return status;
-    part = cluster_part_of(&c->cluster, number);
-    part->missing = 0;
-    cluster_name(name, member);
+    vitals_forget(&c->vitals, before);
+    controller_progress(c, part)->missing = 0;
+    cluster_name(name, cluster_numbered(c->cluster, number));
     controller_say(c, "%s has samples %" PRIu64 "..%" PRIu64 " from epoch %" PRIu32 " on", name,
                    part->first, part->first + part->samples - 1,
-                   cluster_part_epoch(&c->cluster, part));
+                   cluster_part_epoch(c->cluster, part));
     if (back)
         report_part(c, "data_back", part);
-    return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-// When nothing is trained although there is work: since when, and whom each worker waits for.
+// When nothing is trained although there is work: since when, and what each worker waits for.
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,15 +27,15 @@ static bool computes(const struct controller *c, const struct cluster_member *me
 }
 
 static double limit(const struct controller *c) {
-    for (size_t i = 0; i < c->cluster.member_count; i++)
-        if (computes(c, &c->cluster.members[i]))
+    for (size_t i = 0; i < c->cluster->member_count; i++)
+        if (computes(c, &c->cluster->members[i]))
             return fmax(idle_least, slack * c->longest_gap);
     return idle_least;
 }
 
 double controller_idle(const struct controller *c) {
     double idle = clock_seconds() - fmax(c->trained_at, c->stage_began);
-    bool works = c->cluster.stage == CLUSTER_TRAINING && !controller_is_finished(c);
+    bool works = c->cluster->stage == CLUSTER_TRAINING && !controller_is_finished(c);
     return works && idle >= limit(c) ? idle : 0;
 }
 
@@ -73,7 +73,7 @@ static void say(struct controller *c, double idle) {
 
 static void say_over(struct controller *c) {
     double seconds = c->trained_at - c->idle_since;
-    if (c->cluster.stage == CLUSTER_TRAINING)
+    if (c->cluster->stage == CLUSTER_TRAINING)
         controller_say(c, "training goes on after %.0f s", seconds);
     controller_report(c, "idle_over", json_pack("{s:f}", "seconds", seconds));
     c->idle_told = 0;

@@ -19,9 +19,9 @@ static char *path_in(const char *folder, const char *name) {
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-static int open_record(struct controller *c, struct error *err) {
+static int open_agreed(struct controller *c, struct error *err) {
     char *path = path_in(c->config->folder, "controller.state");
-    int status = path ? record_open(&c->record, path, err) : error_nomem(err);
+    int status = path ? agreed_open(&c->agreed, path, err) : error_nomem(err);
     free(path);
     return status;
 }
@@ -67,29 +67,29 @@ static int check_file(const struct run_file *file, struct error *err) {
     return settings_check(s, err);
 }
 
-static int new_cluster(struct controller *c, const struct model *model, const char *resume,
-                       struct error *err) {
+static int new_cluster(const struct controller *c, struct cluster *next, const struct model *model,
+                       const char *resume, struct error *err) {
     struct proto_id run;
     char *text = settings_text(&c->config->file->settings);
     if (!text)
         return error_nomem(err);
-    cluster_free(&c->cluster);
     int status = getrandom(run.bytes, sizeof run.bytes, 0) == sizeof run.bytes
-                     ? cluster_open(&c->cluster, run, model->name, model->text, text, resume, err)
+                     ? cluster_open(next, run, model->name, model->text, text, resume, err)
                      : error_errno(err, STATUS_IO, "getrandom");
-    c->cluster.warm = c->config->file->settings.warm_start == 0 || resume;
+    next->warm = c->config->file->settings.warm_start == 0 || resume;
     free(text);
     return status;
 }
 
-static int begin(struct controller *c, const char *resume, struct error *err) {
+static int begin(const struct controller *c, struct cluster *next, const char *resume,
+                 struct error *err) {
     const struct run_file *file = c->config->file;
     struct model *model = NULL;
     int status = check_file(file, err);
     if (!status)
         status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
     if (!status)
-        status = new_cluster(c, model, resume, err);
+        status = new_cluster(c, next, model, resume, err);
     model_free(model);
     return status;
 }
@@ -106,39 +106,43 @@ static int make_folder(struct controller *c, bool keep, struct error *err) {
 static int begin_anew(struct controller *c, const char *resume, struct error *err) {
     const char *folder = c->config->folder;
     bool keep = resume && same_folder(resume, folder);
-    int status = begin(c, resume, err);
-    if (!status && !keep && !c->record)
+    struct cluster *next = mem_zeroed(1, sizeof *next);
+    int status = next ? begin(c, next, resume, err) : error_nomem(err);
+    if (!status && !keep && !c->agreed.record)
         status = run_folder_check(folder, err);
     if (!status)
         status = make_folder(c, keep, err);
-    if (!status && !c->record)
-        status = open_record(c, err);
-    return status ? status : controller_agree(c, err);
+    if (!status && !c->agreed.record)
+        status = open_agreed(c, err);
+    return controller_commit(c, next, status, err);
 }
 
 // --- a run that was there ---------------------------------------------------------------------
 
 void controller_hear_all(struct controller *c) {
     double now = clock_seconds();
-    for (size_t i = 0; i < c->cluster.member_count; i++)
-        if (!c->cluster.members[i].gone)
-            vitals_heard(&c->vitals, c->cluster.members[i].number, now);
+    for (size_t i = 0; i < c->cluster->member_count; i++)
+        if (!c->cluster->members[i].gone)
+            vitals_heard(&c->vitals, c->cluster->members[i].number, now);
 }
 
 static int read_state(struct controller *c, struct error *err) {
-    size_t size;
     int status = open_metrics(c, err);
     if (!status)
-        status = open_record(c, err);
-    const char *text = status ? NULL : record_state(c->record, &size);
-    return text ? cluster_read(&c->cluster, text, size, err) : status;
+        status = open_agreed(c, err);
+    c->cluster = c->agreed.state;
+    if (!status && c->cluster)
+        status = progress_reserve(&c->progress, c->cluster, err);
+    if (!status && c->cluster)
+        progress_follow(&c->progress, c->cluster);
+    return status;
 }
 
 static bool answers(const struct controller *c, const struct cluster_member *member) {
     const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
     const struct proto_hello hello = {
         .role = PROTO_ROLE_CONTROLLER,
-        .run = c->cluster.run,
+        .run = c->cluster->run,
         .name = proto_text("controller"),
     };
     struct proto_welcome welcome;
@@ -153,9 +157,9 @@ static bool answers(const struct controller *c, const struct cluster_member *mem
 // needs to be waited for.
 static bool servers_live(const struct controller *c) {
     bool live = true;
-    for (size_t i = 0; live && i < c->cluster.member_count; i++) {
-        const struct cluster_member *member = &c->cluster.members[i];
-        if (cluster_serves(&c->cluster, member->number))
+    for (size_t i = 0; live && i < c->cluster->member_count; i++) {
+        const struct cluster_member *member = &c->cluster->members[i];
+        if (cluster_serves(c->cluster, member->number))
             live = !member->gone && answers(c, member);
     }
     return live;
@@ -163,8 +167,8 @@ static bool servers_live(const struct controller *c) {
 
 // It gave no weights to anybody yet, or they are still where it gave them to.
 static bool is_alive(const struct controller *c) {
-    return c->cluster.model && c->cluster.stage != CLUSTER_OVER &&
-           (c->cluster.member_count > 0 || c->cluster.routes_epoch > 0) && servers_live(c);
+    return c->cluster && c->cluster->stage != CLUSTER_OVER &&
+           (c->cluster->member_count > 0 || c->cluster->routes_epoch > 0) && servers_live(c);
 }
 
 static int go_on(struct controller *c, struct error *err) {
@@ -176,13 +180,13 @@ static int go_on(struct controller *c, struct error *err) {
         controller_hear_all(c);
         return STATUS_OK;
     }
-    if (c->cluster.finished && c->cluster.stage == CLUSTER_STOPPING && controller_has(c, "DONE") &&
-        !c->config->resume) {
+    bool finished = c->cluster && c->cluster->finished && !c->config->resume;
+    if (finished && c->cluster->stage == CLUSTER_STOPPING && controller_has(c, "DONE")) {
         controller_say(c, "the run in %s is done: its controller was gone while all left", folder);
-        cluster_enter(&c->cluster, CLUSTER_OVER);
+        c->all_left = true;
         return STATUS_OK;
     }
-    if (c->cluster.finished && c->cluster.stage == CLUSTER_OVER && !c->config->resume)
+    if (finished && c->cluster->stage == CLUSTER_OVER)
         return error_set(err, STATUS_CANTCREATE,
                          "%s holds a run that is done; --resume %s goes on with it", folder,
                          folder);

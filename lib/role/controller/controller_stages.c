@@ -1,5 +1,5 @@
-// The stages of a run: whom it waits for, what the checkpointer are to do, and when the next
-// stage begins.
+// The stages of a run: what it waits for, the jobs of the checkpointer, and when the next stage
+// begins.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@
 double controller_epoch(const struct controller *c) {
     double sum = 0;
     double n = 0;
-    for (size_t i = 0; i < c->cluster.part_count; i++) {
-        const struct cluster_part *part = &c->cluster.parts[i];
-        sum += part->out ? 0 : part->epoch * (double)part->samples;
+    for (size_t i = 0; i < c->cluster->part_count; i++) {
+        const struct cluster_part *part = &c->cluster->parts[i];
+        sum += part->out ? 0 : c->progress.parts[i].epoch * (double)part->samples;
         n += part->out ? 0 : (double)part->samples;
     }
-    for (size_t i = 0; c->cluster.part_count == 0 && i < c->cluster.member_count; i++) {
-        const struct cluster_member *m = &c->cluster.members[i];
+    for (size_t i = 0; c->cluster->part_count == 0 && i < c->cluster->member_count; i++) {
+        const struct cluster_member *m = &c->cluster->members[i];
         const struct vital *vital = vitals_of(&c->vitals, m->number);
         if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone && vital && vital->told) {
             sum += vital->figures.epoch;
@@ -41,9 +41,9 @@ double controller_epochs(const struct controller *c) {
 
 bool controller_is_finished(const struct controller *c) {
     bool any = false;
-    for (size_t i = 0; i < c->cluster.part_count; i++) {
-        const struct cluster_part *part = &c->cluster.parts[i];
-        if (!part->out && part->epoch < controller_epochs(c))
+    for (size_t i = 0; i < c->cluster->part_count; i++) {
+        const struct cluster_part *part = &c->cluster->parts[i];
+        if (!part->out && c->progress.parts[i].epoch < controller_epochs(c))
             return false;
         any |= !part->out;
     }
@@ -51,16 +51,15 @@ bool controller_is_finished(const struct controller *c) {
 }
 
 static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
-    size_t there = cluster_count(&c->cluster, role);
+    size_t there = cluster_count(c->cluster, role);
     if (there < wanted)
         snprintf(c->waits_for, sizeof c->waits_for, "%ss: %zu of %zu have joined",
                  proto_role_name(role), there, wanted);
 }
 
-// Whom the run waits for, and says so after a while.
 void controller_look_for_waits(struct controller *c) {
-    bool starting = c->cluster.stage == CLUSTER_STARTING;
-    bool training = c->cluster.stage == CLUSTER_TRAINING;
+    bool starting = c->cluster->stage == CLUSTER_STARTING;
+    bool training = c->cluster->stage == CLUSTER_TRAINING;
     c->waits_for[0] = 0;
     if (training)
         wait_for(c, PROTO_ROLE_WORKER, 1);
@@ -89,7 +88,7 @@ static bool begin(struct controller *c, const struct checkpointer_job *job) {
     if (clock_seconds() < c->retry || checkpointer_busy(c->checkpointer))
         return false;
     whole.absent = controller_absent(c, &whole.absent_count);
-    if (!whole.absent || !checkpointer_begin(c->checkpointer, &whole, c->cluster.settings)) {
+    if (!whole.absent || !checkpointer_begin(c->checkpointer, &whole, c->cluster->settings)) {
         free(whole.absent);
         return false;
     }
@@ -148,10 +147,10 @@ void controller_answer_saves(struct letter **waiting, const struct checkpointer_
 static int take_failure(struct controller *c, const struct checkpointer_result *result,
                         struct error *err) {
     controller_answer_saves(&c->saving, NULL, result->err.text);
-    if (c->cluster.stage >= CLUSTER_STOPPING)
+    if (c->cluster->stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     bool absent = result->err.status == STATUS_UNAVAILABLE;
-    bool needed = result->job.attach || c->cluster.stage == CLUSTER_SAVING;
+    bool needed = result->job.attach || c->cluster->stage == CLUSTER_SAVING;
     if (result->err.status == STATUS_DIVERGED || (needed && !absent))
         return controller_end(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);
     if (needed) {
@@ -169,8 +168,8 @@ static int take_failure(struct controller *c, const struct checkpointer_result *
 
 // The first weights went where they belong, unless a server was lost meanwhile.
 static void take_attached(struct controller *c, const struct checkpointer_result *result) {
-    bool same = result->job.buckets == c->cluster.routes->epoch &&
-                c->attached_routes == c->cluster.routes_epoch;
+    bool same = result->job.buckets == c->cluster->routes->epoch &&
+                c->attached_routes == c->cluster->routes_epoch;
     c->attached = !result->job.initialise || same;
     c->epoch_samples = result->samples;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
@@ -190,8 +189,10 @@ int controller_take_result(struct controller *c, struct error *err) {
     if (result.job.attach)
         take_attached(c, &result);
     // Another job may end in this stage: one begun while workers trained, or the attachment of a
-    // controller that was started again. None of them has saved the run.
-    return result.job.last ? controller_enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
+    // controller that was started again. None of them has saved the run. And a run that was saved
+    // may be stopping already, for another reason.
+    bool saved = result.job.last && c->cluster->stage == CLUSTER_SAVING;
+    return saved ? controller_enter(c, CLUSTER_STOPPING, err) : STATUS_OK;
 }
 
 // --- stages -------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ int controller_take_result(struct controller *c, struct error *err) {
 // The workers that there must be are there, and all servers know of them: under hardsync
 // the first update is of all.
 static bool workers_are_there(const struct controller *c) {
-    const struct cluster *cluster = &c->cluster;
+    const struct cluster *cluster = c->cluster;
     bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
     for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
         const struct cluster_member *m = &cluster->members[i];
@@ -213,115 +214,143 @@ static bool workers_are_there(const struct controller *c) {
 
 // Also when one that had been given some is gone: the others change what they hold, too.
 static int assign(struct controller *c, struct error *err) {
-    c->attached = false;
-    int status = cluster_assign(&c->cluster, err);
-    return status ? status : controller_agree(c, err);
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = cluster_assign(next, err);
+    status = controller_commit(c, next, status, err);
+    if (!status)
+        c->attached = false;
+    return status;
 }
 
 // What the data servers have now is the data of the run.
-static int begin_training(struct controller *c, struct error *err) {
-    int status = cluster_divide(&c->cluster, err);
-    for (size_t i = 0; !status && i < c->cluster.part_count; i++) {
-        const struct vital *vital = vitals_of(&c->vitals, c->cluster.parts[i].member);
+static int divide(const struct controller *c, struct cluster *next, struct error *err) {
+    int status = cluster_divide(next, err);
+    for (size_t i = 0; !status && i < next->part_count; i++) {
+        const struct vital *vital = vitals_of(&c->vitals, next->parts[i].member);
         if (vital && vital->told)
-            cluster_part_told(&c->cluster.parts[i], vital->figures.epoch);
+            cluster_part_told(&next->parts[i].epoch, vital->figures.epoch);
     }
-    return status ? status : controller_enter(c, CLUSTER_TRAINING, err);
+    return status;
+}
+
+static int begin_training(struct controller *c, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = divide(c, next, err);
+    if (!status)
+        status = cluster_enter(next, CLUSTER_TRAINING, err);
+    return controller_commit(c, next, status, err);
 }
 
 static int stay_starting(struct controller *c, struct error *err) {
-    const struct cluster *cluster = &c->cluster;
     bool ready =
-        cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
-        cluster_count(cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
+        cluster_count(c->cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
+        cluster_count(c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
     int status = STATUS_OK;
-    if (ready && (cluster->routes_epoch == 0 || cluster_lost(cluster)))
+    if (ready && (c->cluster->routes_epoch == 0 || cluster_lost(c->cluster)))
         status = assign(c, err);
     if (!status)
         status = controller_tell_routes(c, err);
     if (status || !ready)
         return status;
     c->attached &=
-        c->attached_routes == cluster->routes_epoch; // a data server took another's place
+        c->attached_routes == c->cluster->routes_epoch; // a data server took another's place
     if (c->attached)
         return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
     if (!checkpointer_busy(c->checkpointer) &&
         begin(c, &(struct checkpointer_job){
-                     .attach = true, .initialise = true, .buckets = cluster->routes->epoch}))
-        c->attached_routes = cluster->routes_epoch;
+                     .attach = true, .initialise = true, .buckets = c->cluster->routes->epoch}))
+        c->attached_routes = c->cluster->routes_epoch;
     return STATUS_OK;
 }
 
-static int stay_training(struct controller *c, struct error *err) {
-    if (!c->cluster.warm &&
-        controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start) {
-        cluster_warm(&c->cluster);
+static int end_warm_start(struct controller *c, struct error *err) {
+    struct cluster *next;
+    bool over = controller_epoch(c) * (double)c->epoch_samples >= (double)c->settings.warm_start;
+    if (c->cluster->warm || !over)
+        return STATUS_OK;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        cluster_warm(next);
+    status = controller_commit(c, next, status, err);
+    if (!status)
         controller_say(c, "the warm start is over: all workers train");
-        int status = controller_agree(c, err);
-        if (status)
-            return status;
-    }
+    return status;
+}
+
+static int finish_training(struct controller *c, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = cluster_finish(next, err);
+    return controller_commit(c, next, status, err);
+}
+
+static int stay_training(struct controller *c, struct error *err) {
+    int status = end_warm_start(c, err);
+    if (status)
+        return status;
     controller_account(c);
-    if (c->attached && controller_is_finished(c)) {
-        c->cluster.finished = true;
-        return controller_enter(c, CLUSTER_DRAINING, err);
-    }
+    if (c->attached && controller_is_finished(c))
+        return finish_training(c, err);
     if (c->attached)
         look_for_jobs(c);
     return STATUS_OK;
 }
 
 static int stay_draining(struct controller *c, struct error *err) {
-    bool all_left = cluster_count(&c->cluster, PROTO_ROLE_WORKER) == 0;
+    bool all_left = cluster_count(c->cluster, PROTO_ROLE_WORKER) == 0;
     return all_left ? controller_enter(c, CLUSTER_SAVING, err) : STATUS_OK;
 }
 
 static int stay_saving(struct controller *c) {
     if (c->attached && !checkpointer_busy(c->checkpointer))
         begin(c, &(struct checkpointer_job){
-                     .test = c->cluster.finished,
+                     .test = c->cluster->finished,
                      .save = true,
-                     .done = c->cluster.finished,
+                     .done = c->cluster->finished,
                      .last = true,
                  });
     return STATUS_OK;
 }
 
-// Nobody needs a silent one any more.
+// A silent member is not waited for any more.
 static bool has_left(const struct controller *c, const struct cluster_member *member) {
     const struct vital *vital = vitals_of(&c->vitals, member->number);
     return member->gone || (vital && vital->missed);
 }
 
-// That it is over is written when all is closed.
+// The controller enters the last stage when all is closed.
 static int stay_stopping(struct controller *c) {
     bool empty = true;
     controller_answer_saves(&c->saves, NULL, "the run ends");
-    for (size_t i = 0; i < c->cluster.member_count; i++)
-        empty &= has_left(c, &c->cluster.members[i]);
+    for (size_t i = 0; i < c->cluster->member_count; i++)
+        empty &= has_left(c, &c->cluster->members[i]);
     bool late = clock_seconds() > c->stage_began + GRACE;
-    if (empty || late)
-        cluster_enter(&c->cluster, CLUSTER_OVER);
+    c->all_left = empty || late;
     return STATUS_OK;
 }
 
 // A controller that came back asks the data servers anew.
 static int attach_again(struct controller *c, struct error *err) {
     int status = controller_tell_routes(c, err);
-    bool needed =
-        !c->attached && c->cluster.stage > CLUSTER_STARTING && c->cluster.stage < CLUSTER_STOPPING;
+    bool needed = !c->attached && c->cluster->stage > CLUSTER_STARTING &&
+                  c->cluster->stage < CLUSTER_STOPPING;
     if (!status && needed && !checkpointer_busy(c->checkpointer))
         begin(c, &(struct checkpointer_job){.attach = true});
     return status;
 }
 
 int controller_stay(struct controller *c, struct error *err) {
-    if (c->cluster.routes_epoch) {
+    if (c->cluster->routes_epoch) {
         int status = attach_again(c, err);
         if (status)
             return status;
     }
-    switch (c->cluster.stage) {
+    switch (c->cluster->stage) {
     case CLUSTER_STARTING:
         return stay_starting(c, err);
     case CLUSTER_TRAINING:

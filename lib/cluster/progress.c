@@ -1,0 +1,33 @@
+#include "cluster/progress.h"
+
+#include <stdlib.h>
+
+#include "core/invariant.h"
+#include "core/mem.h"
+
+int progress_reserve(struct progress *progress, const struct cluster *next, struct error *err) {
+    struct progress_part *more = mem_resize(progress->parts, next->part_count + 1, sizeof *more);
+    if (!more)
+        return error_nomem(err);
+    progress->parts = more;
+    return STATUS_OK;
+}
+
+void progress_follow(struct progress *progress, const struct cluster *state) {
+    for (; progress->count < state->part_count; progress->count++)
+        progress->parts[progress->count] = (struct progress_part){0};
+    progress->count = state->part_count;
+    for (size_t i = 0; i < progress->count; i++)
+        progress->parts[i].epoch = state->parts[i].epoch;
+}
+
+void progress_apply(const struct progress *progress, struct cluster *copy) {
+    INVARIANT(progress->count == copy->part_count);
+    for (size_t i = 0; i < progress->count; i++)
+        copy->parts[i].epoch = progress->parts[i].epoch;
+}
+
+void progress_free(struct progress *progress) {
+    free(progress->parts);
+    *progress = (struct progress){0};
+}
