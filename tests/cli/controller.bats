@@ -134,6 +134,16 @@ nobody_answers() {
     nobody_answers 66 'run: no controller runs there: the run is done'
 }
 
+# A member of `optimizer` in the metadata of checkpoint $1.
+rule_in() {
+    python - "$1/model.safetensors" "$2" <<'END'
+import json, struct, sys
+with open(sys.argv[1], "rb") as f:
+    header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+print(format(json.loads(header["__metadata__"]["optimizer"])[sys.argv[2]], "g"))
+END
+}
+
 @test "status, set, checkpoint, prom and down: a run is looked at and directed" {
     start_controller --set epochs=100000
     run_ok adam-ctl status run
@@ -146,10 +156,13 @@ nobody_answers() {
     [[ "$stderr" = *"batch cannot change while the run goes on"* ]]
     run_status 2 adam-ctl set run rtae=1
     [[ "$stderr" = *"did you mean 'rate'"* ]]
+    run_status 2 adam-ctl set run momentum=0.5
+    [[ "$stderr" = *"optimizer cannot change while the run goes on: it is sgd, and would be momentum"* ]]
     jq -e '.state.settings | contains("rate=0.005\n") and contains("clip=3\n")
         and contains("eval-every=0.125\n")' run/controller.state
     run_ok adam-ctl checkpoint run
     [ -e "$output/model.safetensors" ]
+    [ "$(rule_in "$output" clip)" = 3 ]
     run_ok adam-ctl prom @run/controller.port
     grep -qE '^adam_samples_total\{member="[0-9]+",role="worker",name="w1"\} [0-9]+$' <<<"$output"
     run_ok adam-ctl down run
@@ -157,6 +170,16 @@ nobody_answers() {
     [ ! -e run/DONE ]
     [ "$(jq -r .state.stage run/controller.state)" = over ]
     [ "$(metric stop .reason)" = '"signal"' ]
+    # The file's settings apply to a run that goes on; what differs from the checkpoint is said.
+    stop_started
+    start_controller --set epochs=100000
+    start_members 1
+    wait_for grep -q "going on from run" controller.log
+    wait_for grep -q "rate is 0.02 now, was 0.005" controller.log
+    grep -q "clip is 0 now, was 3" controller.log
+    run ! grep -q "epochs is" controller.log
+    run_ok adam-ctl down run --now
+    end_controller 75
 }
 
 @test "a controller that is killed and started again goes on, and the run ends" {

@@ -127,9 +127,6 @@ static int open_servers(struct checkpointer *s, struct error *err) {
 static int make_rooms(struct checkpointer *s, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     size_t n = c->model->parameter_count;
-    int status = settings_optimizer(&s->settings, &c->optimizer, err);
-    if (status)
-        return status;
     c->seed = (uint64_t)s->settings.seed;
     c->command = s->config.command;
     c->parameters = mem_floats(n);
@@ -141,7 +138,7 @@ static int make_rooms(struct checkpointer *s, struct error *err) {
 }
 
 // What the run goes on from: the weights, and the state when the rule is the same.
-static int take_over(struct checkpointer *s, struct checkpoint *from, struct error *err) {
+static int take_over(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     size_t n = c->model->parameter_count;
     if (strcmp(from->model->text, c->model->text) != 0)
@@ -158,11 +155,24 @@ static int take_over(struct checkpointer *s, struct checkpoint *from, struct err
     return cursors ? data_servers_resume(&servers, cursors, err) : STATUS_OK;
 }
 
+static void say_difference(void *self, const char *name, const char *before, const char *after) {
+    say(self, "%s is %s now, was %s", name, after, before);
+}
+
+// The run's settings apply, not those with which the checkpoint was made.
+static void say_differences(struct checkpointer *s, const struct checkpoint *from) {
+    json_t *now = settings_write(&s->settings);
+    settings_compare(json_object_get(from->run, "settings"), now, say_difference, s);
+    json_decref(now);
+}
+
 static int load_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint from = {0};
     int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
     if (!status)
         status = take_over(s, &from, err);
+    if (!status)
+        say_differences(s, &from);
     checkpoint_free(&from);
     return status;
 }
@@ -377,10 +387,16 @@ static int finish(struct checkpointer *s, struct error *err) {
 
 // --- the thread -------------------------------------------------------------------------------
 
-static int carry_out(struct checkpointer *s, const struct checkpointer_job *job,
-                     struct error *err) {
+// Of the job. They may have changed since the last one.
+static int take_settings(struct checkpointer *s, struct error *err) {
     settings_default(&s->settings);
     int status = settings_parse(&s->settings, s->text, err);
+    return status ? status : settings_optimizer(&s->settings, &s->checkpoint.optimizer, err);
+}
+
+static int carry_out(struct checkpointer *s, const struct checkpointer_job *job,
+                     struct error *err) {
+    int status = take_settings(s, err);
     if (!status && job->attach)
         status = attach(s, job->initialise, err);
     if (!status && (job->test || job->save))

@@ -365,6 +365,20 @@ static bool all_live(const char *lines, struct error *err) {
     return true;
 }
 
+// The update rule may follow from other settings (momentum), so that these may not change it.
+static int check_rule(const struct controller *c, const struct settings *next, struct error *err) {
+    struct optimizer before, after;
+    int status = settings_optimizer(&c->settings, &before, err);
+    if (!status)
+        status = settings_optimizer(next, &after, err);
+    if (!status && before.rule != after.rule)
+        status = error_set(err, STATUS_USAGE,
+                           "optimizer cannot change while the run goes on: it "
+                           "is %s, and would be %s",
+                           rule_names[before.rule], rule_names[after.rule]);
+    return status;
+}
+
 // The settings as they are, then the lines: the last one counts.
 static int changed(const struct controller *c, const char *lines, char **text, struct error *err) {
     struct settings next;
@@ -375,6 +389,8 @@ static int changed(const struct controller *c, const char *lines, char **text, s
     int status = settings_parse(&next, all, err);
     if (!status)
         status = settings_check(&next, err);
+    if (!status)
+        status = check_rule(c, &next, err);
     if (!status && !(*text = settings_text(&next)))
         status = error_nomem(err);
     free(all);
