@@ -1,54 +1,18 @@
 #include "role/controller/checkpointer.h"
 
-#include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "core/clock.h"
-#include "core/cpu.h"
 #include "core/mem.h"
 #include "remote/class_names.h"
-#include "remote/data_servers.h"
-#include "remote/servers_client.h"
+#include "role/controller/checkpointer_internal.h"
 #include "train/events.h"
-#include "train/feed.h"
 
 enum { PATIENCE = 10000 }; // milliseconds for a dial
 
-struct checkpointer {
-    struct checkpointer_config config;
-    pthread_t thread;
-    bool started;
-    struct gate gate; // a job is there, or it is to end
-    _Atomic bool busy, begun, over, stopping;
-    _Atomic(struct kept *) routes; // newest; the thread takes it
-    struct checkpointer_job job;
-    char *text; // of the job's settings
-    struct checkpointer_result result;
-
-    char *resume; // as configured
-
-    // The thread's own.
-    struct settings settings;
-    struct checkpoint checkpoint;
-    struct kept *known; // routes
-    struct servers *servers;
-    struct exchange *pull, *store;
-    uint64_t *versions, *state_versions; // of the copy
-    struct feed *feed;
-    struct data_servers_data data;
-    uint64_t saved; // clock of the last checkpoint
-    bool ever_saved;
-};
-
-static void say(struct checkpointer *s, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(struct checkpointer *s, const char *format, ...) {
+void checkpointer_say(struct checkpointer *s, const char *format, ...) {
     char text[ERROR_TEXT];
     va_list args;
     va_start(args, format);
@@ -57,15 +21,15 @@ static void say(struct checkpointer *s, const char *format, ...) {
     s->config.say(s->config.self, text);
 }
 
-static void report(struct checkpointer *s, const char *event, json_t *fields) {
+void checkpointer_report(struct checkpointer *s, const char *event, json_t *fields) {
     struct error err = {0};
     if (events_write(s->config.metrics, &s->checkpoint, event, fields, &err))
-        say(s, "warning: %s; the run goes on", err.text);
+        checkpointer_say(s, "warning: %s; the run goes on", err.text);
 }
 
 // --- reaching the servers -------------------------------------------------------------------
 
-static struct proto_hello hello_of(const struct checkpointer *s) {
+struct proto_hello checkpointer_hello(const struct checkpointer *s) {
     return (struct proto_hello){
         .role = PROTO_ROLE_CONTROLLER,
         .run = s->config.run,
@@ -74,9 +38,9 @@ static struct proto_hello hello_of(const struct checkpointer *s) {
     };
 }
 
-static struct data_servers data_servers_of(const struct checkpointer *s) {
+struct data_servers checkpointer_data_servers(const struct checkpointer *s) {
     return (struct data_servers){
-        .hello = hello_of(s),
+        .hello = checkpointer_hello(s),
         .keys = s->config.keys,
         .insecure = s->config.insecure,
         .routes = &s->known->message.routes,
@@ -97,12 +61,12 @@ static void take_routes(struct checkpointer *s) {
 }
 
 static void tell(void *self, const char *text) {
-    say(self, "%s", text);
+    checkpointer_say(self, "%s", text);
 }
 
 static int open_servers(struct checkpointer *s, struct error *err) {
     const struct servers_options options = {
-        .hello = hello_of(s),
+        .hello = checkpointer_hello(s),
         .parameters = s->checkpoint.model->parameter_count,
         .keys = s->config.keys,
         .insecure = s->config.insecure,
@@ -122,88 +86,6 @@ static int open_servers(struct checkpointer *s, struct error *err) {
     return status ? status : exchange_open(&s->store, s->servers, EXCHANGE_STORE, &all, 1, err);
 }
 
-// --- the first weights ------------------------------------------------------------------------
-
-static int make_rooms(struct checkpointer *s, struct error *err) {
-    struct checkpoint *c = &s->checkpoint;
-    size_t n = c->model->parameter_count;
-    c->seed = (uint64_t)s->settings.seed;
-    c->command = s->config.command;
-    c->parameters = mem_floats(n);
-    c->state = optimizer_state_name(c->optimizer.rule) ? mem_floats(n) : NULL;
-    bool whole = c->parameters && (c->state || !optimizer_state_name(c->optimizer.rule));
-    return whole ? STATUS_OK
-                 : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
-                             c->model->name);
-}
-
-// What the run goes on from: the weights, and the state when the rule is the same.
-static int take_over(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
-    struct checkpoint *c = &s->checkpoint;
-    size_t n = c->model->parameter_count;
-    if (strcmp(from->model->text, c->model->text) != 0)
-        return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
-                         c->model->name);
-    memcpy(c->parameters, from->parameters, n * sizeof *c->parameters);
-    if (c->state && from->state && from->optimizer.rule == c->optimizer.rule)
-        memcpy(c->state, from->state, n * sizeof *c->state);
-    c->clock = from->clock;
-    c->samples = from->samples;
-    c->epoch = from->epoch;
-    const json_t *cursors = json_object_get(from->run, "cursors");
-    struct data_servers servers = data_servers_of(s);
-    return cursors ? data_servers_resume(&servers, cursors, err) : STATUS_OK;
-}
-
-static void say_difference(void *self, const char *name, const char *before, const char *after) {
-    say(self, "%s is %s now, was %s", name, after, before);
-}
-
-// The run's settings apply, not those with which the checkpoint was made.
-static void say_differences(struct checkpointer *s, const struct checkpoint *from) {
-    json_t *now = settings_write(&s->settings);
-    settings_compare(json_object_get(from->run, "settings"), now, say_difference, s);
-    json_decref(now);
-}
-
-static int load_weights(struct checkpointer *s, struct error *err) {
-    struct checkpoint from = {0};
-    int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
-    if (!status)
-        status = take_over(s, &from, err);
-    if (!status)
-        say_differences(s, &from);
-    checkpoint_free(&from);
-    return status;
-}
-
-static int store_part(struct checkpointer *s, enum proto_part part, const float *values,
-                      struct error *err) {
-    const struct store store = {.part = part, .values = values, .versions = s->versions};
-    exchange_store(s->store, &store);
-    return exchange_wait(s->store, NULL, err);
-}
-
-// State comes first: a server that has all weights is ready.
-static int store_weights(struct checkpointer *s, struct error *err) {
-    const struct checkpoint *c = &s->checkpoint;
-    int status = STATUS_OK;
-    for (size_t i = 0; i < servers_shards(s->servers); i++)
-        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
-    if (c->state)
-        status = store_part(s, PROTO_PART_STATE, c->state, err);
-    return status ? status : store_part(s, PROTO_PART_WEIGHT, c->parameters, err);
-}
-
-static int initialise(struct checkpointer *s, struct error *err) {
-    int status = STATUS_OK;
-    if (s->resume)
-        status = load_weights(s, err);
-    else
-        model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
-    return status ? status : store_weights(s, err);
-}
-
 static void report_start(struct checkpointer *s, bool resumed) {
     const struct model *model = s->checkpoint.model;
     json_t *fields = json_pack(
@@ -216,12 +98,12 @@ static void report_start(struct checkpointer *s, bool resumed) {
         json_object_set_new(fields, "test", feed_describe(s->settings.test, s->feed->test));
     struct error err = {0};
     if (metrics_write(s->config.metrics, "start", fields, &err))
-        say(s, "warning: %s; the run goes on", err.text);
+        checkpointer_say(s, "warning: %s; the run goes on", err.text);
 }
 
 static int fetch_names(struct checkpointer *s, struct error *err) {
     const struct link_options options = {.keys = s->config.keys, .insecure = s->config.insecure};
-    const struct proto_hello hello = hello_of(s);
+    const struct proto_hello hello = checkpointer_hello(s);
     return class_names_fetch(&s->checkpoint.classes, &s->known->message.routes, &hello, &options,
                              PATIENCE, err);
 }
@@ -247,16 +129,16 @@ static void detach(struct checkpointer *s) {
 
 static int attach(struct checkpointer *s, bool first, struct error *err) {
     detach(s);
-    struct data_servers servers = data_servers_of(s);
+    struct data_servers servers = checkpointer_data_servers(s);
     int status = data_servers_describe(&servers, model_classes(s->checkpoint.model), &s->data, err);
     if (!status)
         status = fetch_names(s, err);
     if (!status)
         status = open_test(s, err);
     if (!status)
-        status = make_rooms(s, err);
+        status = checkpointer_make_room(s, err);
     if (!status && first)
-        status = initialise(s, err);
+        status = checkpointer_initialise(s, err);
     if (status)
         return status;
     s->result.samples = s->data.samples;
@@ -264,125 +146,6 @@ static int attach(struct checkpointer *s, bool first, struct error *err) {
     s->ever_saved = first && s->resume;
     report_start(s, !first || s->resume);
     return STATUS_OK;
-}
-
-// --- a copy -----------------------------------------------------------------------------------
-
-static int pull_part(struct checkpointer *s, enum proto_part part, float *into, uint64_t *versions,
-                     struct error *err) {
-    const struct pull pull = {.part = part, .into = into, .versions = versions};
-    exchange_pull(s->pull, &pull);
-    return exchange_wait(s->pull, NULL, err);
-}
-
-static bool is_finite(const float *values, size_t n) {
-    bool finite = true;
-    for (size_t i = 0; i < n; i++)
-        finite &= isfinite(values[i]) != 0;
-    return finite;
-}
-
-static int take_weights(struct checkpointer *s, struct error *err) {
-    struct checkpoint *c = &s->checkpoint;
-    int status = pull_part(s, PROTO_PART_WEIGHT, c->parameters, s->versions, err);
-    if (!status && c->state)
-        status = pull_part(s, PROTO_PART_STATE, c->state, s->state_versions, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < servers_shards(s->servers); i++)
-        if (s->versions[i] > c->clock)
-            c->clock = s->versions[i];
-    if (is_finite(c->parameters, c->model->parameter_count))
-        return STATUS_OK;
-    return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
-}
-
-// Where the data servers are comes first: samples are finished when their push was
-// acknowledged, so the weights have seen at least what the cursors say.
-static int take_copy(struct checkpointer *s, struct error *err) {
-    struct data_servers servers = data_servers_of(s);
-    json_t *cursors;
-    struct checkpoint *c = &s->checkpoint;
-    int status = data_servers_cursors(&servers, &cursors, &c->samples, &c->epoch, err);
-    if (status)
-        return status;
-    json_decref(c->run);
-    c->run = json_pack("{s:o, s:o, s:o}", "settings", settings_write(&s->settings), "train",
-                       data_servers_json(&s->data), "cursors", cursors);
-    if (!c->run)
-        return error_nomem(err);
-    if (s->feed->test)
-        json_object_set_new(c->run, "test", feed_describe(s->settings.test, s->feed->test));
-    return take_weights(s, err);
-}
-
-static int keep_testing(void *self, const struct batch *batch, int i, const float *scores,
-                        struct error *err) {
-    struct checkpointer *s = self;
-    (void)batch;
-    (void)scores;
-    bool stop = i == 0 && atomic_load(&s->stopping);
-    return stop ? error_set(err, STATUS_STOPPED, "stopped while testing") : STATUS_OK;
-}
-
-static int test(struct checkpointer *s, struct error *err) {
-    struct tally tally;
-    double before = clock_seconds();
-    int threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count();
-    int status = tally_init(&tally, model_classes(s->checkpoint.model), err);
-    if (status)
-        return status;
-    status = feed_test(s->feed, &s->settings, s->checkpoint.model, kernels_best(),
-                       s->checkpoint.parameters, threads, &tally, keep_testing, s, err);
-    if (!status) {
-        char text[EVENTS_TEXT];
-        s->result.top1 = tally_top1(&tally);
-        events_eval_text(text, s->checkpoint.epoch, &tally);
-        report(s, "eval", events_eval(&tally, clock_seconds() - before));
-        say(s, "%s", text);
-    }
-    tally_free(&tally);
-    return status;
-}
-
-// Bytes of the model in the checkpoint; 0: there is none.
-static uint64_t measure(const struct checkpointer *s) {
-    char file[1100];
-    struct stat about;
-    snprintf(file, sizeof file, "%s/model.safetensors", s->result.path);
-    return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
-}
-
-static int save(struct checkpointer *s, struct error *err) {
-    double before = clock_seconds();
-    char *path = run_folder_checkpoint(s->config.folder, s->checkpoint.clock);
-    if (!path)
-        return error_nomem(err);
-    snprintf(s->result.path, sizeof s->result.path, "%s", path);
-    free(path);
-    // What the run goes on from may be in another folder.
-    bool there = s->ever_saved && s->saved == s->checkpoint.clock && measure(s) > 0;
-    int status =
-        there ? STATUS_OK
-              : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
-    if (status)
-        return status;
-    s->result.bytes = measure(s);
-    s->saved = s->checkpoint.clock;
-    s->ever_saved = true;
-    if (!there)
-        report(
-            s, "checkpoint",
-            json_pack("{s:s, s:f}", "path", s->result.path, "seconds", clock_seconds() - before));
-    return STATUS_OK;
-}
-
-static int finish(struct checkpointer *s, struct error *err) {
-    double top1 = s->result.top1;
-    int status = events_done(s->config.folder, &s->checkpoint, top1, err);
-    if (!status)
-        report(s, "done", json_pack("{s:o}", "top1", top1 < 0 ? json_null() : json_real(top1)));
-    return status;
 }
 
 // --- the thread -------------------------------------------------------------------------------
@@ -400,13 +163,13 @@ static int carry_out(struct checkpointer *s, const struct checkpointer_job *job,
     if (!status && job->attach)
         status = attach(s, job->initialise, err);
     if (!status && (job->test || job->save))
-        status = take_copy(s, err);
+        status = checkpointer_take_copy(s, err);
     if (!status && job->test && s->feed->test)
-        status = test(s, err);
+        status = checkpointer_test(s, err);
     if (!status && job->save)
-        status = save(s, err);
+        status = checkpointer_save(s, err);
     if (!status && job->done)
-        status = finish(s, err);
+        status = checkpointer_finish(s, err);
     return status;
 }
 

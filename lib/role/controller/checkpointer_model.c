@@ -1,0 +1,128 @@
+// A copy of the model, its test and its checkpoint.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "role/controller/checkpointer_internal.h"
+#include "train/events.h"
+
+static int pull_part(struct checkpointer *s, enum proto_part part, float *into, uint64_t *versions,
+                     struct error *err) {
+    const struct pull pull = {.part = part, .into = into, .versions = versions};
+    exchange_pull(s->pull, &pull);
+    return exchange_wait(s->pull, NULL, err);
+}
+
+static bool is_finite(const float *values, size_t n) {
+    bool finite = true;
+    for (size_t i = 0; i < n; i++)
+        finite &= isfinite(values[i]) != 0;
+    return finite;
+}
+
+static int take_weights(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    int status = pull_part(s, PROTO_PART_WEIGHT, c->parameters, s->versions, err);
+    if (!status && c->state)
+        status = pull_part(s, PROTO_PART_STATE, c->state, s->state_versions, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < servers_shards(s->servers); i++)
+        if (s->versions[i] > c->clock)
+            c->clock = s->versions[i];
+    if (is_finite(c->parameters, c->model->parameter_count))
+        return STATUS_OK;
+    return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
+}
+
+// Where the data servers are comes first: samples are finished when their push was
+// acknowledged, so the weights have seen at least what the cursors say.
+int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
+    struct data_servers servers = checkpointer_data_servers(s);
+    json_t *cursors;
+    struct checkpoint *c = &s->checkpoint;
+    int status = data_servers_cursors(&servers, &cursors, &c->samples, &c->epoch, err);
+    if (status)
+        return status;
+    json_decref(c->run);
+    c->run = json_pack("{s:o, s:o, s:o}", "settings", settings_write(&s->settings), "train",
+                       data_servers_json(&s->data), "cursors", cursors);
+    if (!c->run)
+        return error_nomem(err);
+    if (s->feed->test)
+        json_object_set_new(c->run, "test", feed_describe(s->settings.test, s->feed->test));
+    return take_weights(s, err);
+}
+
+static int keep_testing(void *self, const struct batch *batch, int i, const float *scores,
+                        struct error *err) {
+    struct checkpointer *s = self;
+    (void)batch;
+    (void)scores;
+    bool stop = i == 0 && atomic_load(&s->stopping);
+    return stop ? error_set(err, STATUS_STOPPED, "stopped while testing") : STATUS_OK;
+}
+
+int checkpointer_test(struct checkpointer *s, struct error *err) {
+    struct tally tally;
+    double before = clock_seconds();
+    int threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count();
+    int status = tally_init(&tally, model_classes(s->checkpoint.model), err);
+    if (status)
+        return status;
+    status = feed_test(s->feed, &s->settings, s->checkpoint.model, kernels_best(),
+                       s->checkpoint.parameters, threads, &tally, keep_testing, s, err);
+    if (!status) {
+        char text[EVENTS_TEXT];
+        s->result.top1 = tally_top1(&tally);
+        events_eval_text(text, s->checkpoint.epoch, &tally);
+        checkpointer_report(s, "eval", events_eval(&tally, clock_seconds() - before));
+        checkpointer_say(s, "%s", text);
+    }
+    tally_free(&tally);
+    return status;
+}
+
+// Bytes of the model in the checkpoint; 0: there is none.
+static uint64_t measure(const struct checkpointer *s) {
+    char file[1100];
+    struct stat about;
+    snprintf(file, sizeof file, "%s/model.safetensors", s->result.path);
+    return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
+}
+
+int checkpointer_save(struct checkpointer *s, struct error *err) {
+    double before = clock_seconds();
+    char *path = run_folder_checkpoint(s->config.folder, s->checkpoint.clock);
+    if (!path)
+        return error_nomem(err);
+    snprintf(s->result.path, sizeof s->result.path, "%s", path);
+    free(path);
+    // What the run goes on from may be in another folder.
+    bool there = s->ever_saved && s->saved == s->checkpoint.clock && measure(s) > 0;
+    int status =
+        there ? STATUS_OK
+              : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
+    if (status)
+        return status;
+    s->result.bytes = measure(s);
+    s->saved = s->checkpoint.clock;
+    s->ever_saved = true;
+    if (!there)
+        checkpointer_report(
+            s, "checkpoint",
+            json_pack("{s:s, s:f}", "path", s->result.path, "seconds", clock_seconds() - before));
+    return STATUS_OK;
+}
+
+int checkpointer_finish(struct checkpointer *s, struct error *err) {
+    double top1 = s->result.top1;
+    int status = events_done(s->config.folder, &s->checkpoint, top1, err);
+    if (!status)
+        checkpointer_report(s, "done",
+                            json_pack("{s:o}", "top1", top1 < 0 ? json_null() : json_real(top1)));
+    return status;
+}

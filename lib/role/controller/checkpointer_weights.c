@@ -1,0 +1,85 @@
+// The first weights of a run, and the memory for copies of them.
+#include <string.h>
+
+#include "core/mem.h"
+#include "role/controller/checkpointer_internal.h"
+
+int checkpointer_make_room(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    size_t n = c->model->parameter_count;
+    c->seed = (uint64_t)s->settings.seed;
+    c->command = s->config.command;
+    c->parameters = mem_floats(n);
+    c->state = optimizer_state_name(c->optimizer.rule) ? mem_floats(n) : NULL;
+    bool whole = c->parameters && (c->state || !optimizer_state_name(c->optimizer.rule));
+    return whole ? STATUS_OK
+                 : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
+                             c->model->name);
+}
+
+// What the run goes on from: the weights, and the state when the rule is the same.
+static int take_over(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    size_t n = c->model->parameter_count;
+    if (strcmp(from->model->text, c->model->text) != 0)
+        return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
+                         c->model->name);
+    memcpy(c->parameters, from->parameters, n * sizeof *c->parameters);
+    if (c->state && from->state && from->optimizer.rule == c->optimizer.rule)
+        memcpy(c->state, from->state, n * sizeof *c->state);
+    c->clock = from->clock;
+    c->samples = from->samples;
+    c->epoch = from->epoch;
+    const json_t *cursors = json_object_get(from->run, "cursors");
+    struct data_servers servers = checkpointer_data_servers(s);
+    return cursors ? data_servers_resume(&servers, cursors, err) : STATUS_OK;
+}
+
+static void say_difference(void *self, const char *name, const char *before, const char *after) {
+    checkpointer_say(self, "%s is %s now, was %s", name, after, before);
+}
+
+// The run's settings apply, not those with which the checkpoint was made.
+static void say_differences(struct checkpointer *s, const struct checkpoint *from) {
+    json_t *now = settings_write(&s->settings);
+    settings_compare(json_object_get(from->run, "settings"), now, say_difference, s);
+    json_decref(now);
+}
+
+static int load_weights(struct checkpointer *s, struct error *err) {
+    struct checkpoint from = {0};
+    int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
+    if (!status)
+        status = take_over(s, &from, err);
+    if (!status)
+        say_differences(s, &from);
+    checkpoint_free(&from);
+    return status;
+}
+
+static int store_part(struct checkpointer *s, enum proto_part part, const float *values,
+                      struct error *err) {
+    const struct store store = {.part = part, .values = values, .versions = s->versions};
+    exchange_store(s->store, &store);
+    return exchange_wait(s->store, NULL, err);
+}
+
+// State comes first: a server that has all weights is ready.
+static int store_weights(struct checkpointer *s, struct error *err) {
+    const struct checkpoint *c = &s->checkpoint;
+    int status = STATUS_OK;
+    for (size_t i = 0; i < servers_shards(s->servers); i++)
+        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
+    if (c->state)
+        status = store_part(s, PROTO_PART_STATE, c->state, err);
+    return status ? status : store_part(s, PROTO_PART_WEIGHT, c->parameters, err);
+}
+
+int checkpointer_initialise(struct checkpointer *s, struct error *err) {
+    int status = STATUS_OK;
+    if (s->resume)
+        status = load_weights(s, err);
+    else
+        model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
+    return status ? status : store_weights(s, err);
+}
