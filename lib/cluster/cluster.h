@@ -21,7 +21,6 @@
 #define CLUSTER_BUCKETS 1024
 #define CLUSTER_MEMBERS_MAX 2000 // that live
 #define CLUSTER_GONE_MAX 32      // remembered, for people
-#define CLUSTER_TEXT_MAX ((1 << 20) - 64)
 
 // The stages of a run, S(NAME, name):
 //

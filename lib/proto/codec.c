@@ -1,5 +1,6 @@
 // One encoder and one decoder for all messages. Both walk over the table of a message
 // twice: first to measure or to check, then to write or to fill.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -7,6 +8,9 @@
 
 #include "proto/cursor.h"
 #include "proto/proto.h"
+
+static_assert(sizeof(struct proto_id) == 16, "an id is copied from and to the wire as it is");
+static_assert(sizeof(double) == sizeof(uint64_t), "a number of the wire is either");
 
 static size_t kind_bytes(enum proto_kind kind) { // on the wire; of texts and lists, the count
     switch (kind) {

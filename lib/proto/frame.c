@@ -1,9 +1,12 @@
+#include <assert.h>
 #include <string.h>
 
 #include "proto/cursor.h"
 #include "proto/proto.h"
 
 static const char magic[4] = "adam";
+
+static_assert(PROTO_FRAME == sizeof magic + 2 + 2 + 8 + 4 + 4, "fields of a frame's header");
 
 void proto_frame_put(uint8_t bytes[PROTO_FRAME], const struct proto_frame *frame) {
     struct writer writer = {bytes, 0};

@@ -1,5 +1,6 @@
 #include "sample/arec.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,11 @@ static uint64_t get(const uint8_t *bytes, int size) {
 }
 
 static const uint8_t magic[8] = {'a', 'd', 'a', 'm', 'r', 'e', 'c', '\n'};
+
+static_assert(AREC_HEADER == sizeof magic + 2 + 2 + 4, "fields of a segment's header");
+static_assert(AREC_CHUNK == 4 + 4 + 8 + 4 + 4, "fields of a chunk's header");
+static_assert(AREC_HEADER % 8 == 0 && AREC_CHUNK % 8 == 0 && AREC_SAMPLE % 8 == 0,
+              "bodies and data of samples begin at multiples of 8");
 
 bool arec_is_segment(const uint8_t *data, size_t size) {
     return size >= sizeof magic && !memcmp(data, magic, sizeof magic);

@@ -1,5 +1,6 @@
 #include "store/safetensors.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -16,6 +17,8 @@ enum {
     HEADER_MAX = 100 * 1000 * 1000, // the limit of the reference implementation
     WRITE_MOST = 1 << 30,           // bytes of one write(2)
 };
+static_assert(LENGTH_BYTES == sizeof(uint64_t), "the length is one number");
+static_assert(DATA_ALIGN % sizeof(float) == 0, "tensors are read in place");
 
 static const char metadata_key[] = "__metadata__";
 
