@@ -146,8 +146,15 @@ static int timer_open(struct timer *timer, struct timing *timing, struct error *
     if (!timer->parameters || !timer->all)
         return error_nomem(err);
     model_init_lively(model, timer->parameters, 1);
-    int status = home_local(&timer->home, model, &timer->optimizer, timing->kernels,
-                            timer->parameters, NULL, 0, err);
+    const struct home_config config = {
+        .model = model,
+        .optimizer = &timer->optimizer,
+        .kernels = timing->kernels,
+        .parameters = timer->parameters,
+        .threads = 1,
+        .batch = timing->batch,
+    };
+    int status = home_local(&timer->home, &config, err);
     if (status)
         return status;
     timer->trial = (struct trial){.solo = {.kernels = timing->kernels,

@@ -76,8 +76,8 @@ bool trial_pass(struct trial *trial) {
 
 void trial_ready(struct trial *trial) {
     struct home *home = trial->solo.home;
-    if (home->ops->enter)
-        home->ops->enter(home, trial->solo.thread, trial->batch.n, 0);
+    if (home->meetings)
+        home->meetings->enter(home, trial->solo.thread, trial->batch.n, 0);
 }
 
 void trial_rest(struct trial *trial) {

@@ -126,7 +126,7 @@ static uint64_t distance(const struct delta *delta, const _Atomic uint64_t *ever
 // weights, one mini-batch later: so there always is a push behind the moment when they stop,
 // and put into `weights` what their copies have.
 static uint64_t push_due(struct delta *delta) {
-    uint64_t apart = delta->local->ops->apart;
+    uint64_t apart = delta->local->apart;
     return atomic_load(&delta->pushed) + distance(delta, &delta->common.push_every) + apart;
 }
 
@@ -320,34 +320,39 @@ static void delta_add(struct home *home, int thread, const struct layer *layer, 
     local->ops->add(local, thread, layer, span, gradient, rate);
 }
 
+static bool delta_takes_product(const struct home *home, const struct layer *layer, bool sync) {
+    const struct home *local = ((const struct delta *)home)->local;
+    return local->products->takes(local, layer, sync);
+}
+
 static void delta_add_product(struct home *home, int thread, const struct layer *layer,
-                              const struct dense_errors *errors, const float *dbiases, float rate) {
+                              const struct dense_errors *errors, const float *dbiases, int first,
+                              float rate) {
     struct home *local = local_of(home);
     struct delta_factors *factors = ((struct delta *)home)->factors;
     if (factors)
         delta_factors_add(factors, layer, errors, rate);
-    local->ops->add_product(local, thread, layer, errors, dbiases, rate);
+    local->products->add(local, thread, layer, errors, dbiases, first, rate);
 }
 
 static void delta_enter(struct home *home, int thread, int samples, float rate) {
     struct home *local = local_of(home);
-    if (local->ops->enter)
-        local->ops->enter(local, thread, samples, rate);
+    if (local->meetings)
+        local->meetings->enter(local, thread, samples, rate);
 }
 
 static bool delta_forward(struct home *home, int thread, const struct layer *layer, float *y,
                           const float *x, int n) {
     struct home *local = local_of(home);
-    return local->ops->forward && local->ops->forward(local, thread, layer, y, x, n);
+    return local->meetings && local->meetings->forward(local, thread, layer, y, x, n);
 }
 
 // Before the thread waits: what it has added must be in the next push.
 static void delta_leave(struct home *home, int thread) {
     struct home *local = local_of(home);
-    if (local->ops->leave)
-        local->ops->leave(local, thread);
-    if (local->ops->settle)
-        local->ops->settle(local, thread);
+    if (local->meetings)
+        local->meetings->leave(local, thread);
+    local->ops->settle(local, thread);
 }
 
 static uint64_t delta_clock(const struct home *home) {
@@ -379,8 +384,7 @@ static void delta_add_clock(struct home *home, int thread) {
 
 static void delta_settle(struct home *home, int thread) {
     struct home *local = local_of(home);
-    if (local->ops->settle)
-        local->ops->settle(local, thread);
+    local->ops->settle(local, thread);
 }
 
 static void delta_close(struct home *home) {
@@ -404,14 +408,21 @@ static void delta_close(struct home *home) {
 static const struct home_ops delta_ops = {
     .weights = delta_weights,
     .add = delta_add,
-    .add_product = delta_add_product,
+    .settle = delta_settle,
+    .clock = delta_clock,
+    .add_clock = delta_add_clock,
+    .close = delta_close,
+};
+
+static const struct home_products delta_products = {
+    .takes = delta_takes_product,
+    .add = delta_add_product,
+};
+
+static const struct home_meetings delta_meetings = {
     .enter = delta_enter,
     .forward = delta_forward,
     .leave = delta_leave,
-    .clock = delta_clock,
-    .add_clock = delta_add_clock,
-    .settle = delta_settle,
-    .close = delta_close,
 };
 
 // --- the owner's view -----------------------------------------------------------------
@@ -483,6 +494,20 @@ static int open_arrays(struct delta *delta, struct error *err) {
     return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
 }
 
+static int open_local(struct delta *delta, struct error *err) {
+    const struct home_servers_config *config = &delta->common.config;
+    const struct home_config local = {
+        .model = config->model,
+        .optimizer = &delta->optimizer,
+        .kernels = config->kernels,
+        .parameters = delta->weights,
+        .state = delta->state,
+        .threads = config->threads,
+        .batch = config->batch,
+    };
+    return home_for_threads(&delta->local, &local, err);
+}
+
 static int open_parts(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     const struct span all = servers_all(config->servers);
@@ -493,11 +518,7 @@ static int open_parts(struct delta *delta, struct error *err) {
         status = exchange_open(&delta->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
     if (!status)
         status = exchange_open(&delta->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
-    if (!status)
-        status =
-            home_for_threads(&delta->local, config->model, &delta->optimizer, config->kernels,
-                             delta->weights, delta->state, 0, config->threads, config->batch, err);
-    return status;
+    return status ? status : open_local(delta, err);
 }
 
 int home_delta_open(struct home_servers **out, const struct home_servers_config *config,
@@ -505,7 +526,8 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     struct delta *delta = mem_zeroed(1, sizeof *delta);
     if (!delta)
         return error_nomem(err);
-    delta->common.home.ops = &delta_ops;
+    delta->common.home =
+        (struct home){.ops = &delta_ops, .products = &delta_products, .meetings = &delta_meetings};
     delta->common.begin = delta_begin;
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;

@@ -374,7 +374,7 @@ static void step_softly(struct gradient *gradient, int samples, float rate, doub
         end_pull(gradient, waited);
 }
 
-static void gradient_step(struct home *home, int samples, float rate) {
+static void gradient_step(struct home_servers *home, int samples, float rate) {
     struct gradient *gradient = (struct gradient *)home;
     double waited = 0;
     if (home_servers_status(&gradient->common, NULL))
@@ -420,13 +420,20 @@ static void gradient_add(struct home *home, int thread, const struct layer *laye
         add_to_mean(filled, values + span.first, span.n, share(&gradient->group, rate));
 }
 
-static bool gradient_takes_factors(const struct home *home, const struct layer *layer) {
-    return ((const struct gradient *)home)->taken[layer->index];
+static bool gradient_takes_product(const struct home *home, const struct layer *layer, bool sync) {
+    return sync && ((const struct gradient *)home)->taken[layer->index];
 }
 
-static void gradient_add_factors(struct home *home, const struct layer *layer,
-                                 const struct dense_errors *errors, int first) {
+// The product is kept as its factors. The gradient of the biases follows from them.
+static void gradient_add_product(struct home *home, int thread, const struct layer *layer,
+                                 const struct dense_errors *errors, const float *dbiases, int first,
+                                 float rate) {
     struct gradient *gradient = (struct gradient *)home;
+    const struct kernels *kernels = gradient->common.config.kernels;
+    (void)dbiases;
+    (void)rate;
+    if (errors->dx)
+        kernels->dense_back_input(errors, gradient_weights(home, thread) + layer->weights.offset);
     struct factors *factors = gradient->factors;
     size_t n = (size_t)errors->n, from = (size_t)(gradient->group.samples + first);
     size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
@@ -435,6 +442,12 @@ static void gradient_add_factors(struct home *home, const struct layer *layer,
     memcpy(factors->errors[gradient->filled] + from * units, errors->dy, n * units * sizeof(float));
     memcpy(factors->inputs[gradient->filled] + from * inputs, errors->x,
            n * inputs * sizeof(float));
+}
+
+// Nothing to do: the threads are synchronous, and gradient_flush pushes what is left.
+static void gradient_settle(struct home *home, int thread) {
+    (void)home;
+    (void)thread;
 }
 
 static uint64_t gradient_clock(const struct home *home) {
@@ -472,12 +485,15 @@ static void gradient_close(struct home *home) {
 static const struct home_ops gradient_ops = {
     .weights = gradient_weights,
     .add = gradient_add,
-    .takes_factors = gradient_takes_factors,
-    .add_factors = gradient_add_factors,
+    .settle = gradient_settle,
     .clock = gradient_clock,
     .add_clock = gradient_add_clock,
-    .step = gradient_step,
     .close = gradient_close,
+};
+
+static const struct home_products gradient_products = {
+    .takes = gradient_takes_product,
+    .add = gradient_add_product,
 };
 
 // --- the owner's view -----------------------------------------------------------------
@@ -584,9 +600,10 @@ int home_gradient_open(struct home_servers **out, const struct home_servers_conf
     struct gradient *gradient = mem_zeroed(1, sizeof *gradient);
     if (!gradient)
         return error_nomem(err);
-    gradient->common.home.ops = &gradient_ops;
+    gradient->common.home = (struct home){.ops = &gradient_ops, .products = &gradient_products};
     gradient->common.sync = true;
     gradient->common.begin = gradient_begin;
+    gradient->common.step = gradient_step;
     gradient->common.flush = gradient_flush;
     gradient->common.hurry = gradient_hurry;
     home_servers_init(&gradient->common, config);

@@ -92,6 +92,11 @@ int home_servers_begin(struct home_servers *home, struct error *err) {
     return home->begin(home, err);
 }
 
+void home_servers_step(struct home_servers *home, int samples, float rate) {
+    if (home->step)
+        home->step(home, samples, rate);
+}
+
 int home_servers_flush(struct home_servers *home, struct error *err) {
     return home->flush(home, err);
 }

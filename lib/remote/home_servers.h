@@ -70,6 +70,9 @@ bool home_servers_sync(const struct home_servers *home);
 
 // Before the loop starts: waits for the first weights.
 int home_servers_begin(struct home_servers *home, struct error *err);
+// A mini-batch of `samples` at learning rate `rate` is complete: pushes and pulls what is due.
+// 0 samples: no mini-batch came within the loop's patience. The loop's step function.
+void home_servers_step(struct home_servers *home, int samples, float rate);
 // When the loop has stopped: pushes what it has left, and waits until all is applied.
 int home_servers_flush(struct home_servers *home, struct error *err);
 // The loop waits for samples that come only when what was trained on is applied: push now.

@@ -12,6 +12,7 @@ struct home_servers { // each home's own struct begins with this
     struct home_servers_config config;
     bool sync;
     int (*begin)(struct home_servers *home, struct error *err);
+    void (*step)(struct home_servers *home, int samples, float rate); // NULL: nothing to do
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
     void (*change)(struct home_servers *home, bool modulated);

@@ -6,15 +6,11 @@
 #include "core/turn.h"
 #include "model/prepared.h"
 
-struct evaluation {
+struct evaluator {
+    const struct evaluate_config *config;
     struct tally *tally;
-    const struct model *model;
-    const struct kernels *kernels;
-    const float *parameters;
     struct loader *loader;
     int batch;
-    evaluate_sample *each;
-    void *self;
     struct prepared *prepared;
     struct turn turn; // the order of the batches; its holder owns tally and err
     pthread_mutex_t failing;
@@ -23,7 +19,7 @@ struct evaluation {
 };
 
 // The first failure counts; everybody else comes home.
-static void fail(struct evaluation *e, int status, const struct error *why) {
+static void fail(struct evaluator *e, int status, const struct error *why) {
     pthread_mutex_lock(&e->failing);
     if (e->status == STATUS_OK) {
         e->status = status;
@@ -36,7 +32,7 @@ static void fail(struct evaluation *e, int status, const struct error *why) {
 }
 
 // Adds one batch to the sums: in its turn, so that they are made in one order.
-static int add_batch(struct evaluation *e, const struct net *net, const struct batch *batch,
+static int add_batch(struct evaluator *e, const struct net *net, const struct batch *batch,
                      struct error *err) {
     const float *scores = net_scores(net);
     int status = STATUS_OK;
@@ -44,18 +40,18 @@ static int add_batch(struct evaluation *e, const struct net *net, const struct b
     for (int i = 0; i < batch->n && status == STATUS_OK; i++) {
         const float *row = scores + (size_t)i * (size_t)e->tally->classes;
         tally_add(e->tally, row, batch->label[i]);
-        if (e->each)
-            status = e->each(e->self, batch, i, row, err);
+        if (e->config->each)
+            status = e->config->each(e->config->self, batch, i, row, err);
     }
     return status;
 }
 
-static int run_batches(struct evaluation *e, struct net *net, struct error *err) {
+static int run_batches(struct evaluator *e, struct net *net, struct error *err) {
     struct batch *batch;
     int status = STATUS_OK;
     while (status == STATUS_OK && (batch = loader_take(e->loader, NULL))) {
         prepared_pass(e->prepared, net, batch->number);
-        net_forward(net, e->parameters, batch->input, batch->n, NULL, 0);
+        net_forward(net, e->config->parameters, batch->input, batch->n, NULL, 0);
         bool mine = turn_begin(&e->turn, batch->number);
         if (mine)
             status = add_batch(e, net, batch, err);
@@ -67,10 +63,10 @@ static int run_batches(struct evaluation *e, struct net *net, struct error *err)
 }
 
 static void *evaluate_thread(void *argument) {
-    struct evaluation *e = argument;
+    struct evaluator *e = argument;
     struct error err = {0};
     struct net *net = NULL;
-    int status = net_open(&net, e->model, e->kernels, e->batch, NET_PREDICT, &err);
+    int status = net_open(&net, e->config->model, e->config->kernels, e->batch, NET_PREDICT, &err);
     if (status == STATUS_OK)
         status = run_batches(e, net, &err);
     if (status != STATUS_OK)
@@ -79,17 +75,17 @@ static void *evaluate_thread(void *argument) {
     return NULL;
 }
 
-int evaluate(struct tally *tally, const struct model *model, const struct kernels *kernels,
-             const float *parameters, struct loader *loader, int batch, int threads,
-             evaluate_sample *each, void *self, struct error *err) {
-    struct evaluation e = {tally, model, kernels, parameters, loader,
-                           batch, each,  self,    .err = err};
-    int status = prepared_open(&e.prepared, model, kernels, parameters, batch, err);
+int evaluate(struct tally *tally, const struct evaluate_config *config, struct loader *loader,
+             int batch, struct error *err) {
+    struct evaluator e = {
+        .config = config, .tally = tally, .loader = loader, .batch = batch, .err = err};
+    int status =
+        prepared_open(&e.prepared, config->model, config->kernels, config->parameters, batch, err);
     if (status)
         return status;
     turn_init(&e.turn);
     pthread_mutex_init(&e.failing, NULL);
-    status = crew_work(threads, evaluate_thread, &e, err);
+    status = crew_work(config->threads, evaluate_thread, &e, err);
     pthread_mutex_destroy(&e.failing);
     turn_free(&e.turn);
     prepared_close(e.prepared);

@@ -279,15 +279,14 @@ static int start_test(const struct feed *feed, const struct settings *settings,
     return loader_start(out, &config, err);
 }
 
-int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
-              const struct kernels *kernels, const float *parameters, int threads,
-              struct tally *tally, evaluate_sample *each, void *self, struct error *err) {
+int feed_test(const struct feed *feed, const struct settings *settings,
+              const struct evaluate_config *config, struct tally *tally, struct error *err) {
     struct loader *loader;
-    int batch = prepared_batch(model, kernels, TEST_BATCH);
-    int status = start_test(feed, settings, model, batch, &loader, err);
+    int batch = prepared_batch(config->model, config->kernels, TEST_BATCH);
+    int status = start_test(feed, settings, config->model, batch, &loader, err);
     if (status)
         return status;
-    status = evaluate(tally, model, kernels, parameters, loader, batch, threads, each, self, err);
+    status = evaluate(tally, config, loader, batch, err);
     struct error load = {0};
     if (loader_stop(loader, &load) && !status) {
         *err = load;

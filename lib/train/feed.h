@@ -8,43 +8,47 @@
 #include "train/evaluate.h"
 
 struct feed {
-    struct dataset *train; // or, for one pass of standard input:
-    struct source *source;
-    struct dataset *test;   // NULL: none
-    struct classes classes; // of the source; grows as it is read
-    struct ops *augment, *input;
+    struct dataset *train;  // NULL: the training set is a stream, or there is none
+    struct source *source;  // standard input, read once; NULL: the training set is no stream
+    struct dataset *test;   // NULL: there is no test set
+    struct classes classes; // of `source`; grows as it is read
+    struct ops *augment;    // of training samples; NULL: none
+    struct ops *input;      // of the model's input; NULL: none
 };
 
-// All of standard input into the records file settings->spool: from then on it is
-// a set like any other, in random order from the first epoch on, and a stopped
-// run can go on with it. The settings name the file afterwards.
+// Copies all of standard input to the records file settings->spool, and makes that file the
+// training set in `settings`. The run then reads it in random order from the first epoch on,
+// and can be resumed. `force` overwrites an existing file.
 int feed_spool(struct settings *settings, bool force, const struct source_hooks *hooks,
                struct error *err);
 
-// `hooks` reach the program while sets are read (sample/source.h). `classes` are the names of an
-// earlier run (perhaps none), to which labels are mapped. Without settings->data there is only the
-// test set. A picture of another shape than the model's input, or more classes than it has outputs,
-// is STATUS_DATA and names both. STATUS_USAGE, STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
+// Opens the sets that `settings` name; without settings->data only the test set. `hooks` reach
+// the program while sets are read (sample/source.h). Labels are numbered by `classes`, the
+// names of an earlier run; it may be empty. STATUS_DATA: a picture does not have the shape of
+// the model's input, or there are more classes than outputs; the message names both. Also
+// STATUS_USAGE, STATUS_NOINPUT, STATUS_DATA, STATUS_IO for what cannot be parsed or read.
 int feed_open(struct feed **out, const struct settings *settings, const struct model *model,
               const struct classes *classes, const struct source_hooks *hooks, struct error *err);
 void feed_close(struct feed *feed);
 
-// {"path", "samples", "digest"} of a set, for metrics and manifests; samples is
-// null for a stream.
+// {"path", "samples", "digest"} of a set, for metrics and manifests; `dataset` is NULL for a
+// stream, then samples and digest are null. The caller owns the result; NULL: out of memory.
 json_t *feed_describe(const char *path, const struct dataset *dataset);
 
-// The loader of the training set, that the caller stops.
+// Starts a loader of the training set, from mini-batch `first` to the end of `epochs`, for
+// `threads` takers. The caller stops it.
 int feed_train(const struct feed *feed, const struct settings *settings, const struct model *model,
                uint64_t epochs, uint64_t first, int threads, struct loader **out,
                struct error *err);
-// A loader of some samples in random order, for a look at them: of the training set, not
-// augmented, or where that is a stream of the test set. STATUS_NOINPUT: neither is there.
+// Starts a loader of samples to look at, in random order: of the training set without
+// augmentation, or of the test set when the training set is a stream. The caller stops it.
+// STATUS_NOINPUT: there is neither.
 int feed_look(const struct feed *feed, const struct settings *settings, const struct model *model,
               int batch, struct loader **out, struct error *err);
-// Runs the test set through the model (train/evaluate.h) and adds it to the tally. `each`
-// may end it with a status.
-int feed_test(const struct feed *feed, const struct settings *settings, const struct model *model,
-              const struct kernels *kernels, const float *parameters, int threads,
-              struct tally *tally, evaluate_sample *each, void *self, struct error *err);
+// Runs the test set, which must be there, through the model and adds it to `tally`
+// (train/evaluate.h). Returns what evaluate returns, or the error of a sample that cannot be
+// loaded.
+int feed_test(const struct feed *feed, const struct settings *settings,
+              const struct evaluate_config *config, struct tally *tally, struct error *err);
 
 #endif

@@ -2,6 +2,12 @@
 
 #include <stdio.h>
 
+bool home_applies_product(const struct home *home, const struct layer *layer, bool sync) {
+    (void)home;
+    (void)layer;
+    return !sync;
+}
+
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch) {
     if (home_copies_pay(model, threads, batch))
@@ -36,24 +42,20 @@ const char *home_text(char text[128], enum home_kind kind, const struct model *m
     return text;
 }
 
-int home_open(struct home **out, enum home_kind kind, const struct model *model,
-              const struct optimizer *optimizer, const struct kernels *kernels, float *parameters,
-              float *state, uint64_t clock, int threads, int batch, struct error *err) {
+int home_open(struct home **out, enum home_kind kind, const struct home_config *config,
+              struct error *err) {
     switch (kind) {
     case HOME_COPIES:
-        return home_copies(out, model, optimizer, kernels, parameters, state, clock, threads, batch,
-                           err);
+        return home_copies(out, config, err);
     case HOME_JOINED:
-        return home_joined(out, model, optimizer, kernels, parameters, clock, threads, batch, err);
+        return home_joined(out, config, err);
     default:
-        return home_local(out, model, optimizer, kernels, parameters, state, clock, err);
+        return home_local(out, config, err);
     }
 }
 
-int home_for_threads(struct home **out, const struct model *model,
-                     const struct optimizer *optimizer, const struct kernels *kernels,
-                     float *parameters, float *state, uint64_t clock, int threads, int batch,
-                     struct error *err) {
-    return home_open(out, home_best(model, optimizer, threads, batch), model, optimizer, kernels,
-                     parameters, state, clock, threads, batch, err);
+int home_for_threads(struct home **out, const struct home_config *config, struct error *err) {
+    enum home_kind best =
+        home_best(config->model, config->optimizer, config->threads, config->batch);
+    return home_open(out, best, config, err);
 }

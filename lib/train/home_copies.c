@@ -102,10 +102,11 @@ static void copies_add(struct home *home, int thread, const struct layer *layer,
 }
 
 static void copies_add_product(struct home *home, int thread, const struct layer *layer,
-                               const struct dense_errors *errors, const float *dbiases,
+                               const struct dense_errors *errors, const float *dbiases, int first,
                                float rate) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = copy_of(home, thread);
+    (void)first;
     const struct optimizer rule = rule_of(copies);
     optimizer_apply_product(&rule, copies->kernels, layer, copy->parameters, copy->state, errors,
                             dbiases, rate);
@@ -153,12 +154,15 @@ static void copies_close(struct home *home) {
 static const struct home_ops copies_ops = {
     .weights = copies_weights,
     .add = copies_add,
-    .add_product = copies_add_product,
+    .settle = copies_settle,
     .clock = copies_clock,
     .add_clock = copies_add_clock,
-    .apart = true,
-    .settle = copies_settle,
     .close = copies_close,
+};
+
+static const struct home_products copies_products = {
+    .takes = home_applies_product,
+    .add = copies_add_product,
 };
 
 // Leaves the memory untouched: the thread fills it, so that it lies on the thread's NUMA node.
@@ -199,28 +203,28 @@ int home_merge_samples(const struct model *model, int threads) {
     return (int)fmin(samples, most);
 }
 
-int home_copies(struct home **out, const struct model *model, const struct optimizer *optimizer,
-                const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
-                int threads, int batch, struct error *err) {
+int home_copies(struct home **out, const struct home_config *config, struct error *err) {
+    const struct model *model = config->model;
+    const int threads = config->threads;
     struct copies *copies = mem_zeroed(1, sizeof *copies);
     if (!copies)
         return error_nomem(err);
     *copies = (struct copies){
-        .home = {&copies_ops},
+        .home = {.ops = &copies_ops, .products = &copies_products, .apart = true},
         .model = model,
-        .optimizer = optimizer,
-        .kernels = kernels,
-        .parameters = parameters,
-        .state = state,
+        .optimizer = config->optimizer,
+        .kernels = config->kernels,
+        .parameters = config->parameters,
+        .state = config->state,
         .copies = mem_zeroed((size_t)threads, sizeof *copies->copies),
         .threads = threads,
-        .every = (home_merge_samples(model, threads) + batch - 1) / batch,
-        .clock = clock,
+        .every = (home_merge_samples(model, threads) + config->batch - 1) / config->batch,
+        .clock = config->clock,
         .merging = ATOMIC_FLAG_INIT,
     };
     bool whole = copies->copies != NULL;
     for (int i = 0; whole && i < threads; i++)
-        whole = open_copy(&copies->copies[i], model->parameter_count, state != NULL);
+        whole = open_copy(&copies->copies[i], model->parameter_count, config->state != NULL);
     if (!whole) {
         copies_close(&copies->home);
         return error_nomem(err);

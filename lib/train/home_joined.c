@@ -317,7 +317,7 @@ static void take_errors(const struct joined *joined, const struct seat *seat,
 }
 
 static void joined_add_product(struct home *home, int thread, const struct layer *layer,
-                               const struct dense_errors *errors, const float *dbiases,
+                               const struct dense_errors *errors, const float *dbiases, int first,
                                float rate) {
     struct joined *joined = (struct joined *)home;
     struct seat *seat = &joined->seats[thread];
@@ -330,7 +330,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
         together = meet(joined, seat);
     }
     if (!together) {
-        joined->local->ops->add_product(joined->local, thread, layer, errors, dbiases, rate);
+        joined->local->products->add(joined->local, thread, layer, errors, dbiases, first, rate);
         return;
     }
     struct piece piece;
@@ -361,6 +361,11 @@ static void joined_add(struct home *home, int thread, const struct layer *layer,
     local->ops->add(local, thread, layer, span, gradient, rate);
 }
 
+static void joined_settle(struct home *home, int thread) {
+    struct home *local = local_of(home);
+    local->ops->settle(local, thread);
+}
+
 static uint64_t joined_clock(const struct home *home) {
     struct home *local = local_of(home);
     return local->ops->clock(local);
@@ -387,13 +392,21 @@ static void joined_close(struct home *home) {
 static const struct home_ops joined_ops = {
     .weights = joined_weights,
     .add = joined_add,
-    .add_product = joined_add_product,
-    .enter = joined_enter,
-    .forward = joined_forward,
-    .leave = joined_leave,
+    .settle = joined_settle,
     .clock = joined_clock,
     .add_clock = joined_add_clock,
     .close = joined_close,
+};
+
+static const struct home_products joined_products = {
+    .takes = home_applies_product,
+    .add = joined_add_product,
+};
+
+static const struct home_meetings joined_meetings = {
+    .enter = joined_enter,
+    .forward = joined_forward,
+    .leave = joined_leave,
 };
 
 bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,
@@ -460,26 +473,26 @@ static bool open_buffers(struct joined *joined, int batch) {
     return whole;
 }
 
-int home_joined(struct home **out, const struct model *model, const struct optimizer *optimizer,
-                const struct kernels *kernels, float *parameters, uint64_t clock, int threads,
-                int batch, struct error *err) {
+int home_joined(struct home **out, const struct home_config *config, struct error *err) {
+    const int threads = config->threads;
+    struct home_config shared = *config;
+    shared.state = NULL;
     struct joined *joined = mem_zeroed(1, sizeof *joined);
     if (!joined)
         return error_nomem(err);
     *joined = (struct joined){
-        .home = {&joined_ops},
-        .model = model,
-        .optimizer = optimizer,
-        .kernels = kernels,
-        .parameters = parameters,
+        .home = {.ops = &joined_ops, .products = &joined_products, .meetings = &joined_meetings},
+        .model = config->model,
+        .optimizer = config->optimizer,
+        .kernels = config->kernels,
+        .parameters = config->parameters,
         .threads = threads,
         .seats = open_seats(threads),
         .members = mem_zeroed((size_t)threads, sizeof(struct seat *)),
         .party = party_open(threads, seat_all, joined),
     };
-    int status =
-        home_local(&joined->local, model, optimizer, kernels, parameters, NULL, clock, err);
-    if (!status && !open_buffers(joined, batch))
+    int status = home_local(&joined->local, &shared, err);
+    if (!status && !open_buffers(joined, config->batch))
         status = error_nomem(err);
     if (status)
         joined_close(&joined->home);

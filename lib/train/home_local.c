@@ -9,7 +9,6 @@
 
 struct local {
     struct home home;
-    const struct model *model;
     const struct optimizer *optimizer;
     const struct kernels *kernels;
     float *parameters, *state;
@@ -30,11 +29,19 @@ static void local_add(struct home *home, int thread, const struct layer *layer, 
 }
 
 static void local_add_product(struct home *home, int thread, const struct layer *layer,
-                              const struct dense_errors *errors, const float *dbiases, float rate) {
+                              const struct dense_errors *errors, const float *dbiases, int first,
+                              float rate) {
     struct local *local = (struct local *)home;
     (void)thread;
+    (void)first;
     optimizer_apply_product(local->optimizer, local->kernels, layer, local->parameters,
                             local->state, errors, dbiases, rate);
+}
+
+// All updates are visible when they are added.
+static void local_settle(struct home *home, int thread) {
+    (void)home;
+    (void)thread;
 }
 
 static uint64_t local_clock(const struct home *home) {
@@ -53,26 +60,28 @@ static void local_close(struct home *home) {
 static const struct home_ops local_ops = {
     .weights = local_weights,
     .add = local_add,
-    .add_product = local_add_product,
+    .settle = local_settle,
     .clock = local_clock,
     .add_clock = local_add_clock,
     .close = local_close,
 };
 
-int home_local(struct home **out, const struct model *model, const struct optimizer *optimizer,
-               const struct kernels *kernels, float *parameters, float *state, uint64_t clock,
-               struct error *err) {
+static const struct home_products local_products = {
+    .takes = home_applies_product,
+    .add = local_add_product,
+};
+
+int home_local(struct home **out, const struct home_config *config, struct error *err) {
     struct local *local = mem_zeroed(1, sizeof *local);
     if (!local)
         return error_nomem(err);
     *local = (struct local){
-        .home = {&local_ops},
-        .model = model,
-        .optimizer = optimizer,
-        .kernels = kernels,
-        .parameters = parameters,
-        .state = state,
-        .clock = clock,
+        .home = {.ops = &local_ops, .products = &local_products},
+        .optimizer = config->optimizer,
+        .kernels = config->kernels,
+        .parameters = config->parameters,
+        .state = config->state,
+        .clock = config->clock,
     };
     *out = &local->home;
     return STATUS_OK;

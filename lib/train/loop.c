@@ -22,7 +22,7 @@ static bool claim(struct loop *loop) {
 // Nobody waits for a thread that waits for data.
 static struct batch *take_or_leave(const struct seat *seat, double *waited) {
     const struct loop_config *config = &seat->loop->config;
-    if (config->sync || !config->home->ops->leave)
+    if (config->sync || !config->home->meetings)
         return supply_take(config->supply, config->patience, waited);
     struct batch *batch = supply_take(config->supply, 0, waited);
     if (!batch || batch->n > 0)
@@ -46,10 +46,9 @@ static struct batch *take(struct seat *seat) {
     return batch;
 }
 
-void loop_tell_home(struct loop *loop, int samples, float rate) {
-    struct home *home = loop->config.home;
-    if (home->ops->step)
-        home->ops->step(home, samples, rate);
+void loop_end_step(struct loop *loop, int samples, float rate) {
+    if (loop->config.step)
+        loop->config.step(loop->config.step_self, samples, rate);
 }
 
 struct batch *seat_take(struct seat *seat) {
@@ -60,7 +59,7 @@ struct batch *seat_take(struct seat *seat) {
             return batch;
         supply_give_back(loop->config.supply, batch);
         atomic_fetch_sub(&loop->next, 1);
-        loop_tell_home(loop, 0, 0);
+        loop_end_step(loop, 0, 0);
     }
     return NULL;
 }

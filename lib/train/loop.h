@@ -4,14 +4,13 @@
 //  to threads that share the model weights. Each thread allocates a training
 //  context for feed-forward evaluation and back propagation." (Adam 3.2.1)
 //
-// Asynchronous (Hogwild): each thread takes a mini-batch of its own, and adds its
-// gradient to the shared weights layer by layer, without locks, as soon as the
-// backward pass has it.
-// Synchronous: all threads work on one mini-batch, cut into chunks; the sum of
-// their gradients is applied once. The chunks depend on the mini-batch alone and
-// are added in order, so the result does not depend on the number of threads.
+// Asynchronous (Hogwild): each thread takes its own mini-batch and adds its gradient
+// to the shared weights without locks, layer by layer, during the backward pass.
+// Synchronous: all threads work on one mini-batch, cut into chunks. The sum of the
+// chunks' gradients is applied once. Chunks depend on the mini-batch alone and are
+// summed in order, so the result does not depend on the number of threads.
 //
-// All functions are called by one thread, which trains nothing itself.
+// One thread, which does not train, calls all functions.
 #ifndef ADAM_TRAIN_LOOP_H
 #define ADAM_TRAIN_LOOP_H
 
@@ -22,19 +21,24 @@
 #include "run/schedule.h"
 #include "train/home.h"
 
-// Mini-batches to epochs: the last mini-batch of an epoch may be short.
+// Converts mini-batches to epochs. The last mini-batch of an epoch may be short.
 struct pace {
     uint64_t samples; // of one epoch; 0: unknown, and progress stays 0
-    uint64_t batch;
+    uint64_t batch;   // samples of a mini-batch
 };
 
 uint64_t pace_per_epoch(const struct pace *pace);
-// Progress in epochs before mini-batch `number`.
+// Epochs completed before mini-batch `number`.
 double pace_epoch(const struct pace *pace, uint64_t number);
-// The first mini-batch at or behind `epoch`.
+// The first mini-batch at or after `epoch`.
 uint64_t pace_number(const struct pace *pace, double epoch);
 
-// What it points to must outlive the loop.
+// Called when a synchronous mini-batch of `samples` at learning rate `rate` is complete and
+// added to the home, and not called when it was refused. 0 samples: no mini-batch came within
+// `patience`. One training thread calls; synchronous ones wait for it.
+typedef void loop_step(void *self, int samples, float rate);
+
+// The caller keeps what this points to until the loop is closed.
 struct loop_config {
     const struct model *model;
     const struct kernels *kernels;
@@ -42,32 +46,37 @@ struct loop_config {
     const struct schedule *schedule;
     struct home *home;
     struct supply *supply;
-    double patience; // seconds to wait for a mini-batch; SUPPLY_PATIENT: until it comes
+    double patience; // seconds to wait for a mini-batch; SUPPLY_PATIENT: no limit
+    loop_step *step; // may be NULL
+    void *step_self;
     struct pace pace;
-    uint64_t first; // the mini-batch that the supply gives first
-    int threads, batch;
+    uint64_t first; // the first mini-batch that the supply gives
+    int threads;
+    int batch; // most samples of a mini-batch
     bool sync;
-    uint64_t seed;
+    uint64_t seed; // of dropout
 };
 
 struct loop;
 
-// Starts the threads; each allocates its context, on its own NUMA node, once. Where there are
-// several nodes threads are bound to them, neighbours to the same.
+// Starts the threads. Each allocates its context once. On a machine with several NUMA nodes
+// threads are bound to nodes, neighbouring threads to the same node, and contexts are local.
+// STATUS_IO: out of memory, or a thread could not be started.
 int loop_open(struct loop **out, const struct loop_config *config, struct error *err);
 
-// The mini-batch that comes next, when the threads stand still.
+// The next mini-batch. Valid while the threads are stopped.
 uint64_t loop_next(const struct loop *loop);
-// The newest mini-batch that the supply gave, by its number.
+// The number of the newest mini-batch that the supply gave.
 uint64_t loop_place(const struct loop *loop);
-// Lets the threads train up to, not including, mini-batch `until`.
+// Starts training up to, but not including, mini-batch `until`. Does not wait.
 void loop_start(struct loop *loop, uint64_t until);
-// Waits until they have come there, at most `seconds`; false: they are still at it.
+// Waits at most `seconds` until the threads have stopped (< 0: no limit). False: they still
+// train.
 bool loop_wait(struct loop *loop, double seconds);
-// Makes them stop behind the mini-batches in hand; loop_wait tells when.
+// Makes the threads stop after their present mini-batches. Does not wait.
 void loop_pause(struct loop *loop);
 
-// Sums since loop_open. Exact when the threads stand still.
+// Sums since loop_open. Exact while the threads are stopped.
 struct loop_sums {
     uint64_t samples;
     double loss;   // sum over the samples, before each update
@@ -75,14 +84,15 @@ struct loop_sums {
 };
 struct loop_sums loop_sums(const struct loop *loop);
 
-bool loop_exhausted(const struct loop *loop); // the supply had no more since loop_start
-// Whether a loss or gradient was not finite: its update was refused, and nothing
-// goes on. *loss (may be NULL) is the loss per sample that was seen.
+// Whether the supply has ended since loop_start.
+bool loop_exhausted(const struct loop *loop);
+// Whether a loss or gradient was not finite. Its update was refused and training stopped.
+// *loss (may be NULL) is the loss per sample of that mini-batch.
 bool loop_diverged(const struct loop *loop, double *loss);
-// The largest absolute input of the mini-batch where that was; NAN: one was no finite number.
+// The largest absolute input of that mini-batch; NAN: an input was not finite.
 float loop_diverged_input(const struct loop *loop);
 
-// Pauses, ends the threads and frees everything.
+// Stops and ends the threads, and frees everything.
 void loop_close(struct loop *loop);
 
 #endif

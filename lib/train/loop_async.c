@@ -27,6 +27,5 @@ void loop_async(struct seat *seat) {
     struct home *home = seat->loop->config.home;
     train_all(seat);
     solo_leave(&seat->solo);
-    if (home->ops->settle)
-        home->ops->settle(home, seat->index);
+    home->ops->settle(home, seat->index);
 }

@@ -43,7 +43,7 @@ static int chunks_of(int n, int chunk) {
 }
 
 static bool has_factors(const struct home *home, const struct layer *layer) {
-    return home->ops->takes_factors && home->ops->takes_factors(home, layer);
+    return home->products && home->products->takes(home, layer, true);
 }
 
 // Cuts every layer's parameters into pieces, but where the home takes factors; only
@@ -98,7 +98,7 @@ static void end_step(struct loop *loop) {
     supply_give_back(loop->config.supply, step->batch);
     step->batch = NULL;
     if (!atomic_load(&step->refused))
-        loop_tell_home(loop, samples, step->rate);
+        loop_end_step(loop, samples, step->rate);
 }
 
 static void take(struct seat *seat) {
@@ -117,21 +117,18 @@ static void take(struct seat *seat) {
     atomic_store(&step->refused, false);
 }
 
-// A dense layer's gradient need not be formed where the home takes its factors.
+// The gradient of a dense layer is not formed where the home takes its factors.
 static bool chunk_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
                           const float *dbiases) {
     struct seat *seat = self;
     const struct loop_config *config = &seat->loop->config;
     struct home *home = config->home;
-    (void)dbiases; // which are sums of the errors
+    struct step *step = &seat->loop->step;
     if (!has_factors(home, layer))
         return false;
     if (!optimizer_accepts_product(config->kernels, errors))
-        atomic_store(&seat->loop->step.refused, true);
-    if (errors->dx)
-        config->kernels->dense_back_input(errors, home->ops->weights(home, seat->index) +
-                                                      layer->weights.offset);
-    home->ops->add_factors(home, layer, errors, seat->first);
+        atomic_store(&step->refused, true);
+    home->products->add(home, seat->index, layer, errors, dbiases, seat->first, step->rate);
     return true;
 }
 

@@ -66,10 +66,10 @@ struct loop {
 };
 
 // The next mini-batch, or NULL when the round is over or the supply has no more; counts
-// the waiting. While there is none, the home hears of it as often as patience ends.
+// the waiting. Each time that patience ends without one, calls loop_end_step with 0 samples.
 struct batch *seat_take(struct seat *seat);
-// Tells the home that a mini-batch of so many samples is over.
-void loop_tell_home(struct loop *loop, int samples, float rate);
+// Calls the step function of the configuration, if there is one.
+void loop_end_step(struct loop *loop, int samples, float rate);
 void seat_count(struct seat *seat, int samples, double loss);
 // The thread met a loss or gradient that is not finite in this mini-batch.
 void loop_diverge(struct seat *seat, const struct batch *batch, double loss);

@@ -9,22 +9,22 @@ static bool is_over(const struct solo *solo) {
 
 int solo_part(const struct home *home, const struct model *model, const struct kernels *kernels,
               int batch) {
-    return home->ops->enter ? batch : net_part(model, kernels, batch);
+    return home->meetings ? batch : net_part(model, kernels, batch);
 }
 
 void solo_seated(const struct solo *solo, int threads) {
-    if (!solo->home->ops->apart)
+    if (!solo->home->apart)
         net_seated(solo->net, solo->thread, threads);
 }
 
 void solo_leave(const struct solo *solo) {
-    if (solo->home->ops->leave)
-        solo->home->ops->leave(solo->home, solo->thread);
+    if (solo->home->meetings)
+        solo->home->meetings->leave(solo->home, solo->thread);
 }
 
 static bool layer_shared(void *self, const struct layer *layer, float *y, const float *x, int n) {
     struct solo *solo = self;
-    return solo->home->ops->forward(solo->home, solo->thread, layer, y, x, n);
+    return solo->home->meetings->forward(solo->home, solo->thread, layer, y, x, n);
 }
 
 static void layer_ready(void *self, const struct layer *layer, const float *ready) {
@@ -48,13 +48,14 @@ static void layer_ready(void *self, const struct layer *layer, const float *read
 static bool layer_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
                           const float *dbiases) {
     struct solo *solo = self;
-    if (!solo->home->ops->add_product || solo->optimizer->clip > 0)
+    const struct home_products *products = solo->home->products;
+    if (!products || solo->optimizer->clip > 0 || !products->takes(solo->home, layer, false))
         return false;
     if (is_over(solo) || !optimizer_accepts_product(solo->kernels, errors)) {
         solo_leave(solo);
         return false;
     }
-    solo->home->ops->add_product(solo->home, solo->thread, layer, errors, dbiases, solo->rate);
+    products->add(solo->home, solo->thread, layer, errors, dbiases, 0, solo->rate);
     return true;
 }
 
@@ -82,9 +83,9 @@ bool solo_train(struct solo *solo, const struct batch *batch, float rate, double
     const float *weights = home->ops->weights(home, solo->thread);
     solo->rate = rate;
     solo->refused = false;
-    if (home->ops->enter)
-        home->ops->enter(home, solo->thread, batch->n, rate);
-    net_shared(solo->net, home->ops->forward ? layer_shared : NULL, solo);
+    if (home->meetings)
+        home->meetings->enter(home, solo->thread, batch->n, rate);
+    net_shared(solo->net, home->meetings ? layer_shared : NULL, solo);
     *loss = 0;
     for (int at = 0, n; at < batch->n && isfinite(*loss); at += n) {
         n = batch->n - at < net_most(solo->net) ? batch->n - at : net_most(solo->net);

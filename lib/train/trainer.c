@@ -177,9 +177,15 @@ static int test(struct trainer *trainer, struct error *err) {
     int status = tally_init(&tally, model_classes(trainer->model), err);
     if (status)
         return status;
-    status = feed_test(trainer->feed, &trainer->config->settings, trainer->model, trainer->kernels,
-                       trainer->config->checkpoint.parameters, trainer->threads, &tally,
-                       stop_testing, trainer, err);
+    const struct evaluate_config how = {
+        .model = trainer->model,
+        .kernels = trainer->kernels,
+        .parameters = trainer->config->checkpoint.parameters,
+        .threads = trainer->threads,
+        .each = stop_testing,
+        .self = trainer,
+    };
+    status = feed_test(trainer->feed, &trainer->config->settings, &how, &tally, err);
     if (status == STATUS_OK) {
         trainer->top1 = tally_top1(&tally);
         char text[EVENTS_TEXT];
@@ -501,10 +507,17 @@ static int open_metrics(struct trainer *trainer, struct error *err) {
 static int open_loop(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     const struct settings *settings = &trainer->config->settings;
-    int threads = settings->sync ? 1 : trainer->threads;
-    int status = home_open(&trainer->home, trainer->kind, trainer->model, &checkpoint->optimizer,
-                           trainer->kernels, checkpoint->parameters, checkpoint->state,
-                           checkpoint->clock, threads, (int)settings->batch, err);
+    const struct home_config home = {
+        .model = trainer->model,
+        .optimizer = &checkpoint->optimizer,
+        .kernels = trainer->kernels,
+        .parameters = checkpoint->parameters,
+        .state = checkpoint->state,
+        .clock = checkpoint->clock,
+        .threads = settings->sync ? 1 : trainer->threads,
+        .batch = (int)settings->batch,
+    };
+    int status = home_open(&trainer->home, trainer->kind, &home, err);
     if (!status)
         status = feed_train(trainer->feed, settings, trainer->model, trainer->epochs,
                             trainer->number, trainer->threads, &trainer->loader, err);

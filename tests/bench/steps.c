@@ -87,8 +87,15 @@ static double useful_operations(const struct bench *bench) {
 }
 
 static int run(struct bench *bench, float *parameters, struct error *err) {
-    int status = home_for_threads(&bench->home, bench->model, &bench->optimizer, bench->kernels,
-                                  parameters, NULL, 0, bench->threads, bench->batch, err);
+    const struct home_config config = {
+        .model = bench->model,
+        .optimizer = &bench->optimizer,
+        .kernels = bench->kernels,
+        .parameters = parameters,
+        .threads = bench->threads,
+        .batch = bench->batch,
+    };
+    int status = home_for_threads(&bench->home, &config, err);
     for (int i = 0; !status && i < bench->threads; i++)
         status = open_worker(bench, i, err);
     if (status)

@@ -183,9 +183,16 @@ static int run_evaluate(const struct fixture *f, int threads, struct tally *tall
     };
     if (!status)
         status = loader_start(&loader, &config, err);
+    const struct evaluate_config how = {
+        .model = f->model,
+        .kernels = kernels_best(),
+        .parameters = f->parameters,
+        .threads = threads,
+        .each = hear,
+        .self = listener,
+    };
     if (!status)
-        status = evaluate(tally, f->model, kernels_best(), f->parameters, loader, BATCH, threads,
-                          hear, listener, err);
+        status = evaluate(tally, &how, loader, BATCH, err);
     int stopped = loader_stop(loader, status ? NULL : err);
     dataset_close(dataset);
     return status ? status : stopped;

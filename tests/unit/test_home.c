@@ -18,6 +18,20 @@ struct scene {
     struct home *home;
 };
 
+static struct home_config config_of(struct scene *s, float *state, uint64_t clock, int threads,
+                                    int batch) {
+    return (struct home_config){
+        .model = &s->model,
+        .optimizer = &s->optimizer,
+        .kernels = kernels_best(),
+        .parameters = s->shared,
+        .state = state,
+        .clock = clock,
+        .threads = threads,
+        .batch = batch,
+    };
+}
+
 static void open_scene(struct tap *tap, struct scene *s, enum rule rule, int batch) {
     struct error err = {0};
     *s = (struct scene){.layer = {.rate = 1, .decay = -1}, .optimizer = {.rule = rule}};
@@ -26,10 +40,9 @@ static void open_scene(struct tap *tap, struct scene *s, enum rule rule, int bat
     s->model = (struct model){.layers = &s->layer, .layer_count = 1, .parameter_count = N};
     for (int i = 0; i < N; i++)
         s->gradient[i] = (float)(i + 1);
-    CHECK_INT(tap,
-              home_copies(&s->home, &s->model, &s->optimizer, kernels_best(), s->shared,
-                          rule == RULE_SGD ? NULL : s->state, 7, THREADS, batch, &err),
-              STATUS_OK);
+    const struct home_config config =
+        config_of(s, rule == RULE_SGD ? NULL : s->state, 7, THREADS, batch);
+    CHECK_INT(tap, home_copies(&s->home, &config, &err), STATUS_OK);
 }
 
 // One mini-batch: takes i + 1 off parameter i, when the rule is sgd.
@@ -149,10 +162,8 @@ static void test_choice(struct tap *tap) {
              s.home->ops->close(s.home);
              for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                  s.layer.useful = (uint64_t)cases[i][2];
-                 CHECK_INT(tap,
-                           home_for_threads(&s.home, &s.model, &s.optimizer, kernels_best(),
-                                            s.shared, NULL, 0, cases[i][0], cases[i][1], &err),
-                           STATUS_OK);
+                 const struct home_config config = config_of(&s, NULL, 0, cases[i][0], cases[i][1]);
+                 CHECK_INT(tap, home_for_threads(&s.home, &config, &err), STATUS_OK);
                  CHECK_INT(tap, s.home->ops->weights(s.home, 0) == s.shared, cases[i][3]);
                  s.home->ops->close(s.home);
              }
@@ -166,12 +177,10 @@ static void test_kinds(struct tap *tap) {
         open_scene(tap, &s, RULE_SGD, 1);
         s.home->ops->close(s.home);
         for (int kind = HOME_SHARED; home_names[kind]; kind++) {
-            CHECK_INT(tap,
-                      home_open(&s.home, (enum home_kind)kind, &s.model, &s.optimizer,
-                                kernels_best(), s.shared, NULL, 0, 2, 1, &err),
-                      STATUS_OK);
+            const struct home_config config = config_of(&s, NULL, 0, 2, 1);
+            CHECK_INT(tap, home_open(&s.home, (enum home_kind)kind, &config, &err), STATUS_OK);
             CHECK_INT(tap, s.home->ops->weights(s.home, 1) == s.shared, kind != HOME_COPIES);
-            CHECK_INT(tap, s.home->ops->enter != NULL, kind == HOME_JOINED);
+            CHECK_INT(tap, s.home->meetings != NULL, kind == HOME_JOINED);
             s.home->ops->close(s.home);
         }
     });

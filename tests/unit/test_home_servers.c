@@ -133,8 +133,15 @@ static float *alone(struct tap *tap, const struct scene *s, int mu, bool sync) {
     struct home *home;
     fill(feed, 0, 1, mu);
     model_init_lively(s->model, weights, SEED);
-    CHECK_INT(tap, home_local(&home, s->model, &s->optimizer, s->kernels, weights, NULL, 0, NULL),
-              STATUS_OK);
+    const struct home_config local = {
+        .model = s->model,
+        .optimizer = &s->optimizer,
+        .kernels = s->kernels,
+        .parameters = weights,
+        .threads = 1,
+        .batch = mu,
+    };
+    CHECK_INT(tap, home_local(&home, &local, NULL), STATUS_OK);
     const struct loop_config config = config_of(s, home, feed, sync);
     run_loop(tap, &config);
     home->ops->close(home);
@@ -206,6 +213,10 @@ static struct kept *open_servers(struct learner *learner) {
     return routes;
 }
 
+static void step_home(void *self, int samples, float rate) {
+    home_servers_step(self, samples, rate);
+}
+
 static void *learn(void *self) {
     struct learner *learner = self;
     struct scene *s = learner->s;
@@ -215,6 +226,8 @@ static void *learn(void *self) {
     struct loop_config config =
         config_of(s, home_servers_home(home), &learner->feed, home_servers_sync(home));
     config.threads = threads_of(learner);
+    config.step = step_home;
+    config.step_self = home;
     run_loop(&learner->tap, &config);
     CHECK_INT(&learner->tap, home_servers_flush(home, NULL), STATUS_OK);
     CHECK_INT(&learner->tap, learner->applied, STEPS);
@@ -464,7 +477,7 @@ static int count(struct fake *fake, const int *what) {
 static void step_gradient(const struct lone *lone) {
     struct home *home = home_servers_home(lone->home);
     home->ops->add_clock(home, 0);
-    home->ops->step(home, 1, 0.1f);
+    home_servers_step(lone->home, 1, 0.1f);
 }
 
 // A push is refused for good while weights are on their way, which never come. The threads

@@ -39,10 +39,15 @@ static void open_scene(struct tap *tap, struct scene *s) {
     model_init_lively(s->model, s->first, 1);
     memcpy(s->weights, s->first, n * sizeof(float));
     CHECK(tap, home_joins(s->model, &s->optimizer, THREADS, MOST));
-    CHECK_INT(tap,
-              home_for_threads(&s->home, s->model, &s->optimizer, s->kernels, s->weights, NULL, 0,
-                               THREADS, MOST, &err),
-              STATUS_OK);
+    const struct home_config config = {
+        .model = s->model,
+        .optimizer = &s->optimizer,
+        .kernels = s->kernels,
+        .parameters = s->weights,
+        .threads = THREADS,
+        .batch = MOST,
+    };
+    CHECK_INT(tap, home_for_threads(&s->home, &config, &err), STATUS_OK);
 }
 
 static void close_scene(struct scene *s) {
@@ -137,7 +142,7 @@ static void check_weights(struct tap *tap, const struct scene *s, const double *
 // Each of the first threads takes a step, all together.
 static void step_all(struct tap *tap, struct scene *s, struct worker *workers, int count) {
     for (int t = 0; t < count; t++)
-        s->home->ops->enter(s->home, t, 0, 0);
+        s->home->meetings->enter(s->home, t, 0, 0);
     for (int t = 0; t < count; t++)
         CHECK_INT(tap, pthread_create(&workers[t].thread, NULL, one_step, &workers[t]), 0);
     for (int t = 0; t < count; t++)

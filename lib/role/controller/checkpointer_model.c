@@ -69,12 +69,18 @@ static int keep_testing(void *self, const struct batch *batch, int i, const floa
 int checkpointer_test(struct checkpointer *s, struct error *err) {
     struct tally tally;
     double before = clock_seconds();
-    int threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count();
+    const struct evaluate_config how = {
+        .model = s->checkpoint.model,
+        .kernels = kernels_best(),
+        .parameters = s->checkpoint.parameters,
+        .threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count(),
+        .each = keep_testing,
+        .self = s,
+    };
     int status = tally_init(&tally, model_classes(s->checkpoint.model), err);
     if (status)
         return status;
-    status = feed_test(s->feed, &s->settings, s->checkpoint.model, kernels_best(),
-                       s->checkpoint.parameters, threads, &tally, keep_testing, s, err);
+    status = feed_test(s->feed, &s->settings, &how, &tally, err);
     if (!status) {
         char text[EVENTS_TEXT];
         s->result.top1 = tally_top1(&tally);

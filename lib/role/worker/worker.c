@@ -263,13 +263,11 @@ static void train(struct worker *worker) {
 // The supply has no more: the run is about to be over, or something failed. Under hardsync
 // others may still need this worker's turn. True: there is more after all.
 static bool await_end(struct worker *worker) {
-    struct home *home = home_servers_home(worker->home);
     while (!ends(worker)) {
         if (!data_client_over(worker->data))
             return true;
         uint32_t seen = member_news(worker->member);
-        if (home->ops->step)
-            home->ops->step(home, 0, 0);
+        home_servers_step(worker->home, 0, 0);
         worker_report(worker, false);
         member_wait(worker->member, seen, POLL);
     }

@@ -152,6 +152,10 @@ int worker_open_home(struct worker *worker, struct error *err) {
     return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);
 }
 
+static void step_home(void *self, int samples, float rate) {
+    home_servers_step(self, samples, rate);
+}
+
 int worker_open_loop(struct worker *worker, struct error *err) {
     bool sync = home_servers_sync(worker->home);
     const struct loop_config config = {
@@ -162,6 +166,8 @@ int worker_open_loop(struct worker *worker, struct error *err) {
         .home = home_servers_home(worker->home),
         .supply = data_client_supply(worker->data),
         .patience = sync && !is_hardsync(worker) ? PATIENCE : SUPPLY_PATIENT,
+        .step = step_home,
+        .step_self = worker->home,
         .pace = worker->pace,
         .threads = worker->threads,
         .batch = (int)worker->settings.batch,
