@@ -1,21 +1,33 @@
 #include "data/input.h"
 
+#include <stdio.h>
+
 #include "core/random.h"
 #include "image/floats.h"
 #include "sample/sample.h"
 
-int input_fill(float *to, int channels, int height, int width, const struct image *image,
-               struct error *err) {
-    if (image->channels != channels || image->height != height || image->width != width)
-        return error_set(err, STATUS_DATA,
-                         "the picture is %dx%dx%d (channels x height x width) where the model "
-                         "reads %dx%dx%d",
-                         image->channels, image->height, image->width, channels, height, width);
-    image_planes(to, image);
-    return STATUS_OK;
+void input_decode_hint(const struct input_config *config, struct decode_options *decode) {
+    const struct ops *first = config->before ? config->before : config->input;
+    if (first)
+        ops_decode_hint(first, decode);
 }
 
-int input_label(int32_t label, int classes, struct error *err) {
+size_t input_values(const struct input_config *config) {
+    return (size_t)config->channels * (size_t)config->height * (size_t)config->width;
+}
+
+int input_open(struct input *input, const struct input_config *config, struct error *err) {
+    *input = (struct input){.config = config, .scratch = ops_scratch_new()};
+    return input->scratch ? STATUS_OK : error_nomem(err);
+}
+
+void input_close(struct input *input) {
+    image_free(&input->image);
+    ops_scratch_free(input->scratch);
+    *input = (struct input){0};
+}
+
+static int check_label(int32_t label, int classes, struct error *err) {
     if (classes <= 0 || (label >= 0 && label < classes))
         return STATUS_OK;
     if (label == LABEL_NONE)
@@ -24,6 +36,66 @@ int input_label(int32_t label, int classes, struct error *err) {
                      (int)label, classes, classes - 1);
 }
 
-uint64_t input_draw(uint64_t seed, uint64_t epoch, uint64_t key_hash) {
-    return hash_mix(hash_mix(seed, epoch), key_hash);
+// Adds to the error which operations would give the picture the shape that the net reads.
+static int advise(const struct input_config *config, const struct image *image, struct error *err) {
+    bool size = image->width != config->width || image->height != config->height;
+    bool gray = config->channels == 1 && image->channels == 3;
+    if (image->channels != config->channels && !gray)
+        return err->status;
+    char resize[48] = "", shape[ERROR_TEXT];
+    snprintf(shape, sizeof shape, "%s", err->text);
+    if (size)
+        snprintf(resize, sizeof resize, "resize %dx%d exact%s", config->width, config->height,
+                 gray ? "; " : "");
+    return error_set(err, STATUS_DATA, "%.1900s; these operations before would do: '%s%s'", shape,
+                     resize, gray ? "gray" : "");
+}
+
+static int check_shape(const struct input_config *config, const struct image *image,
+                       struct error *err) {
+    if (image->channels == config->channels && image->height == config->height &&
+        image->width == config->width)
+        return STATUS_OK;
+    int status = error_set(err, STATUS_DATA,
+                           "the picture is %dx%dx%d (channels x height x width) where the model "
+                           "reads %dx%dx%d",
+                           image->channels, image->height, image->width, config->channels,
+                           config->height, config->width);
+    return config->advise && err ? advise(config, image, err) : status;
+}
+
+// The operations change a picture in place: the input's own, *image then.
+static int apply(struct input *input, const struct image **image, struct ops_draw draw,
+                 struct error *err) {
+    const struct input_config *config = input->config;
+    if (!config->before && !config->input)
+        return STATUS_OK;
+    int status = *image == &input->image ? STATUS_OK : image_copy(&input->image, *image, err);
+    *image = &input->image;
+    if (!status && config->before)
+        status = ops_apply(config->before, input->scratch, &input->image, draw, err);
+    if (!status && config->input)
+        status = ops_apply(config->input, input->scratch, &input->image, draw, err);
+    return status;
+}
+
+// What randomness in the net (dropout) may depend on.
+static uint64_t net_draw(struct ops_draw draw) {
+    return hash_mix(hash_mix(draw.seed, draw.epoch), draw.key);
+}
+
+int input_put(struct input *input, const struct image *picture, uint64_t key, struct batch *batch,
+              int i, struct error *err) {
+    const struct input_config *config = input->config;
+    const struct ops_draw draw = {config->seed, batch->epoch, key};
+    if (batch->draw)
+        batch->draw[i] = net_draw(draw);
+    int status = check_label(batch->label[i], config->classes, err);
+    if (!status)
+        status = apply(input, &picture, draw, err);
+    if (!status)
+        status = check_shape(config, picture, err);
+    if (!status)
+        image_planes(batch->input + (size_t)i * input_values(config), picture);
+    return status;
 }

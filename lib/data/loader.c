@@ -14,7 +14,6 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/turn.h"
-#include "data/input.h"
 #include "data/order.h"
 
 struct slot {
@@ -27,8 +26,7 @@ struct slot {
 struct worker {
     struct loader *loader;
     pthread_t thread;
-    struct image image;
-    struct ops_scratch *scratch;
+    struct input input;
     struct sample *samples; // of a source: one batch, still encoded
 };
 
@@ -36,7 +34,6 @@ struct loader {
     struct supply supply; // first: a loader is one
     struct loader_config config;
     struct decode_options decode;
-    size_t values;      // floats of a sample
     uint64_t per_epoch; // batches of an epoch of the data set
     struct slot *slots;
     uint64_t slot_count;
@@ -101,25 +98,6 @@ static bool wait_room(struct loader *loader, uint64_t number) {
     return wait_turn(loader, number, 2 * number);
 }
 
-// --- one sample ---------------------------------------------------------------
-
-// The picture in `image` through both chains into place i of the batch.
-static int put_picture(struct worker *worker, struct batch *batch, int i, struct image *image,
-                       uint64_t key, struct error *err) {
-    const struct loader_config *config = &worker->loader->config;
-    struct ops_draw draw = {config->seed, batch->epoch, key};
-    batch->draw[i] = input_draw(config->seed, batch->epoch, key);
-    int status = input_label(batch->label[i], config->classes, err);
-    if (!status && config->augment)
-        status = ops_apply(config->augment, worker->scratch, image, draw, err);
-    if (!status && config->input)
-        status = ops_apply(config->input, worker->scratch, image, draw, err);
-    if (!status)
-        status = input_fill(batch->input + (size_t)i * worker->loader->values, config->channels,
-                            config->height, config->width, image, err);
-    return status;
-}
-
 // --- a batch of a data set ----------------------------------------------------
 
 static int put_indexed(struct worker *worker, struct batch *batch, int i, uint32_t index,
@@ -127,10 +105,11 @@ static int put_indexed(struct worker *worker, struct batch *batch, int i, uint32
     const struct dataset *dataset = worker->loader->config.dataset;
     batch->index[i] = index;
     batch->label[i] = dataset_label(dataset, index);
-    int status = dataset_image(dataset, index, &worker->loader->decode, &worker->image, err);
+    struct image *image = &worker->input.image;
+    int status = dataset_image(dataset, index, &worker->loader->decode, image, err);
     if (status)
         return status;
-    status = put_picture(worker, batch, i, &worker->image, dataset_key_hash(dataset, index), err);
+    status = input_put(&worker->input, image, dataset_key_hash(dataset, index), batch, i, err);
     return status ? error_context(err, "sample '%s'", dataset_key(dataset, index)) : STATUS_OK;
 }
 
@@ -142,7 +121,7 @@ static int fill_indexed(struct worker *worker, struct batch *batch, struct error
     uint64_t first = batch->number % loader->per_epoch * (uint64_t)config->batch;
     uint64_t left = count - first;
     batch->n = left < (uint64_t)config->batch ? (int)left : config->batch;
-    struct order order = order_of(config->seed, batch->epoch, count);
+    struct order order = order_of(config->input.seed, batch->epoch, count);
     int status = STATUS_OK;
     for (int i = 0; !status && i < batch->n; i++) {
         uint32_t place = (uint32_t)first + (uint32_t)i;
@@ -212,7 +191,8 @@ static int put_sample(struct worker *worker, struct batch *batch, int i, struct 
     if (status)
         return status;
     uint64_t key = hash_bytes(sample->key, strlen(sample->key));
-    status = put_picture(worker, batch, i, &sample->image, key, err);
+    image_swap(&sample->image, &worker->input.image);
+    status = input_put(&worker->input, &worker->input.image, key, batch, i, err);
     return status ? error_context(err, "sample '%s'", sample->key) : STATUS_OK;
 }
 
@@ -340,10 +320,10 @@ struct supply *loader_supply(struct loader *loader) {
 
 // The arena runs twice over this: measuring, then handing out.
 static void take_batches(struct loader *loader) {
-    size_t n = (size_t)loader->config.batch;
+    size_t n = (size_t)loader->config.batch, values = input_values(&loader->config.input);
     for (uint64_t i = 0; i < loader->slot_count; i++) {
         struct batch *batch = &loader->slots[i].batch;
-        batch->input = arena_take(&loader->arena, n, loader->values * sizeof(float));
+        batch->input = arena_take(&loader->arena, n, values * sizeof(float));
         batch->label = arena_take(&loader->arena, n, sizeof *batch->label);
         batch->index = arena_take(&loader->arena, n, sizeof *batch->index);
         batch->draw = arena_take(&loader->arena, n, sizeof *batch->draw);
@@ -371,11 +351,12 @@ static int make_slots(struct loader *loader, struct error *err) {
 
 static int make_worker(struct loader *loader, struct worker *worker, struct error *err) {
     worker->loader = loader;
-    worker->scratch = ops_scratch_new();
     if (loader->config.source)
         worker->samples = mem_zeroed((size_t)loader->config.batch, sizeof *worker->samples);
-    if (!worker->scratch || (loader->config.source && !worker->samples))
+    if (loader->config.source && !worker->samples)
         return error_nomem(err);
+    if (input_open(&worker->input, &loader->config.input, err))
+        return STATUS_IO;
     if (pthread_create(&worker->thread, NULL, work, worker))
         return error_set(err, STATUS_IO, "cannot start a loading thread");
     loader->started++;
@@ -386,8 +367,7 @@ static void free_worker(const struct loader *loader, struct worker *worker) {
     for (int i = 0; worker->samples && i < loader->config.batch; i++)
         sample_free(&worker->samples[i]);
     free(worker->samples);
-    ops_scratch_free(worker->scratch);
-    image_free(&worker->image);
+    input_close(&worker->input);
 }
 
 // Where numbers begin and end. A stream is read from its beginning, whatever the
@@ -414,14 +394,10 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     static const struct supply_ops ops = {take, give_back, cancel, status_of};
     loader->supply.ops = &ops;
     loader->config = *config;
-    loader->values = (size_t)config->channels * (size_t)config->height * (size_t)config->width;
     turn_init(&loader->reading);
     pthread_mutex_init(&loader->naming, NULL);
     set_range(loader);
-    if (config->augment)
-        ops_decode_hint(config->augment, &loader->decode);
-    else if (config->input)
-        ops_decode_hint(config->input, &loader->decode);
+    input_decode_hint(&config->input, &loader->decode);
     int status = make_slots(loader, err);
     loader->workers = mem_zeroed((size_t)config->threads, sizeof *loader->workers);
     if (!status && !loader->workers)

@@ -7,54 +7,52 @@
 #define ADAM_DATA_LOADER_H
 
 #include "data/dataset.h"
+#include "data/input.h"
 #include "data/supply.h"
-#include "ops/ops.h"
 
 struct loader_config {
-    const struct dataset *dataset; // or, with one pass in the order it comes:
-    struct source *source;
-    const struct classes *names; // of the source, which adds to it; may be NULL
-    const struct ops *augment;   // may be NULL; before `input`
-    const struct ops *input;     // the model's input operations; may be NULL
-    int channels, height, width; // what the model wants; another shape is STATUS_DATA
-    int classes;                 // above 0: a label outside 0..classes-1 is STATUS_DATA
-    int batch;                   // samples a batch
-    uint64_t epochs;             // stop behind this one
-    uint64_t first_number;       // resume at this batch
-    bool shuffle;                // a new random order each epoch, from the seed
-    uint64_t seed;
-    int threads; // that decode and augment; at least 1
-    int ahead;   // batches made ahead of demand; at least 2
+    const struct dataset *dataset; // the samples; NULL: those of `source`
+    struct source *source;         // read once, in its order
+    const struct classes *names;   // those that `source` adds to; may be NULL
+    struct input_config input;     // what the net reads; `before` augments; the seed of the order
+    int batch;                     // samples of a batch
+    uint64_t epochs;               // number of epochs of `dataset`
+    uint64_t first_number;         // the first batch to give
+    bool shuffle;                  // `dataset` in a new random order each epoch
+    int threads;                   // that decode and augment; at least 1
+    int ahead;                     // batches made ahead of demand; at least 2
 };
 
 struct loader;
 
-// Starts the threads. What the config points to must outlive the loader.
-// The batches are the same whatever the number of threads.
+// Starts the threads. The caller keeps what the config points to until loader_stop.
+// The batches are the same for any number of threads. STATUS_IO: out of memory, or a
+// thread could not be started.
 int loader_start(struct loader **out, const struct loader_config *config, struct error *err);
 
-// The next batch, in order of `number` over all callers, or NULL behind the last
-// one or after an error (see loader_stop). Any thread may call, holding no other
-// batch; when a batch is ready it takes no lock and makes no system call.
-// *waited (may be NULL) grows by the seconds waited.
+// Waits for the next batch. All callers together get the batches in the order of
+// `number`. NULL: there are no more, an error occurred (see loader_stop), or the loader was
+// cancelled. Any thread may call that holds no other batch. When a batch is ready, takes no
+// lock and makes no system call. Adds the seconds waited to *waited (may be NULL).
 struct batch *loader_take(struct loader *loader, double *waited);
+// Returns a batch to the loader, which then owns it again.
 void loader_give_back(struct loader *loader, struct batch *batch);
 
-// The same loader as the training loop sees it.
+// The loader as the training loop's supply. It ends with the loader.
 struct supply *loader_supply(struct loader *loader);
 
-// Ends the threads and frees everything. The first error of a loading thread
-// comes back here. Takers must have returned.
+// Ends the threads and frees everything. Returns the first error of a loading thread.
+// No thread may be in loader_take or hold a batch.
 int loader_stop(struct loader *loader, struct error *err);
-// STATUS_OK until a loading thread has failed; the same error, before loader_stop.
+// STATUS_OK, or the error that loader_stop will return. Any thread may call.
 int loader_status(const struct loader *loader, struct error *err);
-// Adds to `classes` the names of the source as far as it has been read.
+// Adds to `classes` the names in the part of the source that has been read.
 int loader_names(struct loader *loader, struct classes *classes, struct error *err);
-// Instead of loader_stop, when the process is about to end and a loading thread
-// may be waiting for a silent pipe, from which nothing wakes it: the threads are
-// left to themselves, and so is all that they may still touch.
+// Call instead of loader_stop when the process is about to end and a loading thread may
+// block on a silent pipe, where nothing can wake it. The threads keep running; they, and
+// what they use, are never freed.
 void loader_abandon(struct loader *loader);
-// Makes every loader_take return NULL from now on; any thread may call.
+// Makes every loader_take return NULL from now on. Any thread may call.
 void loader_cancel(struct loader *loader);
 
 #endif

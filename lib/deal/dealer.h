@@ -19,11 +19,9 @@
 #include "deal/lease.h"
 #include "deal/stock.h"
 #include "ops/ops.h"
+#include "proto/samples.h"
 
 struct dealer;
-
-// Bytes of a sample beside its values, in a batch's buffer and so on the wire: key and label.
-enum { DEALER_HEAD = sizeof(uint64_t) + sizeof(int32_t) };
 
 struct dealer_options { // what it points to outlives the dealer
     struct stock *stock;
@@ -60,10 +58,7 @@ struct deal {
     struct lease lease;
     struct stretch stretch;
     struct buffer *buffer;
-    const uint64_t *keys;  // hashes, of each sample
-    const int32_t *labels; // of each sample
-    const void *values;    // height x width x channels of each sample, as the shape says
-    size_t value_bytes;    // of all samples
+    struct proto_samples samples; // in the buffer; values as the shape says
 };
 
 enum deal_answer {

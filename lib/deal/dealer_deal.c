@@ -22,13 +22,11 @@ enum deal_answer deal_made(struct dealer *dealer, const struct deal_wish *wish, 
     }
     uint32_t from = made->dealt, left = made->stretch.places.count - from;
     uint32_t n = wish->samples < left ? wish->samples : left;
+    const struct proto_samples samples = made_samples(dealer, made);
     *deal = (struct deal){
         .stretch = made->stretch,
         .buffer = made->buffer,
-        .keys = made_keys(made) + from,
-        .labels = made_labels(made) + from,
-        .values = made_values(made) + from * dealer->sample_bytes,
-        .value_bytes = n * dealer->sample_bytes,
+        .samples = proto_samples_part(&samples, from, n),
     };
     deal->stretch.places = (struct range){made->stretch.places.first + from, n};
     if (leases_issue(dealer->leases, wish->session, &deal->stretch, now, &deal->lease, &err)) {

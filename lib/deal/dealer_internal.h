@@ -75,10 +75,8 @@ int makers_start(struct dealer *dealer, struct error *err);
 void makers_stop(struct dealer *dealer);
 
 // dealer_pile.c
-// Where the three parts of a buffer begin. Without the lock, too.
-uint64_t *made_keys(const struct made *made);
-int32_t *made_labels(const struct made *made);
-char *made_values(const struct made *made);
+// The samples in the buffer, laid out as on the wire. Without the lock, too.
+struct proto_samples made_samples(const struct dealer *dealer, const struct made *made);
 // How large batches are, and how many there may be. Before the makers start.
 int pile_open(struct dealer *dealer, struct error *err);
 void pile_free(struct dealer *dealer); // when they have ended

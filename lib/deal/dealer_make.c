@@ -69,19 +69,20 @@ static int fill(struct maker *maker, const struct made *made, struct error *err)
     const struct stretch *stretch = &made->stretch;
     struct stock *stock = dealer->options.stock;
     struct order order = order_of(made->seed, stretch->epoch, stock_count(stock));
-    for (uint32_t i = 0; i < stretch->places.count; i++) {
+    const struct proto_samples samples = made_samples(dealer, made);
+    for (uint32_t i = 0; i < samples.count; i++) {
         uint32_t index = order_at(&order, stretch->places.first + i);
-        if (i + AHEAD < stretch->places.count)
+        if (i + AHEAD < samples.count)
             stock_expect(stock, order_at(&order, stretch->places.first + i + AHEAD));
-        made_keys(made)[i] = stock_key_hash(stock, index);
-        struct ops_draw draw = {made->seed, stretch->epoch, made_keys(made)[i]};
+        samples.keys[i] = stock_key_hash(stock, index);
+        samples.labels[i] = stock_label(stock, index);
+        struct ops_draw draw = {made->seed, stretch->epoch, samples.keys[i]};
         int status = make_picture(dealer, index, draw, maker, err);
         if (!status)
             status = check_shape(dealer, index, &maker->image, err);
         if (status)
             return status;
-        made_labels(made)[i] = stock_label(stock, index);
-        put_values(dealer, made_values(made) + i * dealer->sample_bytes, &maker->image);
+        put_values(dealer, proto_sample_values(&samples, i), &maker->image);
     }
     return STATUS_OK;
 }

@@ -19,20 +19,12 @@ enum {
 
 // --- memory of a batch -----------------------------------------------------------
 
-uint64_t *made_keys(const struct made *made) {
-    return made->buffer->data;
-}
-
-int32_t *made_labels(const struct made *made) {
-    return (int32_t *)(made_keys(made) + made->stretch.places.count);
-}
-
-char *made_values(const struct made *made) {
-    return (char *)(made_labels(made) + made->stretch.places.count);
+struct proto_samples made_samples(const struct dealer *dealer, const struct made *made) {
+    return proto_samples_in(made->buffer->data, made->stretch.places.count, dealer->sample_bytes);
 }
 
 static size_t buffer_size(const struct dealer *dealer, uint32_t samples) {
-    return samples * (DEALER_HEAD + dealer->sample_bytes);
+    return proto_samples_bytes(samples, dealer->sample_bytes);
 }
 
 static struct made *new_made(struct dealer *dealer) {
@@ -54,7 +46,7 @@ static void free_made(struct made *made) {
 // --- beginning and end -----------------------------------------------------------
 
 uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes) {
-    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / (batch * (DEALER_HEAD + sample_bytes));
+    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / proto_samples_bytes(batch, sample_bytes);
     uint64_t share = samples / TOGETHER_SHARE / batch;
     n = fit < n ? fit : n;
     n = share < n ? share : n;

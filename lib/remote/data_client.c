@@ -136,7 +136,7 @@ struct data_client_figures data_client_figures(struct data_client *client) {
 
 static int make_slots(struct data_client *client, struct error *err) {
     const struct data_client_options *options = &client->options;
-    size_t n = (size_t)options->batch;
+    size_t n = (size_t)options->batch, values = input_values(&options->input);
     client->slot_count = (options->rounds ? 1 : options->ahead) + options->takers;
     client->slots = mem_zeroed((size_t)client->slot_count, sizeof *client->slots);
     if (!client->slots)
@@ -144,7 +144,7 @@ static int make_slots(struct data_client *client, struct error *err) {
     for (int i = 0; i < client->slot_count; i++) {
         struct batch *batch = &client->slots[i].batch;
         size_t floats;
-        if (__builtin_mul_overflow(n, client->values, &floats))
+        if (__builtin_mul_overflow(n, values, &floats))
             return error_nomem(err);
         batch->input = mem_floats(floats);
         batch->label = mem_array(n, sizeof *batch->label);
@@ -188,10 +188,10 @@ int data_client_open(struct data_client **out, const struct data_client_options 
     STAILQ_INIT(&client->ready);
     LIST_INIT(&client->grants);
     client->options = *options;
-    client->values = (size_t)options->channels * (size_t)options->height * (size_t)options->width;
     init_waits(client);
-    client->scratch = ops_scratch_new();
-    int status = client->scratch ? make_slots(client, err) : error_nomem(err);
+    int status = input_open(&client->input, &client->options.input, err);
+    if (!status)
+        status = make_slots(client, err);
     if (!status)
         status = start_threads(client, err);
     if (status)
@@ -239,8 +239,7 @@ void data_client_close(struct data_client *client) {
     free_slots(client);
     client_free_leases(client);
     kept_drop(client->routes);
-    image_free(&client->image);
-    ops_scratch_free(client->scratch);
+    input_close(&client->input);
     pthread_cond_destroy(&client->to_fetch);
     pthread_cond_destroy(&client->to_dial);
     pthread_cond_destroy(&client->changed);

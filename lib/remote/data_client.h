@@ -30,20 +30,17 @@
 #ifndef ADAM_REMOTE_DATA_CLIENT_H
 #define ADAM_REMOTE_DATA_CLIENT_H
 
+#include "data/input.h"
 #include "data/supply.h"
-#include "ops/ops.h"
 #include "proto/kept.h"
 
 struct data_client;
 struct secrets; // net/secrets.h
 
-struct data_client_options {     // what it points to outlives the client
-    struct proto_hello hello;    // role, run, model, session and name of this side
-    const struct ops *input;     // the model's input operations; may be NULL
-    int channels, height, width; // what the model reads; another shape is STATUS_DATA
-    int classes;                 // a label outside 0..classes-1 is STATUS_DATA
-    int batch;                   // samples asked for at once
-    uint64_t seed;               // of the run: of batch->draw
+struct data_client_options {   // what it points to outlives the client
+    struct proto_hello hello;  // role, run, model, session and name of this side
+    struct input_config input; // what the net reads, with the run's seed
+    int batch;                 // samples asked for at once
     // Batches that are asked for beyond those in the takers' hands; at least 1.
     int ahead;
     // Whether a request may be for several batches (dealer_together), ahead of `ahead`: one

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "deal/dealer.h"
+#include "proto/samples.h"
 #include "remote/data_client_internal.h"
 
 #define BUSY_MOST 1000   // milliseconds that a data server's word is believed
@@ -47,7 +47,7 @@ static int check_batch(const struct parcel *parcel, const struct proto_batch *ba
                        size_t received, struct error *err) {
     const struct source *source = parcel->source;
     if (batch->samples > 0 && batch->samples <= parcel->asked.samples &&
-        received == batch->samples * (DEALER_HEAD + source->sample_bytes) &&
+        received == proto_samples_bytes(batch->samples, source->sample_bytes) &&
         batch->first + batch->samples <= source->data.samples)
         return STATUS_OK;
     return error_set(err, STATUS_DATA, "data server %s: a batch of %u samples in %zu bytes",
@@ -129,7 +129,7 @@ static int make_room(struct parcel *parcel, size_t bytes, struct error *err) {
 
 static void ask(struct data_client *client, struct source *source, struct parcel *parcel) {
     struct error err = {0};
-    size_t sample = DEALER_HEAD + source->sample_bytes, most = PROTO_PAYLOAD_MAX / sample;
+    size_t sample = proto_samples_bytes(1, source->sample_bytes), most = PROTO_PAYLOAD_MAX / sample;
     size_t wanted = (size_t)client->options.batch * client_together(client, source);
     size_t n = wanted < most ? wanted : most;
     if (make_room(parcel, n * sample, &err)) {

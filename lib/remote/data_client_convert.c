@@ -1,36 +1,20 @@
 // Turning what arrived into what the model reads.
 #include <string.h>
 
-#include "data/input.h"
 #include "data/order.h"
+#include "proto/samples.h"
 #include "remote/data_client_internal.h"
 
-static int put_sample(struct data_client *client, const struct parcel *parcel, struct slot *slot,
-                      int i, const char *values, uint64_t key, struct error *err) {
-    const struct data_client_options *options = &client->options;
-    const struct source *source = parcel->source;
-    const struct proto_data *data = &source->data;
-    // As it lies in the payload; the operations work on a copy.
-    struct image view = {
+// Sample i of what arrived, as it lies in the payload.
+static struct image picture_of(const struct proto_data *data, const struct proto_samples *samples,
+                               uint32_t i) {
+    return (struct image){
         .width = (int)data->width,
         .height = (int)data->height,
         .channels = (int)data->channels,
         .type = data->value == PROTO_VALUE_BYTE ? PIXEL_U8 : PIXEL_F32,
-        .data = (void *)values,
+        .data = proto_sample_values(samples, i),
     };
-    struct image *image = &view;
-    int status = input_label(slot->batch.label[i], options->classes, err);
-    if (!status && options->input) {
-        image = &client->image;
-        status = image_copy(image, &view, err);
-        if (!status)
-            status = ops_apply(options->input, client->scratch, image,
-                               (struct ops_draw){options->seed, parcel->answer.epoch, key}, err);
-    }
-    if (!status)
-        status = input_fill(slot->batch.input + (size_t)i * client->values, options->channels,
-                            options->height, options->width, image, err);
-    return status;
 }
 
 // Where it stands in the run: epochs, then the share of this server's places. Of one
@@ -50,26 +34,23 @@ static int convert(struct data_client *client, const struct parcel *parcel, stru
     const struct proto_batch *answer = &parcel->answer;
     const struct source *source = parcel->source;
     struct batch *batch = &slot->batch;
-    const uint64_t seed = client->options.seed;
+    const uint64_t seed = client->options.input.seed;
     uint32_t size = (uint32_t)client->options.batch, first = parcel->taken * size;
     uint32_t left = answer->samples - first;
-    const uint64_t *keys = (const uint64_t *)(const void *)parcel->raw;
-    const char *labels = parcel->raw + answer->samples * sizeof *keys;
-    const char *values = labels + answer->samples * sizeof *batch->label;
+    const struct proto_samples all =
+        proto_samples_in(parcel->raw, answer->samples, source->sample_bytes);
+    const struct proto_samples samples = proto_samples_part(&all, first, left < size ? left : size);
     struct order order = order_of(seed, answer->epoch, (uint32_t)source->data.samples);
     int status = STATUS_OK;
-    batch->n = (int)(left < size ? left : size);
+    batch->n = (int)samples.count;
     batch->epoch = answer->epoch;
     batch->number = number_of(client, parcel, answer->first + first);
-    memcpy(batch->label, labels + first * sizeof *batch->label,
-           (size_t)batch->n * sizeof *batch->label);
-    for (int i = 0; !status && i < batch->n; i++) {
-        size_t at = first + (size_t)i;
-        batch->index[i] =
-            (uint32_t)source->data.first + order_at(&order, (uint32_t)(answer->first + at));
-        batch->draw[i] = input_draw(seed, answer->epoch, keys[at]);
-        status =
-            put_sample(client, parcel, slot, i, values + at * source->sample_bytes, keys[at], err);
+    memcpy(batch->label, samples.labels, samples.count * sizeof *batch->label);
+    for (uint32_t i = 0; !status && i < samples.count; i++) {
+        uint32_t place = (uint32_t)(answer->first + first + i);
+        const struct image picture = picture_of(&source->data, &samples, i);
+        batch->index[i] = (uint32_t)source->data.first + order_at(&order, place);
+        status = input_put(&client->input, &picture, samples.keys[i], batch, (int)i, err);
     }
     return status ? error_context(err, "data server %s", source->address) : STATUS_OK;
 }

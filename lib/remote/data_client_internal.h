@@ -88,15 +88,13 @@ struct trained { // a batch that was given back
 struct data_client {
     struct supply supply; // first: a client is one
     struct data_client_options options;
-    size_t values; // floats that the model reads of a sample
     pthread_t fetcher, dialler;
     bool fetching, dialling; // the threads run
     struct slot *slots;
     int slot_count;
     struct parcel *parcels; // each under way, with a batch or more of it not taken
     int parcel_count;
-    struct image image; // the fetcher's
-    struct ops_scratch *scratch;
+    struct input input; // the fetcher's
 
     pthread_mutex_t lock;             // of all that follows
     pthread_cond_t to_fetch, to_dial; // something changed for that thread

@@ -233,13 +233,13 @@ static struct loader_config config_of(const struct feed *feed, const struct sett
                                       const struct model *model, int batch, int threads) {
     const struct shape shape = model_input(model)->out;
     return (struct loader_config){
-        .input = feed->input,
-        .channels = shape.c,
-        .height = shape.h,
-        .width = shape.w,
-        .classes = model_classes(model),
+        .input = {.input = feed->input,
+                  .channels = shape.c,
+                  .height = shape.h,
+                  .width = shape.w,
+                  .classes = model_classes(model),
+                  .seed = (uint64_t)settings->seed},
         .batch = batch,
-        .seed = (uint64_t)settings->seed,
         .threads = (int)settings->loaders,
         .ahead = ahead(shape, batch, threads),
     };
@@ -252,7 +252,7 @@ int feed_train(const struct feed *feed, const struct settings *settings, const s
     config.dataset = feed->train;
     config.source = feed->source;
     config.names = &feed->classes;
-    config.augment = feed->augment;
+    config.input.before = feed->augment;
     config.epochs = epochs;
     config.first_number = first;
     config.shuffle = true;

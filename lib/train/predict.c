@@ -21,6 +21,7 @@ struct slot {
 
 struct predictor {
     const struct predict_config *config;
+    struct input_config input;
     struct decode_options decode;
     pthread_mutex_t reading; // owns the source and the two below
     bool done;
@@ -36,12 +37,9 @@ struct predictor {
 struct worker {
     struct predictor *predictor;
     struct net *net;
-    struct ops_scratch *scratch;
-    struct image picture; // the one that operations change
-    struct slot *slots;   // batch
-    float *input;         // batch x channels x height x width
-    int32_t *labels;      // of the rows of input
-    int rows;             // usable samples of this batch
+    struct input input;
+    struct slot *slots; // batch
+    struct batch batch; // the usable ones
 };
 
 static void fail(struct predictor *p, int status, const struct error *why) {
@@ -102,42 +100,19 @@ static int take(struct worker *w, uint64_t *number) {
     return n;
 }
 
-// A picture of another shape: the error says which operations bring it there.
-static int fill_row(float *row, struct shape in, const struct image *picture, struct error *err) {
-    int status = input_fill(row, in.c, in.h, in.w, picture, err);
-    bool size = picture->width != in.w || picture->height != in.h;
-    bool gray = in.c == 1 && picture->channels == 3;
-    if (status != STATUS_DATA || (picture->channels != in.c && !gray))
-        return status;
-    char resize[48] = "", shape[ERROR_TEXT];
-    snprintf(shape, sizeof shape, "%s", err->text);
-    if (size)
-        snprintf(resize, sizeof resize, "resize %dx%d exact%s", in.w, in.h, gray ? "; " : "");
-    return error_set(err, STATUS_DATA, "%.1900s; these operations before would do: '%s%s'", shape,
-                     resize, gray ? "gray" : "");
-}
-
-// From the sample to its row of the input.
+// From the sample to its place in the batch.
 static int prepare(struct worker *w, struct slot *slot) {
-    const struct predict_config *config = w->predictor->config;
-    struct shape in = model_input(config->model)->out;
+    struct batch *batch = &w->batch;
     struct sample *sample = &slot->sample;
     struct error *err = &slot->why;
-    float *row = w->input + (size_t)w->rows * net_sample(w->net);
-    struct ops_draw draw = {0};
     int status = sample_decode(sample, &w->predictor->decode, err);
     if (status != STATUS_OK)
         return status; // it names the path already
-    status = image_copy(&w->picture, &sample->image, err);
-    if (status == STATUS_OK && config->before)
-        status = ops_apply(config->before, w->scratch, &w->picture, draw, err);
-    if (status == STATUS_OK && config->input)
-        status = ops_apply(config->input, w->scratch, &w->picture, draw, err);
-    if (status == STATUS_OK)
-        status = fill_row(row, in, &w->picture, err);
+    batch->label[batch->n] = sample->label;
+    status = input_put(&w->input, &sample->image, 0, batch, batch->n, err);
     if (status != STATUS_OK)
         return error_context(err, "%s", sample->path);
-    w->labels[w->rows++] = sample->label;
+    batch->n++;
     return STATUS_OK;
 }
 
@@ -159,8 +134,8 @@ static int tell_batch(struct worker *w, int n, struct error *err) {
     const struct predict_config *config = w->predictor->config;
     size_t classes = (size_t)model_classes(config->model);
     int status = STATUS_OK, row = 0;
-    if (config->tally && w->rows > 0)
-        config->tally->loss += net_loss(w->net, w->labels);
+    if (config->tally && w->batch.n > 0)
+        config->tally->loss += net_loss(w->net, w->batch.label);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         const float *scores = net_scores(w->net) + (size_t)row * classes;
         row += w->slots[i].status == STATUS_OK;
@@ -174,14 +149,14 @@ static int run(struct worker *w, struct error *err) {
     uint64_t number;
     int n, status = STATUS_OK;
     while (status == STATUS_OK && (n = take(w, &number)) > 0) {
-        w->rows = 0;
+        w->batch.n = 0;
         for (int i = 0; i < n; i++)
             if (w->slots[i].status == STATUS_OK)
                 w->slots[i].status = prepare(w, &w->slots[i]);
         if (!p->config->exact)
             prepared_pass(p->prepared, w->net, number);
-        if (w->rows > 0)
-            net_forward(w->net, p->config->parameters, w->input, w->rows, NULL, 0);
+        if (w->batch.n > 0)
+            net_forward(w->net, p->config->parameters, w->batch.input, w->batch.n, NULL, 0);
         if (!turn_begin(&p->turn, number))
             break;
         status = tell_batch(w, n, err);
@@ -193,15 +168,16 @@ static int run(struct worker *w, struct error *err) {
 
 static int open_worker(struct worker *w, struct error *err) {
     const struct predict_config *config = w->predictor->config;
-    size_t batch = (size_t)config->batch, values = shape_size(model_input(config->model)->out);
+    size_t batch = (size_t)config->batch, values = input_values(&w->predictor->input);
     if (__builtin_mul_overflow(values, batch, &values))
         return error_nomem(err);
     w->slots = mem_zeroed(batch, sizeof *w->slots);
-    w->labels = mem_zeroed(batch, sizeof *w->labels);
-    w->input = mem_floats(values);
-    w->scratch = ops_scratch_new();
-    if (!w->slots || !w->labels || !w->input || !w->scratch)
+    w->batch.label = mem_zeroed(batch, sizeof *w->batch.label);
+    w->batch.input = mem_floats(values);
+    if (!w->slots || !w->batch.label || !w->batch.input)
         return error_nomem(err);
+    if (input_open(&w->input, &w->predictor->input, err))
+        return STATUS_IO;
     return net_open(&w->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
 }
 
@@ -209,11 +185,10 @@ static void close_worker(struct worker *w) {
     for (int i = 0; w->slots && i < w->predictor->config->batch; i++)
         sample_free(&w->slots[i].sample);
     net_close(w->net);
-    ops_scratch_free(w->scratch);
-    image_free(&w->picture);
+    input_close(&w->input);
     free(w->slots);
-    free(w->labels);
-    free(w->input);
+    free(w->batch.label);
+    free(w->batch.input);
 }
 
 static void *predict_thread(void *argument) {
@@ -228,16 +203,23 @@ static void *predict_thread(void *argument) {
     return NULL;
 }
 
-// JPEG pictures may be decoded smaller when the first chain shrinks them.
-static struct decode_options decode_hint(const struct predict_config *config) {
-    struct decode_options decode = config->decode;
-    if (config->before || config->input)
-        ops_decode_hint(config->before ? config->before : config->input, &decode);
-    return decode;
+// `take` has checked the labels.
+static struct input_config input_of(const struct predict_config *config) {
+    const struct shape in = model_input(config->model)->out;
+    return (struct input_config){
+        .before = config->before,
+        .input = config->input,
+        .channels = in.c,
+        .height = in.h,
+        .width = in.w,
+        .advise = true,
+    };
 }
 
 int predict(const struct predict_config *config, struct error *err) {
-    struct predictor p = {.config = config, .decode = decode_hint(config), .err = err};
+    struct predictor p = {
+        .config = config, .input = input_of(config), .decode = config->decode, .err = err};
+    input_decode_hint(&p.input, &p.decode); // a JPEG picture may be decoded smaller
     int status = prepared_open(&p.prepared, config->model, config->kernels, config->parameters,
                                config->batch, err);
     if (status)

@@ -26,24 +26,21 @@ static int fill(struct image *image, uint64_t seed, struct error *err) {
 static int run(const struct ops *ops, double seconds, double *rate, struct error *err) {
     static struct image pictures[PICTURES];
     static float planes[3 * RESULT * RESULT];
-    struct image work = {0};
-    struct ops_scratch *scratch = ops_scratch_new();
-    int status = scratch ? STATUS_OK : error_nomem(err);
+    static int32_t label;
+    struct batch batch = {.input = planes, .label = &label};
+    const struct input_config config = {
+        .before = ops, .channels = 3, .height = RESULT, .width = RESULT, .seed = 1};
+    struct input input;
+    int status = input_open(&input, &config, err);
     for (int i = 0; i < PICTURES && !status; i++)
         status = fill(&pictures[i], (uint64_t)i, err);
     double start = clock_seconds(), now = start;
     uint64_t done = 0;
     for (; !status && now - start < seconds; now = clock_seconds())
-        for (int i = 0; i < PICTURES && !status; i++, done++) {
-            status = image_copy(&work, &pictures[i], err);
-            if (!status)
-                status = ops_apply(ops, scratch, &work, (struct ops_draw){1, 0, done}, err);
-            if (!status)
-                status = input_fill(planes, 3, RESULT, RESULT, &work, err);
-        }
+        for (int i = 0; i < PICTURES && !status; i++, done++)
+            status = input_put(&input, &pictures[i], done, &batch, 0, err);
     *rate = (double)done / (now - start);
-    ops_scratch_free(scratch);
-    image_free(&work);
+    input_close(&input);
     for (int i = 0; i < PICTURES; i++)
         image_free(&pictures[i]);
     return status;

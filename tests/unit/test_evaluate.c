@@ -171,11 +171,11 @@ static int run_evaluate(const struct fixture *f, int threads, struct tally *tall
     int status = dataset_open(&dataset, f->images, &options, true, NULL, err);
     struct loader_config config = {
         .dataset = dataset,
-        .input = f->input,
-        .channels = 1,
-        .height = HEIGHT,
-        .width = WIDTH,
-        .classes = CLASSES,
+        .input = {.input = f->input,
+                  .channels = 1,
+                  .height = HEIGHT,
+                  .width = WIDTH,
+                  .classes = CLASSES},
         .batch = BATCH,
         .epochs = 1,
         .threads = 2,

@@ -59,14 +59,10 @@ static void unmake(struct fixture *fixture) {
 static struct loader_config config_of(const struct fixture *fixture) {
     return (struct loader_config){
         .dataset = fixture->dataset,
-        .channels = 1,
-        .height = SIDE,
-        .width = SIDE,
-        .classes = CLASSES,
+        .input = {.channels = 1, .height = SIDE, .width = SIDE, .classes = CLASSES, .seed = 11},
         .batch = 8,
         .epochs = 3,
         .shuffle = true,
-        .seed = 11,
         .threads = 1,
         .ahead = 4,
     };
@@ -183,7 +179,7 @@ static void test_same(struct tap *tap, const struct fixture *fixture) {
     if (ops_parse(&augment, "noise 5; hflip p=0.5", 0, &offset, &length, &err))
         printf("# %s\n", err.text);
     struct loader_config config = config_of(fixture);
-    config.augment = augment;
+    config.input.before = augment;
     uint64_t count, wanted = run(config, 0, &count);
     CHECK(tap, augment != NULL);
     TEST(tap, "batches are the same for any number of threads and any ring", {
@@ -195,9 +191,9 @@ static void test_same(struct tap *tap, const struct fixture *fixture) {
             }
     });
     TEST(tap, "another seed gives others", {
-        config.seed++;
+        config.input.seed++;
         CHECK(tap, run(config, 0, &count) != wanted);
-        config.seed--;
+        config.input.seed--;
     });
     TEST(tap, "a resumed loader goes on with what would have come", {
         struct loader *loader;
@@ -366,7 +362,7 @@ static void check_error(struct tap *tap, const struct loader_config *config, con
 static void test_errors(struct tap *tap, const struct fixture *fixture) {
     TEST(tap, "a picture of another shape ends the loader, and names both shapes", {
         struct loader_config config = config_of(fixture);
-        config.channels = 3;
+        config.input.channels = 3;
         check_error(tap, &config, "1x4x4");
         check_error(tap, &config, "3x4x4");
         config.threads = 3;
@@ -374,7 +370,7 @@ static void test_errors(struct tap *tap, const struct fixture *fixture) {
     });
     TEST(tap, "a label that the model has no output for ends the loader", {
         struct loader_config config = config_of(fixture);
-        config.classes = CLASSES - 1;
+        config.input.classes = CLASSES - 1;
         check_error(tap, &config, "the label is 4 where the model has 4 classes");
     });
 }

@@ -4,6 +4,7 @@
 #include "../helper/heap.h"
 #include "../helper/proto_golden.h"
 #include "../helper/tap.h"
+#include "proto/samples.h"
 
 enum { GOLDEN_COUNT = sizeof golden_messages / sizeof *golden_messages };
 enum { BODY_ROOM = 4096 };
@@ -254,6 +255,30 @@ static void test_frames(struct tap *tap) {
     });
 }
 
+static void test_samples(struct tap *tap) {
+    TEST(tap, "the samples of a batch have their golden bytes, whole and in part", {
+        static const uint8_t golden[] = {
+            1, 0, 0, 0,  0,   0,   0,   0,   2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, // keys
+            4, 0, 0, 0,  255, 255, 255, 255, 6, 0, 0, 0, // labels
+            7, 8, 9, 10, 11,  12,                        // values
+        };
+        uint64_t payload[(sizeof golden + 7) / 8] = {0};
+        CHECK_INT(tap, proto_samples_bytes(3, 2), sizeof golden);
+        const struct proto_samples all = proto_samples_in(payload, 3, 2);
+        for (uint32_t i = 0; i < 3; i++) {
+            all.keys[i] = i + 1;
+            all.labels[i] = i == 1 ? -1 : (int32_t)i + 4;
+            memcpy(proto_sample_values(&all, i), golden + 36 + 2 * i, 2);
+        }
+        CHECK_INT(tap, memcmp(payload, golden, sizeof golden), 0);
+        const struct proto_samples part = proto_samples_part(&all, 1, 2);
+        CHECK_INT(tap, part.count, 2);
+        CHECK_INT(tap, part.keys[1], 3);
+        CHECK_INT(tap, part.labels[0], -1);
+        CHECK_INT(tap, *(uint8_t *)proto_sample_values(&part, 1), 11);
+    });
+}
+
 static void check_layout(struct tap *tap, const struct proto_layout *layout) {
     const struct proto_layout *answer = proto_layout(layout->answer);
     CHECK(tap, proto_layout(layout->type) == layout);
@@ -305,5 +330,6 @@ int main(void) {
     test_limits(&tap);
     test_frames(&tap);
     test_table(&tap);
+    test_samples(&tap);
     return tap_done(&tap);
 }

@@ -24,7 +24,8 @@ static void batch_sent(void *context) {
 static void send_batch(const struct request *request, const struct deal *deal) {
     struct dealer *dealer = request->service->dealer;
     struct sending *sending = mem_zeroed(1, sizeof *sending);
-    uint32_t n = deal->stretch.places.count;
+    const struct proto_samples *samples = &deal->samples;
+    uint32_t n = samples->count;
     if (!sending) { // the lease runs out, and its samples go to another
         dealer_release(dealer, deal->buffer);
         service_put_off(request, "out of memory");
@@ -33,9 +34,9 @@ static void send_batch(const struct request *request, const struct deal *deal) {
     *sending = (struct sending){
         .dealer = dealer,
         .buffer = deal->buffer,
-        .parts = {{deal->keys, n * sizeof *deal->keys},
-                  {deal->labels, n * sizeof *deal->labels},
-                  {deal->values, deal->value_bytes}},
+        .parts = {{samples->keys, n * sizeof *samples->keys},
+                  {samples->labels, n * sizeof *samples->labels},
+                  {samples->values, n * samples->value_bytes}},
     };
     const struct link_payload payload = {sending->parts, 3, batch_sent, sending};
     const struct proto_batch batch = {
