@@ -161,6 +161,9 @@ static void check_keys(const struct doctor *doctor, const struct probe *probe,
                          "%s is of another authority than here: copy it from here", authority);
     else
         check_certificate(name, authority, probe->authority, findings);
+    if (probe->certificate && probe->authority &&
+        secrets_check_signer(keys, probe->certificate, authority, probe->authority, &err))
+        findings_error(findings, name, "keys", &err);
 }
 
 // --- addresses --------------------------------------------------------------------------

@@ -62,6 +62,10 @@ int secrets_open(struct secrets **secrets, const char *folder, const char *name,
         status = secrets_check_dates(ca, time(NULL), err);
     if (!status)
         status = secrets_check_dates(own, time(NULL), err);
+    if (!status)
+        status = secrets_check_signer(own, NULL, ca, NULL, err);
+    if (!status)
+        status = secrets_check_pair(own, err);
     if (status)
         secrets_close(s);
     else

@@ -18,7 +18,7 @@ struct secrets;
 
 // Reads `folder`/ca.crt and `folder`/NAME.pem and tries them. STATUS_NOINPUT when one
 // cannot be read, STATUS_DATA when it is not what it should be, is readable by others, has
-// expired or is not valid yet.
+// expired or is not valid yet, or when ca.crt has not signed NAME.pem.
 int secrets_open(struct secrets **secrets, const char *folder, const char *name, struct error *err);
 void secrets_close(struct secrets *secrets);
 
@@ -36,5 +36,12 @@ int secrets_check_dates(const char *path, int64_t now, struct error *err);
 // "2026-11-24 02:31 UTC"
 enum { SECRETS_DATE = 48 };
 void secrets_date_text(char text[SECRETS_DATE], int64_t date);
+
+// Whether `ca_path` has signed the certificate `own_path`, for the name that others insist on.
+// A PEM text that is not NULL is the file's. STATUS_DATA, and why: others would refuse it.
+int secrets_check_signer(const char *own_path, const char *own_pem, const char *ca_path,
+                         const char *ca_pem, struct error *err);
+// Whether the file's key is that of its certificate. STATUS_DATA when it is not.
+int secrets_check_pair(const char *path, struct error *err);
 
 #endif

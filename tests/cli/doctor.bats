@@ -82,9 +82,22 @@ found() {
     found problem here keys '.*others may read this key'
 }
 
+@test "a certificate that ca.crt beside it has not signed is a problem, here and elsewhere" {
+    adam-ctl keys keys run >made
+    adam-ctl keys other run >made
+    cp other/run.pem keys/other.pem
+    run_status 65 adam-ctl doctor run.conf --keys keys/other.pem
+    found problem here keys 'keys/other.pem: this certificate is not signed by keys/ca.crt'
+    pretend_ssh
+    printf '%s\n' 'foreign roles=serve,ps address=127.1' >hosts
+    run_status 65 adam-ctl doctor run.conf --hosts hosts --listen "tls+tcp://127.1:$(free_port)" --keys keys/run.pem
+    found problem foreign keys 'keys/run.pem: this certificate is not signed by keys/ca.crt'
+    run ! found problem here keys
+}
+
 # Each name is another machine: "well", "late" by its clock, "bare" without programs and data,
-# "gone", "odd" with an authority of its own, "slow" to answer, "ahead" by a few seconds, and
-# "full" of files.
+# "gone", "odd" with an authority of its own, "foreign" with a key by another authority, "slow" to
+# answer, "ahead" by a few seconds, and "full" of files.
 pretend_ssh() {
     mkdir bin bare
     cat >bin/ssh <<'END'
@@ -95,6 +108,7 @@ gone) echo "ssh: connect to host gone port 22: Connection refused" >&2 && exit 2
 late) PATH=$PWD/late:$PATH ;;
 bare) PATH=/usr/bin:/bin && cd bare && set -- "$1" "${2//cd */cd $PWD/none}" ;;
 odd) set -- "$1" "${2//keys\/ca.crt/other/ca.crt}" ;;
+foreign) set -- "$1" "${2//keys\/run.pem/other/run.pem}" ;;
 slow) sleep 8 ;;
 ahead | full) PATH=$PWD/$1:$PATH ;;
 esac

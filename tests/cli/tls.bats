@@ -105,6 +105,14 @@ end_outsider() {
     end_outsider
 }
 
+# Every program that takes --keys, with what it needs beside them.
+keyed_commands() {
+    printf '%s\n' "adam-ctl controller run.conf --out run" "adam-ps --controller @ctl.port" \
+        "adam-serve train.idx --labels train.lab --controller @ctl.port" \
+        "adam-worker --controller @ctl.port" \
+        "adam-eval --follow @ctl.port --data test.idx --labels test.lab" "adam-ctl status @ctl.port"
+}
+
 # A key whose certificate, signed by the authority of ours/, counts from $2 to $3.
 dated_key() { # NAME FROM TO
     mkdir -p signing
@@ -134,21 +142,34 @@ END
     dated_key old 20200101000000Z 20210203040506Z
     dated_key young 20900101000000Z 20910101000000Z
     local command
-    for command in "adam-ctl controller run.conf --out run" "adam-ps --controller @ctl.port" \
-        "adam-serve train.idx --labels train.lab --controller @ctl.port" \
-        "adam-worker --controller @ctl.port" "adam-eval --follow @ctl.port --data test.idx --labels test.lab" \
-        "adam-ctl status @ctl.port"; do
+    while read -r command; do
         run_status 65 timeout 30 $command --keys ours/old.pem
         [[ "$stderr" = *"ours/old.pem: this certificate expired on 2021-02-03 04:05 UTC, and the clock says 2"*"adam-ctl keys" ]]
         run_status 65 timeout 30 $command --keys ours/young.pem
         [[ "$stderr" = *"ours/young.pem: this certificate is not valid before 2090-01-01 00:00 UTC, and the clock says 2"* ]]
-    done
+    done < <(keyed_commands)
     # What an authority that has expired signs would be of no use.
     cp ours/old.pem ours/ca.crt
     openssl pkey -in ours/old.pem -out ours/ca.key
     run_status 65 adam-ctl keys ours more
     [[ "$stderr" = *"ours/ca.crt: this certificate expired on"* ]]
     [ ! -e ours/more.pem ]
+}
+
+@test "a certificate of another authority than ca.crt beside it, or with another's key, is named at the start" {
+    need openssl
+    adam-ctl keys theirs ps >made
+    cp theirs/ps.pem ours/other.pem
+    # The certificate of one, the key of another, of the same authority.
+    { openssl x509 -in ours/ps.pem; openssl pkey -in ours/serve.pem; } >ours/mixed.pem
+    chmod 600 ours/mixed.pem
+    local command
+    while read -r command; do
+        run_status 65 timeout 30 $command --keys ours/other.pem
+        [[ "$stderr" = *"ours/other.pem: this certificate is not signed by ours/ca.crt: copy the ca.crt"*"adam-ctl keys" ]]
+        run_status 65 timeout 30 $command --keys ours/mixed.pem
+        [[ "$stderr" = *"ours/mixed.pem: its key is not that of its certificate" ]]
+    done < <(keyed_commands)
 }
 
 @test "a host name that does not resolve is named" {
