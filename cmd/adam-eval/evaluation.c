@@ -207,6 +207,7 @@ int evaluation_predict(struct evaluation *run, struct error *err) {
         .parameters = run->parameters,
         .source = run->source,
         .classes = &run->classes,
+        .known = run->checkpoint.classes.count,
         .descriptor = from_pipe ? STDIN_FILENO : -1,
         .before = run->before,
         .input = run->input,

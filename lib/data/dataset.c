@@ -228,8 +228,7 @@ static int map_labels(struct dataset *dataset, const struct classes *from, const
         const char *name = from->names[*label];
         *label = classes_find(to, name);
         if (*label < 0 && labelled)
-            return error_set(err, STATUS_DATA, "%s: class '%s' is not one of the model's %d",
-                             dataset->name, name, to->count);
+            return classes_unknown(to, to->count, dataset->name, name, err);
         if (*label < 0)
             *label = LABEL_NONE;
     }

@@ -353,6 +353,8 @@ static int load(struct checkpoint *checkpoint, const char *path, const char *fol
         return status;
     status = check_manifest(checkpoint, folder, &bytes, is_folder(path), err);
     if (!status)
+        status = checkpoint_check_kind(file, bytes.data, bytes.size, err);
+    if (!status)
         status = from_bytes(checkpoint, &bytes, sets, set_count, state, err);
     free(bytes.data);
     return status == STATUS_DATA ? error_context(err, "%s", file) : status;

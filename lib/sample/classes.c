@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "sample/sample.h"
 #include "store/stream.h"
 
-enum { FILE_MAX = 64 << 20 };
+enum { FILE_MAX = 64 << 20, LISTED = 12 };
 
 // The slot that holds `name`, or the empty one where it belongs.
 static uint32_t slot_of(const struct classes *classes, const char *name) {
@@ -26,6 +27,20 @@ int classes_find(const struct classes *classes, const char *name) {
         if (!strcmp(classes->names[i], name))
             return i;
     return -1;
+}
+
+int classes_unknown(const struct classes *classes, int count, const char *where, const char *name,
+                    struct error *err) {
+    struct grow list = {0};
+    for (int i = 0; i < count && i < LISTED; i++)
+        grow_format(&list, "%s%.40s", i > 0 ? ", " : "", classes->names[i]);
+    if (count > LISTED)
+        grow_format(&list, ", ...");
+    char *names = grow_take(&list);
+    int status = error_set(err, STATUS_DATA, "%s: class '%s' is not one of the model's %d: %s",
+                           where, name, count, names ? names : "");
+    free(names);
+    return status;
 }
 
 // Keeps at least half of the slots empty for one more name.

@@ -22,7 +22,11 @@ struct classes {
 
 // The label of `name`, or -1.
 int classes_find(const struct classes *classes, const char *name);
-// The same, adding the name at the end when it is new.
+// STATUS_DATA: `where` has a class `name` that is none of the first `count`, which are the
+// model's and are listed as far as they fit into a line.
+int classes_unknown(const struct classes *classes, int count, const char *where, const char *name,
+                    struct error *err);
+// As classes_find, adding the name at the end when it is new.
 // STATUS_DATA when the name is empty, too long or holds a control character.
 int classes_label(struct classes *classes, const char *name, int *label, struct error *err);
 // The label of the class whose name is the decimal number. While all names are

@@ -32,6 +32,18 @@ static int find_kind(const struct source_kind **kind, const char *name, struct e
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+static const struct source_kind *kind_of(const char *path, const uint8_t *data, size_t size) {
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i]->recognise && kinds[i]->recognise(path, data, size))
+            return kinds[i];
+    return NULL;
+}
+
+const char *source_recognised(const char *path, const uint8_t *data, size_t size) {
+    const struct source_kind *kind = kind_of(path, data, size);
+    return kind ? kind->name : NULL;
+}
+
 static int recognise(struct source *source, struct error *err) {
     const uint8_t *data;
     size_t size;
@@ -40,11 +52,9 @@ static int recognise(struct source *source, struct error *err) {
         return status;
     if (size == 0)
         return error_set(err, STATUS_DATA, "%s: is empty", stream_name(source->stream));
-    for (int i = 0; i < KINDS; i++)
-        if (kinds[i]->recognise && kinds[i]->recognise(source->path, data, size)) {
-            source->kind = kinds[i];
-            return STATUS_OK;
-        }
+    source->kind = kind_of(source->path, data, size);
+    if (source->kind)
+        return STATUS_OK;
     return error_set(err, STATUS_DATA,
                      "%s: neither arec, tar, IDX, CIFAR, npy, PNM, JPEG nor PNG; --from KIND says "
                      "what it is",

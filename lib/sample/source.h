@@ -90,6 +90,9 @@ uint64_t source_offset(const struct source *source);
 bool source_passes_over(const struct source *source, const struct sample *sample,
                         const struct error *why);
 
+// Which kind of input ("arec", "tar") the first bytes of the file `path` look like; NULL: none.
+const char *source_recognised(const char *path, const uint8_t *data, size_t size);
+
 // How many samples there will be, or -1 when the kind cannot know before the end.
 int64_t source_count(const struct source *source);
 

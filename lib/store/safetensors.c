@@ -229,6 +229,11 @@ static int read_header(struct safetensors *file, const unsigned char *data, uint
     return check_holes(file, data, data_size, err);
 }
 
+bool safetensors_recognised(const void *bytes, size_t size) {
+    const unsigned char *p = bytes;
+    return size > LENGTH_BYTES && p[LENGTH_BYTES] == '{';
+}
+
 int safetensors_parse(struct safetensors *out, const void *bytes, size_t size, struct error *err) {
     const unsigned char *p = bytes;
     uint64_t length;

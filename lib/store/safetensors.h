@@ -11,6 +11,7 @@
 #ifndef ADAM_STORE_SAFETENSORS_H
 #define ADAM_STORE_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ struct safetensors {
     json_t *metadata; // within it: an object of strings; NULL when there is none
 };
 
+// Whether the bytes can be the head of such a file: a length, and the header's first brace.
+bool safetensors_recognised(const void *bytes, size_t size);
 // `bytes` stays the caller's and must outlive the result. Every length, offset
 // and shape is checked: STATUS_DATA says which is wrong.
 int safetensors_parse(struct safetensors *out, const void *bytes, size_t size, struct error *err);

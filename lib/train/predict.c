@@ -62,12 +62,12 @@ static bool input_waits(int descriptor) {
 // Labels beyond the model's classes: a fault where labels count, else none.
 static int check_label(const struct predict_config *config, struct sample *sample,
                        struct error *err) {
-    int classes = model_classes(config->model);
+    int classes = config->known > 0 ? config->known : model_classes(config->model);
     if (config->labelled && sample->label < 0)
         return error_set(err, STATUS_DATA, "%s: has no label", sample->path);
     if (config->labelled && sample->label >= classes)
-        return error_set(err, STATUS_DATA, "%s: class '%s' is not one of the model's %d",
-                         sample->path, config->classes->names[sample->label], classes);
+        return classes_unknown(config->classes, classes, sample->path,
+                               config->classes->names[sample->label], err);
     if (sample->label >= classes)
         sample->label = LABEL_NONE;
     return STATUS_OK;

@@ -27,6 +27,7 @@ struct predict_config {
     const float *parameters;
     struct source *source;
     const struct classes *classes; // the source's; its first names are the model's
+    int known;                     // class names of the model: fewer than outputs; 0: as many
     int descriptor;                // of a pipe that the source reads; -1: none
     const struct ops *before;      // operations before the model's own; may be NULL
     const struct ops *input;       // the model's input operations; may be NULL

@@ -201,6 +201,51 @@ END
     [[ "${stderr_lines[-1]}" = "          ^~~"* ]]
 }
 
+@test "what is no checkpoint is named: what it is, and what is expected" {
+    local wanted="a run, a checkpoint's folder or its .safetensors file is expected"
+    named() {
+        run_status 65 adam-eval --model "$1" --data "$data"
+        [ "$stderr" = "adam-eval: error: $1: no checkpoint: $2; $wanted" ] || { echo "$stderr" && return 1; }
+    }
+    cp "$data" d.arec
+    named d.arec 'it holds samples as records (adam-records(5))'
+    adam-prep d.arec -q -o d.tar
+    named d.tar 'it is a tar archive'
+    adam-prep d.arec -q --limit 3 -o d.npy
+    named d.npy 'it is a .npy array'
+    cp "$(find "$made/pictures" -name '*.png' | head -n 1)" d.png
+    named d.png 'it is a picture'
+    cp "$made/small.net" d.net
+    named d.net 'it is a text, such as a model without weights'
+    : >none
+    named none 'it is empty'
+    head -c 3000 /dev/urandom | tr '{' '(' >noise
+    run_status 65 adam-eval --model noise --data "$data"
+    [[ "$stderr" = *"noise: no checkpoint: it is no safetensors file; $wanted" ]]
+    run_status 65 adam-worker --resume d.arec
+    [[ "$stderr" = *"d.arec: no checkpoint: it holds samples as records"* ]]
+    # What begins as one, and is cut, is one.
+    head -c 3000 "$made/run/latest/model.safetensors" >cut.safetensors
+    run_status 65 adam-eval --model cut.safetensors --data "$data"
+    [[ "$stderr" != *'no checkpoint'* ]]
+}
+
+@test "a model of more outputs than classes says which classes it knows" {
+    mkdir few
+    cp -r "$made"/pictures/{0,1,7} few/
+    adam-worker --model "$made/small.net" --data few/ --epochs 1 --threads 1 -q --out r/ 2>log
+    run_ok adam-eval --model r --data few/
+    local class
+    for class in 2 3; do # an output without a name has the number 3
+        mkdir "other$class"
+        cp -r "$made/pictures/$class" "other$class/"
+        run_status 65 adam-eval --model r --data "other$class/"
+        [[ "$stderr" = *": class '$class' is not one of the model's 3: 0, 1, 7" ]] || { echo "$stderr" && return 1; }
+        run_ok adam-eval --model r --data "other$class/" --top 1 --json
+        jq -se 'all(.label == null)' <<<"$output"
+    done
+}
+
 @test "--min-top1 is the exit status" {
     run_ok adam-eval --model "$model" --data "$data" --min-top1 0.5
     [ "${#lines[@]}" -eq 5 ]
@@ -213,7 +258,7 @@ END
     mkdir -p strange/zebra
     cp "$(find "$made/pictures" -name '*.png' | head -n 1)" strange/zebra/
     run_status 65 adam-eval --model "$model" --data strange/
-    [[ "$stderr" = *"class 'zebra' is not one of the model's 10"* ]]
+    [[ "$stderr" = *"class 'zebra' is not one of the model's 10: 0, 1, 2, "* ]]
     # A prediction does not ask for it.
     run_ok adam-eval --model "$model" --data strange/ --top 1 --json
     jq -e '.label == null' <<<"$output"
