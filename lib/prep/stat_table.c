@@ -30,6 +30,13 @@ static void put_reals(FILE *to, const char *name, const double *values, int coun
     putc('\n', to);
 }
 
+static void put_not_finite(FILE *to, const struct statistics *st) {
+    char name[NAME];
+    printable_copy(name, sizeof name, st->first_not_finite, strlen(st->first_not_finite));
+    fprintf(to, "%-10s %llu, left out of mean and deviation; the first is %s\n", "not finite",
+            (unsigned long long)st->not_finite, name);
+}
+
 static void put_table(FILE *to, const struct statistics *st, const char *ops) {
     fprintf(to, "%-10s %s\n", "kind", st->kind);
     put_count(to, "samples", st->samples);
@@ -38,6 +45,8 @@ static void put_table(FILE *to, const struct statistics *st, const char *ops) {
         put_count(to, "unlabelled", st->unlabelled);
     if (st->damaged)
         put_count(to, "damaged", st->damaged);
+    if (st->not_finite)
+        put_not_finite(to, st);
     put_range(to, "channels", st->channels);
     put_range(to, "height", st->height);
     put_range(to, "width", st->width);
@@ -99,13 +108,14 @@ static json_t *json_classes(const struct statistics *st) {
 int stat_table_json(char **text, const struct statistics *st, const char *picture,
                     struct error *err) {
     char *ops = statistics_ops(st, picture);
-    json_t *value =
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?}", "kind", st->kind,
-                  "samples", (json_int_t)st->samples, "unlabelled", (json_int_t)st->unlabelled,
-                  "damaged", (json_int_t)st->damaged, "bytes", (json_int_t)st->bytes, "width",
-                  json_range(st->width), "height", json_range(st->height), "channels",
-                  json_range(st->channels), "mean", json_reals(st->mean, st->moments), "deviation",
-                  json_reals(st->deviation, st->moments), "classes", json_classes(st), "ops", ops);
+    json_t *value = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:s?, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?}", "kind",
+        st->kind, "samples", (json_int_t)st->samples, "unlabelled", (json_int_t)st->unlabelled,
+        "damaged", (json_int_t)st->damaged, "not_finite", (json_int_t)st->not_finite,
+        "first_not_finite", st->first_not_finite, "bytes", (json_int_t)st->bytes, "width",
+        json_range(st->width), "height", json_range(st->height), "channels",
+        json_range(st->channels), "mean", json_reals(st->mean, st->moments), "deviation",
+        json_reals(st->deviation, st->moments), "classes", json_classes(st), "ops", ops);
     char *line = value ? json_line(value) : NULL;
     json_decref(value);
     free(ops);

@@ -16,6 +16,7 @@ struct measured {
     struct error error;
     struct sample sample;
     size_t bytes;
+    bool not_finite; // a value of it: it has no sums
     double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS];
 };
 
@@ -33,6 +34,7 @@ struct measuring {
     struct error failed;    // waits for the group before it to leave
     // The writer's.
     double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS], pixels;
+    uint64_t finite;       // samples that these are of
     int measured_channels; // -1: pictures of too many kinds
     double *pixel_sums;    // of the first picture's shape; NULL: not wanted, or no picture yet
     int width, height;     // of that picture
@@ -91,6 +93,13 @@ static void add_floats(struct measured *m, const float *from, size_t pixels, int
     }
 }
 
+static bool is_finite(const struct image *image) {
+    size_t n = image->type == PIXEL_F32 ? image_values(image) : 0, i = 0;
+    while (i < n && isfinite(image->f32[i]))
+        i++;
+    return i == n;
+}
+
 static int measure(void *context, int worker, void *slot, struct error *err) {
     const struct measuring *m = context;
     struct group *g = slot;
@@ -104,7 +113,8 @@ static int measure(void *context, int worker, void *slot, struct error *err) {
         if (item->sample.encoded_size)
             item->status = image_decode(image, item->sample.encoded, item->sample.encoded_size,
                                         &m->config->inputs.source.decode, &item->error);
-        if (item->status || image->channels > STATISTICS_CHANNELS)
+        item->not_finite = !item->status && !is_finite(image);
+        if (item->status || item->not_finite || image->channels > STATISTICS_CHANNELS)
             continue;
         size_t pixels = (size_t)image->width * (size_t)image->height;
         if (image->type == PIXEL_U8)
@@ -128,7 +138,7 @@ static void spread_gray(double values[STATISTICS_CHANNELS]) {
 // Adds a picture's sums. Gray pictures among coloured ones count as coloured.
 static void add_moments(struct measuring *m, struct measured *item) {
     const struct image *image = &item->sample.image;
-    bool floats = image->type == PIXEL_F32, first = m->result->samples == 1;
+    bool floats = image->type == PIXEL_F32, first = m->finite++ == 0;
     int channels = image->channels;
     if (first)
         m->measured_channels = channels, m->result->floats = floats;
@@ -187,6 +197,17 @@ static int count_label(struct measuring *m, int label, struct error *err) {
     return STATUS_OK;
 }
 
+static int note_not_finite(struct statistics *r, const struct measured *item, struct error *err) {
+    if (r->not_finite++ == 0 && !(r->first_not_finite = mem_string(item->sample.path)))
+        return error_nomem(err);
+    return STATUS_OK;
+}
+
+static int add_values(struct measuring *m, struct measured *item, struct error *err) {
+    add_moments(m, item);
+    return m->config->pixel_mean ? add_pixels(m, item, err) : STATUS_OK;
+}
+
 static int add_sample(struct measuring *m, struct measured *item, struct error *err) {
     struct statistics *r = m->result;
     const struct image *image = &item->sample.image;
@@ -205,8 +226,7 @@ static int add_sample(struct measuring *m, struct measured *item, struct error *
     widen(r->width, image->width, first);
     widen(r->height, image->height, first);
     widen(r->channels, image->channels, first);
-    add_moments(m, item);
-    int status = m->config->pixel_mean ? add_pixels(m, item, err) : STATUS_OK;
+    int status = item->not_finite ? note_not_finite(r, item, err) : add_values(m, item, err);
     if (status)
         return status;
     return count_label(m, item->sample.label, err);
@@ -262,7 +282,7 @@ static int finish_pixels(struct measuring *m, struct error *err) {
     int status = image_shape(&r->picture, m->width, m->height, channels, PIXEL_F32, err);
     double squares[STATISTICS_CHANNELS] = {0};
     for (size_t i = 0; !status && i < image_values(&r->picture); i++) {
-        double mean = m->pixel_sums[i] / (double)r->samples;
+        double mean = m->pixel_sums[i] / (double)m->finite;
         r->picture.f32[i] = (float)mean;
         squares[i % (size_t)channels] += mean * mean;
     }
@@ -315,6 +335,7 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
 void statistics_free(struct statistics *statistics) {
     classes_free(&statistics->classes);
     free(statistics->counts);
+    free(statistics->first_not_finite);
     image_free(&statistics->picture);
     *statistics = (struct statistics){0};
 }

@@ -9,6 +9,10 @@
 struct statistics {
     char kind[32];                                // of the inputs, "mixed" when they differ
     uint64_t samples, unlabelled, damaged, bytes; // bytes of the pictures as they are stored
+    // With a value that is not finite: how many, and the path of the first. They count as
+    // samples, but not in what follows from their values.
+    uint64_t not_finite;
+    char *first_not_finite;
     struct classes classes;
     uint64_t *counts;                     // samples of each class
     int width[2], height[2], channels[2]; // least and most

@@ -48,6 +48,38 @@ assert z.dtype == np.float32 and z.shape == (16, 24, 32, 3), (z.dtype, z.shape)
 assert abs(z.mean((0, 1, 2))).max() < 1e-3 and abs(z.std((0, 1, 2)) - 1).max() < 1e-3'
 }
 
+@test "stat: samples with values that are not finite are counted, the first is named, and the others measured" {
+    python -c '
+import numpy as np
+x = np.random.default_rng(1).normal(size=(300, 5, 4, 3)).astype(np.float32)
+np.save("sound.npy", x[[i for i in range(300) if i not in (0, 37, 200)]])
+x[0, 0, 0, 0] = np.inf
+x[37, 4, 3, 2] = np.nan
+x[200, 2, 1, 1] = -np.inf
+np.save("x.npy", x)'
+    run_ok adam-prep stat sound.npy
+    [[ "$output" != *'not finite'* ]]
+    grep -E '^(mean|deviation|ops)' <<<"$output" >sound
+    run_ok adam-prep stat x.npy
+    grep -qxE 'not finite 3, left out of mean and deviation; the first is x.npy: sample 0' <<<"$output"
+    grep -qxE 'samples +300' <<<"$output"
+    grep -E '^(mean|deviation|ops)' <<<"$output" | diff sound -
+    run_ok adam-prep stat x.npy --json -t 3
+    jq -e '.not_finite == 3 and .samples == 300 and (.first_not_finite | startswith("x.npy"))' <<<"$output"
+    run_ok adam-prep stat sound.npy --json
+    jq -e '.not_finite == 0 and .first_not_finite == null' <<<"$output"
+    # The mean of each pixel leaves them out, too.
+    run_ok adam-prep stat x.npy --mean x-mean.npy
+    run_ok adam-prep stat sound.npy --mean sound-mean.npy
+    cmp x-mean.npy sound-mean.npy
+    python -c '
+import numpy as np
+np.save("x.npy", np.full((2, 5, 4), np.nan, np.float32))'
+    run_ok adam-prep stat x.npy
+    grep -q '^not finite 2' <<<"$output"
+    [[ "$output" != *mean\ \ * && "$output" != *nan* ]]
+}
+
 @test "stat: gray among colours counts as colour, the same with any number of threads" {
     make_photos
     python -c '
