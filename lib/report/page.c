@@ -252,10 +252,30 @@ static int model_section(FILE *out, const struct page *page, struct error *err) 
 
 // --- how it was made ---------------------------------------------------------
 
-// A JSON value as text: strings bare, the rest as JSON.
+// A data set as feed_describe (train/feed.h) has it: its path, and what is known of it.
+static void data_cell(FILE *out, const json_t *data) {
+    const json_t *samples = json_object_get(data, "samples");
+    const char *digest = json_string_value(json_object_get(data, "digest"));
+    char count[MARKUP_NUMBER];
+    markup_text(out, json_string_value(json_object_get(data, "path")));
+    if (json_is_integer(samples)) {
+        markup_count(count, json_number_value(samples));
+        fprintf(out, ", %s samples", count);
+    }
+    if (digest) {
+        fputs(", digest ", out);
+        markup_text(out, digest);
+    }
+}
+
+// A JSON value as text: strings bare, data sets in words, the rest as JSON.
 static int value_cell(FILE *out, const json_t *value, struct error *err) {
     if (json_is_string(value)) {
         markup_text(out, json_string_value(value));
+        return STATUS_OK;
+    }
+    if (json_is_string(json_object_get(value, "path"))) {
+        data_cell(out, value);
         return STATUS_OK;
     }
     char *text = json_line(value);

@@ -80,6 +80,12 @@ start_line() {
     grep -qF '$ adam-worker --model small.net --data digits.arec' <<<"$output"
     grep -qF "conv    c1 maps=6 kernel=5 stride=2 act=relu" <<<"$output"
     says 'digits-test.arec'
+    local set
+    for set in train test; do
+        says "$(jq -r "select(.event == \"start\") | .$set | \"\(.path), \(.samples) samples, digest \(.digest)\"" run/metrics.jsonl |
+            sed -E 's/([0-9])([0-9]{3} samples)/\1,\2/')"
+    done
+    [[ "$output" != *'"digest"'* ]]
     says 'One of each class'
     [ "$(awk '$1 == "pictures" { print $2 }' <<<"$output")" -ge 34 ]
 }
