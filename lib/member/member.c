@@ -10,6 +10,8 @@
 #include "core/gate.h"
 #include "core/mem.h"
 #include "member/patience.h"
+#include "member/place.h"
+#include "member/run_text.h"
 #include "net/address.h"
 #include "net/link.h"
 #include "net/ready.h"
@@ -41,6 +43,7 @@ struct member {
     char address[PROTO_ADDRESS_MAX]; // of the controller
     struct patience patience;
     bool lost;     // and that was said
+    double stay;   // seconds that it waits for a lost controller: the run's controller-patience
     double beaten; // when the last heartbeat went
 
     pthread_mutex_t lock; // of all that follows
@@ -120,11 +123,35 @@ static int fetch(struct member *member, uint16_t type, const void *message, stru
     return STATUS_OK;
 }
 
+// Until the run's settings are known.
+static double usual_stay(void) {
+    struct settings settings;
+    settings_default(&settings);
+    return settings.controller_patience;
+}
+
+// Settings that cannot be read are told by the role, which needs all of them.
+static void note_stay(struct member *member) {
+    struct settings settings;
+    char *text;
+    if (run_settings(&settings, &text, &member->run->message.run, NULL))
+        return;
+    member->stay = settings.controller_patience;
+    free(text);
+}
+
+static int fetch_run(struct member *member, struct error *err) {
+    int status = fetch(member, PROTO_TYPE_GET_RUN, &(struct proto_get_run){0}, &member->run, err);
+    if (!status)
+        note_stay(member);
+    return status;
+}
+
 // Nothing is said to be known: an answer is always whole.
 static int fetch_changes(struct member *member, const struct proto_beat *beat, struct error *err) {
     int status = STATUS_OK;
     if (!member->run || member->run->message.run.version != beat->settings)
-        status = fetch(member, PROTO_TYPE_GET_RUN, &(struct proto_get_run){0}, &member->run, err);
+        status = fetch_run(member, err);
     if (!status && beat->routes > 0 &&
         (!member->routes || member->routes->message.routes.epoch != beat->routes))
         status = fetch(member, PROTO_TYPE_GET_ROUTES, &(struct proto_get_routes){0},
@@ -394,6 +421,38 @@ static void say_found(struct member *member) {
     say(member, text);
 }
 
+// The run is done, and this member did not hear the order to end: it stood still, or the
+// network did.
+static void order_end(struct member *member) {
+    char text[ERROR_TEXT];
+    snprintf(text, sizeof text, "the run is done and its controller is gone: it has left %s",
+             member->options.controller + 1);
+    say(member, text);
+    hear_order(member, &(struct proto_beat){
+                           .order = PROTO_ORDER_STOP,
+                           .number = member->order.number + 1,
+                       });
+}
+
+// Whether a member that has lost its controller gives it up: for ever is only what comes back.
+static bool gives_up(struct member *member, const struct error *why) {
+    struct error err;
+    if (!member->joined)
+        return false;
+    if (place_is_done(member->options.controller)) {
+        order_end(member);
+        return true;
+    }
+    double waited = clock_seconds() - member->patience.since;
+    if (member->patience.since == 0 || waited < member->stay)
+        return false;
+    error_set(&err, STATUS_UNAVAILABLE,
+              "no answer for %.0f s, and controller-patience is %g s: %.*s", waited, member->stay,
+              WHY, why->text);
+    end(member, &err);
+    return true;
+}
+
 // What is left to say, when there is somebody to hear it.
 static void leave(struct member *member) {
     struct error err = {0};
@@ -427,6 +486,8 @@ static void *live(void *context) {
         if (!goes_on(member))
             break;
         say_waiting(member, &err);
+        if (gives_up(member, &err))
+            break;
         rest(member, pause, false);
         pause = fmin(2 * pause, longest_pause);
     }
@@ -456,6 +517,7 @@ int member_open(struct member **member, const struct member_options *options, st
     if (!m)
         return error_nomem(err);
     m->options = *options;
+    m->stay = usual_stay();
     pthread_mutex_init(&m->lock, NULL);
     if (pthread_create(&m->thread, NULL, live, m)) {
         pthread_mutex_destroy(&m->lock);

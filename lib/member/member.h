@@ -7,9 +7,11 @@
 // not what is here, the newest is fetched; it is handed out as a snapshot that never
 // changes (proto/kept.h), so that data paths hold one for as long as they like.
 //
-// A broken link is dialled again, for ever and with growing pauses, in the same session:
-// "A member that loses its link to the controller" goes on with what it has meanwhile.
-// @FILE is read anew each time, so that a restarted controller is found.
+// A broken link is dialled again, with growing pauses, in the same session: "A member that
+// loses its link to the controller" goes on with what it has meanwhile, for as long as the
+// setting controller-patience says. @FILE is read anew each time, so that a restarted
+// controller is found. Where the file is gone, and DONE lies beside it, the run is done: the
+// member hears the order to stop that it missed. Before it has joined it dials for ever.
 //
 // Threads: one thread of the member's own does all this, and calls the hooks. All
 // functions may be called by any thread, handlers of links included, but member_open and
@@ -64,7 +66,7 @@ void member_wait(struct member *member, uint32_t seen, double seconds);
 // STATUS_OK while all is well, with the controller or without it. Otherwise the member has
 // ended, and why: STATUS_STOPPED when its session is over (it was silent for too long: run
 // it again and it joins anew) or the controller is stopping, STATUS_UNAVAILABLE when the
-// controller is of another run by now, or will not have this member.
+// controller is of another run by now, will not have this member, or stayed away for too long.
 int member_status(struct member *member, struct error *err);
 
 struct member_identity {

@@ -127,12 +127,23 @@ int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char 
     return status;
 }
 
-static int no_controller(const char *folder, struct error *err) {
+static bool has_done(const char *folder, size_t length) {
     char *done = NULL;
-    if (asprintf(&done, "%s/DONE", folder) < 0)
-        return error_nomem(err);
-    bool over = access(done, F_OK) == 0;
+    if (asprintf(&done, "%.*s/DONE", (int)length, folder) < 0)
+        return false;
+    bool there = access(done, F_OK) == 0;
     free(done);
+    return there;
+}
+
+bool place_is_done(const char *controller) {
+    const char *slash = strrchr(controller, '/');
+    bool file = *controller == '@' && slash && access(controller + 1, F_OK) && errno == ENOENT;
+    return file && has_done(controller + 1, (size_t)(slash - controller - 1));
+}
+
+static int no_controller(const char *folder, struct error *err) {
+    bool over = has_done(folder, strlen(folder));
     return error_set(err, STATUS_NOINPUT, "%s: no controller runs there: %s", folder,
                      over ? "the run is done" : "it has no controller.port");
 }

@@ -34,6 +34,10 @@ void place_tidy(void);
 // has no controller.
 int place_controller(char **text, const char *place, struct error *err);
 
+// Whether the controller that ready_find does not find any more, since its file @FOLDER/... is
+// gone, was of a run that is done: FOLDER has DONE.
+bool place_is_done(const char *controller);
+
 // Keys as --keys names them: DIR/NAME.pem, with ca.crt beside it. NULL: none, *keys is
 // NULL then.
 int place_keys(struct secrets **keys, const char *file, struct error *err);

@@ -219,3 +219,41 @@ both_served_all() {
     grep -q 'error: waited [0-9]* s in vain for data server .*, and nothing could be saved' run.err
     [ ! -e run/latest ]
 }
+
+@test "a data server that stood still while its run ended leaves when it goes on, and says why" {
+    start adam-ctl controller run.conf --out run --set epochs=2 --set sources=1 \
+        --set data-patience=0.5 --set on-data-loss=continue 2>run.err
+    ctl=$pid
+    wait_for test -s run/controller.port
+    start adam-ps --controller @run/controller.port 2>ps.err
+    serve run/controller 1
+    serve run/controller 2
+    serve2=$pid
+    wait_for all_serve
+    kill -STOP "$serve2"
+    worker run/controller
+    ends_with 0
+    [ -e run/DONE ] && [ ! -e run/controller.port ]
+    kill -CONT "$serve2"
+    pid=$serve2
+    wait_end
+    [ "$status" -eq 0 ]
+    said 'adam-serve: the run is done and its controller is gone: it has left run/controller.port' \
+        run/controller.serve.err
+}
+all_serve() {
+    [ "$(grep -c 'member [0-9]*: serves samples' run/controller.serve.err)" = 2 ]
+}
+
+@test "members wait for a controller that does not come back as long as controller-patience says" {
+    begin run --set epochs=100000 --set controller-patience=1
+    wait_for epoch_is run 1
+    kill -KILL "$ctl"
+    for pid in "$serve1" "$serve2" "${started[1]}" "${started[4]}"; do
+        wait_end
+        [ "$status" -eq 69 ]
+    done
+    for log in run.serve.err run.worker.err; do
+        said 'error: controller: no answer for [0-9]* s, and controller-patience is 1 s: ' $log
+    done
+}
