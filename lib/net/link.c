@@ -161,7 +161,7 @@ static void check_silence(struct link *link) {
     } else if (!atomic_load(&link->welcomed) && now > link->opened + link->hello) {
         link_break(link, "it did not say hello in time");
     } else if (now >= atomic_load(&link->spoke) + link->options.heartbeat) {
-        link_answer(link, 0, PROTO_TYPE_PING, NULL, NULL, NULL);
+        link_say(link, 0, PROTO_TYPE_PING, NULL, NULL, NULL);
     }
 }
 
@@ -343,8 +343,8 @@ int link_call_kept(struct link *link, struct link_request *request, struct kept 
 
 // Answering.
 
-int link_answer(struct link *link, uint64_t request, uint16_t type, const void *message,
-                const struct link_payload *payload, struct error *err) {
+int link_say(struct link *link, uint64_t request, uint16_t type, const void *message,
+             const struct link_payload *payload, struct error *err) {
     struct frame *frame = frame_make(type, message, payload, err);
     bool start = false;
     if (frame) {
@@ -369,12 +369,20 @@ int link_answer(struct link *link, uint64_t request, uint16_t type, const void *
     return frame ? STATUS_OK : err ? err->status : STATUS_DATA;
 }
 
+int link_answer(struct link *link, uint64_t request, uint16_t type, const void *message,
+                const struct link_payload *payload, struct error *err) {
+    bool granted = request > 0 && type != PROTO_TYPE_REFUSED;
+    if (granted && link->listener && !atomic_exchange(&link->known, true))
+        listener_known(link->listener, link);
+    return link_say(link, request, type, message, payload, err);
+}
+
 void link_refuse(struct link *link, uint64_t request, enum proto_refusal code, uint64_t detail,
                  const char *text) {
     const struct proto_refused refusal = {
         .code = (uint16_t)code, .detail = detail, .text = proto_text(text)};
     if (request > 0)
-        link_answer(link, request, PROTO_TYPE_REFUSED, &refusal, NULL, NULL);
+        link_say(link, request, PROTO_TYPE_REFUSED, &refusal, NULL, NULL);
 }
 
 const char *link_address(const struct link *link) {

@@ -162,7 +162,7 @@ struct listener;
 
 struct listener_limits {
     uint32_t links;     // at the same time (1024)
-    uint32_t strangers; // of them, that were not welcomed yet (256): net/places.h
+    uint32_t strangers; // of them, that were granted no request yet (256): net/places.h
     uint32_t hello;     // milliseconds that a stranger has for its hello (5000)
 };
 

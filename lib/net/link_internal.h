@@ -59,7 +59,8 @@ struct link {
     _Atomic uint64_t received, sent;
     _Atomic uint64_t session; // of the other side; 0: none
     _Atomic bool welcomed, ended;
-    struct gate gate; // opened when ended
+    _Atomic bool known; // something that it asked was answered, and not by a refusal
+    struct gate gate;   // opened when ended
     struct receiver in;
 
     pthread_mutex_t lock; // of all that follows
@@ -84,6 +85,9 @@ int link_open(struct link **link, nng_stream *stream, const char *address,
               const struct link_options *options, struct listener *listener, uint32_t hello,
               struct error *err);
 void link_start(struct link *link);
+// As link_answer, but what is said makes nobody known: welcomes, pings and refusals.
+int link_say(struct link *link, uint64_t request, uint16_t type, const void *message,
+             const struct link_payload *payload, struct error *err);
 void link_wait(struct link *link);
 // The reason of nng as the link's end.
 void link_fail(struct link *link, int reason);
@@ -119,7 +123,8 @@ void link_receive_again(struct link *link);
 
 // listener.c
 
-void listener_welcomed(struct listener *listener, struct link *link);
+// It takes no place among strangers any more.
+void listener_known(struct listener *listener, struct link *link);
 void listener_forget(struct listener *listener, struct link *link);
 
 #endif

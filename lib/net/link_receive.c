@@ -138,15 +138,13 @@ static enum next hear_hello(struct link *link) {
     }
     atomic_store(&link->session, hello->session);
     atomic_store(&link->welcomed, true);
-    if (link->listener)
-        listener_welcomed(link->listener, link);
-    link_answer(link, link->in.frame.request, PROTO_TYPE_WELCOME, &welcome, NULL, NULL);
+    link_say(link, link->in.frame.request, PROTO_TYPE_WELCOME, &welcome, NULL, NULL);
     return NEXT_FRAME;
 }
 
 static void hear_ping(struct link *link) {
     if (link->in.frame.request > 0)
-        link_answer(link, link->in.frame.request, PROTO_TYPE_DONE, NULL, NULL, NULL);
+        link_say(link, link->in.frame.request, PROTO_TYPE_DONE, NULL, NULL, NULL);
 }
 
 // Whether the request may be heard; if not it was refused, or the link is broken.

@@ -37,7 +37,7 @@ static void leave_place(struct listener *listener, struct link *link) {
     link->stranger = false;
 }
 
-void listener_welcomed(struct listener *listener, struct link *link) {
+void listener_known(struct listener *listener, struct link *link) {
     pthread_mutex_lock(&listener->lock);
     leave_place(listener, link);
     pthread_mutex_unlock(&listener->lock);
@@ -114,7 +114,7 @@ static bool make_place(struct listener *listener, uint64_t origin, uint64_t *wai
     listener->strangers += room;
     pthread_mutex_unlock(&listener->lock);
     if (displaced) {
-        link_break(displaced, "it did not say hello, and others wait to");
+        link_break(displaced, "it asked nothing that was granted, and others wait to");
         link_drop(displaced);
     }
     return room;

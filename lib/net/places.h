@@ -1,9 +1,10 @@
-// Places for callers who are not known yet: there are few, so that strangers cannot take what
+// Places for callers who are not known yet, since nothing that they asked was granted (a hello
+// and pings do not count): there are few, so that strangers cannot take what
 // the process needs, and nobody can keep others out of them. Where all are taken a newcomer
 // takes the place of who has been there longest, of the address that has the most. So an
 // address fills what nobody else wants, and makes room before others do. Whoever is there has
-// a moment (PLACES_STAY) before it can be displaced: an honest caller has said by then who it
-// is, and a flood costs no more than as many calls as there are places in a moment.
+// a moment (PLACES_STAY) before it can be displaced: an honest caller has asked by then what it
+// wants, and a flood costs no more than as many calls as there are places in a moment.
 #ifndef ADAM_NET_PLACES_H
 #define ADAM_NET_PLACES_H
 

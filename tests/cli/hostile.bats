@@ -104,10 +104,10 @@ of_worker() {
     end_run
 }
 
-# So many connections that say nothing at an address, for a while.
-besiege() {
-    start python "$ROOT/tests/helper/peer.py" silent "$1" "$2" 60 >siege
-    wait_for grep -q silent siege
+# So many connections at an address, for a while, that say nothing, or a hello.
+besiege() { # ADDRESS COUNT [greet]
+    start python "$ROOT/tests/helper/peer.py" "${3:-silent}" "$1" "$2" 600 >siege
+    wait_for grep -q there siege
     rm siege
 }
 
@@ -134,6 +134,24 @@ page_is_there() {
     wait_for grep -q '"rank":4,"event":"train"' run/metrics.jsonl
     # The descriptors of the controller are bounded.
     [ "$(find "/proc/$controller/fd" -mindepth 1 | wc -l)" -lt 700 ]
+    end_run
+}
+
+@test "strangers that say hello, and never ask anything, keep nobody out either" {
+    ulimit -n 8192
+    start_run
+    besiege "$(cat run/controller.port)" 1100 greet
+    besiege "$(sed -n 1p ps.port)" 1100 greet
+    besiege "$(cat serve.port)" 1100 greet
+    for _ in 1 2 3; do
+        adam-ctl status run >status
+        grep -q '^worker' status
+    done
+    kill -TERM "$worker"
+    wait "$worker" || [ $? = 75 ]
+    start_worker
+    wait_for grep -q 'worker 4 .* joined' ctl.log
+    wait_for grep -q '"rank":4,"event":"train"' run/metrics.jsonl
     end_run
 }
 

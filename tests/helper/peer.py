@@ -2,6 +2,7 @@
 #
 #   peer.py silent ADDRESS COUNT SECONDS   so many connections that say nothing; each that is
 #                                          closed is dialled again
+#   peer.py greet ADDRESS COUNT SECONDS    the same, but each says a valid hello, and pings
 #   peer.py thief ADDRESS SESSION          pushes of zeros to shard 0 as this session, of a
 #                                          number far ahead: prints the answers
 #   peer.py push ADDRESS SESSION VALUE RATE  a delta of this value to each float of shard 0, and
@@ -21,7 +22,7 @@ import time
 
 FRAME = struct.Struct("<4sHHQII")
 VERSION = None
-LEAVE, HEARTBEAT, LEASE, FINISH, REPORT = 0x0103, 0x0202, 0x0402, 0x0403, 0x0505
+PING, LEAVE, HEARTBEAT, LEASE, FINISH, REPORT = 0x0102, 0x0103, 0x0202, 0x0402, 0x0403, 0x0505
 HELLO, PULL, PUSH, GET_VERSIONS, REFUSED = 0x0101, 0x0301, 0x0302, 0x0304, 0x8103
 WORKER = 3
 
@@ -79,10 +80,13 @@ def name(kind, body):
     return "refused %d %d %s" % (code, detail, body[14:14 + length].decode())
 
 
+def hello_of(session):
+    return struct.pack("<H16sQQI4s", WORKER, bytes(16), 0, session, 4, b"peer")
+
+
 def hello(address, session):
     connection = dial(address)
-    body = struct.pack("<H16sQQI4s", WORKER, bytes(16), 0, session, 4, b"peer")
-    kind, answer = ask(connection, HELLO, body)
+    kind, answer = ask(connection, HELLO, hello_of(session))
     if kind == REFUSED:
         sys.exit(name(kind, answer))
     return connection
@@ -99,23 +103,59 @@ def piece(shard, count, epoch, clock):
     return struct.pack("<IIIQQ", shard, 0, count, epoch, clock)
 
 
-def silent(address, count, seconds):
+def crowd(call, count, seconds, speak):
+    """So many connections, each dialled again when it is closed; all speak every second."""
     end = time.monotonic() + float(seconds)
-    there = [dial(address) for _ in range(int(count))]
-    print("silent", flush=True)
+    there = [call() for _ in range(int(count))]
+    print("there", flush=True)
+    events, spoke = select.epoll(), time.monotonic()
+    known = {connection.fileno(): connection for connection in there}
+    for number in known:
+        events.register(number, select.EPOLLIN)
     while time.monotonic() < end:
-        for connection in select.select(there, [], [], 0.1)[0]:
+        lost = [number for number, _ in events.poll(0.1) if not hears(known[number])]
+        if time.monotonic() > spoke + 1:
+            spoke = time.monotonic()
+            lost += [number for number, it in known.items() if number not in lost and not speak(it)]
+        for number in lost:
+            known.pop(number).close()
             try:
-                if connection.recv(4096):
-                    continue
-            except OSError:
-                pass
-            there.remove(connection)
-            connection.close()
-            try:
-                there.append(dial(address))
+                connection = call()
             except OSError:
                 time.sleep(0.01)
+                continue
+            known[connection.fileno()] = connection
+            events.register(connection.fileno(), select.EPOLLIN)
+
+
+def hears(connection):
+    try:
+        return bool(connection.recv(4096))
+    except OSError:
+        return False
+
+
+def silent(address, count, seconds):
+    crowd(lambda: dial(address), count, seconds, lambda connection: True)
+
+
+def greet(address, count, seconds):
+    def call():
+        connection = dial(address)
+        try:
+            send(connection, HELLO, hello_of(0))
+        except OSError:
+            pass
+        return connection
+
+    def ping(connection):
+        try:
+            send(connection, PING, b"", request=0)
+        except OSError:
+            return False
+        return True
+
+    crowd(call, count, seconds, ping)
 
 
 def thief(address, session):
@@ -192,4 +232,4 @@ def full(address, count):
 
 
 VERSION = version()
-{"silent": silent, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])
+{"silent": silent, "greet": greet, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])

@@ -441,6 +441,13 @@ static bool raw_read(int fd, void *to, size_t size) {
     return true;
 }
 
+static void raw_skip(int fd, size_t size) {
+    uint8_t bytes[4096];
+    for (size_t part;
+         size > 0 && raw_read(fd, bytes, part = size < sizeof bytes ? size : sizeof bytes);)
+        size -= part;
+}
+
 // The next frame that is no ping; its type is 0 when the connection ends instead.
 static struct proto_frame raw_answer(int fd, uint8_t body[PROTO_STRANGER_MAX]) {
     struct proto_frame frame = {0};
@@ -573,6 +580,36 @@ static void test_raw(struct tap *tap) {
         close(fd);
         for (int i = 0; i < 3; i++)
             close(idle[i]);
+        server_stop(other);
+    });
+    TEST(tap, "a hello and pings keep no place; what was asked and granted does", {
+        const struct listener_limits patient = {.hello = 60000, .strangers = 3};
+        struct server *other = server_start(tap, "tcp://127.0.0.1:0", NULL, &patient);
+        const char *there = listener_address(other->listener);
+        int known = raw_welcomed(tap, there), idle[4];
+        struct proto_piece piece = {.count = 1};
+        const struct proto_pull pull = {.pieces = {&piece, 1}};
+        size_t size;
+        proto_measure(PROTO_TYPE_PULL, &pull, &size, NULL);
+        proto_encode(PROTO_TYPE_PULL, &pull, body);
+        raw_frame(known, (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PULL, 2, (uint32_t)size, 0},
+                  body, size);
+        const struct proto_frame weights = raw_answer(known, body);
+        CHECK_INT(tap, weights.type, PROTO_TYPE_WEIGHTS);
+        raw_skip(known, weights.payload);
+        for (int i = 0; i < 4; i++) {
+            idle[i] = raw_welcomed(tap, there);
+            raw_frame(idle[i], (struct proto_frame){PROTO_VERSION, PROTO_TYPE_PING, 3, 0, 0}, body,
+                      0);
+            CHECK_INT(tap, raw_answer(idle[i], body).type, PROTO_TYPE_DONE);
+        }
+        CHECK_INT(tap, raw_answer(idle[0], body).type, 0);
+        for (int i = 1; i < 4; i++)
+            CHECK(tap, recv(idle[i], body, 1, MSG_PEEK | MSG_DONTWAIT) != 0);
+        CHECK(tap, recv(known, body, 1, MSG_PEEK | MSG_DONTWAIT) != 0);
+        for (int i = 0; i < 4; i++)
+            close(idle[i]);
+        close(known);
         server_stop(other);
     });
     TEST(tap, "who asks without end and takes no answer is given up, by name", {
