@@ -7,49 +7,67 @@
 load ../helper/common
 load ../helper/programs
 
+setup_file() {
+    ask_all
+}
+
 # Fails with the lines of what is wrong, if any.
 nothing() {
     ! grep . <<<"$1"
 }
 
+# Runs a command, whose stdout goes to out and stderr to err; it must end with status $1. As
+# run_status, with fewer processes.
+ends_with() {
+    local wanted=$1 status=0
+    shift
+    "$@" >out 2>err </dev/null || status=$?
+    [ "$status" -eq "$wanted" ] || { echo "status $status: $*" && cat out err && return 1; }
+}
+
 @test "--help is on stdout alone, with status 0; so is --version" {
-    local command
+    local command help
     while read -ra command; do
-        run_ok "${command[@]}" --help
-        [ "${lines[0]%% *}" = usage: ]
-        [ -z "$stderr" ]
-        run_ok "${command[@]}" -h
-        run_ok "${command[@]}" --version
-        [[ "${lines[0]}" = "${command[0]} "[0-9]* ]]
-        [ -z "$stderr" ]
+        ends_with 0 "${command[@]}" --help
+        help=$(<out)
+        [[ "$help" = "usage: "* ]]
+        [ ! -s err ]
+        ends_with 0 "${command[@]}" -h
+        [ "$(<out)" = "$help" ]
+        ends_with 0 "${command[@]}" --version
+        [[ "$(<out)" = "${command[0]} "[0-9]* ]]
+        [ ! -s err ]
     done < <(commands)
 }
 
 @test "--help fits into 90 columns and its usage names only options that exist" {
-    local command bad=
-    while read -ra command; do
-        bad+=$("${command[@]}" --help | awk -v name="${command[*]}" \
-            'length($0) > 90 { print name ": " length($0) " columns: " $0 }')$'\n'
-        help_options "${command[@]}" >known
-        bad+=$("${command[@]}" --help | sed '/^$/q' | grep -oE -- '(^|[[ |])--?[a-zA-Z0-9-]+' |
-            tr -d '[ |' | grep -vxFf known | grep -vx -- - | sed "s/^/${command[*]}: usage names /" || true)$'\n'
-    done < <(commands)
-    nothing "$bad"
+    cd "$BATS_FILE_TMPDIR/help"
+    nothing "$(awk 'length($0) > 90 { print FILENAME ": " length($0) " columns: " $0 }' ./*)"
+    awk '
+        FNR == 1 { usage = 1 }
+        !NF { usage = 0 }
+        usage {
+            while (match($0, /(^|[[ |])--?[a-zA-Z0-9-]+/)) {
+                option = substr($0, RSTART, RLENGTH)
+                gsub(/[[ |]/, "", option)
+                print FILENAME "\t" option
+                $0 = substr($0, RSTART + RLENGTH)
+            }
+        }' * | sort -u >"$BATS_TEST_TMPDIR/named"
+    [ -s "$BATS_TEST_TMPDIR/named" ]
+    nothing "$(comm -23 "$BATS_TEST_TMPDIR/named" "$BATS_FILE_TMPDIR/options")"
 }
 
 @test "no command has two options of one name or letter" {
-    local command
-    while read -ra command; do
-        nothing "$(help_options "${command[@]}" | uniq -d | sed "s/^/${command[*]}: twice /")"
-    done < <(commands)
+    nothing "$(uniq -d "$BATS_FILE_TMPDIR/options")"
 }
 
 @test "an unknown option is status 2, named on stderr, and stdout stays empty" {
     local command
     while read -ra command; do
-        run_status 2 "${command[@]}" --no-such-option
-        [ -z "$output" ]
-        [[ "$stderr" = *"unknown option '--no-such-option'"* ]]
+        ends_with 2 "${command[@]}" --no-such-option
+        [ ! -s out ]
+        [[ "$(<err)" = *"unknown option '--no-such-option'"* ]]
     done < <(commands)
 }
 
@@ -109,7 +127,7 @@ synopsis() {
     for program in $(programs); do
         [ -e "$ROOT/man/$program.1" ] || continue
         synopsis "$ROOT/man/$program.1" >manual
-        { "$program" --help; for sub in $(subcommands "$program"); do "$program" "$sub" --help; done; } |
+        { help_of "$program"; for sub in $(subcommands "$program"); do help_of "$program $sub"; done; } |
             awk '/^usage: / { on = 1; sub(/^usage: /, "") } !NF { on = 0 } on { $1 = $1; print }' |
             grep -v ' SUBCOMMAND ' >usage
         bad+=$(diff <(sort -u manual) <(sort -u usage) | grep '^[<>]' | sed "s/^/$program: /" || true)$'\n'
@@ -118,11 +136,9 @@ synopsis() {
 }
 
 @test "a letter is the same option in every program" {
-    local command
     # Of --output FILE and --out DIR: where the results go.
-    while read -ra command; do
-        "${command[@]}" --help | sed -nE 's/^  (-.), --([a-z0-9-]+).*/\1 \2/p' | sed 's/ output$/ out/'
-    done < <(commands) | sort -u >letters
+    sed -nE 's/^  (-.), --([a-z0-9-]+).*/\1 \2/p' "$BATS_FILE_TMPDIR"/help/* |
+        sed 's/ output$/ out/' | sort -u >letters
     [ -s letters ]
     nothing "$(awk 'seen[$1]++ { print }' letters)"
     # What was a letter of others once is refused by name.
@@ -143,81 +159,86 @@ synopsis() {
     [ "$(find "$ROOT/completions" -type f | wc -l)" -eq $((3 * $(programs | wc -l))) ]
 }
 
-# Fails unless stdin offers every option of the command.
+# Fails unless the lines "COMMAND<TAB>WORD" of stdin offer every option of every command.
 offers_all() {
-    sed 's/[[:space:]].*//' | sort -u >offered
-    nothing "$(help_options "$@" | grep -- ^-- | comm -23 - offered | sed "s/^/$*: not offered: /")"
+    sort -u >offered
+    grep -P '\t--' "$BATS_FILE_TMPDIR/options" >wanted
+    nothing "$(comm -23 wanted offered | sed 's/^/not offered: /')"
 }
 
 @test "bash offers every option of every command, and the subcommands" {
-    local command program
-    complete_bash() { # FILE WORD... : what the function offers for the last word
-        bash -euc 'source "$0"; name=$1; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-            "_${name//-/_}"; if [ "${#COMPREPLY[@]}" -gt 0 ]; then printf "%s\n" "${COMPREPLY[@]}"; fi' "$@"
+    local program
+    # Lines of words in; out comes "LINE<TAB>WORD" for each that is offered for the last word of
+    # a line, where . stands for an empty one.
+    complete_bash() {
+        bash -euc 'for file in "$0"/*.bash; do source "$file"; done
+            while read -r line; do
+                read -ra COMP_WORDS <<<"$line"
+                COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+                if [ "${COMP_WORDS[COMP_CWORD]}" = . ]; then COMP_WORDS[COMP_CWORD]=; fi
+                "_${COMP_WORDS[0]//-/_}"
+                for word in "${COMPREPLY[@]}"; do printf "%s\t%s\n" "$line" "${word% }"; done
+            done' "$ROOT/completions"
     }
-    while read -ra command; do
-        complete_bash "$ROOT/completions/${command[0]}.bash" "${command[@]}" -- | offers_all "${command[@]}"
-    done < <(commands)
+    commands | sed 's/$/ --/' | complete_bash | sed 's/ --\t/\t/' | offers_all
     for program in $(programs); do
-        complete_bash "$ROOT/completions/$program.bash" "$program" "" >words
-        subcommands "$program" | sort | comm -23 - <(sort words) | diff - /dev/null
-        complete_bash "$ROOT/completions/$program.bash" "$program" --completion "" |
-            diff - <(printf '%s\n' bash zsh fish)
-        complete_bash "$ROOT/completions/$program.bash" "$program" --completion = f | diff - <(echo fish)
-    done
+        printf '%s\n' "$program ." "$program --completion ." "$program --completion = f"
+    done | complete_bash | sort >words
+    for program in $(programs); do
+        for sub in $(subcommands "$program"); do printf '%s\t%s\n' "$program ." "$sub"; done
+        for shell in bash zsh fish; do printf '%s\t%s\n' "$program --completion ." $shell; done
+        printf '%s\t%s\n' "$program --completion = f" fish
+    done | sort >wanted
+    comm -23 wanted words | diff - /dev/null
+    diff <(grep -- --completion wanted) <(grep -- '--completion [.=]' words)
 }
 
-# Presses TAB behind LINE in each shell, as a user would; what it shows must match EXPECT, and
-# have none of the shell's own errors in it.
-tab() { # LINE EXPECT
-    local shell file shown bad=
+# Of each line "LINE<TAB>EXPECT" of stdin presses TAB behind LINE in each shell, as a user would;
+# what it shows must match EXPECT, and have none of the shell's own errors in it.
+tabs() {
+    local shell bad=
+    cat >lines
     for shell in bash zsh fish; do
-        file=$ROOT/completions/${1%% *}.$shell
-        if [ "$shell" = zsh ]; then file=$ROOT/completions/_${1%% *}; fi
-        shown=$(python "$ROOT/tests/helper/press_tab.py" "$shell" "$file" "$1" "$2" 2>&1) ||
-            bad+="$shell, $1: $shown"$'\n'
-        if grep -qE 'bad option|not found|rror|nvalid|_adam' <<<"$shown"; then bad+="$shell: $shown"$'\n'; fi
+        python "$ROOT/tests/helper/press_tab.py" $shell "$ROOT/completions" <lines >shown 2>&1 ||
+            bad+="$shell: $(<shown)"$'\n'
+        if grep -qE 'bad option|not found|rror|nvalid|_adam' shown; then bad+="$shell: $(<shown)"$'\n'; fi
     done
     nothing "$bad"
 }
 
-@test "TAB on the first word lists the subcommands, in all three shells, without errors" {
-    need zsh fish
-    export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
-    tab 'adam-ctl ' systemd
-    tab 'adam-prep ' sheet
-}
-
-@test "TAB completes KEY=, layers and their keys, and operations" {
+@test "TAB lists subcommands and completes KEY=, layers and their keys, and operations, in all three shells" {
     need zsh fish
     export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
     cp "$ROOT/examples/mnist.net" .
-    tab 'adam-ctl up --set r' reference-batch
-    tab 'adam-ctl set run max-' max-staleness=
-    tab 'adam-worker --model mnist.net --set ' maxpool2
-    tab 'adam-ctl check mnist.net --set c1.pa' c1.pad=
-    tab 'adam-prep --ops ro' 'rotate '
-    tab "adam-serve --ops 'resize 36; cr" "; crop'"
+    tabs <<'END'
+adam-ctl 	systemd
+adam-prep 	sheet
+adam-ctl up --set r	reference-batch
+adam-ctl set run max-	max-staleness=
+adam-worker --model mnist.net --set 	maxpool2
+adam-ctl check mnist.net --set c1.pa	c1.pad=
+adam-prep --ops ro	rotate 
+adam-serve --ops 'resize 36; cr	; crop'
+END
 }
 
 @test "fish offers every option of every command" {
     need fish
-    local command
     export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR
-    while read -ra command; do
-        fish -c "source $ROOT/completions/${command[0]}.fish; complete -C '${command[*]} --'" 2>errors |
-            offers_all "${command[@]}"
-        diff errors /dev/null
-    done < <(commands)
+    commands | fish -c "
+        for file in $ROOT/completions/*.fish; source \$file; end
+        while read -l line
+            for word in (complete -C \"\$line --\")
+                printf '%s\t%s\n' \$line (string split -m 1 \t -- \$word)[1]
+            end
+        end" 2>errors | offers_all
+    diff errors /dev/null
 }
 
 @test "zsh offers every option of every command" {
     need zsh
-    local command
-    while read -ra command; do
-        timeout 60 zsh -f "$ROOT/tests/helper/complete.zsh" "$ROOT/completions/_${command[0]}" "${command[*]} --" |
-            offers_all "${command[@]}"
-    done < <(commands)
+    commands | timeout $((300 * ${SLOWER:-1})) zsh -f "$ROOT/tests/helper/complete.zsh" "$ROOT/completions" |
+        offers_all
 }
 
 @test "a closed standard output, input or error takes nobody's place" {
@@ -248,14 +269,17 @@ tab() { # LINE EXPECT
 
 @test "errors name the program once" {
     local command bad=
+    # How often the first line of err names it.
+    names_of() {
+        local line=
+        read -r line <err || true
+        grep -oE "$1: |error: $1" <<<"${line:-$1: }" | wc -l
+    }
     while read -ra command; do
-        run --separate-stderr "${command[@]}" /nowhere/a /nowhere/b /nowhere/c </dev/null
-        [ "$status" -ne 0 ]
-        [ "$(grep -oE "${command[0]}: |error: ${command[0]}" <<<"${stderr_lines[0]}" | wc -l)" -eq 1 ] ||
-            bad+="${command[*]}: $stderr"$'\n'
-        run --separate-stderr "${command[@]}" </dev/null
-        [ "$(grep -oE "${command[0]}: |error: ${command[0]}" <<<"${stderr_lines[0]:-${command[0]}: }" | wc -l)" -eq 1 ] ||
-            bad+="${command[*]}: $stderr"$'\n'
+        if "${command[@]}" /nowhere/a /nowhere/b /nowhere/c >out 2>err </dev/null; then bad+="${command[*]}: status 0"$'\n'; fi
+        if [ ! -s err ] || [ "$(names_of "${command[0]}")" -ne 1 ]; then bad+="${command[*]}: $(<err)"$'\n'; fi
+        "${command[@]}" >out 2>err </dev/null || true
+        if [ "$(names_of "${command[0]}")" -ne 1 ]; then bad+="${command[*]}: $(<err)"$'\n'; fi
     done < <(commands)
     nothing "$bad"
 }

@@ -1,9 +1,10 @@
-"""press_tab.py SHELL FILE LINE EXPECT: what an interactive bash, zsh or fish that sourced the
-completions FILE shows when LINE is typed and TAB pressed behind it.
+"""press_tab.py SHELL FOLDER: what an interactive bash, zsh or fish that sourced the completions of
+FOLDER shows when, for each line "LINE<TAB>EXPECT" of stdin, LINE is typed and TAB pressed behind it.
 
 It waits until the screen shows EXPECT, a regular expression, and then for what else comes
-before the answer to one more command. Fails when EXPECT does not come within a minute.
+before the answer to one more command. Fails when an EXPECT does not come within a minute.
 """
+import glob
 import os
 import pty
 import re
@@ -64,19 +65,26 @@ class Terminal:
         os.write(self.file, text.encode())
 
 
-def main():
-    shell, path, line, expect = sys.argv[1:]
-    words, setup = SHELLS[shell]
-    terminal = Terminal(words)
-    # The marks are quoted in two, so that the shell's echo of a line is no mark.
-    terminal.type(f'{setup}\nsource {path}; echo REA""DY\n')
-    terminal.wait('READY')
+def press(terminal, number, line, expect):
     terminal.seen = ''
     terminal.type(line + '\t')
     terminal.wait(expect)
-    terminal.type('\x15\x15echo DO""NE\n')
-    terminal.wait('DONE')
+    terminal.type(f'\x15\x15echo DO""NE{number}\n')
+    terminal.wait(f'DONE{number}')
     print(terminal.plain())
+
+
+def main():
+    shell, folder = sys.argv[1:]
+    words, setup = SHELLS[shell]
+    terminal = Terminal(words)
+    files = {'bash': '*.bash', 'zsh': '_*', 'fish': '*.fish'}[shell]
+    sources = ''.join(f'source {path}\n' for path in sorted(glob.glob(f'{folder}/{files}')))
+    # The marks are quoted in two, so that the shell's echo of a line is no mark.
+    terminal.type(f'{setup}\n{sources}echo REA""DY\n')
+    terminal.wait('READY')
+    for number, line in enumerate(sys.stdin.read().splitlines()):
+        press(terminal, number, *line.split('\t'))
     os.kill(terminal.process, signal.SIGKILL)
 
 
