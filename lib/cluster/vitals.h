@@ -1,6 +1,5 @@
-// How the members of a run are doing, as far as they told: their figures, and when each
-// was heard of last. Time is the caller's, in seconds of any clock that does not jump.
-// Belongs to one thread.
+// The state of each member as its heartbeats report it: its figures, and when it was heard of
+// last. Times are the caller's, in seconds of any clock that does not jump. Call from one thread.
 #ifndef ADAM_CLUSTER_VITALS_H
 #define ADAM_CLUSTER_VITALS_H
 
@@ -19,7 +18,7 @@ struct vital {
     bool told;                      // whether it has sent figures yet
     uint64_t told_members;          // epoch of the membership in the last beat to it...
     uint64_t knows_members;         // ...and in the one before, which it has acted upon
-    uint64_t refused;               // requests of its, as servers told
+    uint64_t refused;               // of its requests, as servers reported
     struct proto_heartbeat figures; // its text is `waits_for`
     char waits_for[PROTO_ADDRESS_MAX + 1];
 };
@@ -29,9 +28,9 @@ struct vitals { // {0} is empty
     size_t count;
 };
 
-// The member lives. False when out of memory.
+// The member was heard of. False when out of memory.
 bool vitals_heard(struct vitals *vitals, uint32_t number, double now);
-// The same, and how it is doing.
+// The same, with its figures.
 bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
                  double now);
 // A beat tells it of this epoch of the membership. It asks who the members are before its
@@ -39,14 +38,15 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
 // Its figures came by this link.
 void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
-// A server refused so many more of its requests.
+// A server refused `count` more of its requests.
 void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count);
-// A link is closed. Who was heard of a moment before closed it: cut cables are silent first.
+// A link is closed. A member that was heard of a moment before closed it itself: after a cut cable
+// there is silence first.
 void vitals_closed(struct vitals *vitals, const void *link, double now);
 // NULL when it was never heard of.
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number);
 void vitals_forget(struct vitals *vitals, uint32_t number);
-// It is known to be silent.
+// The controller has noticed its silence.
 void vitals_miss(struct vitals *vitals, uint32_t number);
 // A member that was not heard of for so many seconds, and is not missed yet; NULL: none.
 const struct vital *vitals_silent(const struct vitals *vitals, double seconds, double now);

@@ -1,11 +1,11 @@
-// The statistics server within the controller: "Statistics Server [...] receives the
+// Tests and saves the model for the controller: "Statistics Server [...] receives the
 // training error from each learner and receives the model from the parameter server at
-// the end of each epoch and tests the model." (Rudra 3.1) It also gives the servers their
-// first weights, and writes the checkpoints.
+// the end of each epoch and tests the model." (Rudra 3.1) It also gives the parameter servers
+// their first weights, and writes the checkpoints.
 //
 // Threads: one of its own carries out one job after the other, and waits for the network
-// as long as it takes. The functions here never wait, but checkpointer_close; they are
-// called by one thread, the controller's.
+// as long as it takes. Call the functions from one thread, the controller's. They never
+// wait, except checkpointer_close.
 #ifndef ADAM_ROLE_CONTROLLER_CHECKPOINTER_H
 #define ADAM_ROLE_CONTROLLER_CHECKPOINTER_H
 
@@ -30,7 +30,7 @@ struct checkpointer_config { // what it points to outlives it, but for `resume` 
     bool insecure;
     struct metrics *metrics;
     struct gate *gate; // opened when a job is over
-    void *self;        // of say, which is called by its thread: a line for the user
+    void *self;        // of say, a line for the user, which its thread calls
     void (*say)(void *self, const char *text);
 };
 
@@ -40,7 +40,7 @@ struct checkpointer_job {
     bool test, save; // on a copy of the weights as they are now
     bool done;       // all epochs are over: write RUN/DONE
     bool last;       // the job with which the run has saved itself, for the caller
-    struct data_servers_part *absent; // data servers that cannot be asked; taken over
+    struct data_servers_part *absent; // data servers that do not answer; taken over
     size_t absent_count;
     uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };
@@ -57,19 +57,19 @@ struct checkpointer_result {
 
 int checkpointer_open(struct checkpointer **out, const struct checkpointer_config *config,
                       struct error *err);
-// Ends what is under way.
+// Ends the job under way.
 void checkpointer_close(struct checkpointer *checkpointer);
 
-// Where servers are, now and from now on.
+// Gives it the routes that apply from now on.
 void checkpointer_route(struct checkpointer *checkpointer, struct kept *routes);
-// Begins a job, with the settings as they are now. False when one is under way, or memory
-// is out; then `absent` is still the caller's.
+// Begins a job with these settings, whose text it copies. False when one is under way, or memory
+// is out; the caller then still owns `absent`.
 bool checkpointer_begin(struct checkpointer *checkpointer, const struct checkpointer_job *job,
                         const char *settings);
 bool checkpointer_busy(const struct checkpointer *checkpointer);
-// The result of the job that is over, once.
+// Takes the result of the job that is over; false: there is none.
 bool checkpointer_take(struct checkpointer *checkpointer, struct checkpointer_result *result);
-// A parameter server is lost: what waits for it ends.
+// Ends the job under way, and begins no more: a parameter server is lost.
 void checkpointer_stop(struct checkpointer *checkpointer);
 
 #endif

@@ -1,7 +1,7 @@
-// The controller of a run: who its members are, which server has which part of the
-// parameters, how far the run is, and when it ends. With it the checkpointer server
-// (role/controller/checkpointer.h). It writes RUN/metrics.jsonl, the checkpoints, RUN/DONE, and its
-// own memory RUN/controller.state (cluster/record.h), from which it goes on when it was killed.
+// The controller of a run keeps its members, decides which server has which part of the
+// parameters, leads the run through its stages, and ends it. It writes RUN/metrics.jsonl, the
+// checkpoints (role/controller/checkpointer.h), RUN/DONE, and the agreed state
+// RUN/controller.state (cluster/agreed.h), from which it goes on after it was killed.
 //
 //   starting   until the parameter servers and data servers that the settings want are
 //              there; then they get the first weights
@@ -10,9 +10,9 @@
 //   saving     the last test and checkpoint
 //   stopping   all others leave
 //
-// Threads: one answers all requests, in the order in which they came, so that the state
-// needs no locks; it never waits for anything else. Those of the network fill its inbox,
-// that of the checkpointer works by itself.
+// Threads: one answers all requests in the order in which they came, so that the state
+// needs no locks; it waits for nothing else. Threads of the network fill its inbox. The
+// checkpointer has its own thread.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_H
 
