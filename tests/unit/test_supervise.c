@@ -1,0 +1,109 @@
+// The supervisor: a process that keeps dying is given up for it only when it dies often.
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../helper/tap.h"
+#include "launch/supervise.h"
+
+enum { CRASHES = 8 }; // of a process that is never given up: then the test ends
+
+// What the clock is ahead of the machine's, in seconds. Time passes as the test wants it.
+static _Atomic long ahead;
+
+int clock_gettime(clockid_t id, struct timespec *t) {
+    long result = syscall(SYS_clock_gettime, id, t);
+    if (id == CLOCK_MONOTONIC)
+        t->tv_sec += atomic_load(&ahead);
+    return (int)result;
+}
+
+struct scene {
+    char folder[64], log[80];
+    struct process processes[2]; // a controller, and a data server that dies at once
+    struct plan plan;
+    long every; // seconds between two crashes
+    int restarts;
+};
+
+static void say(void *self, const char *text) {
+    struct scene *s = self;
+    if (!strstr(text, "starts again"))
+        return;
+    atomic_fetch_add(&ahead, s->every);
+    if (++s->restarts == CRASHES)
+        kill(getpid(), SIGTERM);
+}
+
+static void hear(void *self, const char *text) {
+    (void)self, (void)text;
+}
+
+static void put_process(struct process *process, enum proto_role role, char *name,
+                        const char *script) {
+    *process = (struct process){.name = name, .who = name, .role = role};
+    words_add(&process->command, "sh");
+    words_add(&process->command, "-c");
+    words_add(&process->command, script);
+}
+
+static void open_scene(struct scene *s, long every) {
+    static char names[][16] = {"controller", "serve-1"};
+    const char *folder = getenv("TMPDIR");
+    *s = (struct scene){.plan = {s->processes, 2}, .every = every};
+    snprintf(s->folder, sizeof s->folder, "%.40s/supervise.XXXXXX", folder ? folder : "/tmp");
+    if (!mkdtemp(s->folder))
+        abort();
+    snprintf(s->log, sizeof s->log, "%s/" LAUNCH_LOGS, s->folder);
+    mkdir(s->log, 0777);
+    put_process(&s->processes[0], PROTO_ROLE_CONTROLLER, names[0],
+                "trap 'exit 75' TERM; echo >&3; while :; do sleep 0.05; done");
+    put_process(&s->processes[1], PROTO_ROLE_DATA_SERVER, names[1], "kill -KILL $$");
+}
+
+static void close_scene(struct scene *s) {
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s.log", s->log, s->processes[i].name);
+        unlink(path);
+        words_free(&s->processes[i].command);
+    }
+    rmdir(s->log);
+    rmdir(s->folder);
+}
+
+static int supervise(struct scene *s, struct error *err) {
+    const struct supervise_config config = {&s->plan, s->folder, {s, say, hear}};
+    int by_signal, status = supervise_run(&config, &by_signal, err);
+    return by_signal ? -by_signal : status;
+}
+
+static void test_window(struct tap *tap) {
+    TEST(tap, "who crashes again after five restarts within two minutes ends the run", {
+        struct scene s;
+        struct error err = {0};
+        open_scene(&s, 23); // the first of six is 115 s ago
+        CHECK_INT(tap, supervise(&s, &err), STATUS_UNAVAILABLE);
+        CHECK_INT(tap, s.restarts, 5);
+        CHECK(tap, strstr(err.text, "serve-1 was killed by signal 9 (Killed) after 5 restarts"));
+        close_scene(&s);
+    });
+    TEST(tap, "who crashes less often is started again and again", {
+        struct scene s;
+        struct error err = {0};
+        open_scene(&s, 25); // the first of six is 125 s ago
+        CHECK_INT(tap, supervise(&s, &err), STATUS_STOPPED);
+        CHECK_INT(tap, s.restarts, CRASHES);
+        close_scene(&s);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_window(&tap);
+    return tap_done(&tap);
+}
