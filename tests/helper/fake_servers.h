@@ -28,6 +28,16 @@ struct fake_late { // a pull that waits for a version
     struct proto_piece piece;
 };
 
+enum fake_lie { // in answers to pulls
+    FAKE_HONEST,
+    FAKE_OTHER_SHARD,
+    FAKE_OTHER_PLACE,
+    FAKE_FEWER,     // than were asked for, and says so
+    FAKE_SHORT,     // fewer than it says
+    FAKE_TWO,       // pieces in one answer
+    FAKE_UNCHANGED, // though the client has nothing yet
+};
+
 struct fake;
 
 struct fake_server {
@@ -58,6 +68,7 @@ struct fake {
     bool replays;     // what comes twice is refused as replayed
     bool claims;      // pushes are answered as applied before, and are not
     uint64_t shift;   // added to the sequence in answers to pushes
+    enum fake_lie lie;
     uint32_t collect; // gradients that make an update; 0 or 1: each
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
@@ -108,9 +119,15 @@ static inline void fake_answer_pull(struct fake *fake, struct link *link, uint64
     memcpy(copy->values, (state ? fake->state : fake->weights) + first, size);
     copy->part = (struct link_part){copy->values, size};
     piece.version = fake->version[piece.shard];
-    piece.count = news ? piece.count : 0;
+    news &= fake->lie != FAKE_UNCHANGED;
+    piece.shard += fake->lie == FAKE_OTHER_SHARD;
+    piece.offset += fake->lie == FAKE_OTHER_PLACE;
+    piece.count = news ? piece.count - (fake->lie == FAKE_FEWER) : 0;
+    copy->part.size -= fake->lie == FAKE_FEWER || fake->lie == FAKE_SHORT ? sizeof(float) : 0;
     fake->unchanged += !news;
-    const struct proto_weights weights = {.pieces = proto_list(&piece, 1)};
+    const struct proto_piece pieces[] = {piece, piece};
+    const struct proto_weights weights = {.pieces =
+                                              proto_list(pieces, fake->lie == FAKE_TWO ? 2 : 1)};
     const struct link_payload payload = {&copy->part, news ? 1 : 0, fake_free, copy};
     link_answer(link, request, PROTO_TYPE_WEIGHTS, &weights, &payload, NULL);
 }

@@ -53,10 +53,14 @@ static void close_scene(struct scene *s) {
     free(s->mine);
 }
 
-static int pull(struct scene *s) {
+static int pull_why(struct scene *s, struct error *err) {
     const struct pull pull = {.part = PROTO_PART_WEIGHT, .into = s->mine, .versions = s->versions};
     exchange_pull(s->pull, &pull);
-    return exchange_wait(s->pull, NULL, NULL);
+    return exchange_wait(s->pull, NULL, err);
+}
+
+static int pull(struct scene *s) {
+    return pull_why(s, NULL);
 }
 
 static int push_why(struct scene *s, struct error *err) {
@@ -280,6 +284,31 @@ static void test_refused(struct tap *tap) {
     });
 }
 
+// A pull that is answered so ends the wait, and names the server.
+static void check_lie(struct tap *tap, enum fake_lie lie) {
+    struct scene s;
+    struct error err = {0};
+    open_scene(tap, &s);
+    s.fake.lie = lie;
+    CHECK_INT(tap, pull_why(&s, &err), STATUS_DATA);
+    CHECK(tap, strstr(err.text, "inproc://fake"));
+    CHECK(tap, strstr(err.text, "answered a pull of shard"));
+    CHECK_INT(tap, servers_figures(s.servers).pulls, 0);
+    close_scene(&s);
+}
+
+static void test_lies(struct tap *tap) {
+    TEST(tap, "weights of another shard are not taken", { check_lie(tap, FAKE_OTHER_SHARD); });
+    TEST(tap, "nor of another place in the shard", { check_lie(tap, FAKE_OTHER_PLACE); });
+    TEST(tap, "nor fewer than were asked for", {
+        check_lie(tap, FAKE_FEWER);
+        check_lie(tap, FAKE_SHORT);
+    });
+    TEST(tap, "nor of two places at once", { check_lie(tap, FAKE_TWO); });
+    TEST(tap, "nor are weights unchanged that the client never had",
+         { check_lie(tap, FAKE_UNCHANGED); });
+}
+
 static void test_lost_answer(struct tap *tap) {
     TEST(tap, "after a lost answer a push that is replayed was applied", {
         struct scene s;
@@ -350,6 +379,7 @@ int main(void) {
     test_routes(&tap);
     test_patience(&tap);
     test_refused(&tap);
+    test_lies(&tap);
     test_lost_answer(&tap);
     test_newer(&tap);
     return tap_done(&tap);
