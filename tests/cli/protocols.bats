@@ -49,3 +49,47 @@ pushes() {
     done
     [ "$(pushes protocol=hardsync push-every=7)" = 250 ]
 }
+
+# Starts three workers with this warm start.
+start_warm() {
+    start adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 1 --workers 3 \
+        --threads 1 --set servers=1 --set workers=3 --set "warm-start=$1" --set epochs=1000 \
+        --set metrics-every=0.1 --force --quiet 2>up.log
+}
+
+# How many workers have trained.
+trained() {
+    jq -s 'map(select(.role == "worker" and .event == "train" and .samples > 0).rank) |
+        unique | length' run/metrics.jsonl
+}
+
+have_trained() {
+    [ "$(trained)" -ge "$1" ]
+}
+
+# How many workers are seen to wait for the end of the warm start.
+withheld() {
+    adam-ctl status --json run |
+        jq '.members | map(select(.waits_for == "the end of the warm start")) | length'
+}
+
+end_warm() {
+    adam-ctl down --now run
+    wait_end
+    [ "$status" -eq 75 ]
+}
+
+@test "during a warm start one worker trains, and the others are seen to wait for its end" {
+    start_warm 100000000
+    wait_for have_trained 1
+    [ "$(withheld)" = 2 ]
+    end_warm
+    [ "$(trained)" = 1 ]
+}
+
+@test "behind the warm start all workers train" {
+    start_warm 2000
+    wait_for have_trained 3
+    [ "$(grep -c 'the warm start is over: all workers train' run/log/controller.log)" = 1 ]
+    end_warm
+}
