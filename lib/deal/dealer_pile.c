@@ -71,8 +71,10 @@ int pile_open(struct dealer *dealer, struct error *err) {
         dealer->pile_most = PILE_LEAST;
     if (dealer->pile_most > PILE_MOST)
         dealer->pile_most = PILE_MOST;
-    // A pile for each of two epochs, and as much again on its way; sizes are powers of two.
-    dealer->pool.limit = 2 * bytes * (4 * dealer->pile_most + (size_t)options->threads);
+    // A pile for each of two epochs, and as much again on its way; sizes are powers of two, from
+    // POOL_LEAST on.
+    size_t room = bytes > POOL_LEAST ? 2 * bytes : POOL_LEAST;
+    dealer->pool.limit = room * (4 * dealer->pile_most + (size_t)options->threads);
     return STATUS_OK;
 }
 

@@ -21,10 +21,16 @@ static inline void rig_must(struct tap *tap, int status, const struct error *err
         printf("# %s\n", err->text);
 }
 
+// Sample i has label i, and so have its pixels, but for the first, which is 255 - i.
 static inline void rig_write(struct dealer_rig *rig, unsigned char n) {
     unsigned char images[16 + RIG_BATCHES * RIG_BATCH * RIG_SIDE * RIG_SIDE] = {
         0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, RIG_SIDE, 0, 0, 0, RIG_SIDE};
     unsigned char labels[8 + RIG_BATCHES * RIG_BATCH] = {0, 0, 8, 1, 0, 0, 0, n};
+    for (unsigned char i = 0; i < n; i++) {
+        memset(images + 16 + i * RIG_SIDE * RIG_SIDE, i, RIG_SIDE * RIG_SIDE);
+        images[16 + i * RIG_SIDE * RIG_SIDE] = (unsigned char)(255 - i);
+        labels[8 + i] = i;
+    }
     tempfile_write(rig->images, images, 16 + (size_t)n * RIG_SIDE * RIG_SIDE);
     tempfile_write(rig->labels, labels, 8 + (size_t)n);
 }
@@ -39,8 +45,8 @@ static inline void rig_made(struct tap *tap, const struct dealer_rig *rig, uint6
 
 // Two epochs; with members these share every step. Everything is made when it returns, of
 // this epoch and the next: a dealer that is busy then waits for its workers.
-static inline void rig_open(struct tap *tap, struct dealer_rig *rig, uint32_t batches,
-                            const uint64_t *members, size_t count) {
+static inline void rig_open_with(struct tap *tap, struct dealer_rig *rig, uint32_t batches,
+                                 const uint64_t *members, size_t count, const struct ops *ops) {
     struct error err = {0};
     const uint64_t samples = (uint64_t)batches * RIG_BATCH;
     rig_write(rig, (unsigned char)samples);
@@ -50,6 +56,7 @@ static inline void rig_open(struct tap *tap, struct dealer_rig *rig, uint32_t ba
     rig_must(tap, stock_open(&rig->stock, &stock, &err), &err);
     const struct dealer_options options = {
         .stock = rig->stock,
+        .ops = ops,
         .rules = {.epochs = 2, .epoch_end = 1, .least = 5},
         .number = 1000,
         .batch = RIG_BATCH,
@@ -61,6 +68,11 @@ static inline void rig_open(struct tap *tap, struct dealer_rig *rig, uint32_t ba
     if (count > 0)
         rig_must(tap, dealer_members(rig->dealer, members, count, &err), &err);
     rig_made(tap, rig, 2 * samples);
+}
+
+static inline void rig_open(struct tap *tap, struct dealer_rig *rig, uint32_t batches,
+                            const uint64_t *members, size_t count) {
+    rig_open_with(tap, rig, batches, members, count, NULL);
 }
 
 static inline void rig_close(struct dealer_rig *rig) {

@@ -50,9 +50,155 @@ static void test_others(struct tap *tap) {
     });
 }
 
+// All that is dealt of the present epoch, each sample once: what `see` sees is added up.
+typedef int see_sample(const struct dealer_rig *rig, const struct deal *deal, uint32_t i);
+
+static int deal_all(struct tap *tap, const struct dealer_rig *rig, see_sample *see, bool *seen) {
+    const struct deal_wish wish = {.session = A, .samples = RIG_BATCH};
+    struct deal deal;
+    uint64_t detail;
+    int wrong = 0;
+    while (dealer_deal(rig->dealer, &wish, clock_seconds(), &deal, &detail) == DEAL_DONE) {
+        for (uint32_t i = 0; i < deal.stretch.places.count; i++) {
+            CHECK(tap, !seen[deal.labels[i]]);
+            seen[deal.labels[i]] = true;
+            wrong += see(rig, &deal, i);
+        }
+        dealer_release(rig->dealer, deal.buffer);
+    }
+    return wrong;
+}
+
+static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
+    const uint32_t label = (uint32_t)deal->labels[i];
+    const uint8_t *values = (const uint8_t *)deal->values + i * RIG_SIDE * RIG_SIDE;
+    int wrong = deal->keys[i] != stock_key_hash(rig->stock, label);
+    wrong += deal->value_bytes != deal->stretch.places.count * RIG_SIDE * RIG_SIDE;
+    wrong += values[0] != 255 - label;
+    for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
+        wrong += values[p] != label;
+    return wrong;
+}
+
+static int see_floats(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
+    const uint32_t label = (uint32_t)deal->labels[i];
+    const float *values = (const float *)deal->values + i * RIG_SIDE * RIG_SIDE;
+    int wrong = deal->keys[i] != stock_key_hash(rig->stock, label);
+    wrong += fabsf(values[0] - (float)(255 - label) / 2) > 1e-6f;
+    for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
+        wrong += fabsf(values[p] - (float)label / 2) > 1e-6f;
+    return wrong;
+}
+
+static void test_samples(struct tap *tap) {
+    TEST(tap, "a batch has the key, the label and the pixels of each of its samples", {
+        struct dealer_rig rig;
+        bool seen[ALL * RIG_BATCH] = {false};
+        rig_open(tap, &rig, ALL, NULL, 0);
+        CHECK_INT(tap, deal_all(tap, &rig, see_bytes, seen), 0);
+        for (int i = 0; i < ALL * RIG_BATCH; i++)
+            CHECK(tap, seen[i]);
+        CHECK_INT(tap, dealer_figures(rig.dealer).dealt, ALL * RIG_BATCH);
+        CHECK_INT(tap, dealer_status(rig.dealer, NULL), STATUS_OK);
+        rig_close(&rig);
+    });
+    TEST(tap, "operations are applied, and what they give is floats", {
+        struct dealer_rig rig;
+        struct ops *ops;
+        bool seen[ALL * RIG_BATCH] = {false};
+        size_t offset, length;
+        CHECK_INT(tap, ops_parse(&ops, "scale 1/2", 0, &offset, &length, NULL), STATUS_OK);
+        rig_open_with(tap, &rig, ALL, NULL, 0, ops);
+        CHECK_INT(tap, dealer_shape(rig.dealer).type, PIXEL_F32);
+        CHECK_INT(tap, deal_all(tap, &rig, see_floats, seen), 0);
+        for (int i = 0; i < ALL * RIG_BATCH; i++)
+            CHECK(tap, seen[i]);
+        rig_close(&rig);
+        ops_free(ops);
+    });
+}
+
+static void test_little(struct tap *tap) {
+    TEST(tap, "however little it may make ahead, it deals: also batches smaller than a buffer", {
+        struct dealer_rig rig;
+        rig_open(tap, &rig, ALL, NULL, 0);
+        const struct dealer_options options = {.stock = rig.stock,
+                                               .rules = {.epochs = 1, .epoch_end = 1, .least = 5},
+                                               .batch = 1,
+                                               .threads = 1};
+        const struct deal_wish wish = {.session = A, .samples = 1};
+        struct dealer *dealer;
+        struct deal deal;
+        uint64_t detail;
+        CHECK_INT(tap, dealer_open(&dealer, &options, NULL), STATUS_OK);
+        double until = clock_seconds() + 30;
+        for (int i = 0; i < ALL * RIG_BATCH && clock_seconds() < until;) {
+            if (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail) != DEAL_DONE)
+                continue;
+            dealer_release(dealer, deal.buffer);
+            i++;
+        }
+        CHECK_INT(tap, dealer_figures(dealer).dealt, ALL * RIG_BATCH);
+        dealer_close(dealer);
+        rig_close(&rig);
+    });
+}
+
+// Pictures of 2x2 and then of 1x2.
+static void test_shapes(struct tap *tap) {
+    TEST(tap, "a picture of another shape than the first ends it, and both shapes are named", {
+        static const unsigned char square[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0,
+                                               0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
+        static const unsigned char flat[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2};
+        static const unsigned char label[] = {0, 0, 8, 1, 0, 0, 0, 1, 0}; // of either
+        char paths[3][TEMPFILE_PATH];
+        tempfile_write(paths[0], square, sizeof square);
+        tempfile_write(paths[1], flat, sizeof flat);
+        tempfile_write(paths[2], label, sizeof label);
+        const char *at[] = {paths[0], paths[1]};
+        const struct stock_options stock = {
+            .paths = at, .path_count = 2, .source = {.labels = paths[2]}};
+        struct dealer_options options = {.rules = {.epochs = 1, .epoch_end = 1, .least = 5},
+                                         .batch = 2,
+                                         .ahead = 1 << 16,
+                                         .threads = 2};
+        const struct deal_wish wish = {.session = A, .samples = 2};
+        struct dealer *dealer;
+        struct deal deal;
+        struct error err = {0};
+        uint64_t detail;
+        CHECK_INT(tap, stock_open(&options.stock, &stock, &err), STATUS_OK);
+        CHECK_INT(tap, dealer_open(&dealer, &options, &err), STATUS_OK);
+        double until = clock_seconds() + 30;
+        while (!dealer_status(dealer, &err) && clock_seconds() < until)
+            usleep(100);
+        CHECK_INT(tap, dealer_status(dealer, &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "is 1x1x2") && strstr(err.text, "the first is 1x2x2"));
+        CHECK_INT(tap, dealer_deal(dealer, &wish, 0, &deal, &detail), DEAL_FAILED);
+        dealer_close(dealer);
+        stock_close(options.stock);
+        unlink(paths[0]), unlink(paths[1]), unlink(paths[2]);
+    });
+}
+
+static void test_together(struct tap *tap) {
+    TEST(tap, "small mini-batches are leased together, at most 16, and a small part of the data", {
+        CHECK_INT(tap, dealer_together(1 << 20, 8, 1), 16);
+        CHECK_INT(tap, dealer_together(256 * 8 * 5, 8, 1), 5);
+        CHECK_INT(tap, dealer_together(256 * 8 * 5 - 1, 8, 1), 4);
+        CHECK_INT(tap, dealer_together(100, 8, 1), 1);
+        CHECK_INT(tap, dealer_together(1 << 20, 8, (256 << 10) / 8 / 3 - DEALER_HEAD), 3);
+        CHECK_INT(tap, dealer_together(1 << 20, 8, 1 << 20), 1);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_again(&tap);
     test_others(&tap);
+    test_samples(&tap);
+    test_little(&tap);
+    test_shapes(&tap);
+    test_together(&tap);
     return tap_done(&tap);
 }

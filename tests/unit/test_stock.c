@@ -1,0 +1,198 @@
+// The data server's pictures: the same from the cache as from the files, within its limit.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "../helper/tempfile.h"
+#include "core/random.h"
+#include "deal/stock.h"
+
+enum { SIDE = 4, PIXELS = SIDE * SIDE, FIRST = 7, SECOND = 4, ALL = FIRST + SECOND, CLASSES = 3 };
+enum { PLENTY = 1 << 20 };
+
+struct files {
+    char images[2][TEMPFILE_PATH], labels[2][TEMPFILE_PATH + 8]; // found beside the images
+    const char *paths[2];
+};
+
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file))
+        abort();
+}
+
+// A data set of n samples, which are numbered from `first` on.
+static void write_set(struct files *files, int i, unsigned char n, unsigned char first) {
+    unsigned char images[16 + ALL * PIXELS] = {0, 0, 8, 3,    0, 0, 0, n,
+                                               0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    unsigned char labels[8 + ALL] = {0, 0, 8, 1, 0, 0, 0, n};
+    for (int s = 0; s < n; s++) {
+        for (int p = 0; p < PIXELS; p++)
+            images[16 + s * PIXELS + p] = (unsigned char)(first + s + 16 * p);
+        labels[8 + s] = (unsigned char)((first + s) % CLASSES);
+    }
+    tempfile_write(files->images[i], images, 16 + (size_t)n * PIXELS);
+    files->paths[i] = files->images[i];
+    memcpy(files->labels[i], files->images[i], TEMPFILE_PATH);
+    strcat(files->labels[i], "-labels");
+    write_file(files->labels[i], labels, 8 + (size_t)n);
+}
+
+static void open_files(struct files *files) {
+    write_set(files, 0, FIRST, 0);
+    write_set(files, 1, SECOND, FIRST);
+}
+
+static void close_files(struct files *files) {
+    for (int i = 0; i < 2; i++)
+        unlink(files->images[i]), unlink(files->labels[i]);
+}
+
+static struct stock *stock_of(struct tap *tap, const struct files *files, size_t count,
+                              uint32_t part, uint32_t parts, uint64_t cache) {
+    const struct stock_options options = {
+        .paths = files->paths, .path_count = count, .part = part, .parts = parts, .cache = cache};
+    struct stock *stock = NULL;
+    CHECK_INT(tap, stock_open(&stock, &options, NULL), STATUS_OK);
+    return stock;
+}
+
+// Whether it is sample `index` of both files, one behind the other.
+static bool is_sample(const struct image *image, uint32_t index) {
+    bool same = image->width == SIDE && image->height == SIDE && image->channels == 1;
+    for (uint32_t p = 0; same && p < PIXELS; p++)
+        same = image->u8[p] == (unsigned char)(index + 16 * p);
+    return same;
+}
+
+// Goes over all pictures of the part, and gives the figures then.
+static struct stock_figures look(struct tap *tap, struct stock *stock) {
+    struct image image = {0};
+    for (uint32_t i = 0; i < stock_count(stock); i++) {
+        memset(image.data, 0xee, image.data ? image_bytes(&image) : 0);
+        stock_expect(stock, i);
+        CHECK_INT(tap, stock_image(stock, i, &image, NULL), STATUS_OK);
+        CHECK(tap, is_sample(&image, stock_first(stock) + i));
+        CHECK_INT(tap, stock_label(stock, i), (stock_first(stock) + i) % CLASSES);
+    }
+    image_free(&image);
+    return stock_figures(stock);
+}
+
+static void test_cache(struct tap *tap, const struct files *files) {
+    TEST(tap, "pictures come from the files first, and from the cache from then on", {
+        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        uint64_t before[ALL];
+        for (uint32_t i = 0; i < ALL; i++)
+            before[i] = stock_key_hash(stock, i);
+        struct stock_figures figures = look(tap, stock);
+        CHECK_INT(tap, figures.misses, ALL);
+        CHECK_INT(tap, figures.hits, 0);
+        uint64_t bytes = figures.bytes;
+        CHECK(tap, bytes >= ALL * PIXELS && bytes % ALL == 0);
+        figures = look(tap, stock);
+        CHECK_INT(tap, figures.misses, ALL);
+        CHECK_INT(tap, figures.hits, ALL);
+        CHECK_INT(tap, figures.bytes, bytes);
+        for (uint32_t i = 0; i < ALL; i++) {
+            CHECK(tap, stock_key_hash(stock, i) == before[i]);
+            CHECK(tap, i == 0 || before[i] != before[i - 1]);
+        }
+        stock_close(stock);
+    });
+    TEST(tap, "the cache takes no more than its limit, and then keeps what it has", {
+        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        uint64_t each = look(tap, stock).bytes / ALL;
+        stock_close(stock);
+        stock = stock_of(tap, files, 2, 0, 0, 3 * each);
+        CHECK_INT(tap, look(tap, stock).bytes, 3 * each);
+        struct stock_figures figures = look(tap, stock);
+        CHECK_INT(tap, figures.hits, 3);
+        CHECK_INT(tap, figures.misses, 2 * ALL - 3);
+        CHECK_INT(tap, figures.bytes, 3 * each);
+        stock_close(stock);
+        stock = stock_of(tap, files, 2, 0, 0, each - 1);
+        CHECK_INT(tap, look(tap, stock).bytes, 0);
+        stock_close(stock);
+    });
+}
+
+static void test_warm(struct tap *tap, const struct files *files) {
+    TEST(tap, "a cache is warmed picture by picture until all are in it", {
+        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        struct image image = {0};
+        CHECK_INT(tap, stock_image(stock, 1, &image, NULL), STATUS_OK);
+        int warmed = 0;
+        while (stock_warm(stock, &image))
+            warmed++;
+        CHECK_INT(tap, warmed, ALL - 1);
+        CHECK(tap, !stock_warm(stock, &image));
+        struct stock_figures figures = look(tap, stock);
+        CHECK_INT(tap, figures.hits, ALL);
+        CHECK_INT(tap, figures.misses, 1);
+        image_free(&image);
+        stock_close(stock);
+    });
+    TEST(tap, "warming ends when the cache is full", {
+        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        uint64_t each = look(tap, stock).bytes / ALL;
+        stock_close(stock);
+        stock = stock_of(tap, files, 2, 0, 0, 2 * each);
+        struct image image = {0};
+        CHECK(tap, stock_warm(stock, &image) && stock_warm(stock, &image));
+        CHECK(tap, !stock_warm(stock, &image) && !stock_warm(stock, &image));
+        CHECK_INT(tap, stock_figures(stock).bytes, 2 * each);
+        image_free(&image);
+        stock_close(stock);
+    });
+}
+
+static void test_parts(struct tap *tap, const struct files *files) {
+    TEST(tap, "parts are the whole: each sample is in one of them", {
+        uint32_t next = 0;
+        for (uint32_t part = 1; part <= 3; part++) {
+            struct stock *stock = stock_of(tap, files, 2, part, 3, PLENTY);
+            CHECK_INT(tap, stock_first(stock), next);
+            CHECK_INT(tap, stock_whole(stock), ALL);
+            CHECK_INT(tap, stock_count(stock), ALL * part / 3 - next);
+            next += stock_count(stock);
+            look(tap, stock);
+            stock_close(stock);
+        }
+        CHECK_INT(tap, next, ALL);
+    });
+    TEST(tap, "a part without samples is refused", {
+        const struct stock_options options = {
+            .paths = files->paths, .path_count = 1, .part = 1, .parts = FIRST + 1};
+        struct stock *stock = NULL;
+        struct error err = {0};
+        CHECK_INT(tap, stock_open(&stock, &options, &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "part 1 of 8 of 7 samples is empty"));
+    });
+    TEST(tap, "the digest is that of all data sets, in their order", {
+        struct files other = *files;
+        other.paths[0] = files->paths[1], other.paths[1] = files->paths[0];
+        const struct files *const of[] = {files, files, &other, &other};
+        uint32_t digest[4];
+        for (size_t i = 0; i < 4; i++) {
+            struct stock *stock = stock_of(tap, of[i], i % 2 + 1, 0, 0, 0);
+            digest[i] = stock_digest(stock);
+            stock_close(stock);
+            for (size_t j = 0; j < i; j++)
+                CHECK(tap, digest[j] != digest[i]);
+        }
+        struct stock *stock = stock_of(tap, files, 2, 0, 0, 0);
+        CHECK(tap, stock_digest(stock) == digest[1]);
+        stock_close(stock);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    struct files files;
+    open_files(&files);
+    test_cache(&tap, &files);
+    test_warm(&tap, &files);
+    test_parts(&tap, &files);
+    close_files(&files);
+    return tap_done(&tap);
+}
