@@ -5,6 +5,7 @@
 #include "../helper/proto_golden.h"
 #include "../helper/tap.h"
 #include "proto/samples.h"
+#include "proto/kept.h"
 
 enum { GOLDEN_COUNT = sizeof golden_messages / sizeof *golden_messages };
 enum { BODY_ROOM = 4096 };
@@ -191,8 +192,34 @@ static void test_limits(struct tap *tap) {
         long live = heap_live();
         CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err), 0);
         CHECK_INT(tap, heap_live(), live);
+        heap_fail_after(0); // it is large enough
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, NULL), 0);
+        heap_fail_after(-1);
+        proto_room_free(&room);
+        CHECK(tap, !room.memory && room.size == 0);
+        heap_fail_after(0);
+        status = proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, NULL);
+        heap_fail_after(-1);
+        CHECK_INT(tap, status, HEAP_FAILS ? STATUS_IO : STATUS_OK);
         proto_room_free(&room);
         free(body);
+    });
+    TEST(tap, "the shortest texts are sent", {
+        struct proto_hello hello = golden_hello;
+        union proto_message message;
+        uint8_t body[256];
+        hello.name = proto_text("a");
+        CHECK_INT(tap, proto_measure(PROTO_TYPE_HELLO, &hello, &size, &err), STATUS_OK);
+        proto_encode(PROTO_TYPE_HELLO, &hello, body);
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_HELLO, body, size, &message, NULL, &err), 0);
+        CHECK_INT(tap, message.hello.name.length, 1);
+        CHECK(tap, message.hello.name.at[0] == 'a');
+        hello.name = proto_text(NULL);
+        CHECK_INT(tap, hello.name.length, 0);
+        CHECK_INT(tap, proto_measure(PROTO_TYPE_HELLO, &hello, &size, &err), STATUS_OK);
+        proto_encode(PROTO_TYPE_HELLO, &hello, body);
+        CHECK_INT(tap, proto_decode(PROTO_TYPE_HELLO, body, size, &message, NULL, &err), 0);
+        CHECK_INT(tap, message.hello.name.length, 0);
     });
 }
 
@@ -250,8 +277,16 @@ static void test_frames(struct tap *tap) {
     TEST(tap, "only messages that carry one may have a payload", {
         struct proto_frame pull = {PROTO_VERSION, PROTO_TYPE_PULL, 1, 100, 4};
         CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_MALFORMED);
+        CHECK_INT(tap, detail, 0);
+        pull.payload = 1;
+        CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_MALFORMED);
         pull.payload = 0;
+        detail = 7;
         CHECK_INT(tap, frame_refusal(pull, friendly, &detail), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, detail, 0);
+        struct proto_frame push = {PROTO_VERSION, PROTO_TYPE_PUSH, 1, PROTO_BODY_MAX,
+                                   PROTO_PAYLOAD_MAX}; // as large as may be
+        CHECK_INT(tap, frame_refusal(push, friendly, &detail), PROTO_REFUSAL_NONE);
     });
 }
 
@@ -291,6 +326,9 @@ static void check_layout(struct tap *tap, const struct proto_layout *layout) {
     CHECK(tap, group >= 1 && group <= 5);
 }
 
+#define ONE(number, NAME, tag, answer, payload, text) +1
+enum { MESSAGES = PROTO_MESSAGES(ONE) };
+
 static void test_table(struct tap *tap) {
     TEST(tap, "numbers are used once, in their groups, and requests name their answers", {
         for (size_t i = 0; proto_message(i); i++) {
@@ -298,6 +336,8 @@ static void test_table(struct tap *tap) {
             for (size_t j = 0; j < i; j++)
                 CHECK(tap, proto_message(i)->type != proto_message(j)->type);
         }
+        CHECK(tap, proto_message(MESSAGES - 1) && !proto_message(MESSAGES));
+        CHECK(tap, !proto_message(MESSAGES + 1));
     });
     TEST(tap, "names are for people", {
         CHECK_TEXT(tap, proto_message_name(PROTO_TYPE_PUSH_FACTORS), "push_factors");
@@ -307,6 +347,25 @@ static void test_table(struct tap *tap) {
         CHECK_TEXT(tap, proto_role_name(PROTO_ROLE_WORKER), "worker");
         CHECK_TEXT(tap, proto_role_name(PROTO_ROLE_LAST + 1), "unknown role");
         CHECK_TEXT(tap, proto_state_name(PROTO_STATE_WAITING), "waiting");
+        CHECK_TEXT(tap, proto_state_name(999), "unknown state");
+        CHECK_TEXT(tap, proto_refusal_text(999), "");
+        CHECK(tap, proto_refusal_text(PROTO_REFUSAL_BUSY)[0]);
+        struct proto_id id;
+        char text[PROTO_ID_TEXT];
+        for (size_t i = 0; i < sizeof id.bytes; i++)
+            id.bytes[i] = (uint8_t)(17 * i);
+        proto_id_text(text, &id);
+        CHECK_TEXT(tap, text, "00112233445566778899aabbccddeeff");
+    });
+    TEST(tap, "the session of a message is found where there is one", {
+        const struct proto_push push = {.session = 0x0102030405060708};
+        const struct proto_hello hello = {.session = 9}; // not its first field
+        uint64_t session = 0;
+        CHECK(tap, proto_session(PROTO_TYPE_PUSH, &push, &session));
+        CHECK(tap, session == push.session);
+        CHECK(tap, !proto_session(PROTO_TYPE_HELLO, &hello, &session));
+        CHECK(tap, !proto_session(PROTO_TYPE_DONE, NULL, &session)); // no fields
+        CHECK(tap, !proto_session(0x0777, &push, &session));
     });
 }
 
@@ -322,8 +381,76 @@ static void test_buckets(struct tap *tap) {
     });
 }
 
+static void test_kept(struct tap *tap) {
+    struct kept *kept = NULL, *other = NULL;
+    struct error err = {0};
+    long before;
+    char name[] = "abc";
+    struct proto_hello hello = golden_hello;
+    hello.name = proto_text(name);
+    TEST(tap, "what is kept is a copy, there until all who hold it have dropped it", {
+        before = heap_live();
+        CHECK_INT(tap, kept_make(&kept, PROTO_TYPE_HELLO, &hello, &err), STATUS_OK);
+        memset(name, 'x', 3);
+        CHECK_INT(tap, kept->type, PROTO_TYPE_HELLO);
+        CHECK_INT(tap, kept->message.hello.name.length, 3);
+        CHECK(tap, memcmp(kept->message.hello.name.at, "abc", 3) == 0);
+        long one = heap_live();
+        kept_hold(kept);
+        kept_drop(kept);
+        CHECK_INT(tap, heap_live(), one);
+        CHECK(tap, memcmp(kept->message.hello.name.at, "abc", 3) == 0);
+        kept_drop(kept);
+        CHECK_INT(tap, heap_live(), before);
+        kept_hold(NULL);
+        kept_drop(NULL);
+    });
+    TEST(tap, "a list is kept with its records, which go with it", {
+        before = heap_live();
+        struct proto_server server = {.member = 7};
+        const struct proto_routes routes = {.servers = proto_list(&server, 1)};
+        CHECK_INT(tap, kept_make(&kept, PROTO_TYPE_ROUTES, &routes, &err), STATUS_OK);
+        server.member = 8;
+        CHECK_INT(tap, ((const struct proto_server *)kept->message.routes.servers.at)->member, 7);
+        kept_drop(kept);
+        CHECK_INT(tap, heap_live(), before);
+    });
+    TEST(tap, "what is newer takes the place of what is held, and it is told whether it is", {
+        before = heap_live();
+        kept = NULL;
+        CHECK_INT(tap, kept_make(&other, PROTO_TYPE_HELLO, &hello, &err), STATUS_OK);
+        kept_hold(other);
+        CHECK(tap, kept_renew(&kept, other));
+        CHECK(tap, kept == other);
+        CHECK(tap, !kept_renew(&kept, other)); // the second reference
+        CHECK_INT(tap, kept_make(&other, PROTO_TYPE_HELLO, &hello, &err), STATUS_OK);
+        CHECK(tap, kept_renew(&kept, other)); // the first is gone
+        CHECK(tap, kept == other);
+        kept_drop(kept);
+        CHECK_INT(tap, heap_live(), before);
+    });
+    TEST(tap, "what cannot be sent is not kept, nor what there is no memory for", {
+        before = heap_live();
+        struct proto_server server = {.member = 7};
+        const struct proto_routes routes = {.servers = proto_list(&server, 1)};
+        hello.name.length = PROTO_NAME_MAX + 1;
+        kept = other;
+        CHECK_INT(tap, kept_make(&kept, PROTO_TYPE_HELLO, &hello, &err), STATUS_DATA);
+        CHECK(tap, !kept);
+        for (int n = 0; HEAP_FAILS && n < 2; n++) {
+            heap_fail_after(n);
+            int status = kept_make(&kept, PROTO_TYPE_ROUTES, &routes, &err);
+            heap_fail_after(-1);
+            CHECK_INT(tap, status, STATUS_IO);
+            CHECK(tap, !kept);
+        }
+        CHECK_INT(tap, heap_live(), before);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
+    test_kept(&tap);
     test_buckets(&tap);
     test_golden(&tap);
     test_damage(&tap);
