@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
 #include "cluster/agreed.h"
@@ -87,6 +88,12 @@ static void test_members(struct tap *tap) {
         CHECK(tap, cluster_numbered(&c, 1) && !cluster_numbered(&c, 1)->gone);
         CHECK_INT(tap, c.member_count, 1 + CLUSTER_GONE_MAX);
         CHECK(tap, cluster_numbered(&c, 501));
+        cluster_free(&c);
+        c = begin();
+        for (int i = 0; i < CLUSTER_GONE_MAX + 1; i++)
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+        CHECK_INT(tap, c.member_count, CLUSTER_GONE_MAX);
+        CHECK(tap, !cluster_numbered(&c, 1) && cluster_numbered(&c, 2));
         cluster_free(&c);
     });
 }
@@ -324,6 +331,21 @@ static void test_text(struct tap *tap) {
             {"\"member\":3,\"epoch\"", "\"member\":1,\"epoch\""},
             {"\"run\":\"01", "\"run\":\"0x"},
             {"\"run\":\"01", "\"run\":\""},
+            {"\"run\":\"01", "\"run\":\"0101"},
+            {"\"status\":69", "\"status\":256"},
+            {"\"status\":69", "\"status\":69.0"},
+            {"\"role\":1", "\"role\":\"1\""},
+            {"\"first\":512", "\"first\":1025"},
+            {"\"next_member\":5", "\"next_member\":4294967295"},
+            {"\"next_member\":5", "\"next_member\":4"},
+            {"\"finished\":false", "\"finished\":null"},
+            {"\"model\":\"", "\"model\":null,\"x\":\""},
+            {"\"model_name\":\"", "\"model_name\":null,\"x\":\""},
+            {"\"resume\":null", "\"resume\":7"},
+            {"\"training\":\"tcp", "\"training\":null,\"x\":\"tcp"},
+            {"\"routes\":[", "\"routes\":{},\"x\":["},
+            {"\"member\":3,\"epoch\"", "\"member\":9,\"epoch\""},
+            {"\"epoch\":2.25", "\"epoch\":1e10"},
             {"draining", "dancing"},
             {"\"status\":69", "\"status\":-1"},
             {"\"status\":69", "\"status\":1e3"},
@@ -593,6 +615,196 @@ static void test_links(struct tap *tap) {
     });
 }
 
+static void test_memory(struct tap *tap) {
+    TEST(tap, "a state frees all that it has, and a copy that memory is out for all of it", {
+        struct cluster c = rich(), back;
+        struct proto_id run = {{7}};
+        long before = heap_live();
+        char *text = cluster_write(&c);
+        CHECK_INT(tap, cluster_open(&back, run, "a", "b", "c", "d", NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_settle(&back, "e", NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_blame(&back, STATUS_IO, "f", NULL), STATUS_OK);
+        cluster_free(&back);
+        int failed = 1;
+        for (int n = 0; failed && HEAP_FAILS; n++) {
+            heap_fail_after(n);
+            failed = cluster_read(&back, text, strlen(text), NULL);
+            heap_fail_after(-1);
+            if (failed)
+                CHECK(tap, !back.members && !back.model);
+            else
+                CHECK(tap, n > 10 && same_text(&c, &back));
+        }
+        if (HEAP_FAILS)
+            cluster_free(&back);
+        free(text);
+        CHECK_INT(tap, heap_live(), before);
+        cluster_free(&c);
+    });
+    TEST(tap, "what there is no memory for does not change the state", {
+        struct cluster c = rich(), none;
+        struct proto_id run = {{7}};
+        char *before = cluster_write(&c), *after;
+        const struct proto_join message = {.role = PROTO_ROLE_WORKER};
+        struct cluster_member *member = NULL;
+        for (int n = 0; HEAP_FAILS && n < 3; n++) {
+            heap_fail_after(n);
+            CHECK(tap, cluster_open(&none, run, "a", "b", "c", "d", NULL) == STATUS_IO);
+            heap_fail_after(-1);
+            cluster_free(&none);
+        }
+        heap_fail_after(0);
+        int settled = cluster_settle(&c, "rate=0.3\n", NULL);
+        char *none_written = cluster_write(&c);
+        heap_fail_after(-1);
+        CHECK_INT(tap, settled, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        CHECK(tap, !HEAP_FAILS || !none_written);
+        free(none_written);
+        for (int i = 0; HEAP_FAILS && i < 100; i++) { // until there is no room
+            heap_fail_after(0);
+            int status = cluster_join(&c, &message, &member, NULL);
+            heap_fail_after(-1);
+            if (status) {
+                CHECK_INT(tap, status, STATUS_IO);
+                break;
+            }
+            cluster_free(&c);
+            c = rich();
+            for (int j = 0; j <= i; j++)
+                join(&c, PROTO_ROLE_WORKER, "");
+            free(before);
+            before = cluster_write(&c);
+        }
+        after = cluster_write(&c);
+        CHECK(tap, !HEAP_FAILS || !strcmp(before, after));
+        free(before);
+        free(after);
+        cluster_free(&c);
+    });
+}
+
+// Members of each role with all their figures.
+static const struct proto_member described[] = {
+    {.role = PROTO_ROLE_CONTROLLER,
+     .epoch = 1.5,
+     .name = {"training", 8},
+     .loss = NAN,
+     .waiting = NAN,
+     .overlap = NAN,
+     .staleness = NAN,
+     .state = PROTO_STATE_WORKING},
+    {.member = 1,
+     .role = PROTO_ROLE_PARAMETER_SERVER,
+     .name = {"ps-1", 4},
+     .staleness = 2.25,
+     .loss = 0,
+     .refused = 3,
+     .received = 999,
+     .sent = 1000,
+     .state = PROTO_STATE_WORKING},
+    {.member = 2,
+     .role = PROTO_ROLE_DATA_SERVER,
+     .name = {"serve-1", 7},
+     .address = {"tcp://a:1", 9},
+     .epoch = 0.5,
+     .received = 1234567,
+     .sent = 2500000000000,
+     .state = PROTO_STATE_WAITING,
+     .waits_for = {"ps-1", 4}},
+    {.member = 3,
+     .role = PROTO_ROLE_WORKER,
+     .name = {"worker-1", 8},
+     .rate = 300,
+     .loss = 1,
+     .waiting = 0.5,
+     .overlap = 0.25,
+     .silent = 1500,
+     .clock = 4,
+     .samples = 5,
+     .pushes = 6,
+     .pulls = 7,
+     .sent = 5000000000000000,
+     .state = PROTO_STATE_GONE},
+    {.member = 4, .role = PROTO_ROLE_EVALUATOR, .name = {"eval", 4}, .rate = 0.5},
+};
+
+// clang-format off
+static const char table_text[] =
+    "ROLE              NO  NAME      STATE     EPOCH  RATE/S    LOSS  STALE  WAIT  OVERLAP  REFUSED  RECEIVED     SENT  WAITS FOR\n"
+    "controller         0  training  working    1.50       -       -      -     -        -        0         0        0\n"
+    "parameter server   1  ps-1      working       -       -       -    2.2     -        -        3       999     1.0K\n"
+    "data server        2  serve-1   waiting    0.50       0       -      -     -        -        0      1.2M     2.5T  ps-1\n"
+    "worker             3  worker-1  gone          -     300  1.0000      -   50%      25%        0         0  5000.0T\n"
+    "evaluator          4  eval      starting      -       0       -      -     -        -        0         0        0\n"
+    "nothing was trained for 12 s\n"
+    "25% of each epoch is left out\n";
+static const char json_text[] =
+    "{\"run\":\"01020000000000000000000000000000\",\"stage\":\"training\",\"epoch\":1.5,\"idle\":12,"
+    "\"left_out\":0.25,\"members\":[{\"member\":0,\"role\":\"controller\",\"name\":\"training\","
+    "\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,\"clock\":0,\"samples\":0,\"pushes\":0,"
+    "\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":1.5,\"rate\":0.0,\"loss\":null,"
+    "\"staleness\":null,\"waiting\":null,\"overlap\":null,\"waits_for\":\"\"},{\"member\":1,"
+    "\"role\":\"parameter server\",\"name\":\"ps-1\",\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,"
+    "\"clock\":0,\"samples\":0,\"pushes\":0,\"pulls\":0,\"refused\":3,\"received\":999,\"sent\":1000,"
+    "\"epoch\":0.0,\"rate\":0.0,\"loss\":0.0,\"staleness\":2.25,\"waiting\":0.0,\"overlap\":0.0,"
+    "\"waits_for\":\"\"},{\"member\":2,\"role\":\"data server\",\"name\":\"serve-1\","
+    "\"address\":\"tcp://a:1\",\"state\":\"waiting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
+    "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":1234567,\"sent\":2500000000000,\"epoch\":0.5,"
+    "\"rate\":0.0,\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"waits_for\":\"ps-1\"},"
+    "{\"member\":3,\"role\":\"worker\",\"name\":\"worker-1\",\"address\":\"\",\"state\":\"gone\","
+    "\"silent_ms\":1500,\"clock\":4,\"samples\":5,\"pushes\":6,\"pulls\":7,\"refused\":0,\"received\":0,"
+    "\"sent\":5000000000000000,\"epoch\":0.0,\"rate\":300.0,\"loss\":1.0,\"staleness\":0.0,"
+    "\"waiting\":0.5,\"overlap\":0.25,\"waits_for\":\"\"},{\"member\":4,\"role\":\"evaluator\","
+    "\"name\":\"eval\",\"address\":\"\",\"state\":\"starting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
+    "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":0.0,\"rate\":0.5,"
+    "\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"waits_for\":\"\"}]}";
+// clang-format on
+
+static void test_table(struct tap *tap) {
+    struct proto_status status = {
+        .run = {{1, 2}}, .members = proto_list(described, 5), .idle = 12, .left_out = 0.25};
+    TEST(tap, "a table tells of each member what its role has, and what is amiss", {
+        char *table = figures_table(&status);
+        CHECK_TEXT(tap, table, table_text);
+        free(table);
+    });
+    TEST(tap, "JSON tells all", {
+        json_t *object = figures_json(&status);
+        char *text = json_line(object);
+        CHECK_TEXT(tap, text, json_text);
+        free(text);
+        json_decref(object);
+        status.left_out = NAN;
+        status.members.count = 0;
+        object = figures_json(&status);
+        text = json_line(object);
+        CHECK_TEXT(tap, text,
+                   "{\"run\":\"01020000000000000000000000000000\",\"stage\":\"\",\"epoch\":null,"
+                   "\"idle\":12,\"left_out\":0.0,\"members\":[]}");
+        free(text);
+        json_decref(object);
+    });
+    TEST(tap, "a waiting member, and only that, has a line of its own", {
+        status.members.count = 5;
+        char *waits = figures_waits(&status);
+        CHECK_TEXT(tap, waits, "serve-1 waits for ps-1\n");
+        free(waits);
+        status.members.count = 0;
+        waits = figures_waits(&status);
+        CHECK_TEXT(tap, waits, "");
+        free(waits);
+    });
+    TEST(tap, "Prometheus is told nothing of who is gone", {
+        status.members.count = 5;
+        char *text = figures_prometheus(&status);
+        CHECK(tap, strstr(text, "adam_sent_bytes_total{member=\"2\",role=\"data server\","
+                                "name=\"serve-1\"} 2.5e+12\n"));
+        CHECK(tap, strstr(text, "# TYPE adam_clock_total counter\n"));
+        CHECK(tap, !strstr(text, "member=\"3\""));
+        free(text);
+    });
+}
+
 static void test_figures(struct tap *tap) {
     struct proto_member members[] = {
         {.role = PROTO_ROLE_CONTROLLER, .epoch = 1.5, .name = proto_text("training"), .loss = NAN},
@@ -664,8 +876,26 @@ static void test_record(struct tap *tap) {
         record_close(record);
         char *second = read_whole(path, &after);
         CHECK(tap, strcmp(first, second) != 0); // it promised a ballot of its own
+        CHECK(tap, before > 0 && first[before - 1] == '\n');
         free(first);
         free(second);
+    });
+    TEST(tap, "a state that no message could carry is refused", {
+        struct record *record;
+        size_t most = (1 << 20) - 64, size = 0;
+        char *state = malloc(most + 2);
+        memset(state, '0', most + 2);
+        memcpy(state, "{\"a\":\"", 6);
+        memcpy(state + most - 2, "\"}", 3);
+        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, state, NULL), STATUS_OK);
+        CHECK(tap, record_state(record, &size) && size == most);
+        memcpy(state + most - 2, "0\"}", 4);
+        CHECK_INT(tap, record_propose(record, state, NULL), STATUS_DATA);
+        CHECK(tap, record_state(record, &size) && size == most);
+        CHECK_INT(tap, record_propose(record, "{\"a\":2}", NULL), STATUS_OK);
+        record_close(record);
+        free(state);
     });
     TEST(tap, "a file with any byte changed, or without its end, is refused", {
         struct record *record;
@@ -803,7 +1033,9 @@ int main(void) {
     test_progress(&tap);
     test_vitals(&tap);
     test_links(&tap);
+    test_memory(&tap);
     test_figures(&tap);
+    test_table(&tap);
     test_record(&tap);
     test_run_file(&tap);
     test_settings(&tap);
