@@ -129,6 +129,12 @@ static void test_hostile(struct tap *tap) {
         {"{\"a\":1}", "must have", 0},
         {"{\"__metadata__\":{\"k\":1}}", "no string", 0},
         {"{\"__metadata__\":[]}", "no object", 0},
+        {"{\"__metadata__\":{\"k\":1},"
+         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+         "no string", 1},
+        {"{\"b\":{\"dtype\":\"U9\",\"shape\":[1],\"data_offsets\":[0,1]},"
+         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+         "dtype", 1},
         {ENTRY("F32", "[1]", "[0,4]"), "leave", 3},
         {ENTRY("F32", "[1]", "[0,4]"), "belong to no tensor", 5},
         {ENTRY("F32", "[2]", "[0,4]"), "needs 8", 4},
