@@ -6,6 +6,7 @@
 #   make bench           measure against peers and bounds (tests/bench)
 #   make chaos           kill and stop parts of runs at random (tests/chaos/run)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
+#   make mutants         break the library one line at a time: do its unit tests notice?
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
 #                        format-check tidy cppcheck shellcheck man-check; make lint-quick is
 #                        the first and the last two)
@@ -19,6 +20,7 @@
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
+#   MUTANTS='--each 12 ps'         options and folders of tests/mutants/run (all of them)
 #   CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= LDLIBS=   yours, beside what the sources need
 
 VERSION = 0.1.0
@@ -27,6 +29,7 @@ DESTDIR ?=
 SAN ?=
 TESTS ?=
 FUZZ_SECONDS ?= 60
+MUTANTS ?=
 BUILD = build$(if $(SAN),/$(SAN))
 
 # Why each library is here, and the Debian package that brings it.
@@ -102,7 +105,7 @@ EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps demo check bench chaos fuzz clean always
+.PHONY: all tests fuzzers help deps test-deps demo check bench chaos fuzz mutants clean always
 .PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -194,6 +197,10 @@ fuzz:
 		KERNEL_OPTIMIZE='-O1 $$(if $$(findstring lib/kernels/,$$<),-fno-sanitize=all)' \
 		SANFLAGS='-fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
 	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
+
+mutants: test-deps
+	$(parallel) tests
+	@BUILD=$(BUILD) CC='$(CC)' LDLIBS='$(ALL_LDLIBS)' tests/mutants/run $(MUTANTS)
 
 # make -k lint shows what all of them find.
 lint: format-check tidy cppcheck shellcheck man-check
