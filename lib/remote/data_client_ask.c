@@ -48,7 +48,8 @@ static int check_batch(const struct parcel *parcel, const struct proto_batch *ba
     const struct source *source = parcel->source;
     if (batch->samples > 0 && batch->samples <= parcel->asked.samples &&
         received == proto_samples_bytes(batch->samples, source->sample_bytes) &&
-        batch->first + batch->samples <= source->data.samples)
+        batch->samples <= source->data.samples &&
+        batch->first <= source->data.samples - batch->samples)
         return STATUS_OK;
     return error_set(err, STATUS_DATA, "data server %s: a batch of %u samples in %zu bytes",
                      source->address, batch->samples, received);

@@ -30,7 +30,8 @@ static int check_data(struct source *source, const struct proto_data *data, stru
         __builtin_mul_overflow(bytes, size, &bytes) || bytes == 0 ||
         bytes > PROTO_PAYLOAD_MAX / 2 || data->channels > IMAGE_MAX_CHANNELS ||
         data->height > IMAGE_MAX_SIDE || data->width > IMAGE_MAX_SIDE || data->samples == 0 ||
-        data->samples > UINT32_MAX || data->whole < data->samples || data->whole > UINT32_MAX)
+        data->whole > UINT32_MAX || data->whole < data->samples ||
+        data->first > data->whole - data->samples)
         return error_set(err, STATUS_DATA,
                          "data server %s: %llu pictures of %ux%ux%u are not what can be served",
                          source->address, (unsigned long long)data->samples, data->channels,

@@ -4,8 +4,8 @@
 #include "../helper/heap.h"
 #include "../helper/proto_golden.h"
 #include "../helper/tap.h"
-#include "proto/samples.h"
 #include "proto/kept.h"
+#include "proto/samples.h"
 
 enum { GOLDEN_COUNT = sizeof golden_messages / sizeof *golden_messages };
 enum { BODY_ROOM = 4096 };

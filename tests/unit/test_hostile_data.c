@@ -1,0 +1,192 @@
+// Data servers that lie: what they say of their data, or of a batch, cannot be. The worker takes
+// nothing of it, ends its supply, and names the server.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "deal/dealer.h"
+#include "net/link.h"
+#include "proto/kept.h"
+#include "remote/data_client.h"
+
+enum { SIDE = 4, VALUES = SIDE * SIDE, SAMPLES = 100, BATCH = 8 };
+enum { BYTES = BATCH * (DEALER_HEAD + VALUES) }; // of an honest batch
+
+struct liar {
+    struct listener *listener;
+    char address[64];
+    struct proto_data data;
+    struct proto_batch batch;
+    size_t bytes; // of its payload
+    uint8_t payload[2 * BYTES];
+    struct link_part part;
+};
+
+static enum proto_refusal welcome_all(void *context, struct link *link,
+                                      const struct proto_hello *hello,
+                                      struct proto_welcome *welcome, uint64_t *detail) {
+    (void)context, (void)link, (void)hello, (void)detail;
+    welcome->window = 3;
+    return PROTO_REFUSAL_NONE;
+}
+
+static void answer(void *context, struct link *link, uint64_t request, uint16_t type,
+                   const union proto_message *message, struct buffer *payload) {
+    struct liar *liar = context;
+    (void)message, (void)payload;
+    liar->part = (struct link_part){liar->payload, liar->bytes};
+    const struct link_payload sent = {&liar->part, 1, NULL, NULL};
+    if (type == PROTO_TYPE_GET_DATA)
+        link_answer(link, request, PROTO_TYPE_DATA, &liar->data, NULL, NULL);
+    else if (type == PROTO_TYPE_LEASE)
+        link_answer(link, request, PROTO_TYPE_BATCH, &liar->batch, &sent, NULL);
+    else
+        link_answer(link, request, PROTO_TYPE_DONE, NULL, NULL, NULL);
+}
+
+// An honest one, until the test changes what it says.
+static void liar_open(struct tap *tap, struct liar *liar) {
+    *liar = (struct liar){
+        .data = {.whole = SAMPLES,
+                 .samples = SAMPLES,
+                 .channels = 1,
+                 .height = SIDE,
+                 .width = SIDE,
+                 .value = PROTO_VALUE_BYTE},
+        .batch = {.lease = 1, .deadline = 60000, .samples = BATCH},
+        .bytes = BYTES,
+    };
+    const struct link_options options = {
+        .handlers = {.context = liar, .hello = welcome_all, .request = answer}};
+    snprintf(liar->address, sizeof liar->address, "inproc://liar-%p", (void *)liar);
+    CHECK_INT(
+        tap,
+        listener_open(&liar->listener, liar->address, &options, &(struct listener_limits){0}, NULL),
+        STATUS_OK);
+}
+
+static void route(struct data_client *client, const struct liar *liar) {
+    const struct proto_server server = {.member = 1, .training = proto_text(liar->address)};
+    const struct proto_routes routes = {.epoch = 1, .sources = proto_list(&server, 1)};
+    struct kept *kept;
+    if (kept_make(&kept, PROTO_TYPE_ROUTES, &routes, NULL))
+        abort();
+    data_client_route(client, kept);
+    kept_drop(kept);
+}
+
+// Takes one batch: whether there was one, or why not.
+static bool take(struct tap *tap, struct liar *liar, struct error *err) {
+    const struct data_client_options options = {.hello = {.role = PROTO_ROLE_WORKER, .session = 1},
+                                                .channels = 1,
+                                                .height = SIDE,
+                                                .width = SIDE,
+                                                .classes = 2,
+                                                .batch = BATCH,
+                                                .ahead = 1,
+                                                .takers = 1};
+    struct data_client *client = NULL;
+    *err = (struct error){0};
+    CHECK_INT(tap, data_client_open(&client, &options, NULL), STATUS_OK);
+    route(client, liar);
+    struct supply *supply = data_client_supply(client);
+    struct batch *batch = supply_take(supply, SUPPLY_PATIENT, NULL);
+    if (batch)
+        supply_give_back(supply, batch);
+    else
+        supply_status(supply, err);
+    data_client_close(client);
+    listener_close(liar->listener);
+    return batch;
+}
+
+static void check_lie(struct tap *tap, struct liar *liar, const char *why) {
+    struct error err;
+    CHECK(tap, !take(tap, liar, &err));
+    CHECK_INT(tap, err.status, STATUS_DATA);
+    if (!strstr(err.text, why) || !strstr(err.text, liar->address))
+        FAIL(tap, "not %s of %s: '%s'", why, liar->address, err.text);
+}
+
+static void test_honest(struct tap *tap) {
+    TEST(tap, "what an honest one says is taken", {
+        struct liar liar;
+        struct error err;
+        liar_open(tap, &liar);
+        CHECK(tap, take(tap, &liar, &err));
+        liar_open(tap, &liar); // the last of the epoch
+        liar.batch.first = SAMPLES - BATCH;
+        CHECK(tap, take(tap, &liar, &err));
+    });
+}
+
+// The field of the data that cannot be so.
+#define LIE_OF_DATA(field, value)                                                                  \
+    do {                                                                                           \
+        liar_open(tap, &liar);                                                                     \
+        liar.data.field = (value);                                                                 \
+        check_lie(tap, &liar, "are not what can be served");                                       \
+    } while (0)
+
+static void test_data(struct tap *tap) {
+    struct liar liar;
+    TEST(tap, "pictures of no size, or larger than any, are not believed", {
+        LIE_OF_DATA(channels, 0);
+        LIE_OF_DATA(height, 0);
+        LIE_OF_DATA(width, 0);
+        LIE_OF_DATA(channels, UINT32_MAX);
+        LIE_OF_DATA(height, UINT32_MAX);
+        LIE_OF_DATA(width, UINT32_MAX);
+        liar_open(tap, &liar);
+        liar.data.channels = liar.data.height = liar.data.width = UINT32_MAX;
+        check_lie(tap, &liar, "are not what can be served");
+    });
+    TEST(tap, "nor more samples than there are, or than can be", {
+        LIE_OF_DATA(samples, 0);
+        LIE_OF_DATA(samples, SAMPLES + 1);
+        LIE_OF_DATA(whole, UINT64_MAX);
+        LIE_OF_DATA(first, 1);
+        LIE_OF_DATA(first, UINT64_MAX);
+    });
+}
+
+static void test_batches(struct tap *tap) {
+    struct liar liar;
+    TEST(tap, "a batch of other than what was asked for is not taken", {
+        liar_open(tap, &liar);
+        liar.batch.samples = 0;
+        liar.bytes = 0;
+        check_lie(tap, &liar, "a batch of 0 samples");
+        liar_open(tap, &liar);
+        liar.batch.samples = UINT32_MAX;
+        check_lie(tap, &liar, "a batch of 4294967295 samples");
+    });
+    TEST(tap, "nor one of fewer bytes than it says", {
+        liar_open(tap, &liar);
+        liar.bytes--;
+        check_lie(tap, &liar, "a batch of 8 samples");
+        liar_open(tap, &liar);
+        liar.batch.samples--;
+        check_lie(tap, &liar, "a batch of 7 samples");
+    });
+    TEST(tap, "nor one beyond the end of the epoch", {
+        liar_open(tap, &liar);
+        liar.batch.first = SAMPLES - BATCH + 1;
+        check_lie(tap, &liar, "a batch of 8 samples");
+        liar_open(tap, &liar);
+        liar.batch.first = UINT64_MAX - BATCH + 1; // the sum would be 0
+        check_lie(tap, &liar, "a batch of 8 samples");
+    });
+    TEST(tap, "a label that the model has no output for ends it", {
+        liar_open(tap, &liar);
+        memset(liar.payload, 0xff, sizeof liar.payload);
+        check_lie(tap, &liar, "label");
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_honest(&tap);
+    test_data(&tap);
+    test_batches(&tap);
+    return tap_done(&tap);
+}
