@@ -91,7 +91,7 @@ static void test_members(struct tap *tap) {
         cluster_free(&c);
         c = begin();
         for (int i = 0; i < CLUSTER_GONE_MAX + 1; i++)
-            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, ""));
+            cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, "")->number);
         CHECK_INT(tap, c.member_count, CLUSTER_GONE_MAX);
         CHECK(tap, !cluster_numbered(&c, 1) && cluster_numbered(&c, 2));
         cluster_free(&c);
@@ -646,7 +646,7 @@ static void test_memory(struct tap *tap) {
         struct proto_id run = {{7}};
         char *before = cluster_write(&c), *after;
         const struct proto_join message = {.role = PROTO_ROLE_WORKER};
-        struct cluster_member *member = NULL;
+        const struct cluster_member *member = NULL;
         for (int n = 0; HEAP_FAILS && n < 3; n++) {
             heap_fail_after(n);
             CHECK(tap, cluster_open(&none, run, "a", "b", "c", "d", NULL) == STATUS_IO);

@@ -60,8 +60,8 @@ static int deal_all(struct tap *tap, const struct dealer_rig *rig, see_sample *s
     int wrong = 0;
     while (dealer_deal(rig->dealer, &wish, clock_seconds(), &deal, &detail) == DEAL_DONE) {
         for (uint32_t i = 0; i < deal.stretch.places.count; i++) {
-            CHECK(tap, !seen[deal.labels[i]]);
-            seen[deal.labels[i]] = true;
+            CHECK(tap, !seen[deal.samples.labels[i]]);
+            seen[deal.samples.labels[i]] = true;
             wrong += see(rig, &deal, i);
         }
         dealer_release(rig->dealer, deal.buffer);
@@ -70,10 +70,11 @@ static int deal_all(struct tap *tap, const struct dealer_rig *rig, see_sample *s
 }
 
 static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
-    const uint32_t label = (uint32_t)deal->labels[i];
-    const uint8_t *values = (const uint8_t *)deal->values + i * RIG_SIDE * RIG_SIDE;
-    int wrong = deal->keys[i] != stock_key_hash(rig->stock, label);
-    wrong += deal->value_bytes != deal->stretch.places.count * RIG_SIDE * RIG_SIDE;
+    const uint32_t label = (uint32_t)deal->samples.labels[i];
+    const uint8_t *values = proto_sample_values(&deal->samples, i);
+    int wrong = deal->samples.keys[i] != stock_key_hash(rig->stock, label);
+    wrong += deal->samples.count != deal->stretch.places.count;
+    wrong += deal->samples.value_bytes != RIG_SIDE * RIG_SIDE;
     wrong += values[0] != 255 - label;
     for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
         wrong += values[p] != label;
@@ -81,9 +82,9 @@ static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint
 }
 
 static int see_floats(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
-    const uint32_t label = (uint32_t)deal->labels[i];
-    const float *values = (const float *)deal->values + i * RIG_SIDE * RIG_SIDE;
-    int wrong = deal->keys[i] != stock_key_hash(rig->stock, label);
+    const uint32_t label = (uint32_t)deal->samples.labels[i];
+    const float *values = proto_sample_values(&deal->samples, i);
+    int wrong = deal->samples.keys[i] != stock_key_hash(rig->stock, label);
     wrong += fabsf(values[0] - (float)(255 - label) / 2) > 1e-6f;
     for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
         wrong += fabsf(values[p] - (float)label / 2) > 1e-6f;
@@ -187,7 +188,7 @@ static void test_together(struct tap *tap) {
         CHECK_INT(tap, dealer_together(256 * 8 * 5, 8, 1), 5);
         CHECK_INT(tap, dealer_together(256 * 8 * 5 - 1, 8, 1), 4);
         CHECK_INT(tap, dealer_together(100, 8, 1), 1);
-        CHECK_INT(tap, dealer_together(1 << 20, 8, (256 << 10) / 8 / 3 - DEALER_HEAD), 3);
+        CHECK_INT(tap, dealer_together(1 << 20, 8, (256 << 10) / 8 / 3 - PROTO_SAMPLE_HEAD), 3);
         CHECK_INT(tap, dealer_together(1 << 20, 8, 1 << 20), 1);
     });
 }

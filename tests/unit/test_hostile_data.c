@@ -3,13 +3,13 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
-#include "deal/dealer.h"
 #include "net/link.h"
 #include "proto/kept.h"
+#include "proto/samples.h"
 #include "remote/data_client.h"
 
 enum { SIDE = 4, VALUES = SIDE * SIDE, SAMPLES = 100, BATCH = 8 };
-enum { BYTES = BATCH * (DEALER_HEAD + VALUES) }; // of an honest batch
+enum { BYTES = BATCH * (PROTO_SAMPLE_HEAD + VALUES) }; // of an honest batch
 
 struct liar {
     struct listener *listener;
@@ -76,14 +76,13 @@ static void route(struct data_client *client, const struct liar *liar) {
 
 // Takes one batch: whether there was one, or why not.
 static bool take(struct tap *tap, struct liar *liar, struct error *err) {
-    const struct data_client_options options = {.hello = {.role = PROTO_ROLE_WORKER, .session = 1},
-                                                .channels = 1,
-                                                .height = SIDE,
-                                                .width = SIDE,
-                                                .classes = 2,
-                                                .batch = BATCH,
-                                                .ahead = 1,
-                                                .takers = 1};
+    const struct data_client_options options = {
+        .hello = {.role = PROTO_ROLE_WORKER, .session = 1},
+        .input = {.channels = 1, .height = SIDE, .width = SIDE, .classes = 2},
+        .batch = BATCH,
+        .ahead = 1,
+        .takers = 1,
+    };
     struct data_client *client = NULL;
     *err = (struct error){0};
     CHECK_INT(tap, data_client_open(&client, &options, NULL), STATUS_OK);

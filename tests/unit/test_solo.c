@@ -51,10 +51,15 @@ static double train(struct tap *tap, struct scene *s, int n, bool whole) {
         .kernels = kernels_best(), .optimizer = &optimizer, .gradient = s->gradient};
     double loss = 0;
     model_init_lively(s->model, s->parameters, 3);
-    CHECK_INT(
-        tap,
-        home_local(&solo.home, s->model, &optimizer, solo.kernels, s->parameters, NULL, 0, NULL),
-        STATUS_OK);
+    const struct home_config config = {
+        .model = s->model,
+        .optimizer = &optimizer,
+        .kernels = solo.kernels,
+        .parameters = s->parameters,
+        .threads = 1,
+        .batch = n,
+    };
+    CHECK_INT(tap, home_local(&solo.home, &config, NULL), STATUS_OK);
     int most = whole ? n : solo_part(solo.home, s->model, solo.kernels, n);
     CHECK(tap, whole || solo.kernels->lanes == 0 || most < n);
     CHECK_INT(tap, net_open(&solo.net, s->model, solo.kernels, most, NET_TRAIN, NULL), STATUS_OK);
