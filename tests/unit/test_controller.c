@@ -736,7 +736,7 @@ static const char table_text[] =
     "data server        2  serve-1   waiting    0.50       0       -      -     -        -        0      1.2M     2.5T  ps-1\n"
     "worker             3  worker-1  gone          -     300  1.0000      -   50%      25%        0         0  5000.0T\n"
     "evaluator          4  eval      starting      -       0       -      -     -        -        0         0        0\n"
-    "nothing was trained for 12 s\n"
+    "nothing was trained for 12 s: there is no worker\n"
     "25% of each epoch is left out\n";
 static const char json_text[] =
     "{\"run\":\"01020000000000000000000000000000\",\"stage\":\"training\",\"epoch\":1.5,\"idle\":12,"
