@@ -973,6 +973,47 @@ static void test_pulls(struct tap *tap) {
         }
         stand_close(&stand);
     });
+    TEST(tap, "all who wait for a shard are answered when it has what each waits for", {
+        struct reply waiting[3];
+        const uint64_t least[] = {2, 3, 2};
+        if (stand_open(&stand, tap, async, 1)) {
+            struct proto_piece piece = rig_piece(0, 9, 100, 1);
+            for (int i = 0; i < 3; i++)
+                rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, least[i], &piece, 1, &waiting[i]);
+            push_one(&stand, 1, 1, 0, 1, &push);
+            reply_wait(&waiting[0]);
+            reply_wait(&waiting[2]);
+            CHECK(tap, !atomic_load(&waiting[1].done));
+            push_one(&stand, 1, 2, 0, 2, &push);
+            reply_wait(&waiting[1]);
+            for (int i = 0; i < 3; i++)
+                CHECK_INT(tap, waiting[i].code, PROTO_REFUSAL_NONE);
+        }
+        stand_close(&stand);
+    });
+    TEST(tap, "updates are counted, each shard's; a store is none, and takes the place of all", {
+        struct ps_figures before;
+        struct ps_figures after;
+        if (stand_open(&stand, tap, async, 1)) {
+            uint64_t versions[RIG_SHARDS] = {0};
+            float *now = mem_floats(stand.rig.n);
+            ps_figures(stand.rig.ps, &before);
+            push_one(&stand, 1, 1, 0, 1, &push);
+            push_one(&stand, 1, 2, 0, 2, &push);
+            push_one(&stand, 1, 3, 1, 1, &push);
+            ps_figures(stand.rig.ps, &after);
+            CHECK_INT(tap, after.updates - before.updates, 3);
+            CHECK_INT(tap, rig_store(&stand.rig, PROTO_PART_WEIGHT, 9, stand.values), 0);
+            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, versions);
+            CHECK(tap, !memcmp(now, stand.values, stand.rig.n * sizeof *now));
+            for (int i = 0; i < RIG_SHARDS; i++)
+                CHECK_INT(tap, versions[i], 9);
+            ps_figures(stand.rig.ps, &after);
+            CHECK_INT(tap, after.updates - before.updates, 3);
+            free(now);
+        }
+        stand_close(&stand);
+    });
     TEST(tap, "who waits is told when its session, its shard or the server ends", {
         const enum proto_refusal codes[] = {PROTO_REFUSAL_WRONG_SESSION, PROTO_REFUSAL_STALE_ROUTE,
                                             PROTO_REFUSAL_STOPPING};
