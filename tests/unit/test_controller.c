@@ -332,6 +332,7 @@ static void test_text(struct tap *tap) {
             {"\"run\":\"01", "\"run\":\"0x"},
             {"\"run\":\"01", "\"run\":\""},
             {"\"run\":\"01", "\"run\":\"0101"},
+            {"0000\",\"stage\"", "0000z\",\"stage\""},
             {"\"status\":69", "\"status\":256"},
             {"\"status\":69", "\"status\":69.0"},
             {"\"role\":1", "\"role\":\"1\""},
@@ -801,6 +802,8 @@ static void test_table(struct tap *tap) {
                                 "name=\"serve-1\"} 2.5e+12\n"));
         CHECK(tap, strstr(text, "# TYPE adam_clock_total counter\n"));
         CHECK(tap, !strstr(text, "member=\"3\""));
+        CHECK(tap,
+              strstr(text, "adam_epoch{member=\"0\",role=\"controller\",name=\"training\"} 1.5\n"));
         free(text);
     });
 }
@@ -827,6 +830,10 @@ static void test_figures(struct tap *tap) {
         members[1].loss = NAN;
         figures_line(line, &status, 0);
         CHECK_TEXT(tap, line, "epoch 1.50  1 worker  300 images/s  wait 50%");
+        members[1].rate = 0.5;
+        members[1].loss = 2;
+        figures_line(line, &status, 0);
+        CHECK_TEXT(tap, line, "epoch 1.50  loss 2.0000  1 worker  0 images/s  wait 50%");
         members[1].rate = NAN;
         figures_line(line, &status, 0);
         CHECK_TEXT(tap, line, "");
