@@ -41,7 +41,9 @@ static void test_others(struct tap *tap) {
         struct dealt first = ask(&rig, A), second = ask(&rig, A);
         CHECK_INT(tap, dealer_return(rig.dealer, B, first.lease), 0);
         CHECK_INT(tap, dealer_return(rig.dealer, A, second.lease + 1), 0);
+        CHECK_NEAR(tap, dealer_figures(rig.dealer).progress, 0, 0);
         CHECK(tap, rig_finish(&rig, first));
+        CHECK_NEAR(tap, dealer_figures(rig.dealer).progress, 0.5, 0);
         CHECK_INT(tap, dealer_return(rig.dealer, A, first.lease), 0);
         CHECK_INT(tap, dealer_return(rig.dealer, A, second.lease), RIG_BATCH);
         CHECK_INT(tap, dealer_return(rig.dealer, A, second.lease), 0);
