@@ -175,10 +175,12 @@ static void test_output(struct tap *tap) {
         unlink(in("a"));
     });
     TEST(tap, "folders around an output are made as far as they are missing", {
+        long before = heap_live();
         CHECK_INT(tap, output_make_parents(in("b/c//d/"), NULL), STATUS_OK);
         CHECK(tap, access(in("b/c"), F_OK) == 0 && access(in("b/c/d"), F_OK) != 0);
         CHECK_INT(tap, output_make_parents(in("b/c/d"), NULL), STATUS_OK);
         CHECK_INT(tap, output_make_parents("/proc/no/a", NULL), STATUS_CANTCREATE);
+        CHECK_INT(tap, heap_live(), before);
         rmdir(in("b/c"));
         rmdir(in("b"));
     });
