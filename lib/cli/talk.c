@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/mem.h"
 #include "core/printable.h"
 
 enum { TEXT = 4 * ERROR_TEXT }; // of a message, with what is escaped in it
@@ -40,6 +41,7 @@ static void reserve_standard(void) {
 }
 
 void talk_begin(void) {
+    mem_begin();
     reserve_standard();
     signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,15 +1,27 @@
 #include "core/mem.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <numa.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum {
     HUGE_PAGE = 2 << 20,
     HUGE_LEAST = 32 << 20, // what no cache holds
+    HEAP_SHARE = 1 << 29,  // bytes of a limited address space for each heap, which reserves 128 MB
 };
+
+void mem_begin(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    rlim_t heaps = limit.rlim_cur / HEAP_SHARE;
+    mallopt(M_ARENA_MAX, heaps < 1 ? 1 : heaps < INT_MAX ? (int)heaps : INT_MAX);
+}
 
 void *mem_array(size_t n, size_t size) {
     return mem_resize(NULL, n, size);

@@ -8,6 +8,10 @@
 // A cache line, and the width of an AVX-512 register.
 #define MEM_ALIGN 64
 
+// First in every main, before there are threads. Where the address space is limited (RLIMIT_AS,
+// `ulimit -v`), threads share fewer heaps: each heap reserves up to 128 MB of it.
+void mem_begin(void);
+
 // NULL when out of memory or when n * size overflows. Freed with free().
 void *mem_array(size_t n, size_t size);
 void *mem_zeroed(size_t n, size_t size);

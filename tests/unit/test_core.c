@@ -1,7 +1,11 @@
 // Random streams, hashes, strict numbers, near misses, arenas, errors, crews.
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../helper/tap.h"
 #include "core/columns.h"
@@ -213,6 +217,48 @@ static void test_mem(struct tap *tap) {
     });
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static long address_space(void) { // bytes
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld", &pages) != 1)
+        exit(2);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void *allocate(void *self) {
+    void *volatile piece = malloc(1000);
+    *(long *)self = piece ? address_space() : -1;
+    free(piece);
+    return NULL;
+}
+
+// In a process of its own, which has so many megabytes of address space: whether a thread that
+// allocates takes less than 32 of them, its stack with them.
+static bool thread_is_modest(rlim_t megabytes) {
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit limit = {megabytes << 20, megabytes << 20};
+        long after = -1;
+        if (setrlimit(RLIMIT_AS, &limit))
+            _exit(2);
+        mem_begin();
+        long before = address_space();
+        _exit(crew_work(1, allocate, &after, NULL) || after < 0 || after - before >= 32 << 20);
+    }
+    int ended = 0;
+    return child > 0 && waitpid(child, &ended, 0) == child && ended == 0;
+}
+
+static void test_address_space(struct tap *tap) {
+    TEST(tap, "where address space is limited, the heap of a thread does not reserve it", {
+        CHECK(tap, thread_is_modest(200));
+        CHECK(tap, thread_is_modest(1000));
+    });
+}
+#endif
+
 static void test_grow(struct tap *tap) {
     TEST(tap, "a text grows piece by piece, and is empty at first and after", {
         struct grow grow = {0};
@@ -292,6 +338,9 @@ int main(void) {
     test_text(&tap);
     test_printable(&tap);
     test_mem(&tap);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    test_address_space(&tap);
+#endif
     test_grow(&tap);
     test_columns(&tap);
     test_error(&tap);
