@@ -89,6 +89,7 @@ struct cluster {
     size_t route_count;                   //
     struct cluster_part *parts;           // of the data; before training begins: 0
     size_t part_count;                    //
+    uint64_t skipped; // samples in the parts' epochs that were left out: nothing trained on them
 };
 
 // A new run, which starts. Copies the texts (`resume` may be NULL). Call cluster_free also after
@@ -161,7 +162,8 @@ int cluster_settle(struct cluster *cluster, const char *settings, struct error *
 // Each data server that is there has a part.
 int cluster_divide(struct cluster *cluster, struct error *err);
 // Member `number` serves from now on the part that member `before` had, who is gone; or with
-// `before` 0 a new part. A part that was left out goes on with the epoch that the run is in.
+// `before` 0 a new part. A part that was left out goes on with the epoch that the run is in: what
+// lies between counts as skipped.
 int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number, struct error *err);
 // The run goes on without the part of this member, who is gone.
 void cluster_leave_out(struct cluster *cluster, uint32_t number);

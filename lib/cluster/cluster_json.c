@@ -46,7 +46,7 @@ char *cluster_write(const struct cluster *c) {
     proto_id_text(run, &c->run);
     json_t *all = json_pack(
         "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
-        "s:o, s:o, s:o}",
+        "s:I, s:o, s:o, s:o}",
         "format", FORMAT, "run", run, "stage", cluster_stage_name(c->stage), //
         "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
         c->resume,                                                                //
@@ -56,7 +56,7 @@ char *cluster_write(const struct cluster *c) {
         "routes_epoch", (json_int_t)c->routes_epoch,                              //
         "settings_version", (json_int_t)c->settings_version,                      //
         "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
-        "members", members, "routes", routes, "parts", parts);
+        "skipped", (json_int_t)c->skipped, "members", members, "routes", routes, "parts", parts);
     bool whole = all && json_array_size(members) == c->member_count &&
                  json_array_size(routes) == c->route_count &&
                  json_array_size(parts) == c->part_count;
@@ -127,6 +127,11 @@ static bool read_numbers(struct cluster *c, const json_t *object) {
     c->next_member = (uint32_t)next_member;
     c->status = (int)status;
     return good;
+}
+
+// Older states have none.
+static bool read_skipped(struct cluster *c, const json_t *object) {
+    return !json_object_get(object, "skipped") || number(object, "skipped", INT64_MAX, &c->skipped);
 }
 
 static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
@@ -252,7 +257,8 @@ static int read_all(struct cluster *c, const json_t *object, struct error *err) 
     uint64_t format = 0;
     if (!number(object, "format", FORMAT, &format) || format != FORMAT)
         return wrong("format", err);
-    if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object))
+    if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object) ||
+        !read_skipped(c, object))
         return wrong("a number", err);
     int status = read_texts(c, object, err);
     if (!status)

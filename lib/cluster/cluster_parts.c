@@ -115,7 +115,10 @@ int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number,
             return status;
     }
     struct cluster_part *part = find_part(cluster, before ? before : number);
-    part->epoch = fmax(part->epoch, cluster_part_epoch(cluster, part));
+    double epoch = fmax(part->epoch, cluster_part_epoch(cluster, part));
+    if (part->out)
+        cluster->skipped += (uint64_t)llround((epoch - part->epoch) * (double)part->samples);
+    part->epoch = epoch;
     part->member = number;
     part->out = false;
     cluster_leave(cluster, before);
@@ -127,6 +130,8 @@ void cluster_leave_out(struct cluster *cluster, uint32_t number) {
     struct cluster_part *part = find_part(cluster, number);
     if (!part)
         return;
+    // Its last report may be older than what the others show to be over.
+    part->epoch = fmax(part->epoch, cluster_part_epoch(cluster, part));
     part->out = true;
     cluster_leave(cluster, number);
     cluster->routes_epoch++;

@@ -1,5 +1,6 @@
 #include "cluster/progress.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/invariant.h"
@@ -25,6 +26,14 @@ void progress_apply(const struct progress *progress, struct cluster *copy) {
     INVARIANT(progress->count == copy->part_count);
     for (size_t i = 0; i < progress->count; i++)
         copy->parts[i].epoch = progress->parts[i].epoch;
+}
+
+uint64_t progress_samples(const struct progress *progress, const struct cluster *state) {
+    double sum = 0;
+    INVARIANT(progress->count == state->part_count);
+    for (size_t i = 0; i < progress->count; i++)
+        sum += progress->parts[i].epoch * (double)state->parts[i].samples;
+    return (uint64_t)llround(fmax(sum - (double)state->skipped, 0));
 }
 
 void progress_free(struct progress *progress) {

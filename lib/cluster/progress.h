@@ -24,6 +24,8 @@ int progress_reserve(struct progress *progress, const struct cluster *next, stru
 void progress_follow(struct progress *progress, const struct cluster *state);
 // Gives the epochs to a copy of the state.
 void progress_apply(const struct progress *progress, struct cluster *copy);
+// Samples that were trained on, in all parts. `state` is the one that progress_follow was given.
+uint64_t progress_samples(const struct progress *progress, const struct cluster *state);
 void progress_free(struct progress *progress);
 
 #endif

@@ -226,6 +226,15 @@ static uint64_t sum_of(const json_t *ranges) {
     return sum;
 }
 
+uint64_t data_servers_before(const json_t *cursors) {
+    uint64_t sum = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach(cursors, i, one) sum += count_of(one, "epoch") * count_of(one, "samples") +
+                                               sum_of(json_object_get(one, "finished"));
+    return sum;
+}
+
 // Ranges were cut otherwise then: all of them begin with the first epoch that was not over.
 static json_t *oldest_epoch(const json_t *cursors, const json_t *mine) {
     uint64_t least = UINT64_MAX;

@@ -47,6 +47,8 @@ json_t *data_servers_json(const struct data_servers_data *data);
 // beginning of the run, and the progress in epochs.
 int data_servers_cursors(const struct data_servers *servers, json_t **cursors, uint64_t *finished,
                          double *epoch, struct error *err);
+// Samples before the places in such a list; 0 for NULL.
+uint64_t data_servers_before(const json_t *cursors);
 // Lets those go on from a checkpoint's list that are behind it. Others are left alone.
 int data_servers_resume(const struct data_servers *servers, const json_t *cursors,
                         struct error *err);

@@ -175,10 +175,22 @@ both_served_all() {
     [ "$(adam-ctl status run --json | jq '.left_out == 0')" = true ]
     adam-ctl down run
     ends_with 75
+    # Everything before the places in the checkpoint was trained on or left out.
+    local left epochs
+    left=$(jq -s 'map(select(.event == "left_out").left) | add' run/metrics.jsonl)
+    jq -e ".samples + $left == ([.run.cursors[] | .epoch * .samples + ([.finished[][1]] | add // 0)] | add)" \
+        run/latest/manifest.json
+    [ "$(jq -s 'map(select(.event == "stop").samples)[0]' run/metrics.jsonl)" -le "$(jq .samples run/latest/manifest.json)" ]
     jq -se 'map(select(.event == "left_out")) |
         (.[0].share > 0 and .[0].share <= 0.5) and (.[1:] | all(.share == 0.5)) and
         (map(.of_epoch) == [range(.[0].of_epoch; .[0].of_epoch + length)])' run/metrics.jsonl
     [ "$(count run data_lost)" -eq 1 ]
+    # A run that goes on from there counts on from what was trained.
+    epochs=$(jq '[.run.cursors[].epoch] | max + 3' run/latest/manifest.json)
+    stop_started
+    begin run --resume run --set epochs="$epochs"
+    ends_with 0
+    [ $((left + $(finished run))) -eq $((epochs * $(samples))) ]
 }
 
 @test "a second data server of the same samples has to wait until the first is gone" {

@@ -229,6 +229,7 @@ static void test_parts(struct tap *tap) {
         uint32_t next = take_part(&c, "tcp://a:3", 1000, 50);
         CHECK_INT(tap, cluster_samples(&c, false), 1050);
         CHECK_INT(tap, cluster_part_epoch(&c, cluster_part_of(&c, next)), 4);
+        CHECK_INT(tap, c.skipped, 4 * 50);
         cluster_free(&c);
     });
     TEST(tap, "a part goes on in the epoch that the others show to be over, or were in", {
@@ -254,6 +255,33 @@ static void test_parts(struct tap *tap) {
         CHECK(tap, cluster_part_of(&c, next)->epoch == 7);
         cluster_free(&c);
     });
+    TEST(tap, "a part that is left out had ended the epochs before the one that the others ended", {
+        struct cluster c = divided();
+        cluster_part_told(&c.parts[0].epoch, 18);
+        cluster_part_told(&c.parts[1].epoch, 12.25); // its last report
+        cluster_leave_out(&c, 2);
+        CHECK_NEAR(tap, c.parts[1].epoch, 17, 0);
+        take_part(&c, "tcp://a:3", 600, 400);
+        CHECK_INT(tap, c.skipped, 400);
+        cluster_free(&c);
+    });
+    TEST(tap, "what a part missed while it was left out is skipped, and nothing else", {
+        struct cluster c = divided();
+        cluster_part_told(&c.parts[0].epoch, 2);
+        cluster_part_told(&c.parts[1].epoch, 1.5);
+        uint32_t number = take_part(&c, "tcp://a:2", 600, 400);
+        CHECK_INT(tap, c.skipped, 0); // workers waited for it
+        cluster_leave_out(&c, number);
+        number = take_part(&c, "tcp://a:3", 600, 400);
+        cluster_part_told(&c.parts[1].epoch, 2.25);
+        cluster_leave_out(&c, number);
+        CHECK_INT(tap, c.skipped, 200); // the rest of epoch 1, which the other part has ended
+        cluster_part_told(&c.parts[0].epoch, 7.5);
+        CHECK_INT(tap, c.skipped, 200);
+        take_part(&c, "tcp://a:4", 600, 400);
+        CHECK_INT(tap, c.skipped, 200 + 1900);
+        cluster_free(&c);
+    });
 }
 
 // A state with all there can be in it.
@@ -265,6 +293,7 @@ static struct cluster rich(void) {
     join(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:3");
     cluster_divide(&c, NULL);
     cluster_part_told(&c.parts[0].epoch, 2.25);
+    c.skipped = 77;
     cluster_leave(&c, join(&c, PROTO_ROLE_WORKER, "")->number);
     cluster_settle(&c, "rate=0.2\nclip=1\n", NULL);
     cluster_enter(&c, CLUSTER_TRAINING, NULL);
@@ -303,6 +332,7 @@ static void test_text(struct tap *tap) {
         CHECK_INT(tap, back.status, STATUS_UNAVAILABLE);
         CHECK_TEXT(tap, back.why, "somebody \"vanished\"");
         CHECK_INT(tap, back.settings_version, 2);
+        CHECK_INT(tap, back.skipped, 77);
         CHECK_TEXT(tap, back.members[0].training, "tcp://a:1");
         CHECK(tap, back.members[3].gone);
         const struct cluster_member *next = join(&back, PROTO_ROLE_WORKER, "");
@@ -320,6 +350,16 @@ static void test_text(struct tap *tap) {
                 FAIL(tap, "%zu bytes of %zu were taken for a state", n, size);
         free(text);
         cluster_free(&c);
+    });
+    TEST(tap, "a state that tells of no skipped samples, as older ones, has none", {
+        struct cluster c = rich(), back;
+        char *text = cluster_write(&c), *skipped = strstr(text, "\"skipped\":77,");
+        memmove(skipped, skipped + 13, strlen(skipped + 13) + 1);
+        CHECK_INT(tap, cluster_read(&back, text, strlen(text), NULL), STATUS_OK);
+        CHECK_INT(tap, back.skipped, 0);
+        free(text);
+        cluster_free(&c);
+        cluster_free(&back);
     });
     TEST(tap, "states that make no sense are refused", {
         static const char *const changes[][2] = {
@@ -356,6 +396,9 @@ static void test_text(struct tap *tap) {
             {"\"session\":2", "\"session\":1"},
             {"\"session\":2", "\"session\":0"},
             {"\"role\":1", "\"role\":99"},
+            {"\"skipped\":77", "\"skipped\":-1"},
+            {"\"skipped\":77", "\"skipped\":1.5"},
+            {"\"skipped\":77", "\"skipped\":null"},
             {"\"gone\":true", "\"gone\":1"},
             {"\"primary\":1", "\"primary\":3"},
             {"\"primary\":1", "\"primary\":77"},
@@ -558,6 +601,22 @@ static void test_progress(struct tap *tap) {
         progress_free(&p);
         cluster_free(&c);
         cluster_free(&next);
+    });
+    TEST(tap, "samples that were left out do not count as trained on", {
+        struct cluster c = divided();
+        struct progress p = {0};
+        cluster_part_told(&c.parts[0].epoch, 2);
+        cluster_part_told(&c.parts[1].epoch, 2);
+        cluster_leave_out(&c, 2);
+        cluster_part_told(&c.parts[0].epoch, 10);
+        take_part(&c, "tcp://a:3", 600, 400);
+        CHECK_INT(tap, progress_reserve(&p, &c, NULL), STATUS_OK);
+        progress_follow(&p, &c);
+        CHECK_INT(tap, progress_samples(&p, &c), 10 * 600 + 2 * 400);
+        cluster_part_told(&p.parts[1].epoch, 10.5);
+        CHECK_INT(tap, progress_samples(&p, &c), 10 * 600 + 2 * 400 + 200);
+        progress_free(&p);
+        cluster_free(&c);
     });
 }
 

@@ -42,6 +42,7 @@ struct checkpointer_job {
     bool last;       // the job with which the run has saved itself, for the caller
     struct data_servers_part *absent; // data servers that do not answer; taken over
     size_t absent_count;
+    uint64_t skipped; // samples before the data servers' places that were left out
     uint64_t buckets; // with initialise: the epoch of who has which, for the caller
 };
 
@@ -49,6 +50,7 @@ struct checkpointer_result {
     struct checkpointer_job job;
     struct error err;   // status: how it ended
     uint64_t samples;   // of an epoch
+    uint64_t skipped;   // with initialise: the checkpoint's, as in the job
     uint64_t clock;     // of the copy
     double epoch, top1; // top1 below 0: not tested yet
     uint64_t bytes;     // of the checkpoint

@@ -47,6 +47,7 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
     int status = data_servers_cursors(&servers, &cursors, &c->samples, &c->epoch, err);
     if (status)
         return status;
+    c->samples -= s->job.skipped < c->samples ? s->job.skipped : c->samples;
     json_decref(c->run);
     c->run = json_pack("{s:o, s:o, s:o}", "settings", settings_write(&s->settings), "train",
                        data_servers_json(&s->data), "cursors", cursors);

@@ -17,6 +17,13 @@ int checkpointer_make_room(struct checkpointer *s, struct error *err) {
                              c->model->name);
 }
 
+// Samples before the places of a checkpoint that it was not trained on. Where a place is one
+// whose data server was absent, training may have been beyond it.
+static uint64_t skipped_before(const json_t *cursors, uint64_t trained) {
+    uint64_t before = data_servers_before(cursors);
+    return before > trained && before <= INT64_MAX ? before - trained : 0;
+}
+
 // What the run goes on from: the weights, and the state when the rule is the same.
 static int take_over(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
@@ -32,6 +39,7 @@ static int take_over(struct checkpointer *s, const struct checkpoint *from, stru
     c->epoch = from->epoch;
     const json_t *cursors = json_object_get(from->run, "cursors");
     struct data_servers servers = checkpointer_data_servers(s);
+    s->result.skipped = skipped_before(cursors, from->samples);
     return cursors ? data_servers_resume(&servers, cursors, err) : STATUS_OK;
 }
 

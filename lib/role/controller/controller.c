@@ -553,7 +553,7 @@ static void report_end(struct controller *c, int status, const struct error *err
     double epoch = fmax(c->ended, c->saved);
     json_t *fields =
         json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch", epoch, "samples",
-                  (json_int_t)(epoch * (double)c->epoch_samples), "reason", reasons[reason]);
+                  (json_int_t)controller_samples(c), "reason", reasons[reason]);
     if (fields && reason == 0)
         json_object_set_new(fields, "error", json_string(err->text));
     metrics_write(c->metrics, "stop", fields, NULL);

@@ -89,6 +89,8 @@ static int answer_join(struct controller *c, struct letter *letter, struct error
         return refuse(letter, PROTO_REFUSAL_BUSY, "another data server serves these samples");
     uint32_t before = part ? part->member : 0;
     bool back = part && part->out;
+    if (back)
+        controller_account(c); // of the epochs that are over without it
     int status = controller_draft(c, &next, err);
     uint32_t number = status ? 0 : join_draft(next, join, before, &why);
     status = controller_commit(c, next, status ? status : why.status, err);

@@ -19,10 +19,7 @@ struct progress_part *controller_progress(const struct controller *c,
 }
 
 uint64_t controller_samples(const struct controller *c) {
-    double sum = 0;
-    for (size_t i = 0; i < c->cluster->part_count; i++)
-        sum += c->progress.parts[i].epoch * (double)c->cluster->parts[i].samples;
-    return c->cluster->part_count ? (uint64_t)llround(sum)
+    return c->cluster->part_count ? progress_samples(&c->progress, c->cluster)
                                   : (uint64_t)(controller_epoch(c) * (double)c->epoch_samples);
 }
 

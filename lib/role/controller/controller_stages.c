@@ -87,6 +87,7 @@ static bool begin(struct controller *c, const struct checkpointer_job *job) {
     struct checkpointer_job whole = *job;
     if (clock_seconds() < c->retry || checkpointer_busy(c->checkpointer))
         return false;
+    whole.skipped = c->cluster->skipped;
     whole.absent = controller_absent(c, &whole.absent_count);
     if (!whole.absent || !checkpointer_begin(c->checkpointer, &whole, c->cluster->settings)) {
         free(whole.absent);
@@ -166,18 +167,30 @@ static int take_failure(struct controller *c, const struct checkpointer_result *
     return STATUS_OK;
 }
 
+static int take_skipped(struct controller *c, uint64_t skipped, struct error *err) {
+    struct cluster *next;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        next->skipped = skipped;
+    return controller_commit(c, next, status, err);
+}
+
 // The first weights went where they belong, unless a server was lost meanwhile.
-static void take_attached(struct controller *c, const struct checkpointer_result *result) {
+static int take_attached(struct controller *c, const struct checkpointer_result *result,
+                         struct error *err) {
     bool same = result->job.buckets == c->cluster->routes->epoch &&
                 c->attached_routes == c->cluster->routes_epoch;
     c->attached = !result->job.initialise || same;
     c->epoch_samples = result->samples;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
     c->saved_at = clock_seconds();
+    bool anew = result->job.initialise && result->skipped != c->cluster->skipped;
+    return anew ? take_skipped(c, result->skipped, err) : STATUS_OK;
 }
 
 int controller_take_result(struct controller *c, struct error *err) {
     struct checkpointer_result result;
+    int status = STATUS_OK;
     if (!checkpointer_take(c->checkpointer, &result))
         return STATUS_OK;
     if (result.err.status)
@@ -187,7 +200,9 @@ int controller_take_result(struct controller *c, struct error *err) {
     c->clock = result.clock;
     controller_answer_saves(&c->saving, &result, NULL);
     if (result.job.attach)
-        take_attached(c, &result);
+        status = take_attached(c, &result, err);
+    if (status)
+        return status;
     // Another job may end in this stage: one begun while workers trained, or the attachment of a
     // controller that was started again. None of them has saved the run. And a run that was saved
     // may be stopping already, for another reason.
