@@ -13,8 +13,8 @@ int dealer_open(struct dealer **out, const struct dealer_options *options, struc
     TAILQ_INIT(&dealer->pile.batches);
     pthread_mutex_init(&dealer->lock, NULL);
     pthread_cond_init(&dealer->room, NULL);
-    int status = leases_open(&dealer->leases, stock_count(options->stock), options->number,
-                             &options->rules, err);
+    int status = leases_open(&dealer->leases, picture_cache_count(options->pictures),
+                             options->number, &options->rules, err);
     if (!status)
         status = makers_look(dealer, err);
     if (!status)

@@ -17,14 +17,14 @@
 
 #include "core/pool.h"
 #include "deal/lease.h"
-#include "deal/stock.h"
+#include "deal/picture_cache.h"
 #include "ops/ops.h"
 #include "proto/samples.h"
 
 struct dealer;
 
 struct dealer_options { // what it points to outlives the dealer
-    struct stock *stock;
+    struct picture_cache *pictures;
     const struct ops *ops; // of each picture; may be NULL
     struct lease_rules rules;
     uint64_t seed;   // of order and operations

@@ -15,10 +15,11 @@ enum { AHEAD = 4 }; // pictures between asking for one's lines and reading them:
 static int make_picture(struct dealer *dealer, uint32_t index, struct ops_draw draw,
                         struct maker *maker, struct error *err) {
     const struct dealer_options *options = &dealer->options;
-    int status = stock_image(options->stock, index, &maker->image, err);
+    int status = picture_cache_image(options->pictures, index, &maker->image, err);
     if (!status && options->ops)
         status = ops_apply(options->ops, maker->scratch, &maker->image, draw, err);
-    return status ? error_context(err, "sample '%s'", stock_key(options->stock, index)) : STATUS_OK;
+    return status ? error_context(err, "sample '%s'", picture_cache_key(options->pictures, index))
+                  : STATUS_OK;
 }
 
 static int check_shape(const struct dealer *dealer, uint32_t index, const struct image *image,
@@ -28,7 +29,7 @@ static int check_shape(const struct dealer *dealer, uint32_t index, const struct
                 image->width == shape->width;
     if (same && (image->type == shape->type || shape->type == PIXEL_F32))
         return STATUS_OK;
-    const char *key = stock_key(dealer->options.stock, index);
+    const char *key = picture_cache_key(dealer->options.pictures, index);
     if (same)
         return error_set(err, STATUS_DATA, "sample '%s' has values beyond bytes, others not", key);
     return error_set(err, STATUS_DATA,
@@ -51,7 +52,7 @@ static void put_values(const struct dealer *dealer, void *to, const struct image
 
 int makers_look(struct dealer *dealer, struct error *err) {
     struct maker maker = {.dealer = dealer, .scratch = ops_scratch_new()};
-    struct ops_draw draw = {dealer->seed, 0, stock_key_hash(dealer->options.stock, 0)};
+    struct ops_draw draw = {dealer->seed, 0, picture_cache_key_hash(dealer->options.pictures, 0)};
     int status = maker.scratch ? make_picture(dealer, 0, draw, &maker, err) : error_nomem(err);
     const struct image *image = &maker.image;
     dealer->shape =
@@ -67,15 +68,15 @@ int makers_look(struct dealer *dealer, struct error *err) {
 static int fill(struct maker *maker, const struct made *made, struct error *err) {
     struct dealer *dealer = maker->dealer;
     const struct stretch *stretch = &made->stretch;
-    struct stock *stock = dealer->options.stock;
-    struct order order = order_of(made->seed, stretch->epoch, stock_count(stock));
+    struct picture_cache *pictures = dealer->options.pictures;
+    struct order order = order_of(made->seed, stretch->epoch, picture_cache_count(pictures));
     const struct proto_samples samples = made_samples(dealer, made);
     for (uint32_t i = 0; i < samples.count; i++) {
         uint32_t index = order_at(&order, stretch->places.first + i);
         if (i + AHEAD < samples.count)
-            stock_expect(stock, order_at(&order, stretch->places.first + i + AHEAD));
-        samples.keys[i] = stock_key_hash(stock, index);
-        samples.labels[i] = stock_label(stock, index);
+            picture_cache_expect(pictures, order_at(&order, stretch->places.first + i + AHEAD));
+        samples.keys[i] = picture_cache_key_hash(pictures, index);
+        samples.labels[i] = picture_cache_label(pictures, index);
         struct ops_draw draw = {made->seed, stretch->epoch, samples.keys[i]};
         int status = make_picture(dealer, index, draw, maker, err);
         if (!status)
@@ -101,7 +102,7 @@ static struct made *next_made(struct maker *maker) {
             continue;
         }
         pthread_mutex_unlock(&dealer->lock);
-        warm = stock_warm(dealer->options.stock, &maker->image);
+        warm = picture_cache_warm(dealer->options.pictures, &maker->image);
         pthread_mutex_lock(&dealer->lock);
     }
     pthread_mutex_unlock(&dealer->lock);

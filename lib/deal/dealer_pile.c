@@ -58,11 +58,11 @@ int pile_open(struct dealer *dealer, struct error *err) {
     size_t most = POOL_MOST / buffer_size(dealer, 1);
     if (most == 0)
         return error_set(err, STATUS_DATA, "sample '%s' is larger than %u bytes",
-                         stock_key(options->stock, 0), POOL_MOST);
+                         picture_cache_key(options->pictures, 0), POOL_MOST);
     dealer->batch = options->batch > 0 ? options->batch : 1;
     if (!options->rounds)
-        dealer->batch *=
-            dealer_together(stock_count(options->stock), dealer->batch, dealer->sample_bytes);
+        dealer->batch *= dealer_together(picture_cache_count(options->pictures), dealer->batch,
+                                         dealer->sample_bytes);
     if (dealer->batch > most)
         dealer->batch = (uint32_t)most;
     size_t bytes = buffer_size(dealer, dealer->batch);

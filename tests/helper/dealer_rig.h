@@ -11,7 +11,7 @@ enum { RIG_SIDE = 2, RIG_BATCH = 8, RIG_BATCHES = 4 }; // the last: at most
 
 struct dealer_rig {
     char images[TEMPFILE_PATH], labels[TEMPFILE_PATH];
-    struct stock *stock;
+    struct picture_cache *pictures;
     struct dealer *dealer;
 };
 
@@ -51,11 +51,11 @@ static inline void rig_open_with(struct tap *tap, struct dealer_rig *rig, uint32
     const uint64_t samples = (uint64_t)batches * RIG_BATCH;
     rig_write(rig, (unsigned char)samples);
     const char *paths[] = {rig->images};
-    const struct stock_options stock = {
+    const struct picture_cache_options pictures = {
         .paths = paths, .path_count = 1, .source = {.labels = rig->labels}, .cache = 1 << 20};
-    rig_must(tap, stock_open(&rig->stock, &stock, &err), &err);
+    rig_must(tap, picture_cache_open(&rig->pictures, &pictures, &err), &err);
     const struct dealer_options options = {
-        .stock = rig->stock,
+        .pictures = rig->pictures,
         .ops = ops,
         .rules = {.epochs = 2, .epoch_end = 1, .least = 5},
         .number = 1000,
@@ -77,7 +77,7 @@ static inline void rig_open(struct tap *tap, struct dealer_rig *rig, uint32_t ba
 
 static inline void rig_close(struct dealer_rig *rig) {
     dealer_close(rig->dealer);
-    stock_close(rig->stock);
+    picture_cache_close(rig->pictures);
     unlink(rig->images);
     unlink(rig->labels);
 }

@@ -19,7 +19,7 @@ enum { SAMPLES = 6147, SIDE = 4, CLASSES = 5, BATCH = 8, SERVERS = 3 };
 // Pixel p of sample i is (i + p) % 256, its label i % CLASSES.
 struct fixture {
     char folder[64], base[72], images[96], labels[96], cursor[96];
-    struct stock *stock[SERVERS];
+    struct picture_cache *pictures[SERVERS];
     struct data_service *service[SERVERS];
     struct listener *listener[SERVERS];
     char address[SERVERS][128];
@@ -68,7 +68,7 @@ static void start(struct tap *tap, struct fixture *f, int i, int of, double epoc
                   const char *cursor) {
     struct error err = {0};
     const char *paths[] = {f->images};
-    const struct stock_options stock = {
+    const struct picture_cache_options pictures = {
         .paths = paths,
         .path_count = 1,
         .source = {.labels = f->labels},
@@ -76,8 +76,8 @@ static void start(struct tap *tap, struct fixture *f, int i, int of, double epoc
         .parts = (uint32_t)of,
         .cache = 1 << 20,
     };
-    CHECK_INT(tap, stock_open(&f->stock[i], &stock, &err), STATUS_OK);
-    const struct data_service_options options = {.name = "images", .stock = f->stock[i]};
+    CHECK_INT(tap, picture_cache_open(&f->pictures[i], &pictures, &err), STATUS_OK);
+    const struct data_service_options options = {.name = "images", .pictures = f->pictures[i]};
     CHECK_INT(tap, data_service_open(&f->service[i], &options, &err), STATUS_OK);
     const struct data_service_run run = {
         .run = the_run,
@@ -101,7 +101,7 @@ static void start(struct tap *tap, struct fixture *f, int i, int of, double epoc
 static void stop(struct fixture *f, int i) {
     listener_close(f->listener[i]);
     data_service_close(f->service[i]);
-    stock_close(f->stock[i]);
+    picture_cache_close(f->pictures[i]);
 }
 
 // --- clients ---------------------------------------------------------------------------
@@ -241,7 +241,7 @@ static void test_numbers(struct tap *tap, struct fixture *f) {
         for (struct batch *batch; (batch = supply_take(supply, SUPPLY_PATIENT, NULL));) {
             CHECK_INT(tap, batch->number, number++);
             for (int i = 0; i < batch->n; i++) {
-                const char *sample = stock_key(f->stock[0], batch->index[i]);
+                const char *sample = picture_cache_key(f->pictures[0], batch->index[i]);
                 uint64_t hash = hash_bytes(sample, strlen(sample));
                 CHECK(tap, batch->draw[i] == hash_mix(hash_mix(11, batch->epoch), hash));
             }

@@ -74,7 +74,7 @@ static int deal_all(struct tap *tap, const struct dealer_rig *rig, see_sample *s
 static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
     const uint32_t label = (uint32_t)deal->samples.labels[i];
     const uint8_t *values = proto_sample_values(&deal->samples, i);
-    int wrong = deal->samples.keys[i] != stock_key_hash(rig->stock, label);
+    int wrong = deal->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
     wrong += deal->samples.count != deal->stretch.places.count;
     wrong += deal->samples.value_bytes != RIG_SIDE * RIG_SIDE;
     wrong += values[0] != 255 - label;
@@ -86,7 +86,7 @@ static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint
 static int see_floats(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
     const uint32_t label = (uint32_t)deal->samples.labels[i];
     const float *values = proto_sample_values(&deal->samples, i);
-    int wrong = deal->samples.keys[i] != stock_key_hash(rig->stock, label);
+    int wrong = deal->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
     wrong += fabsf(values[0] - (float)(255 - label) / 2) > 1e-6f;
     for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
         wrong += fabsf(values[p] - (float)label / 2) > 1e-6f;
@@ -125,7 +125,7 @@ static void test_little(struct tap *tap) {
     TEST(tap, "however little it may make ahead, it deals: also batches smaller than a buffer", {
         struct dealer_rig rig;
         rig_open(tap, &rig, ALL, NULL, 0);
-        const struct dealer_options options = {.stock = rig.stock,
+        const struct dealer_options options = {.pictures = rig.pictures,
                                                .rules = {.epochs = 1, .epoch_end = 1, .least = 5},
                                                .batch = 1,
                                                .threads = 1};
@@ -159,7 +159,7 @@ static void test_shapes(struct tap *tap) {
         tempfile_write(paths[1], flat, sizeof flat);
         tempfile_write(paths[2], label, sizeof label);
         const char *at[] = {paths[0], paths[1]};
-        const struct stock_options stock = {
+        const struct picture_cache_options pictures = {
             .paths = at, .path_count = 2, .source = {.labels = paths[2]}};
         struct dealer_options options = {.rules = {.epochs = 1, .epoch_end = 1, .least = 5},
                                          .batch = 2,
@@ -170,7 +170,7 @@ static void test_shapes(struct tap *tap) {
         struct deal deal;
         struct error err = {0};
         uint64_t detail;
-        CHECK_INT(tap, stock_open(&options.stock, &stock, &err), STATUS_OK);
+        CHECK_INT(tap, picture_cache_open(&options.pictures, &pictures, &err), STATUS_OK);
         CHECK_INT(tap, dealer_open(&dealer, &options, &err), STATUS_OK);
         double until = clock_seconds() + 30;
         while (!dealer_status(dealer, &err) && clock_seconds() < until)
@@ -179,7 +179,7 @@ static void test_shapes(struct tap *tap) {
         CHECK(tap, strstr(err.text, "is 1x1x2") && strstr(err.text, "the first is 1x2x2"));
         CHECK_INT(tap, dealer_deal(dealer, &wish, 0, &deal, &detail), DEAL_FAILED);
         dealer_close(dealer);
-        stock_close(options.stock);
+        picture_cache_close(options.pictures);
         unlink(paths[0]), unlink(paths[1]), unlink(paths[2]);
     });
 }

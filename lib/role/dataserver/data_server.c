@@ -23,7 +23,7 @@ struct moment {
 
 struct data_server {
     const struct data_server_options *o;
-    struct stock *stock;
+    struct picture_cache *pictures;
     struct ops *ops;
     struct data_service *service;
     struct listener *listener;
@@ -91,15 +91,16 @@ static void report(struct data_server *server) {
                   "images_per_s", (double)(f->dealer.dealt - then->dealer.dealt) / seconds,      //
                   "ready", (json_int_t)f->dealer.ready,                                          //
                   "cache_hits",                                                                  //
-                  share(f->stock.hits - then->stock.hits, f->stock.misses - then->stock.misses), //
-                  "cache_bytes", (json_int_t)f->stock.bytes,                                     //
-                  "leases", (json_int_t)f->leases,                                               //
-                  "busy", (json_int_t)f->busy,                                                   //
-                  "wait", share(f->busy - then->busy, f->leases - then->leases),                 //
-                  "again", (json_int_t)f->again,                                                 //
-                  "refused", (json_int_t)f->refused,                                             //
-                  "received", (json_int_t)f->received,                                           //
-                  "sent", (json_int_t)f->sent,                                                   //
+                  share(f->pictures.hits - then->pictures.hits,
+                        f->pictures.misses - then->pictures.misses),             //
+                  "cache_bytes", (json_int_t)f->pictures.bytes,                  //
+                  "leases", (json_int_t)f->leases,                               //
+                  "busy", (json_int_t)f->busy,                                   //
+                  "wait", share(f->busy - then->busy, f->leases - then->leases), //
+                  "again", (json_int_t)f->again,                                 //
+                  "refused", (json_int_t)f->refused,                             //
+                  "received", (json_int_t)f->received,                           //
+                  "sent", (json_int_t)f->sent,                                   //
                   "seconds", seconds);
     if (event_report(server->member, PROTO_ROLE_DATA_SERVER, "serve", fields, &err))
         serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
@@ -171,9 +172,10 @@ static int begin(struct data_server *server, struct error *err) {
     server->reported = server->looked = moment_now(server);
     serving_say(&server->o->hooks,
                 "member %" PRIu32 ": serves samples %" PRIu32 "..%" PRIu64 " of %" PRIu64,
-                identity.member, stock_first(server->stock),
-                (uint64_t)stock_first(server->stock) + stock_count(server->stock),
-                stock_whole(server->stock));
+                identity.member, picture_cache_first(server->pictures),
+                (uint64_t)picture_cache_first(server->pictures) +
+                    picture_cache_count(server->pictures),
+                picture_cache_whole(server->pictures));
     return STATUS_OK;
 }
 
@@ -240,7 +242,7 @@ static bool stop_wanted(void *self) {
 
 static int open_data(struct data_server *server, struct error *err) {
     const struct data_server_options *o = server->o;
-    const struct stock_options options = {
+    const struct picture_cache_options options = {
         .paths = o->paths,
         .path_count = o->path_count,
         .source = o->source,
@@ -250,13 +252,13 @@ static int open_data(struct data_server *server, struct error *err) {
     };
     int status = o->ops ? parse_ops(server, o->ops, err) : STATUS_OK;
     if (!status)
-        status = stock_open(&server->stock, &options, err);
+        status = picture_cache_open(&server->pictures, &options, err);
     if (status)
         return status;
     serving_say(&server->o->hooks, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
-                o->path_count > 1 ? " and others" : "", stock_whole(server->stock),
-                stock_classes(server->stock)->count);
-    const struct data_service_options service = {o->paths[0], server->stock, say_text, server};
+                o->path_count > 1 ? " and others" : "", picture_cache_whole(server->pictures),
+                picture_cache_classes(server->pictures)->count);
+    const struct data_service_options service = {o->paths[0], server->pictures, say_text, server};
     return data_service_open(&server->service, &service, err);
 }
 
@@ -281,8 +283,8 @@ static int open_member(struct data_server *server, struct error *err) {
         .memory = o->cache,
         .training = address,
         .administration = address,
-        .first = stock_first(server->stock),
-        .samples = stock_count(server->stock),
+        .first = picture_cache_first(server->pictures),
+        .samples = picture_cache_count(server->pictures),
         .keys = o->keys,
         .insecure = o->insecure,
         .members = true,
@@ -317,7 +319,7 @@ static void end(void *self, int status, const struct error *err) {
     listener_close(server->listener);
     serving_leave(server->member, status, err);
     data_service_close(server->service);
-    stock_close(server->stock);
+    picture_cache_close(server->pictures);
     ops_free(server->ops);
     kept_drop(server->run);
     kept_drop(server->members);

@@ -30,9 +30,9 @@ int data_service_begin(struct data_service *service, const struct data_service_r
     struct decode_options decode = {0};
     if (run->ops)
         ops_decode_hint(run->ops, &decode);
-    stock_hint(service->options.stock, &decode);
+    picture_cache_hint(service->options.pictures, &decode);
     const struct dealer_options options = {
-        .stock = service->options.stock,
+        .pictures = service->options.pictures,
         .ops = run->ops,
         .rules = run->rules,
         .seed = run->seed,
@@ -129,7 +129,7 @@ bool data_service_stop_wanted(const struct data_service *service) {
 
 struct data_service_figures data_service_figures(struct data_service *service) {
     struct data_service_figures figures = {
-        .stock = stock_figures(service->options.stock),
+        .pictures = picture_cache_figures(service->options.pictures),
         .leases = atomic_load(&service->leases),
         .busy = atomic_load(&service->busy),
         .over = atomic_load(&service->over),

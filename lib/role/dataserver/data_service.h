@@ -18,7 +18,7 @@ struct data_service;
 
 struct data_service_options { // what it points to outlives the service
     const char *name;         // of the data set, for people
-    struct stock *stock;
+    struct picture_cache *pictures;
     // A line for the user, by any thread; it must not wait. NULL: silent.
     void (*say)(void *self, const char *text);
     void *self;
@@ -70,7 +70,7 @@ bool data_service_stop_wanted(const struct data_service *service);
 
 struct data_service_figures {
     struct dealer_figures dealer; // zeros before it has begun
-    struct stock_figures stock;
+    struct picture_cache_figures pictures;
     uint64_t leases;         // handed out
     uint64_t busy;           // requests that were told to come again
     uint64_t over;           // leases that were over when they were finished

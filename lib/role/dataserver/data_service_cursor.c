@@ -89,12 +89,12 @@ static int catch_up(struct data_service *service, struct error *err) {
 }
 
 static int open_journal(struct data_service *service, struct error *err) {
-    const struct stock *stock = service->options.stock;
+    const struct picture_cache *pictures = service->options.pictures;
     struct journal_of of = {
-        .digest = stock_digest(stock),
-        .samples = stock_whole(stock),
-        .first = stock_first(stock),
-        .count = stock_count(stock),
+        .digest = picture_cache_digest(pictures),
+        .samples = picture_cache_whole(pictures),
+        .first = picture_cache_first(pictures),
+        .count = picture_cache_count(pictures),
     };
     struct journal_place place;
     bool found;

@@ -135,7 +135,7 @@ void service_answer_finish(const struct request *request, const struct proto_fin
     const struct proto_progress progress = {
         .epoch = figures.epoch,
         .finished = figures.finished,
-        .samples = stock_count(service->options.stock),
+        .samples = picture_cache_count(service->options.pictures),
     };
     service_answer(request, PROTO_TYPE_PROGRESS, &progress);
 }

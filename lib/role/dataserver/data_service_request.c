@@ -45,8 +45,8 @@ static uint32_t name_classes(const struct classes *classes, uint32_t first,
 
 static void answer_data(const struct request *request, const struct proto_get_data *asked) {
     const struct data_service *service = request->service;
-    const struct stock *stock = service->options.stock;
-    const struct classes *classes = stock_classes(stock);
+    const struct picture_cache *pictures = service->options.pictures;
+    const struct classes *classes = picture_cache_classes(pictures);
     const struct dealer_shape shape = dealer_shape(service->dealer);
     struct proto_named *names = mem_array((size_t)classes->count + 1, sizeof *names);
     if (!names) {
@@ -55,10 +55,10 @@ static void answer_data(const struct request *request, const struct proto_get_da
     }
     const struct proto_data data = {
         .name = proto_text(service->options.name),
-        .whole = stock_whole(stock),
-        .first = stock_first(stock),
-        .samples = stock_count(stock),
-        .digest = stock_digest(stock),
+        .whole = picture_cache_whole(pictures),
+        .first = picture_cache_first(pictures),
+        .samples = picture_cache_count(pictures),
+        .digest = picture_cache_digest(pictures),
         .classes = (uint32_t)classes->count,
         .channels = (uint32_t)shape.channels,
         .height = (uint32_t)shape.height,

@@ -4,7 +4,7 @@
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
 #include "core/random.h"
-#include "deal/stock.h"
+#include "deal/picture_cache.h"
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, FIRST = 7, SECOND = 4, ALL = FIRST + SECOND, CLASSES = 3 };
 enum { PLENTY = 1 << 20 };
@@ -47,13 +47,14 @@ static void close_files(struct files *files) {
         unlink(files->images[i]), unlink(files->labels[i]);
 }
 
-static struct stock *stock_of(struct tap *tap, const struct files *files, size_t count,
-                              uint32_t part, uint32_t parts, uint64_t cache) {
-    const struct stock_options options = {
+static struct picture_cache *picture_cache_of(struct tap *tap, const struct files *files,
+                                              size_t count, uint32_t part, uint32_t parts,
+                                              uint64_t cache) {
+    const struct picture_cache_options options = {
         .paths = files->paths, .path_count = count, .part = part, .parts = parts, .cache = cache};
-    struct stock *stock = NULL;
-    CHECK_INT(tap, stock_open(&stock, &options, NULL), STATUS_OK);
-    return stock;
+    struct picture_cache *pictures = NULL;
+    CHECK_INT(tap, picture_cache_open(&pictures, &options, NULL), STATUS_OK);
+    return pictures;
 }
 
 // Whether it is sample `index` of both files, one behind the other.
@@ -65,84 +66,85 @@ static bool is_sample(const struct image *image, uint32_t index) {
 }
 
 // Goes over all pictures of the part, and gives the figures then.
-static struct stock_figures look(struct tap *tap, struct stock *stock) {
+static struct picture_cache_figures look(struct tap *tap, struct picture_cache *pictures) {
     struct image image = {0};
-    for (uint32_t i = 0; i < stock_count(stock); i++) {
+    for (uint32_t i = 0; i < picture_cache_count(pictures); i++) {
         memset(image.data, 0xee, image.data ? image_bytes(&image) : 0);
-        stock_expect(stock, i);
-        CHECK_INT(tap, stock_image(stock, i, &image, NULL), STATUS_OK);
-        CHECK(tap, is_sample(&image, stock_first(stock) + i));
-        CHECK_INT(tap, stock_label(stock, i), (stock_first(stock) + i) % CLASSES);
+        picture_cache_expect(pictures, i);
+        CHECK_INT(tap, picture_cache_image(pictures, i, &image, NULL), STATUS_OK);
+        CHECK(tap, is_sample(&image, picture_cache_first(pictures) + i));
+        CHECK_INT(tap, picture_cache_label(pictures, i),
+                  (picture_cache_first(pictures) + i) % CLASSES);
     }
     image_free(&image);
-    return stock_figures(stock);
+    return picture_cache_figures(pictures);
 }
 
 static void test_cache(struct tap *tap, const struct files *files) {
     TEST(tap, "pictures come from the files first, and from the cache from then on", {
-        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
         uint64_t before[ALL];
         for (uint32_t i = 0; i < ALL; i++)
-            before[i] = stock_key_hash(stock, i);
-        struct stock_figures figures = look(tap, stock);
+            before[i] = picture_cache_key_hash(pictures, i);
+        struct picture_cache_figures figures = look(tap, pictures);
         CHECK_INT(tap, figures.misses, ALL);
         CHECK_INT(tap, figures.hits, 0);
         uint64_t bytes = figures.bytes;
         CHECK(tap, bytes >= ALL * PIXELS && bytes % ALL == 0);
-        figures = look(tap, stock);
+        figures = look(tap, pictures);
         CHECK_INT(tap, figures.misses, ALL);
         CHECK_INT(tap, figures.hits, ALL);
         CHECK_INT(tap, figures.bytes, bytes);
         for (uint32_t i = 0; i < ALL; i++) {
-            CHECK(tap, stock_key_hash(stock, i) == before[i]);
+            CHECK(tap, picture_cache_key_hash(pictures, i) == before[i]);
             CHECK(tap, i == 0 || before[i] != before[i - 1]);
         }
-        stock_close(stock);
+        picture_cache_close(pictures);
     });
     TEST(tap, "the cache takes no more than its limit, and then keeps what it has", {
-        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
-        uint64_t each = look(tap, stock).bytes / ALL;
-        stock_close(stock);
-        stock = stock_of(tap, files, 2, 0, 0, 3 * each);
-        CHECK_INT(tap, look(tap, stock).bytes, 3 * each);
-        struct stock_figures figures = look(tap, stock);
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
+        uint64_t each = look(tap, pictures).bytes / ALL;
+        picture_cache_close(pictures);
+        pictures = picture_cache_of(tap, files, 2, 0, 0, 3 * each);
+        CHECK_INT(tap, look(tap, pictures).bytes, 3 * each);
+        struct picture_cache_figures figures = look(tap, pictures);
         CHECK_INT(tap, figures.hits, 3);
         CHECK_INT(tap, figures.misses, 2 * ALL - 3);
         CHECK_INT(tap, figures.bytes, 3 * each);
-        stock_close(stock);
-        stock = stock_of(tap, files, 2, 0, 0, each - 1);
-        CHECK_INT(tap, look(tap, stock).bytes, 0);
-        stock_close(stock);
+        picture_cache_close(pictures);
+        pictures = picture_cache_of(tap, files, 2, 0, 0, each - 1);
+        CHECK_INT(tap, look(tap, pictures).bytes, 0);
+        picture_cache_close(pictures);
     });
 }
 
 static void test_warm(struct tap *tap, const struct files *files) {
     TEST(tap, "a cache is warmed picture by picture until all are in it", {
-        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
         struct image image = {0};
-        CHECK_INT(tap, stock_image(stock, 1, &image, NULL), STATUS_OK);
+        CHECK_INT(tap, picture_cache_image(pictures, 1, &image, NULL), STATUS_OK);
         int warmed = 0;
-        while (stock_warm(stock, &image))
+        while (picture_cache_warm(pictures, &image))
             warmed++;
         CHECK_INT(tap, warmed, ALL - 1);
-        CHECK(tap, !stock_warm(stock, &image));
-        struct stock_figures figures = look(tap, stock);
+        CHECK(tap, !picture_cache_warm(pictures, &image));
+        struct picture_cache_figures figures = look(tap, pictures);
         CHECK_INT(tap, figures.hits, ALL);
         CHECK_INT(tap, figures.misses, 1);
         image_free(&image);
-        stock_close(stock);
+        picture_cache_close(pictures);
     });
     TEST(tap, "warming ends when the cache is full", {
-        struct stock *stock = stock_of(tap, files, 2, 0, 0, PLENTY);
-        uint64_t each = look(tap, stock).bytes / ALL;
-        stock_close(stock);
-        stock = stock_of(tap, files, 2, 0, 0, 2 * each);
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
+        uint64_t each = look(tap, pictures).bytes / ALL;
+        picture_cache_close(pictures);
+        pictures = picture_cache_of(tap, files, 2, 0, 0, 2 * each);
         struct image image = {0};
-        CHECK(tap, stock_warm(stock, &image) && stock_warm(stock, &image));
-        CHECK(tap, !stock_warm(stock, &image) && !stock_warm(stock, &image));
-        CHECK_INT(tap, stock_figures(stock).bytes, 2 * each);
+        CHECK(tap, picture_cache_warm(pictures, &image) && picture_cache_warm(pictures, &image));
+        CHECK(tap, !picture_cache_warm(pictures, &image) && !picture_cache_warm(pictures, &image));
+        CHECK_INT(tap, picture_cache_figures(pictures).bytes, 2 * each);
         image_free(&image);
-        stock_close(stock);
+        picture_cache_close(pictures);
     });
 }
 
@@ -150,22 +152,22 @@ static void test_parts(struct tap *tap, const struct files *files) {
     TEST(tap, "parts are the whole: each sample is in one of them", {
         uint32_t next = 0;
         for (uint32_t part = 1; part <= 3; part++) {
-            struct stock *stock = stock_of(tap, files, 2, part, 3, PLENTY);
-            CHECK_INT(tap, stock_first(stock), next);
-            CHECK_INT(tap, stock_whole(stock), ALL);
-            CHECK_INT(tap, stock_count(stock), ALL * part / 3 - next);
-            next += stock_count(stock);
-            look(tap, stock);
-            stock_close(stock);
+            struct picture_cache *pictures = picture_cache_of(tap, files, 2, part, 3, PLENTY);
+            CHECK_INT(tap, picture_cache_first(pictures), next);
+            CHECK_INT(tap, picture_cache_whole(pictures), ALL);
+            CHECK_INT(tap, picture_cache_count(pictures), ALL * part / 3 - next);
+            next += picture_cache_count(pictures);
+            look(tap, pictures);
+            picture_cache_close(pictures);
         }
         CHECK_INT(tap, next, ALL);
     });
     TEST(tap, "a part without samples is refused", {
-        const struct stock_options options = {
+        const struct picture_cache_options options = {
             .paths = files->paths, .path_count = 1, .part = 1, .parts = FIRST + 1};
-        struct stock *stock = NULL;
+        struct picture_cache *pictures = NULL;
         struct error err = {0};
-        CHECK_INT(tap, stock_open(&stock, &options, &err), STATUS_DATA);
+        CHECK_INT(tap, picture_cache_open(&pictures, &options, &err), STATUS_DATA);
         CHECK(tap, strstr(err.text, "part 1 of 8 of 7 samples is empty"));
     });
     TEST(tap, "the digest is that of all data sets, in their order", {
@@ -174,15 +176,15 @@ static void test_parts(struct tap *tap, const struct files *files) {
         const struct files *const of[] = {files, files, &other, &other};
         uint32_t digest[4];
         for (size_t i = 0; i < 4; i++) {
-            struct stock *stock = stock_of(tap, of[i], i % 2 + 1, 0, 0, 0);
-            digest[i] = stock_digest(stock);
-            stock_close(stock);
+            struct picture_cache *pictures = picture_cache_of(tap, of[i], i % 2 + 1, 0, 0, 0);
+            digest[i] = picture_cache_digest(pictures);
+            picture_cache_close(pictures);
             for (size_t j = 0; j < i; j++)
                 CHECK(tap, digest[j] != digest[i]);
         }
-        struct stock *stock = stock_of(tap, files, 2, 0, 0, 0);
-        CHECK(tap, stock_digest(stock) == digest[1]);
-        stock_close(stock);
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, 0);
+        CHECK(tap, picture_cache_digest(pictures) == digest[1]);
+        picture_cache_close(pictures);
     });
 }
 
