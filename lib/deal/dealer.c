@@ -10,7 +10,7 @@ int dealer_open(struct dealer **out, const struct dealer_options *options, struc
         return error_nomem(err);
     dealer->options = *options;
     dealer->seed = options->seed;
-    TAILQ_INIT(&dealer->pile.batches);
+    TAILQ_INIT(&dealer->queue.batches);
     pthread_mutex_init(&dealer->lock, NULL);
     pthread_cond_init(&dealer->room, NULL);
     int status = leases_open(&dealer->leases, picture_cache_count(options->pictures),
@@ -18,7 +18,7 @@ int dealer_open(struct dealer **out, const struct dealer_options *options, struc
     if (!status)
         status = makers_look(dealer, err);
     if (!status)
-        status = pile_open(dealer, err);
+        status = queue_open(dealer, err);
     if (!status)
         status = makers_start(dealer, err);
     if (status)
@@ -32,7 +32,7 @@ void dealer_close(struct dealer *dealer) {
     if (!dealer)
         return;
     makers_stop(dealer);
-    pile_free(dealer);
+    queue_free(dealer);
     leases_close(dealer->leases);
     rounds_free(&dealer->rounds);
     pthread_cond_destroy(&dealer->room);
@@ -62,9 +62,9 @@ struct dealer_figures dealer_figures(struct dealer *dealer) {
         .done = leases_done(dealer->leases),
         .progress = leases_progress(dealer->leases),
         .finished = leases_finished(dealer->leases),
-        .dealt = dealer->dealt,
+        .leased = dealer->leased,
         .made = dealer->made,
-        .ready = dealer->pile.ready,
+        .ready = dealer->queue.ready,
     };
     pthread_mutex_unlock(&dealer->lock);
     return figures;

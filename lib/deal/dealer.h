@@ -6,7 +6,7 @@
 //  intensive and we want to immediately stream the transformed images to the model training
 //  machines when requested." (Adam 3.1)
 //
-// A pile of batches in the order of the epoch is made by threads of the dealer's own; the
+// A queue of batches in the order of the epoch is made by threads of the dealer's own; the
 // first of the next epoch already while the leases of this one are finished. A batch is
 // one buffer, counted by reference, which is sent from where it lies. Who asks never waits.
 //
@@ -54,24 +54,24 @@ void dealer_close(struct dealer *dealer);
 struct dealer_shape dealer_shape(const struct dealer *dealer);
 
 // A part of a batch, in anybody's hands until dealer_release.
-struct deal {
+struct leased_batch {
     struct lease lease;
-    struct stretch stretch;
+    struct drawn_range drawn;
     struct buffer *buffer;
     struct proto_samples samples; // in the buffer; values as the shape says
 };
 
-enum deal_answer {
-    DEAL_DONE,   // dealt
-    DEAL_IDLE,   // nothing in this round
-    DEAL_BUSY,   // not now; *detail: milliseconds after which to ask again
-    DEAL_ENDING, // the same: nothing of the epoch is left but what others have leased
-    DEAL_OVER,   // the epoch that was asked for; *detail: which is served now
-    DEAL_NONE,   // all epochs are over
-    DEAL_FAILED, // dealer_status tells
+enum dealer_answer {
+    DEALER_ISSUED,     // leased
+    DEALER_IDLE,       // nothing in this round
+    DEALER_BUSY,       // not now; *detail: milliseconds after which to ask again
+    DEALER_ENDING,     // the same: nothing of the epoch is left but what others have leased
+    DEALER_EPOCH_OVER, // the epoch that was asked for; *detail: which is served now
+    DEALER_ALL_OVER,   // all epochs are over
+    DEALER_FAILED,     // dealer_status tells
 };
 
-struct deal_wish {
+struct dealer_request {
     uint64_t session;
     uint64_t step;    // that they are for, where workers share every step...
     uint64_t clock;   // ...of which those before this one are over
@@ -79,8 +79,8 @@ struct deal_wish {
     uint32_t samples; // at most
 };
 // `now` is that of clock_seconds.
-enum deal_answer dealer_deal(struct dealer *dealer, const struct deal_wish *wish, double now,
-                             struct deal *deal, uint64_t *detail);
+enum dealer_answer dealer_issue(struct dealer *dealer, const struct dealer_request *request,
+                                double now, struct leased_batch *leased, uint64_t *detail);
 void dealer_release(struct dealer *dealer, struct buffer *buffer);
 
 // As the functions of deal/lease.h whose names they have.
@@ -91,7 +91,7 @@ void dealer_gone(struct dealer *dealer, uint64_t session);
 uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
 uint64_t dealer_session(struct dealer *dealer, size_t index);
 // Who shares every step from now on, where workers do. Until this is known, and to others,
-// nothing is dealt.
+// nothing is leased.
 int dealer_members(struct dealer *dealer, const uint64_t *sessions, size_t count,
                    struct error *err);
 // Whether somebody asked since the last time who is no member.
@@ -110,9 +110,9 @@ struct dealer_figures {
     bool done;
     double progress;   // in epochs
     uint64_t finished; // samples of the present epoch
-    uint64_t dealt;    // samples in all
+    uint64_t leased;   // samples in all
     uint64_t made;     // samples in all
-    uint64_t ready;    // samples that can be dealt now, or in the next epoch
+    uint64_t ready;    // samples that can be leased now, or in the next epoch
 };
 struct dealer_figures dealer_figures(struct dealer *dealer);
 

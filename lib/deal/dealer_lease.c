@@ -7,7 +7,7 @@
 
 // An epoch may have ended, or places have come back: the makers look.
 static void unlock_changed(struct dealer *dealer) {
-    pile_sweep(dealer);
+    queue_remove_void(dealer);
     pthread_cond_broadcast(&dealer->room);
     pthread_mutex_unlock(&dealer->lock);
 }
@@ -24,7 +24,7 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
     return open;
 }
 
-uint32_t deal_take_back(struct dealer *dealer, uint64_t session, uint64_t number) {
+uint32_t dealer_take_back(struct dealer *dealer, uint64_t session, uint64_t number) {
     uint32_t places = leases_return(dealer->leases, session, number);
     if (places > 0)
         pthread_cond_broadcast(&dealer->room);
@@ -35,7 +35,7 @@ uint32_t deal_take_back(struct dealer *dealer, uint64_t session, uint64_t number
 // to a later one.
 uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number) {
     pthread_mutex_lock(&dealer->lock);
-    uint32_t places = deal_take_back(dealer, session, number);
+    uint32_t places = dealer_take_back(dealer, session, number);
     pthread_mutex_unlock(&dealer->lock);
     return places;
 }
@@ -44,7 +44,7 @@ void dealer_gone(struct dealer *dealer, uint64_t session) {
     pthread_mutex_lock(&dealer->lock);
     leases_gone(dealer->leases, session);
     rounds_gone(&dealer->rounds, session);
-    deal_free_seats(dealer);
+    dealer_free_seats(dealer);
     unlock_changed(dealer);
 }
 

@@ -1,4 +1,4 @@
-// Makers: threads that make samples, and batches of them. Each draws a batch from the pile,
+// Makers: threads that make samples, and batches of them. Each draws a batch from the queue,
 // fills it without the lock, and says there that it is ready.
 #include <stdlib.h>
 #include <string.h>
@@ -65,19 +65,19 @@ int makers_look(struct dealer *dealer, struct error *err) {
 
 // --- one batch -------------------------------------------------------------------
 
-static int fill(struct maker *maker, const struct made *made, struct error *err) {
+static int fill_batch(struct maker *maker, const struct made_batch *batch, struct error *err) {
     struct dealer *dealer = maker->dealer;
-    const struct stretch *stretch = &made->stretch;
+    const struct drawn_range *drawn = &batch->drawn;
     struct picture_cache *pictures = dealer->options.pictures;
-    struct order order = order_of(made->seed, stretch->epoch, picture_cache_count(pictures));
-    const struct proto_samples samples = made_samples(dealer, made);
+    struct order order = order_of(batch->seed, drawn->epoch, picture_cache_count(pictures));
+    const struct proto_samples samples = made_batch_samples(dealer, batch);
     for (uint32_t i = 0; i < samples.count; i++) {
-        uint32_t index = order_at(&order, stretch->places.first + i);
+        uint32_t index = order_at(&order, drawn->places.first + i);
         if (i + AHEAD < samples.count)
-            picture_cache_expect(pictures, order_at(&order, stretch->places.first + i + AHEAD));
+            picture_cache_expect(pictures, order_at(&order, drawn->places.first + i + AHEAD));
         samples.keys[i] = picture_cache_key_hash(pictures, index);
         samples.labels[i] = picture_cache_label(pictures, index);
-        struct ops_draw draw = {made->seed, stretch->epoch, samples.keys[i]};
+        struct ops_draw draw = {batch->seed, drawn->epoch, samples.keys[i]};
         int status = make_picture(dealer, index, draw, maker, err);
         if (!status)
             status = check_shape(dealer, index, &maker->image, err);
@@ -91,12 +91,12 @@ static int fill(struct maker *maker, const struct made *made, struct error *err)
 // --- the threads -----------------------------------------------------------------
 
 // The next batch to make; with nothing to make, the cache is filled. NULL: the end.
-static struct made *next_made(struct maker *maker) {
+static struct made_batch *next_batch(struct maker *maker) {
     struct dealer *dealer = maker->dealer;
-    struct made *made = NULL;
+    struct made_batch *batch = NULL;
     bool warm = true;
     pthread_mutex_lock(&dealer->lock);
-    while (!dealer->closing && !(made = pile_draw(dealer))) {
+    while (!dealer->closing && !(batch = queue_draw(dealer))) {
         if (!warm) {
             pthread_cond_wait(&dealer->room, &dealer->lock);
             continue;
@@ -106,32 +106,32 @@ static struct made *next_made(struct maker *maker) {
         pthread_mutex_lock(&dealer->lock);
     }
     pthread_mutex_unlock(&dealer->lock);
-    return made;
+    return batch;
 }
 
 // With the first that fails all makers end.
-static void put_made(struct dealer *dealer, struct made *made, int status, const struct error *err,
-                     double seconds) {
+static void hand_over_batch(struct dealer *dealer, struct made_batch *batch, int status,
+                            const struct error *err, double seconds) {
     pthread_mutex_lock(&dealer->lock);
-    dealer->made += made->stretch.places.count;
+    dealer->made += batch->drawn.places.count;
     dealer->busy_seconds += seconds;
     if (status && dealer->err.status == STATUS_OK) {
         dealer->err = *err;
         dealer->closing = true;
         pthread_cond_broadcast(&dealer->room);
     }
-    pile_ready(dealer, made);
+    queue_ready(dealer, batch);
     pthread_mutex_unlock(&dealer->lock);
 }
 
 static void *make_thread(void *self) {
     struct maker *maker = self;
-    struct made *made;
-    while ((made = next_made(maker))) {
+    struct made_batch *batch;
+    while ((batch = next_batch(maker))) {
         struct error err = {0};
         double start = clock_seconds();
-        int status = fill(maker, made, &err);
-        put_made(maker->dealer, made, status, &err, clock_seconds() - start);
+        int status = fill_batch(maker, batch, &err);
+        hand_over_batch(maker->dealer, batch, status, &err, clock_seconds() - start);
     }
     return NULL;
 }

@@ -1,19 +1,19 @@
 // To whom batches go where all workers share every step (deal/rounds.h): each is kept for a
-// seat in the round of a step, and dealt to who comes for it.
+// seat in the round of a step, and leased to who comes for it.
 #include "deal/dealer_internal.h"
 
 enum { BUSY_TURN = 5 }; // milliseconds, until a round is opened, or a member is known
 
-static struct made *first_free(const struct dealer *dealer) {
-    return pile_of(dealer, (struct seat){0});
+static struct made_batch *first_free(const struct dealer *dealer) {
+    return queue_of_seat(dealer, (struct seat){0});
 }
 
-void deal_free_seats(struct dealer *dealer) {
-    struct made *made;
-    TAILQ_FOREACH(made, &dealer->pile.batches, others) {
-        const struct seated *member = rounds_member(&dealer->rounds, made->seat.session);
-        if (made->seat.session > 0 && (!member || member->asked > made->seat.step))
-            made->seat = (struct seat){0};
+void dealer_free_seats(struct dealer *dealer) {
+    struct made_batch *batch;
+    TAILQ_FOREACH(batch, &dealer->queue.batches, others) {
+        const struct seated *member = rounds_member(&dealer->rounds, batch->seat.session);
+        if (batch->seat.session > 0 && (!member || member->asked > batch->seat.step))
+            batch->seat = (struct seat){0};
     }
 }
 
@@ -22,10 +22,10 @@ void deal_free_seats(struct dealer *dealer) {
 static void fill_seats(struct dealer *dealer) {
     struct seat seat;
     while (rounds_first(&dealer->rounds, &seat)) {
-        struct made *made = first_free(dealer);
-        if (!made)
+        struct made_batch *batch = first_free(dealer);
+        if (!batch)
             break;
-        made->seat = seat;
+        batch->seat = seat;
         rounds_fill(&dealer->rounds);
     }
     if (!leases_left(dealer->leases))
@@ -48,7 +48,7 @@ static void take_again(struct dealer *dealer, struct seated *member, uint64_t st
     uint64_t lease = member->lease;
     if (lease == 0 || member->given != step || rounds_again(&dealer->rounds, member, &err))
         return;
-    deal_take_back(dealer, member->session, lease);
+    dealer_take_back(dealer, member->session, lease);
 }
 
 // Who had places in a step of another data server may have those of the next step here
@@ -56,31 +56,34 @@ static void take_again(struct dealer *dealer, struct seated *member, uint64_t st
 // back while its members wait for the turns of these: they take them without samples.
 // And who got places of a step from another may never come for those that are kept for it
 // here: they are free again as soon as anybody knows that the step is over.
-enum deal_answer deal_round(struct dealer *dealer, const struct deal_wish *wish, double now,
-                            struct deal *deal, uint64_t *detail) {
-    const struct seat seat = {wish->step, wish->session};
-    struct seated *member = rounds_member(&dealer->rounds, wish->session);
+enum dealer_answer dealer_issue_in_round(struct dealer *dealer,
+                                         const struct dealer_request *request, double now,
+                                         struct leased_batch *leased, uint64_t *detail) {
+    const struct seat seat = {request->step, request->session};
+    struct seated *member = rounds_member(&dealer->rounds, request->session);
     *detail = BUSY_TURN;
     if (!member) {
         dealer->stranger = true;
-        return DEAL_BUSY;
+        return DEALER_BUSY;
     }
-    take_again(dealer, member, wish->step);
-    bool passed = rounds_reach(&dealer->rounds, member, wish->step);
-    if (rounds_over(&dealer->rounds, wish->clock < wish->step ? wish->clock : wish->step) || passed)
-        deal_free_seats(dealer);
+    take_again(dealer, member, request->step);
+    bool passed = rounds_reach(&dealer->rounds, member, request->step);
+    if (rounds_over(&dealer->rounds,
+                    request->clock < request->step ? request->clock : request->step) ||
+        passed)
+        dealer_free_seats(dealer);
     fill_seats(dealer);
-    if (!rounds_opened(&dealer->rounds, wish->step))
-        open_round(dealer, wish->step);
-    if (!rounds_opened(&dealer->rounds, wish->step))
-        return rounds_opened_later(&dealer->rounds, wish->step) ? DEAL_IDLE : DEAL_BUSY;
-    struct made *made = pile_of(dealer, seat);
-    if (!made && !rounds_is_open(&dealer->rounds, seat))
-        return DEAL_IDLE;
-    enum deal_answer answer = deal_made(dealer, wish, made, now, deal, detail);
-    if (answer == DEAL_DONE) {
-        member->given = wish->step;
-        member->lease = deal->lease.number;
+    if (!rounds_opened(&dealer->rounds, request->step))
+        open_round(dealer, request->step);
+    if (!rounds_opened(&dealer->rounds, request->step))
+        return rounds_opened_later(&dealer->rounds, request->step) ? DEALER_IDLE : DEALER_BUSY;
+    struct made_batch *batch = queue_of_seat(dealer, seat);
+    if (!batch && !rounds_is_open(&dealer->rounds, seat))
+        return DEALER_IDLE;
+    enum dealer_answer answer = dealer_issue_batch(dealer, request, batch, now, leased, detail);
+    if (answer == DEALER_ISSUED) {
+        member->given = request->step;
+        member->lease = leased->lease.number;
     }
     return answer;
 }
@@ -89,7 +92,7 @@ int dealer_members(struct dealer *dealer, const uint64_t *sessions, size_t count
                    struct error *err) {
     pthread_mutex_lock(&dealer->lock);
     int status = rounds_members(&dealer->rounds, sessions, count, err);
-    deal_free_seats(dealer);
+    dealer_free_seats(dealer);
     pthread_mutex_unlock(&dealer->lock);
     return status;
 }

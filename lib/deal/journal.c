@@ -38,7 +38,7 @@ static int bad_line(const struct reading *reading, struct error *err) {
 }
 
 // All of `text` is so many decimal numbers, each behind one space.
-static bool numbers(const char *text, uint64_t *values, int count) {
+static bool parse_numbers(const char *text, uint64_t *values, int count) {
     for (int i = 0; i < count; i++) {
         char *end;
         if (text[0] != ' ' || text[1] < '0' || text[1] > '9')
@@ -57,7 +57,7 @@ static int read_of(struct reading *reading, const char *text, struct error *err)
     char run[sizeof of->run];
     uint64_t part[4];
     int n = 0;
-    if (sscanf(text, "of %32s%n", run, &n) != 1 || !numbers(text + n, part, 4))
+    if (sscanf(text, "of %32s%n", run, &n) != 1 || !parse_numbers(text + n, part, 4))
         return bad_line(reading, err);
     uint64_t digest = part[0], samples = part[1], first = part[2], count = part[3];
     reading->other_run = strcmp(run, of->run) != 0;
@@ -74,7 +74,7 @@ static int read_of(struct reading *reading, const char *text, struct error *err)
 
 static int read_at(struct reading *reading, const char *text, struct error *err) {
     uint64_t at[2];
-    if (strncmp(text, "at", 2) != 0 || !numbers(text + 2, at, 2) || at[1] > UINT32_MAX)
+    if (strncmp(text, "at", 2) != 0 || !parse_numbers(text + 2, at, 2) || at[1] > UINT32_MAX)
         return bad_line(reading, err);
     reading->place->seed = at[0];
     reading->place->epoch = (uint32_t)at[1];
@@ -84,8 +84,9 @@ static int read_at(struct reading *reading, const char *text, struct error *err)
 static int read_done(struct reading *reading, const char *text, struct error *err) {
     struct journal_place *place = reading->place;
     uint64_t done[3];
-    if (strncmp(text, "done", 4) != 0 || !numbers(text + 4, done, 3) || done[0] > UINT32_MAX ||
-        done[1] >= reading->of->count || done[2] > reading->of->count - done[1])
+    if (strncmp(text, "done", 4) != 0 || !parse_numbers(text + 4, done, 3) ||
+        done[0] > UINT32_MAX || done[1] >= reading->of->count ||
+        done[2] > reading->of->count - done[1])
         return bad_line(reading, err);
     uint32_t epoch = (uint32_t)done[0];
     if (epoch < place->epoch)
@@ -153,7 +154,7 @@ static int write_text(const struct journal *journal, uint64_t seed, uint32_t epo
     return textfile_close(text, err);
 }
 
-static int reopen(struct journal *journal, struct error *err) {
+static int reopen_file(struct journal *journal, struct error *err) {
     int fd = open(journal->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         return error_errno(err, STATUS_IO, "%s", journal->path);
@@ -174,7 +175,7 @@ int journal_rewrite(struct journal *journal, journal_cursor *cursor, void *self,
     int status =
         finished ? write_text(journal, seed, epoch, finished, count, err) : error_nomem(err);
     if (!status)
-        status = reopen(journal, err);
+        status = reopen_file(journal, err);
     pthread_mutex_unlock(&journal->lock);
     free(finished);
     return status;

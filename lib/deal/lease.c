@@ -75,7 +75,7 @@ static void turn_epoch(struct leases *leases) {
 
 // Whether enough of the replicas have finished all that they were given, when there is
 // nothing left to give.
-static bool enough(const struct leases *leases) {
+static bool is_epoch_complete(const struct leases *leases) {
     size_t parts = 0, complete = 0;
     if (leases->open_places + leases->finished_places < leases->count)
         return false;
@@ -88,8 +88,8 @@ static bool enough(const struct leases *leases) {
            (double)complete >= leases->rules.epoch_end * (double)parts - 1e-9;
 }
 
-static void settle(struct leases *leases) {
-    if (!leases_done(leases) && enough(leases))
+static void end_epoch_if_complete(struct leases *leases) {
+    if (!leases_done(leases) && is_epoch_complete(leases))
         turn_epoch(leases);
 }
 
@@ -123,7 +123,7 @@ uint64_t leases_session(const struct leases *leases, size_t index) {
 }
 
 // Quick to believe that a session is slow, slow to believe that it is quick.
-static void measure(struct holder *holder, double seconds) {
+static void note_lease_time(struct holder *holder, double seconds) {
     if (seconds >= holder->takes)
         holder->takes = seconds;
     else
@@ -139,7 +139,7 @@ static double deadline_of(const struct leases *leases, const struct holder *hold
 
 // --- the ring of open leases -----------------------------------------------------
 
-static struct open_lease *at(const struct leases *leases, uint64_t number) {
+static struct open_lease *ring_at(const struct leases *leases, uint64_t number) {
     return &leases->ring[number & (leases->ring_room - 1)];
 }
 
@@ -149,7 +149,7 @@ static int grow_ring(struct leases *leases, struct error *err) {
     if (!ring)
         return error_nomem(err);
     for (uint64_t number = leases->oldest; number < leases->next; number++)
-        ring[number & (room - 1)] = *at(leases, number);
+        ring[number & (room - 1)] = *ring_at(leases, number);
     free(leases->ring);
     leases->ring = ring;
     leases->ring_room = room;
@@ -158,7 +158,7 @@ static int grow_ring(struct leases *leases, struct error *err) {
 
 // Room for one more lease, and for what becomes of all that are open: finishing and
 // taking back must not fail.
-static int reserve(struct leases *leases, struct error *err) {
+static int reserve_lease(struct leases *leases, struct error *err) {
     if (leases->next - leases->oldest == leases->ring_room && grow_ring(leases, err))
         return err->status;
     size_t more = leases->open + 2;
@@ -168,10 +168,10 @@ static int reserve(struct leases *leases, struct error *err) {
     return STATUS_OK;
 }
 
-static struct open_lease *find(const struct leases *leases, uint64_t number) {
+static struct open_lease *find_open_lease(const struct leases *leases, uint64_t number) {
     if (number < leases->oldest || number >= leases->next)
         return NULL;
-    struct open_lease *lease = at(leases, number);
+    struct open_lease *lease = ring_at(leases, number);
     return lease->session ? lease : NULL;
 }
 
@@ -182,7 +182,7 @@ static void close_lease(struct leases *leases, struct open_lease *lease) {
     leases->open--;
     leases->open_places -= lease->places.count;
     lease->session = 0;
-    while (leases->oldest < leases->next && !at(leases, leases->oldest)->session)
+    while (leases->oldest < leases->next && !ring_at(leases, leases->oldest)->session)
         leases->oldest++;
 }
 
@@ -193,41 +193,41 @@ static void take_back(struct leases *leases, struct open_lease *lease) {
 
 // --- drawing and issuing ---------------------------------------------------------
 
-bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch) {
-    *stretch = (struct stretch){.era = leases->era, .epoch = leases->epoch};
+bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct drawn_range *drawn) {
+    *drawn = (struct drawn_range){.era = leases->era, .epoch = leases->epoch};
     if (leases_done(leases))
         return false;
-    if (ranges_take(&leases->todo, most, &stretch->places))
+    if (ranges_take(&leases->todo, most, &drawn->places))
         return true;
-    stretch->epoch++;
-    return ahead && stretch->epoch < leases->rules.epochs &&
-           ranges_take(&leases->next_todo, most, &stretch->places);
+    drawn->epoch++;
+    return ahead && drawn->epoch < leases->rules.epochs &&
+           ranges_take(&leases->next_todo, most, &drawn->places);
 }
 
 bool leases_left(const struct leases *leases) {
     return !leases_done(leases) && leases->todo.count > 0;
 }
 
-bool leases_wants(const struct leases *leases, const struct stretch *stretch) {
-    return stretch->era == leases->era && stretch->epoch >= leases->epoch;
+bool leases_wants(const struct leases *leases, const struct drawn_range *drawn) {
+    return drawn->era == leases->era && drawn->epoch >= leases->epoch;
 }
 
-bool leases_now(const struct leases *leases, const struct stretch *stretch) {
-    return stretch->era == leases->era && stretch->epoch == leases->epoch && !leases_done(leases);
+bool leases_now(const struct leases *leases, const struct drawn_range *drawn) {
+    return drawn->era == leases->era && drawn->epoch == leases->epoch && !leases_done(leases);
 }
 
-int leases_issue(struct leases *leases, uint64_t session, const struct stretch *stretch, double now,
-                 struct lease *lease, struct error *err) {
+int leases_issue(struct leases *leases, uint64_t session, const struct drawn_range *drawn,
+                 double now, struct lease *lease, struct error *err) {
     struct holder *holder = holder_of(leases, session);
     if (!holder && !(holder = holder_add(leases, session, err)))
         return err->status;
-    if (reserve(leases, err))
+    if (reserve_lease(leases, err))
         return err->status;
     *lease = (struct lease){leases->next++, deadline_of(leases, holder)};
-    *at(leases, lease->number) =
-        (struct open_lease){session, stretch->places, now, now + lease->deadline};
+    *ring_at(leases, lease->number) =
+        (struct open_lease){session, drawn->places, now, now + lease->deadline};
     leases->open++;
-    leases->open_places += stretch->places.count;
+    leases->open_places += drawn->places.count;
     holder->open++;
     holder->part = true;
     return STATUS_OK;
@@ -235,23 +235,23 @@ int leases_issue(struct leases *leases, uint64_t session, const struct stretch *
 
 bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, double now,
                    uint32_t *epoch, struct range *places) {
-    struct open_lease *lease = find(leases, number);
+    struct open_lease *lease = find_open_lease(leases, number);
     if (!lease || lease->session != session)
         return false;
     struct holder *holder = holder_of(leases, session);
     if (holder)
-        measure(holder, now - lease->issued);
+        note_lease_time(holder, now - lease->issued);
     *epoch = leases->epoch;
     *places = lease->places;
     ranges_add(&leases->finished, lease->places);
     leases->finished_places += lease->places.count;
     close_lease(leases, lease);
-    settle(leases);
+    end_epoch_if_complete(leases);
     return true;
 }
 
 uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number) {
-    struct open_lease *lease = find(leases, number);
+    struct open_lease *lease = find_open_lease(leases, number);
     if (!lease || lease->session != session)
         return 0;
     uint32_t places = lease->places.count;
@@ -264,15 +264,15 @@ void leases_gone(struct leases *leases, uint64_t session) {
     if (!holder)
         return;
     for (uint64_t number = leases->oldest; number < leases->next; number++)
-        if (at(leases, number)->session == session)
-            take_back(leases, at(leases, number));
+        if (ring_at(leases, number)->session == session)
+            take_back(leases, ring_at(leases, number));
     *holder = leases->holders[--leases->holder_count];
-    settle(leases);
+    end_epoch_if_complete(leases);
 }
 
 // Who lives and was not done in time has more the next time: a session that is slower
 // than the first deadline would never finish anything.
-static void expire(struct leases *leases, struct open_lease *lease) {
+static void expire_lease(struct leases *leases, struct open_lease *lease) {
     struct holder *holder = holder_of(leases, lease->session);
     if (holder)
         holder->takes = fmax(holder->takes, PATIENCE * (lease->deadline - lease->issued) / SLACK);
@@ -283,16 +283,16 @@ uint64_t leases_expire(struct leases *leases, double now, double *next) {
     uint64_t places = 0;
     double earliest = INFINITY;
     for (uint64_t number = leases->oldest; number < leases->next; number++) {
-        struct open_lease *lease = at(leases, number);
+        struct open_lease *lease = ring_at(leases, number);
         if (lease->session && lease->deadline <= now) {
             places += lease->places.count;
-            expire(leases, lease);
+            expire_lease(leases, lease);
         } else if (lease->session) {
             earliest = fmin(earliest, lease->deadline);
         }
     }
     *next = isfinite(earliest) ? earliest - now : -1;
-    settle(leases);
+    end_epoch_if_complete(leases);
     return places;
 }
 
@@ -352,7 +352,7 @@ int leases_set_cursor(struct leases *leases, uint32_t epoch, const struct range 
         place = finished[i].first + finished[i].count;
     }
     ranges_add(&leases->todo, (struct range){place, leases->count - place});
-    settle(leases);
+    end_epoch_if_complete(leases);
     return STATUS_OK;
 }
 
@@ -360,7 +360,7 @@ int leases_set_cursor(struct leases *leases, uint32_t epoch, const struct range 
 
 void leases_rules(struct leases *leases, const struct lease_rules *rules) {
     leases->rules = *rules;
-    settle(leases);
+    end_epoch_if_complete(leases);
 }
 
 int leases_open(struct leases **out, uint32_t count, uint64_t number,

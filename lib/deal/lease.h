@@ -42,26 +42,26 @@ uint64_t leases_finished(const struct leases *leases); // places of the present 
 // Places that are to be made ready: of the present epoch, or, when all of it has been
 // drawn, the beginning of the next. An era ends when the cursor is set: what was drawn in
 // an earlier one can no longer be issued.
-struct stretch {
+struct drawn_range {
     uint32_t era, epoch;
     struct range places;
 };
 // Up to `most` places; false: there are none. `ahead`: of the next epoch, too.
-bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct stretch *stretch);
+bool leases_draw(struct leases *leases, uint32_t most, bool ahead, struct drawn_range *drawn);
 // Whether places of the present epoch were not drawn yet, or came back.
 bool leases_left(const struct leases *leases);
 // Whether what was drawn is of the present era and not of an epoch that is over, and
 // whether it can be issued now.
-bool leases_wants(const struct leases *leases, const struct stretch *stretch);
-bool leases_now(const struct leases *leases, const struct stretch *stretch);
+bool leases_wants(const struct leases *leases, const struct drawn_range *drawn);
+bool leases_now(const struct leases *leases, const struct drawn_range *drawn);
 
 struct lease {
     uint64_t number;
     double deadline; // seconds from now
 };
-// Hands out what was drawn (a part of a stretch; each place once) and can be issued now.
-int leases_issue(struct leases *leases, uint64_t session, const struct stretch *stretch, double now,
-                 struct lease *lease, struct error *err);
+// Hands out what was drawn (a part of a drawn; each place once) and can be issued now.
+int leases_issue(struct leases *leases, uint64_t session, const struct drawn_range *drawn,
+                 double now, struct lease *lease, struct error *err);
 
 // The lease is trained on. False when it is over, or was never that session's; then
 // nothing changes. *epoch and *places are what was finished.

@@ -22,7 +22,7 @@ static uint64_t end_of(struct range range) {
 }
 
 // The first range that ends at or behind `place`.
-static size_t find(const struct ranges *ranges, uint32_t place) {
+static size_t find_range(const struct ranges *ranges, uint32_t place) {
     size_t low = 0, high = ranges->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -35,7 +35,7 @@ static size_t find(const struct ranges *ranges, uint32_t place) {
 }
 
 // Puts `with` in the place of ranges from..to-1.
-static void replace(struct ranges *ranges, size_t from, size_t to, struct range with) {
+static void replace_ranges(struct ranges *ranges, size_t from, size_t to, struct range with) {
     memmove(ranges->at + from + 1, ranges->at + to, (ranges->count - to) * sizeof *ranges->at);
     ranges->at[from] = with;
     ranges->count = ranges->count - (to - from) + 1;
@@ -44,14 +44,14 @@ static void replace(struct ranges *ranges, size_t from, size_t to, struct range 
 void ranges_add(struct ranges *ranges, struct range range) {
     if (range.count == 0)
         return;
-    size_t from = find(ranges, range.first), to = from;
+    size_t from = find_range(ranges, range.first), to = from;
     uint64_t first = range.first, end = end_of(range);
     // All that it touches becomes one.
     for (; to < ranges->count && ranges->at[to].first <= end; to++) {
         first = ranges->at[to].first < first ? ranges->at[to].first : first;
         end = end_of(ranges->at[to]) > end ? end_of(ranges->at[to]) : end;
     }
-    replace(ranges, from, to, (struct range){(uint32_t)first, (uint32_t)(end - first)});
+    replace_ranges(ranges, from, to, (struct range){(uint32_t)first, (uint32_t)(end - first)});
 }
 
 bool ranges_take(struct ranges *ranges, uint32_t most, struct range *taken) {
@@ -83,7 +83,7 @@ uint64_t ranges_places(const struct ranges *ranges) {
 }
 
 bool ranges_meet(const struct ranges *ranges, struct range range) {
-    size_t i = find(ranges, range.first);
+    size_t i = find_range(ranges, range.first);
     // One that ends where the range begins only touches it.
     if (i < ranges->count && end_of(ranges->at[i]) == range.first)
         i++;

@@ -22,7 +22,7 @@ struct seated *rounds_member(const struct rounds *rounds, uint64_t session) {
 }
 
 // Open seats of those who are no members, or past the step, are none.
-static void sweep(struct rounds *rounds) {
+static void remove_dead_seats(struct rounds *rounds) {
     size_t n = 0;
     for (size_t i = 0; i < rounds->open_count; i++) {
         const struct seat seat = rounds->open[i];
@@ -45,7 +45,7 @@ int rounds_members(struct rounds *rounds, const uint64_t *sessions, size_t count
     free(rounds->members);
     rounds->members = members;
     rounds->member_count = count;
-    sweep(rounds);
+    remove_dead_seats(rounds);
     return STATUS_OK;
 }
 
@@ -55,13 +55,13 @@ void rounds_gone(struct rounds *rounds, uint64_t session) {
         return;
     struct seated *end = rounds->members + --rounds->member_count;
     memmove(member, member + 1, (size_t)(end - member) * sizeof *member);
-    sweep(rounds);
+    remove_dead_seats(rounds);
 }
 
 // --- rounds ----------------------------------------------------------------------
 
 // Forgets the rounds that all members are past.
-static void forget(struct rounds *rounds) {
+static void forget_past_rounds(struct rounds *rounds) {
     uint64_t least = UINT64_MAX;
     size_t past = 0;
     for (size_t i = 0; i < rounds->member_count; i++)
@@ -75,7 +75,7 @@ static void forget(struct rounds *rounds) {
 }
 
 // Whether there may be seats of it before this step, which it has come to.
-static bool move_to(struct seated *member, uint64_t step) {
+static bool note_step(struct seated *member, uint64_t step) {
     if (step <= member->asked)
         return false;
     member->asked = step;
@@ -83,19 +83,19 @@ static bool move_to(struct seated *member, uint64_t step) {
 }
 
 bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step) {
-    bool passed = move_to(member, step);
+    bool passed = note_step(member, step);
     if (passed)
-        sweep(rounds);
-    forget(rounds);
+        remove_dead_seats(rounds);
+    forget_past_rounds(rounds);
     return passed;
 }
 
 bool rounds_over(struct rounds *rounds, uint64_t step) {
     bool passed = false;
     for (size_t i = 0; i < rounds->member_count; i++)
-        passed |= move_to(&rounds->members[i], step);
+        passed |= note_step(&rounds->members[i], step);
     if (passed)
-        sweep(rounds);
+        remove_dead_seats(rounds);
     return passed;
 }
 

@@ -83,7 +83,7 @@ static inline void rig_close(struct dealer_rig *rig) {
 }
 
 struct dealt {
-    enum deal_answer answer;
+    enum dealer_answer answer;
     uint64_t session, lease;
     struct range places;
 };
@@ -91,23 +91,23 @@ struct dealt {
 // What the session is told that has weights of this clock and asks for this step.
 static inline struct dealt rig_ask(const struct dealer_rig *rig, uint64_t session, uint64_t step,
                                    uint64_t clock) {
-    const struct deal_wish wish = {
+    const struct dealer_request request = {
         .session = session, .step = step, .clock = clock, .epoch = 0, .samples = RIG_BATCH};
-    struct deal deal;
+    struct leased_batch leased;
     uint64_t detail;
     struct dealt dealt = {.session = session};
-    dealt.answer = dealer_deal(rig->dealer, &wish, clock_seconds(), &deal, &detail);
-    if (dealt.answer == DEAL_DONE) {
-        dealt.lease = deal.lease.number;
-        dealt.places = deal.stretch.places;
-        dealer_release(rig->dealer, deal.buffer);
+    dealt.answer = dealer_issue(rig->dealer, &request, clock_seconds(), &leased, &detail);
+    if (dealt.answer == DEALER_ISSUED) {
+        dealt.lease = leased.lease.number;
+        dealt.places = leased.drawn.places;
+        dealer_release(rig->dealer, leased.buffer);
     }
     return dealt;
 }
 
 // Whether it is batch `n` of the epoch's order, whole.
 static inline bool is_batch(struct dealt dealt, uint32_t n) {
-    return dealt.answer == DEAL_DONE && dealt.places.first == n * RIG_BATCH &&
+    return dealt.answer == DEALER_ISSUED && dealt.places.first == n * RIG_BATCH &&
            dealt.places.count == RIG_BATCH;
 }
 

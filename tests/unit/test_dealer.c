@@ -16,14 +16,14 @@ static void test_again(struct tap *tap) {
             dealt[i] = ask(&rig, A);
             CHECK(tap, is_batch(dealt[i], i));
         }
-        CHECK_INT(tap, ask(&rig, B).answer, DEAL_ENDING);
+        CHECK_INT(tap, ask(&rig, B).answer, DEALER_ENDING);
         CHECK_INT(tap, dealer_return(rig.dealer, A, dealt[1].lease), RIG_BATCH);
         rig_made(tap, &rig, (2 * ALL + 1) * RIG_BATCH); // by one who then sleeps
         CHECK_INT(tap, dealer_return(rig.dealer, A, dealt[3].lease), RIG_BATCH);
         rig_made(tap, &rig, (2 * ALL + 2) * RIG_BATCH);
         struct dealt first = ask(&rig, B), second = ask(&rig, B);
         CHECK(tap, is_batch(first, 1) && is_batch(second, 3));
-        CHECK_INT(tap, ask(&rig, B).answer, DEAL_ENDING);
+        CHECK_INT(tap, ask(&rig, B).answer, DEALER_ENDING);
         CHECK(tap, !rig_finish(&rig, dealt[1]) && !rig_finish(&rig, dealt[3]));
         CHECK(tap, rig_finish(&rig, dealt[0]) && rig_finish(&rig, dealt[2]));
         CHECK(tap, rig_finish(&rig, first));
@@ -53,40 +53,41 @@ static void test_others(struct tap *tap) {
 }
 
 // All that is dealt of the present epoch, each sample once: what `see` sees is added up.
-typedef int see_sample(const struct dealer_rig *rig, const struct deal *deal, uint32_t i);
+typedef int see_sample(const struct dealer_rig *rig, const struct leased_batch *leased, uint32_t i);
 
 static int deal_all(struct tap *tap, const struct dealer_rig *rig, see_sample *see, bool *seen) {
-    const struct deal_wish wish = {.session = A, .samples = RIG_BATCH};
-    struct deal deal;
+    const struct dealer_request request = {.session = A, .samples = RIG_BATCH};
+    struct leased_batch leased;
     uint64_t detail;
     int wrong = 0;
-    while (dealer_deal(rig->dealer, &wish, clock_seconds(), &deal, &detail) == DEAL_DONE) {
-        for (uint32_t i = 0; i < deal.stretch.places.count; i++) {
-            CHECK(tap, !seen[deal.samples.labels[i]]);
-            seen[deal.samples.labels[i]] = true;
-            wrong += see(rig, &deal, i);
+    while (dealer_issue(rig->dealer, &request, clock_seconds(), &leased, &detail) ==
+           DEALER_ISSUED) {
+        for (uint32_t i = 0; i < leased.drawn.places.count; i++) {
+            CHECK(tap, !seen[leased.samples.labels[i]]);
+            seen[leased.samples.labels[i]] = true;
+            wrong += see(rig, &leased, i);
         }
-        dealer_release(rig->dealer, deal.buffer);
+        dealer_release(rig->dealer, leased.buffer);
     }
     return wrong;
 }
 
-static int see_bytes(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
-    const uint32_t label = (uint32_t)deal->samples.labels[i];
-    const uint8_t *values = proto_sample_values(&deal->samples, i);
-    int wrong = deal->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
-    wrong += deal->samples.count != deal->stretch.places.count;
-    wrong += deal->samples.value_bytes != RIG_SIDE * RIG_SIDE;
+static int see_bytes(const struct dealer_rig *rig, const struct leased_batch *leased, uint32_t i) {
+    const uint32_t label = (uint32_t)leased->samples.labels[i];
+    const uint8_t *values = proto_sample_values(&leased->samples, i);
+    int wrong = leased->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
+    wrong += leased->samples.count != leased->drawn.places.count;
+    wrong += leased->samples.value_bytes != RIG_SIDE * RIG_SIDE;
     wrong += values[0] != 255 - label;
     for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
         wrong += values[p] != label;
     return wrong;
 }
 
-static int see_floats(const struct dealer_rig *rig, const struct deal *deal, uint32_t i) {
-    const uint32_t label = (uint32_t)deal->samples.labels[i];
-    const float *values = proto_sample_values(&deal->samples, i);
-    int wrong = deal->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
+static int see_floats(const struct dealer_rig *rig, const struct leased_batch *leased, uint32_t i) {
+    const uint32_t label = (uint32_t)leased->samples.labels[i];
+    const float *values = proto_sample_values(&leased->samples, i);
+    int wrong = leased->samples.keys[i] != picture_cache_key_hash(rig->pictures, label);
     wrong += fabsf(values[0] - (float)(255 - label) / 2) > 1e-6f;
     for (int p = 1; p < RIG_SIDE * RIG_SIDE; p++)
         wrong += fabsf(values[p] - (float)label / 2) > 1e-6f;
@@ -101,7 +102,7 @@ static void test_samples(struct tap *tap) {
         CHECK_INT(tap, deal_all(tap, &rig, see_bytes, seen), 0);
         for (int i = 0; i < ALL * RIG_BATCH; i++)
             CHECK(tap, seen[i]);
-        CHECK_INT(tap, dealer_figures(rig.dealer).dealt, ALL * RIG_BATCH);
+        CHECK_INT(tap, dealer_figures(rig.dealer).leased, ALL * RIG_BATCH);
         CHECK_INT(tap, dealer_status(rig.dealer, NULL), STATUS_OK);
         rig_close(&rig);
     });
@@ -129,19 +130,19 @@ static void test_little(struct tap *tap) {
                                                .rules = {.epochs = 1, .epoch_end = 1, .least = 5},
                                                .batch = 1,
                                                .threads = 1};
-        const struct deal_wish wish = {.session = A, .samples = 1};
+        const struct dealer_request request = {.session = A, .samples = 1};
         struct dealer *dealer;
-        struct deal deal;
+        struct leased_batch leased;
         uint64_t detail;
         CHECK_INT(tap, dealer_open(&dealer, &options, NULL), STATUS_OK);
         double until = clock_seconds() + 30;
         for (int i = 0; i < ALL * RIG_BATCH && clock_seconds() < until;) {
-            if (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail) != DEAL_DONE)
+            if (dealer_issue(dealer, &request, clock_seconds(), &leased, &detail) != DEALER_ISSUED)
                 continue;
-            dealer_release(dealer, deal.buffer);
+            dealer_release(dealer, leased.buffer);
             i++;
         }
-        CHECK_INT(tap, dealer_figures(dealer).dealt, ALL * RIG_BATCH);
+        CHECK_INT(tap, dealer_figures(dealer).leased, ALL * RIG_BATCH);
         dealer_close(dealer);
         rig_close(&rig);
     });
@@ -165,9 +166,9 @@ static void test_shapes(struct tap *tap) {
                                          .batch = 2,
                                          .ahead = 1 << 16,
                                          .threads = 2};
-        const struct deal_wish wish = {.session = A, .samples = 2};
+        const struct dealer_request request = {.session = A, .samples = 2};
         struct dealer *dealer;
-        struct deal deal;
+        struct leased_batch leased;
         struct error err = {0};
         uint64_t detail;
         CHECK_INT(tap, picture_cache_open(&options.pictures, &pictures, &err), STATUS_OK);
@@ -177,7 +178,7 @@ static void test_shapes(struct tap *tap) {
             usleep(100);
         CHECK_INT(tap, dealer_status(dealer, &err), STATUS_DATA);
         CHECK(tap, strstr(err.text, "is 1x1x2") && strstr(err.text, "the first is 1x2x2"));
-        CHECK_INT(tap, dealer_deal(dealer, &wish, 0, &deal, &detail), DEAL_FAILED);
+        CHECK_INT(tap, dealer_issue(dealer, &request, 0, &leased, &detail), DEALER_FAILED);
         dealer_close(dealer);
         picture_cache_close(options.pictures);
         unlink(paths[0]), unlink(paths[1]), unlink(paths[2]);

@@ -9,8 +9,8 @@ static void open_rig(struct tap *tap, struct dealer_rig *rig, uint32_t batches) 
     rig_open(tap, rig, batches, sessions, 3);
 }
 
-static enum deal_answer ask(const struct dealer_rig *rig, uint64_t session, uint64_t step,
-                            uint64_t clock) {
+static enum dealer_answer ask(const struct dealer_rig *rig, uint64_t session, uint64_t step,
+                              uint64_t clock) {
     return rig_ask(rig, session, step, clock).answer;
 }
 
@@ -18,9 +18,9 @@ static void test_order(struct tap *tap) {
     TEST(tap, "a round has a batch for each member, as far as there are any", {
         struct dealer_rig rig;
         open_rig(tap, &rig, 2);
-        CHECK_INT(tap, ask(&rig, C, 5, 5), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, B, 5, 5), DEAL_DONE);
-        CHECK_INT(tap, ask(&rig, A, 5, 5), DEAL_DONE);
+        CHECK_INT(tap, ask(&rig, C, 5, 5), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 5, 5), DEALER_ISSUED);
+        CHECK_INT(tap, ask(&rig, A, 5, 5), DEALER_ISSUED);
         rig_close(&rig);
     });
 }
@@ -29,23 +29,23 @@ static void test_absent(struct tap *tap) {
     TEST(tap, "the last places, kept for one who got others elsewhere, go to the next step", {
         struct dealer_rig rig;
         open_rig(tap, &rig, 1);
-        CHECK_INT(tap, ask(&rig, B, 5, 5), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, C, 5, 5), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 5, 5), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 5, 5), DEALER_IDLE);
         // Who asks ahead does not know yet whether the other comes.
-        CHECK_INT(tap, ask(&rig, B, 6, 5), DEAL_BUSY);
+        CHECK_INT(tap, ask(&rig, B, 6, 5), DEALER_BUSY);
         // By now it has taken its turn, and will not come.
-        CHECK_INT(tap, ask(&rig, B, 6, 6), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, C, 6, 6), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, C, 7, 7), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, A, 7, 7), DEAL_DONE);
+        CHECK_INT(tap, ask(&rig, B, 6, 6), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 6, 6), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 7, 7), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, A, 7, 7), DEALER_ISSUED);
         rig_close(&rig);
     });
     TEST(tap, "a clock beyond the step that is asked for is not believed", {
         struct dealer_rig rig;
         open_rig(tap, &rig, 3);
-        CHECK_INT(tap, ask(&rig, B, 5, 900), DEAL_DONE);
-        CHECK_INT(tap, ask(&rig, A, 5, 5), DEAL_DONE);
-        CHECK_INT(tap, ask(&rig, C, 5, 5), DEAL_DONE);
+        CHECK_INT(tap, ask(&rig, B, 5, 900), DEALER_ISSUED);
+        CHECK_INT(tap, ask(&rig, A, 5, 5), DEALER_ISSUED);
+        CHECK_INT(tap, ask(&rig, C, 5, 5), DEALER_ISSUED);
         rig_close(&rig);
     });
 }
@@ -55,9 +55,9 @@ static void test_later(struct tap *tap) {
         struct dealer_rig rig;
         open_rig(tap, &rig, 1);
         // It had places of step 5 elsewhere.
-        CHECK_INT(tap, ask(&rig, A, 6, 5), DEAL_DONE);
-        CHECK_INT(tap, ask(&rig, B, 5, 5), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, C, 5, 5), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, A, 6, 5), DEALER_ISSUED);
+        CHECK_INT(tap, ask(&rig, B, 5, 5), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 5, 5), DEALER_IDLE);
         rig_close(&rig);
     });
 }
@@ -70,15 +70,15 @@ static void test_return(struct tap *tap) {
         struct dealt a = rig_ask(&rig, A, 5, 5), b = rig_ask(&rig, B, 5, 5);
         struct dealt c = rig_ask(&rig, C, 5, 5), late = rig_ask(&rig, A, 6, 6);
         CHECK(tap, is_batch(a, 0) && is_batch(b, 1) && is_batch(c, 2) && is_batch(late, 3));
-        CHECK_INT(tap, ask(&rig, B, 6, 6), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 6, 6), DEALER_IDLE);
         CHECK(tap, rig_finish(&rig, a) && rig_finish(&rig, b) && rig_finish(&rig, c));
-        CHECK_INT(tap, ask(&rig, B, 7, 7), DEAL_BUSY);
+        CHECK_INT(tap, ask(&rig, B, 7, 7), DEALER_BUSY);
         CHECK_INT(tap, dealer_return(rig.dealer, A, late.lease), RIG_BATCH);
         rig_made(tap, &rig, 9 * RIG_BATCH);
-        CHECK_INT(tap, ask(&rig, C, 6, 6), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 6, 6), DEALER_IDLE);
         struct dealt again = rig_ask(&rig, A, 7, 7);
         CHECK(tap, is_batch(again, 3));
-        CHECK_INT(tap, ask(&rig, B, 7, 7), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 7, 7), DEALER_IDLE);
         CHECK(tap, !rig_finish(&rig, late));
         CHECK(tap, rig_finish(&rig, again));
         CHECK_INT(tap, dealer_figures(rig.dealer).epoch, 1);
@@ -89,14 +89,14 @@ static void test_return(struct tap *tap) {
         open_rig(tap, &rig, 4);
         struct dealt late = rig_ask(&rig, A, 5, 5), b = rig_ask(&rig, B, 5, 5);
         struct dealt c = rig_ask(&rig, C, 5, 5);
-        CHECK_INT(tap, ask(&rig, B, 6, 6), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 6, 6), DEALER_IDLE);
         CHECK_INT(tap, dealer_return(rig.dealer, A, late.lease), RIG_BATCH);
         rig_made(tap, &rig, 9 * RIG_BATCH);
-        CHECK_INT(tap, ask(&rig, C, 6, 6), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 6, 6), DEALER_IDLE);
         struct dealt a = rig_ask(&rig, A, 6, 6), again = rig_ask(&rig, A, 7, 7);
         CHECK(tap, is_batch(a, 3) && is_batch(again, 0));
-        CHECK_INT(tap, ask(&rig, B, 7, 7), DEAL_IDLE);
-        CHECK_INT(tap, ask(&rig, C, 7, 7), DEAL_IDLE);
+        CHECK_INT(tap, ask(&rig, B, 7, 7), DEALER_IDLE);
+        CHECK_INT(tap, ask(&rig, C, 7, 7), DEALER_IDLE);
         CHECK(tap, rig_finish(&rig, b) && rig_finish(&rig, c) && rig_finish(&rig, a));
         CHECK_INT(tap, dealer_figures(rig.dealer).epoch, 0);
         CHECK(tap, rig_finish(&rig, again));

@@ -15,7 +15,7 @@ enum fate { FREE, DRAWN, LEASED, FINISHED };
 
 struct held {
     uint64_t session, number;
-    struct stretch stretch;
+    struct drawn_range drawn;
     double deadline;
 };
 
@@ -26,7 +26,7 @@ struct model {
     uint32_t count, epoch;
     double now, epoch_end;
     enum fate fate[COUNT_MOST], next_fate[COUNT_MOST];
-    struct stretch drawn[HELD_MOST];
+    struct drawn_range drawn[HELD_MOST];
     size_t drawn_count;
     struct held held[HELD_MOST]; // leases that the model believes to be open
     size_t held_count;
@@ -72,16 +72,16 @@ static void follow(struct model *m) {
 }
 
 static void draw(struct model *m) {
-    struct stretch stretch;
+    struct drawn_range drawn;
     if (m->drawn_count == HELD_MOST ||
-        !leases_draw(m->leases, 1 + random_below(&m->random, 9), true, &stretch))
+        !leases_draw(m->leases, 1 + random_below(&m->random, 9), true, &drawn))
         return;
-    CHECK(m->tap, stretch.epoch == m->epoch || stretch.epoch == m->epoch + 1);
-    mark(m, stretch.places, FREE, DRAWN, stretch.epoch != m->epoch);
-    m->drawn[m->drawn_count++] = stretch;
+    CHECK(m->tap, drawn.epoch == m->epoch || drawn.epoch == m->epoch + 1);
+    mark(m, drawn.places, FREE, DRAWN, drawn.epoch != m->epoch);
+    m->drawn[m->drawn_count++] = drawn;
 }
 
-// Issues a drawn stretch of this epoch, or its first part.
+// Issues a drawn drawn of this epoch, or its first part.
 static void issue(struct model *m) {
     struct error err = {0};
     struct lease lease;
@@ -90,7 +90,7 @@ static void issue(struct model *m) {
         i++;
     if (i == m->drawn_count || m->held_count == HELD_MOST)
         return;
-    struct stretch *from = &m->drawn[i], part = *from;
+    struct drawn_range *from = &m->drawn[i], part = *from;
     part.places.count = 1 + random_below(&m->random, part.places.count);
     uint64_t session = 1 + random_below(&m->random, 5);
     CHECK_INT(m->tap, leases_issue(m->leases, session, &part, m->now, &lease, &err), STATUS_OK);
@@ -115,8 +115,8 @@ static void finish(struct model *m) {
           !leases_finish(m->leases, held.session + 1, held.number, m->now, &epoch, &places));
     CHECK(m->tap, leases_finish(m->leases, held.session, held.number, m->now, &epoch, &places));
     CHECK_INT(m->tap, epoch, m->epoch);
-    CHECK_INT(m->tap, places.first, held.stretch.places.first);
-    CHECK_INT(m->tap, places.count, held.stretch.places.count);
+    CHECK_INT(m->tap, places.first, held.drawn.places.first);
+    CHECK_INT(m->tap, places.count, held.drawn.places.count);
     mark(m, places, LEASED, FINISHED, false);
     m->finished += places.count;
     forget(m, i);
@@ -140,11 +140,10 @@ static void give_back(struct model *m) {
     struct held held = m->held[i];
     uint32_t epoch = leases_epoch(m->leases);
     CHECK_INT(m->tap, leases_return(m->leases, held.session + 1, held.number), 0);
-    CHECK_INT(m->tap, leases_return(m->leases, held.session, held.number),
-              held.stretch.places.count);
+    CHECK_INT(m->tap, leases_return(m->leases, held.session, held.number), held.drawn.places.count);
     CHECK_INT(m->tap, leases_return(m->leases, held.session, held.number), 0);
     CHECK_INT(m->tap, leases_epoch(m->leases), epoch); // there is something left to hand out
-    mark(m, held.stretch.places, LEASED, FREE, false);
+    mark(m, held.drawn.places, LEASED, FREE, false);
     forget(m, i);
 }
 
@@ -152,7 +151,7 @@ static void take_back(struct model *m, bool (*over)(const struct held *, double)
     for (size_t i = m->held_count; i-- > 0;) {
         if (!over(&m->held[i], value))
             continue;
-        mark(m, m->held[i].stretch.places, LEASED, FREE, false);
+        mark(m, m->held[i].drawn.places, LEASED, FREE, false);
         forget(m, i);
     }
 }
@@ -274,11 +273,11 @@ static struct leases *open_leases(struct tap *tap, uint32_t count, double epoch_
 
 static struct lease lend(struct tap *tap, struct leases *leases, uint64_t session, uint32_t most,
                          double now) {
-    struct stretch stretch;
+    struct drawn_range drawn;
     struct lease lease = {0};
     struct error err = {0};
-    CHECK(tap, leases_draw(leases, most, true, &stretch));
-    CHECK_INT(tap, leases_issue(leases, session, &stretch, now, &lease, &err), STATUS_OK);
+    CHECK(tap, leases_draw(leases, most, true, &drawn));
+    CHECK_INT(tap, leases_issue(leases, session, &drawn, now, &lease, &err), STATUS_OK);
     return lease;
 }
 
@@ -323,11 +322,11 @@ static void test_epoch_end(struct tap *tap) {
     });
     TEST(tap, "behind the last epoch nothing is drawn", {
         struct leases *leases = open_leases(tap, 4, 1);
-        struct stretch stretch;
+        struct drawn_range drawn;
         for (int epoch = 0; epoch < 2; epoch++)
             CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 4, 0), 0));
         CHECK(tap, leases_done(leases));
-        CHECK(tap, !leases_draw(leases, 1, true, &stretch));
+        CHECK(tap, !leases_draw(leases, 1, true, &drawn));
         CHECK_NEAR(tap, leases_progress(leases), 2, 0);
         leases_close(leases);
     });
@@ -388,16 +387,16 @@ static void test_cursor(struct tap *tap) {
     });
     TEST(tap, "what was drawn before the cursor was set is void", {
         struct leases *leases = open_leases(tap, 10, 1);
-        struct stretch stretch;
+        struct drawn_range drawn;
         struct range finished = {2, 3};
-        leases_draw(leases, 4, true, &stretch);
-        CHECK(tap, leases_wants(leases, &stretch) && leases_now(leases, &stretch));
+        leases_draw(leases, 4, true, &drawn);
+        CHECK(tap, leases_wants(leases, &drawn) && leases_now(leases, &drawn));
         CHECK_INT(tap, leases_set_cursor(leases, 0, &finished, 1, &err), STATUS_OK);
-        CHECK(tap, !leases_wants(leases, &stretch) && !leases_now(leases, &stretch));
-        leases_draw(leases, 4, true, &stretch);
-        CHECK(tap, stretch.places.first == 0 && stretch.places.count == 2);
-        leases_draw(leases, 9, true, &stretch);
-        CHECK(tap, stretch.places.first == 5 && stretch.places.count == 5);
+        CHECK(tap, !leases_wants(leases, &drawn) && !leases_now(leases, &drawn));
+        leases_draw(leases, 4, true, &drawn);
+        CHECK(tap, drawn.places.first == 0 && drawn.places.count == 2);
+        leases_draw(leases, 9, true, &drawn);
+        CHECK(tap, drawn.places.first == 5 && drawn.places.count == 5);
         leases_close(leases);
     });
 }

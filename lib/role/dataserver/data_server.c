@@ -50,7 +50,7 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     const struct data_service_figures now = data_service_figures(server->service);
     figures->state = PROTO_STATE_WORKING;
     figures->clock = now.leases;
-    figures->samples = now.dealer.dealt;
+    figures->samples = now.dealer.leased;
     figures->refused = now.refused;
     figures->received = now.received;
     figures->sent = now.sent;
@@ -71,8 +71,8 @@ static void look_at_rates(struct data_server *server) {
     if (clock_seconds() < server->looked.time + lately)
         return;
     const struct moment now = moment_now(server), before = server->looked;
-    uint64_t dealt = now.figures.dealer.dealt - before.figures.dealer.dealt;
-    atomic_store(&server->rate, (double)dealt / (now.time - before.time));
+    uint64_t leased = now.figures.dealer.leased - before.figures.dealer.leased;
+    atomic_store(&server->rate, (double)leased / (now.time - before.time));
     atomic_store(&server->busy, share(now.figures.busy - before.figures.busy,
                                       now.figures.leases - before.figures.leases));
     server->looked = now;
@@ -87,8 +87,8 @@ static void report(struct data_server *server) {
         json_pack("{s:s, s:f, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f}", //
                   "name", server->o->name,                                                       //
                   "epoch", f->dealer.progress,                                                   //
-                  "samples", (json_int_t)f->dealer.dealt,                                        //
-                  "images_per_s", (double)(f->dealer.dealt - then->dealer.dealt) / seconds,      //
+                  "samples", (json_int_t)f->dealer.leased,                                       //
+                  "images_per_s", (double)(f->dealer.leased - then->dealer.leased) / seconds,    //
                   "ready", (json_int_t)f->dealer.ready,                                          //
                   "cache_hits",                                                                  //
                   share(f->pictures.hits - then->pictures.hits,
@@ -203,7 +203,8 @@ static int obey(struct data_server *server, struct error *err) {
 static void say_done(struct data_server *server) {
     const struct dealer_figures figures = data_service_figures(server->service).dealer;
     if (figures.done && !server->done)
-        serving_say(&server->o->hooks, "all epochs are served: %" PRIu64 " samples", figures.dealt);
+        serving_say(&server->o->hooks, "all epochs are served: %" PRIu64 " samples",
+                    figures.leased);
     // The controller hears of it now, not with the next heartbeat.
     if (figures.done && !server->done)
         member_look(server->member);

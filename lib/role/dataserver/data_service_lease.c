@@ -21,29 +21,29 @@ static void batch_sent(void *context) {
     free(sending);
 }
 
-static void send_batch(const struct request *request, const struct deal *deal) {
+static void send_batch(const struct request *request, const struct leased_batch *leased) {
     struct dealer *dealer = request->service->dealer;
     struct sending *sending = mem_zeroed(1, sizeof *sending);
-    const struct proto_samples *samples = &deal->samples;
+    const struct proto_samples *samples = &leased->samples;
     uint32_t n = samples->count;
     if (!sending) { // the lease runs out, and its samples go to another
-        dealer_release(dealer, deal->buffer);
+        dealer_release(dealer, leased->buffer);
         service_put_off(request, "out of memory");
         return;
     }
     *sending = (struct sending){
         .dealer = dealer,
-        .buffer = deal->buffer,
+        .buffer = leased->buffer,
         .parts = {{samples->keys, n * sizeof *samples->keys},
                   {samples->labels, n * sizeof *samples->labels},
                   {samples->values, n * samples->value_bytes}},
     };
     const struct link_payload payload = {sending->parts, 3, batch_sent, sending};
     const struct proto_batch batch = {
-        .lease = deal->lease.number,
-        .deadline = (uint32_t)fmin(deal->lease.deadline * 1000, UINT32_MAX),
-        .epoch = deal->stretch.epoch,
-        .first = deal->stretch.places.first,
+        .lease = leased->lease.number,
+        .deadline = (uint32_t)fmin(leased->lease.deadline * 1000, UINT32_MAX),
+        .epoch = leased->drawn.epoch,
+        .first = leased->drawn.places.first,
         .samples = n,
     };
     atomic_fetch_add(&request->service->leases, 1);
@@ -54,35 +54,35 @@ static void send_batch(const struct request *request, const struct deal *deal) {
 void service_answer_lease(const struct request *request, const struct proto_lease *asked) {
     struct dealer *dealer = request->service->dealer;
     struct error err = {0};
-    const struct deal_wish wish = {
+    const struct dealer_request wanted = {
         .session = asked->session,
         .step = asked->step,
         .clock = asked->clock,
         .epoch = asked->epoch,
         .samples = asked->samples,
     };
-    struct deal deal;
+    struct leased_batch leased;
     uint64_t detail = 0;
-    switch (dealer_deal(dealer, &wish, clock_seconds(), &deal, &detail)) {
-    case DEAL_DONE:
-        send_batch(request, &deal);
+    switch (dealer_issue(dealer, &wanted, clock_seconds(), &leased, &detail)) {
+    case DEALER_ISSUED:
+        send_batch(request, &leased);
         break;
-    case DEAL_IDLE:
+    case DEALER_IDLE:
         service_answer(request, PROTO_TYPE_BATCH, &(struct proto_batch){.epoch = asked->epoch});
         break;
-    case DEAL_BUSY:
+    case DEALER_BUSY:
         service_refuse(request, PROTO_REFUSAL_BUSY, detail, NULL);
         break;
-    case DEAL_ENDING:
+    case DEALER_ENDING:
         service_refuse(request, PROTO_REFUSAL_NOT_READY, detail, NULL);
         break;
-    case DEAL_OVER:
+    case DEALER_EPOCH_OVER:
         service_refuse(request, PROTO_REFUSAL_EPOCH_OVER, detail, NULL);
         break;
-    case DEAL_NONE:
+    case DEALER_ALL_OVER:
         service_refuse(request, PROTO_REFUSAL_EPOCH_OVER, PROTO_NOWHERE, NULL);
         break;
-    case DEAL_FAILED:
+    case DEALER_FAILED:
         dealer_status(dealer, &err);
         service_refuse(request, PROTO_REFUSAL_STORAGE, 0, err.text);
         break;
