@@ -8,7 +8,7 @@
 #include "core/mem.h"
 #include "remote/data_client_internal.h"
 
-enum { PARCELS_MORE = 2 }; // that come together, beyond those of one batch each
+enum { FETCHES_MORE = 2 }; // that come together, beyond those of one batch each
 
 void client_wake(struct data_client *client) {
     pthread_cond_signal(&client->to_fetch);
@@ -33,38 +33,38 @@ void client_wait_changed(struct data_client *client, double until) {
 
 // --- routes and sessions --------------------------------------------------------------
 
-static struct source *find_source(struct data_client *client, uint32_t member) {
-    struct source *source = client->sources;
-    while (source && source->member != member)
-        source = source->next;
-    if (source)
-        return source;
-    source = mem_zeroed(1, sizeof *source);
-    if (!source)
+static struct data_peer *find_server(struct data_client *client, uint32_t member) {
+    struct data_peer *server = client->servers;
+    while (server && server->member != member)
+        server = server->next;
+    if (server)
+        return server;
+    server = mem_zeroed(1, sizeof *server);
+    if (!server)
         return NULL;
-    source->client = client;
-    source->member = member;
-    source->next = client->sources;
-    return client->sources = source;
+    server->client = client;
+    server->member = member;
+    server->next = client->servers;
+    return client->servers = server;
 }
 
-static void list_source(struct source *source, const struct proto_text *address) {
+static void list_server(struct data_peer *server, const struct proto_text *address) {
     char text[PROTO_ADDRESS_MAX + 1];
     snprintf(text, sizeof text, "%.*s", (int)address->length, address->at);
-    source->listed = true;
-    if (!strcmp(text, source->address))
+    server->listed = true;
+    if (!strcmp(text, server->address))
         return;
-    memcpy(source->address, text, sizeof text);
-    source->next_dial = 0;
-    source->broken = source->link != NULL;
+    memcpy(server->address, text, sizeof text);
+    server->next_dial = 0;
+    server->broken = server->link != NULL;
 }
 
 // A data server that has left the routes does not come back as the same member: what it
 // was not told of, others hand out again.
 static void forget_finished(struct data_client *client) {
-    for (struct source *source = client->sources; source; source = source->next)
-        if (!source->listed)
-            client->figures.over += client_cut_tidings(source);
+    for (struct data_peer *server = client->servers; server; server = server->next)
+        if (!server->listed)
+            client->figures.over += client_cut_reports(server);
 }
 
 void data_client_route(struct data_client *client, struct kept *routes) {
@@ -77,12 +77,12 @@ void data_client_route(struct data_client *client, struct kept *routes) {
         kept_hold(routes);
         kept_drop(client->routes);
         client->routes = routes;
-        for (struct source *source = client->sources; source; source = source->next)
-            source->listed = false;
+        for (struct data_peer *server = client->servers; server; server = server->next)
+            server->listed = false;
         for (uint32_t i = 0; i < message->sources.count; i++) {
-            struct source *source = find_source(client, servers[i].member);
-            if (source)
-                list_source(source, &servers[i].training);
+            struct data_peer *server = find_server(client, servers[i].member);
+            if (server)
+                list_server(server, &servers[i].training);
             else
                 client_fail(client, (error_nomem(&err), &err));
         }
@@ -96,9 +96,9 @@ void data_client_session(struct data_client *client, uint64_t session) {
     pthread_mutex_lock(&client->lock);
     if (session != client->options.hello.session) {
         client->options.hello.session = session;
-        for (struct source *source = client->sources; source; source = source->next) {
-            client_cut_tidings(source);
-            source->broken = source->link != NULL; // the new one says hello with the new session
+        for (struct data_peer *server = client->servers; server; server = server->next) {
+            client_cut_reports(server);
+            server->broken = server->link != NULL; // the new one says hello with the new session
         }
         client_wake(client);
     }
@@ -121,12 +121,12 @@ struct data_client_figures data_client_figures(struct data_client *client) {
     pthread_mutex_lock(&client->lock);
     struct data_client_figures figures = client->figures;
     figures.ready = client->ready_count;
-    for (const struct source *source = client->sources; source; source = source->next) {
+    for (const struct data_peer *server = client->servers; server; server = server->next) {
         uint64_t received = 0, sent = 0;
-        if (source->link)
-            link_traffic(source->link, &received, &sent);
-        figures.received += source->received + received;
-        figures.sent += source->sent + sent;
+        if (server->link)
+            link_traffic(server->link, &received, &sent);
+        figures.received += server->received + received;
+        figures.sent += server->sent + sent;
     }
     pthread_mutex_unlock(&client->lock);
     return figures;
@@ -153,10 +153,10 @@ static int make_slots(struct data_client *client, struct error *err) {
         if (!batch->input || !batch->label || !batch->index || !batch->draw)
             return error_nomem(err);
     }
-    client->parcel_count =
-        (options->rounds ? 1 : options->ahead) + (options->together ? PARCELS_MORE : 0);
-    client->parcels = mem_zeroed((size_t)client->parcel_count, sizeof *client->parcels);
-    return client->parcels ? STATUS_OK : error_nomem(err);
+    client->fetch_count =
+        (options->rounds ? 1 : options->ahead) + (options->together ? FETCHES_MORE : 0);
+    client->fetches = mem_zeroed((size_t)client->fetch_count, sizeof *client->fetches);
+    return client->fetches ? STATUS_OK : error_nomem(err);
 }
 
 static int start_threads(struct data_client *client, struct error *err) {
@@ -186,7 +186,7 @@ int data_client_open(struct data_client **out, const struct data_client_options 
     client->supply.ops = &client_supply_ops;
     STAILQ_INIT(&client->arrived);
     STAILQ_INIT(&client->ready);
-    LIST_INIT(&client->grants);
+    LIST_INIT(&client->leases);
     client->options = *options;
     init_waits(client);
     int status = input_open(&client->input, &client->options.input, err);
@@ -210,9 +210,9 @@ static void free_slots(struct data_client *client) {
         free(slot->batch.draw);
     }
     free(client->slots);
-    for (int i = 0; client->parcels && i < client->parcel_count; i++)
-        free(client->parcels[i].raw);
-    free(client->parcels);
+    for (int i = 0; client->fetches && i < client->fetch_count; i++)
+        free(client->fetches[i].raw);
+    free(client->fetches);
 }
 
 static void stop_threads(struct data_client *client) {
@@ -230,11 +230,11 @@ void data_client_close(struct data_client *client) {
     if (!client)
         return;
     stop_threads(client);
-    for (struct source *source = client->sources, *next; source; source = next) {
-        next = source->next;
-        free(source->finished.leases);
-        free(source->returned.leases);
-        free(source);
+    for (struct data_peer *server = client->servers, *next; server; server = next) {
+        next = server->next;
+        free(server->finished.leases);
+        free(server->returned.leases);
+        free(server);
     }
     free_slots(client);
     client_free_leases(client);

@@ -11,100 +11,100 @@
 #define BUSY_MOST 1000   // milliseconds that a data server's word is believed
 #define REFUSED_PAUSE 1. // seconds until one that refused is asked again
 
-void client_release(struct data_client *client, struct parcel *parcel) {
-    client->under_way -= (int)(parcel->batches - parcel->taken);
-    parcel->used = false;
+void client_end_fetch(struct data_client *client, struct fetch *fetch) {
+    client->under_way -= (int)(fetch->batches - fetch->taken);
+    fetch->used = false;
 }
 
 // --- answers, by threads of the network -----------------------------------------------
 
-static void batch_refused(struct data_client *client, struct source *source,
+static void batch_refused(struct data_client *client, struct data_peer *server,
                           const struct proto_refused *refused) {
     double now = clock_seconds();
     switch (refused->code) {
     case PROTO_REFUSAL_BUSY:
     case PROTO_REFUSAL_NOT_READY:
         client->figures.busy++;
-        source->busy = true;
-        source->ending = refused->code == PROTO_REFUSAL_NOT_READY;
-        source->not_before = now + fmin((double)refused->detail, BUSY_MOST) / 1000;
+        server->busy = true;
+        server->ending = refused->code == PROTO_REFUSAL_NOT_READY;
+        server->not_before = now + fmin((double)refused->detail, BUSY_MOST) / 1000;
         return;
     case PROTO_REFUSAL_EPOCH_OVER:
-        source->over = refused->detail >= UINT32_MAX;
-        if (!source->over && refused->detail > source->epoch) {
-            source->epoch = (uint32_t)refused->detail;
-            source->position = 0;
+        server->over = refused->detail >= UINT32_MAX;
+        if (!server->over && refused->detail > server->epoch) {
+            server->epoch = (uint32_t)refused->detail;
+            server->position = 0;
         }
         return;
     default:
-        source->not_before = now + REFUSED_PAUSE;
-        snprintf(source->why, sizeof source->why, "%s: %s: %.*s", source->address,
+        server->not_before = now + REFUSED_PAUSE;
+        snprintf(server->why, sizeof server->why, "%s: %s: %.*s", server->address,
                  proto_refusal_name(refused->code), (int)refused->text.length, refused->text.at);
     }
 }
 
-static int check_batch(const struct parcel *parcel, const struct proto_batch *batch,
-                       size_t received, struct error *err) {
-    const struct source *source = parcel->source;
-    if (batch->samples > 0 && batch->samples <= parcel->asked.samples &&
-        received == proto_samples_bytes(batch->samples, source->sample_bytes) &&
-        batch->samples <= source->data.samples &&
-        batch->first <= source->data.samples - batch->samples)
+static int check_batch(const struct fetch *fetch, const struct proto_batch *batch, size_t received,
+                       struct error *err) {
+    const struct data_peer *server = fetch->server;
+    if (batch->samples > 0 && batch->samples <= fetch->asked.samples &&
+        received == proto_samples_bytes(batch->samples, server->sample_bytes) &&
+        batch->samples <= server->data.samples &&
+        batch->first <= server->data.samples - batch->samples)
         return STATUS_OK;
     return error_set(err, STATUS_DATA, "data server %s: a batch of %u samples in %zu bytes",
-                     source->address, batch->samples, received);
+                     server->address, batch->samples, received);
 }
 
-static int take_in(struct data_client *client, struct parcel *parcel,
-                   const struct proto_batch *batch, struct error *err) {
-    uint32_t size = (uint32_t)client->options.batch, asked = parcel->batches;
-    if (check_batch(parcel, batch, parcel->request.received, err))
+static int accept_batch(struct data_client *client, struct fetch *fetch,
+                        const struct proto_batch *batch, struct error *err) {
+    uint32_t size = (uint32_t)client->options.batch, asked = fetch->batches;
+    if (check_batch(fetch, batch, fetch->request.received, err))
         return err->status;
-    parcel->answer = *batch;
-    parcel->batches = (batch->samples + size - 1) / size;
-    client->under_way -= (int)(asked - parcel->batches);
-    parcel->grant = client_add_grant(client, parcel);
-    return parcel->grant ? STATUS_OK : error_nomem(err);
+    fetch->answer = *batch;
+    fetch->batches = (batch->samples + size - 1) / size;
+    client->under_way -= (int)(asked - fetch->batches);
+    fetch->lease = client_add_lease(client, fetch);
+    return fetch->lease ? STATUS_OK : error_nomem(err);
 }
 
-static void batch_came(struct data_client *client, struct parcel *parcel,
+static void batch_came(struct data_client *client, struct fetch *fetch,
                        const struct proto_batch *batch) {
-    struct source *source = parcel->source;
+    struct data_peer *server = fetch->server;
     struct error err = {0};
     if (client->options.rounds && batch->samples == 0) {
-        source->idle_at = parcel->asked.step;
-        source->why[0] = '\0';
-        client_release(client, parcel);
+        server->idle_at = fetch->asked.step;
+        server->why[0] = '\0';
+        client_end_fetch(client, fetch);
         return;
     }
-    if (take_in(client, parcel, batch, &err)) {
-        client_release(client, parcel);
+    if (accept_batch(client, fetch, batch, &err)) {
+        client_end_fetch(client, fetch);
         client_fail(client, &err);
         return;
     }
-    if (batch->epoch > source->epoch)
-        source->position = 0;
-    source->epoch = batch->epoch;
-    source->position += batch->samples;
-    source->busy = source->ending = false;
-    source->over = false;
-    source->why[0] = '\0';
-    STAILQ_INSERT_TAIL(&client->arrived, parcel, behind);
+    if (batch->epoch > server->epoch)
+        server->position = 0;
+    server->epoch = batch->epoch;
+    server->position += batch->samples;
+    server->busy = server->ending = false;
+    server->over = false;
+    server->why[0] = '\0';
+    STAILQ_INSERT_TAIL(&client->arrived, fetch, behind);
 }
 
 static void lease_done(struct link_request *request) {
-    struct parcel *parcel = request->context;
-    struct source *source = parcel->source;
-    struct data_client *client = source->client;
+    struct fetch *fetch = request->context;
+    struct data_peer *server = fetch->server;
+    struct data_client *client = server->client;
     pthread_mutex_lock(&client->lock);
-    source->flying--;
-    source->awaited -= parcel->asked.samples;
+    server->in_flight--;
+    server->samples_asked -= fetch->asked.samples;
     if (request->status == STATUS_OK && request->answer_type == PROTO_TYPE_BATCH) {
-        batch_came(client, parcel, &request->answer->batch);
+        batch_came(client, fetch, &request->answer->batch);
     } else {
         if (request->status == STATUS_OK)
-            batch_refused(client, source, &request->answer->refused);
-        client_release(client, parcel);
+            batch_refused(client, server, &request->answer->refused);
+        client_end_fetch(client, fetch);
     }
     client_wake(client);
     pthread_mutex_unlock(&client->lock);
@@ -112,64 +112,65 @@ static void lease_done(struct link_request *request) {
 
 // --- requests -------------------------------------------------------------------------
 
-static struct parcel *free_parcel(const struct data_client *client) {
-    for (int i = 0; i < client->parcel_count; i++)
-        if (!client->parcels[i].used)
-            return &client->parcels[i];
+static struct fetch *free_fetch(const struct data_client *client) {
+    for (int i = 0; i < client->fetch_count; i++)
+        if (!client->fetches[i].used)
+            return &client->fetches[i];
     return NULL;
 }
 
-static int make_room(struct parcel *parcel, size_t bytes, struct error *err) {
-    if (bytes <= parcel->raw_room)
+static int reserve_payload(struct fetch *fetch, size_t bytes, struct error *err) {
+    if (bytes <= fetch->raw_room)
         return STATUS_OK;
-    free(parcel->raw);
-    parcel->raw = malloc(bytes);
-    parcel->raw_room = parcel->raw ? bytes : 0;
-    return parcel->raw ? STATUS_OK : error_nomem(err);
+    free(fetch->raw);
+    fetch->raw = malloc(bytes);
+    fetch->raw_room = fetch->raw ? bytes : 0;
+    return fetch->raw ? STATUS_OK : error_nomem(err);
 }
 
-static void ask(struct data_client *client, struct source *source, struct parcel *parcel) {
+static void send_lease_request(struct data_client *client, struct data_peer *server,
+                               struct fetch *fetch) {
     struct error err = {0};
-    size_t sample = proto_samples_bytes(1, source->sample_bytes), most = PROTO_PAYLOAD_MAX / sample;
-    size_t wanted = (size_t)client->options.batch * client_together(client, source);
+    size_t sample = proto_samples_bytes(1, server->sample_bytes), most = PROTO_PAYLOAD_MAX / sample;
+    size_t wanted = (size_t)client->options.batch * client_together(client, server);
     size_t n = wanted < most ? wanted : most;
-    if (make_room(parcel, n * sample, &err)) {
+    if (reserve_payload(fetch, n * sample, &err)) {
         client_fail(client, &err);
         return;
     }
-    parcel->used = true;
-    parcel->source = source;
-    parcel->taken = 0;
-    parcel->batches = client_together(client, source);
-    parcel->asked = (struct proto_lease){
+    fetch->used = true;
+    fetch->server = server;
+    fetch->taken = 0;
+    fetch->batches = client_together(client, server);
+    fetch->asked = (struct proto_lease){
         .session = client->options.hello.session,
-        .epoch = source->epoch,
+        .epoch = server->epoch,
         .samples = (uint32_t)n,
         .step = client->step,
         .clock = client->clock,
     };
-    parcel->request = (struct link_request){
+    fetch->request = (struct link_request){
         .type = PROTO_TYPE_LEASE,
-        .message = &parcel->asked,
-        .into = parcel->raw,
-        .room = parcel->raw_room,
+        .message = &fetch->asked,
+        .into = fetch->raw,
+        .room = fetch->raw_room,
         .done = lease_done,
-        .context = parcel,
+        .context = fetch,
     };
-    source->flying++;
-    source->awaited += n;
-    client->under_way += (int)parcel->batches;
-    struct link *link = source->link;
+    server->in_flight++;
+    server->samples_asked += n;
+    client->under_way += (int)fetch->batches;
+    struct link *link = server->link;
     link_hold(link);
     pthread_mutex_unlock(&client->lock);
-    int status = link_ask(link, &parcel->request, &err);
+    int status = link_ask(link, &fetch->request, &err);
     link_drop(link);
     pthread_mutex_lock(&client->lock);
     if (status) {
-        source->flying--;
-        source->awaited -= n;
-        source->broken = true;
-        client_release(client, parcel);
+        server->in_flight--;
+        server->samples_asked -= n;
+        server->broken = true;
+        client_end_fetch(client, fetch);
         client_wake(client);
     }
 }
@@ -177,12 +178,12 @@ static void ask(struct data_client *client, struct source *source, struct parcel
 bool client_ask(struct data_client *client, double now, double *soon) {
     if (client->err.status || client->cancelled)
         return false;
-    struct source *source = client_choose(client, now, soon);
-    struct parcel *parcel = source ? free_parcel(client) : NULL;
-    if (!parcel)
+    struct data_peer *server = client_choose(client, now, soon);
+    struct fetch *fetch = server ? free_fetch(client) : NULL;
+    if (!fetch)
         return false;
-    client->figures.epoch = source->epoch;
+    client->figures.epoch = server->epoch;
     client->began = true;
-    ask(client, source, parcel);
+    send_lease_request(client, server, fetch);
     return true;
 }

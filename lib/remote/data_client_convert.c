@@ -19,40 +19,40 @@ static struct image picture_of(const struct proto_data *data, const struct proto
 
 // Where it stands in the run: epochs, then the share of this server's places. Of one
 // server it is the number that a loader would have given.
-static uint64_t number_of(const struct data_client *client, const struct parcel *parcel,
+static uint64_t number_of(const struct data_client *client, const struct fetch *fetch,
                           uint64_t place) {
-    const struct proto_data *data = &parcel->source->data;
+    const struct proto_data *data = &fetch->server->data;
     uint64_t batch = (uint64_t)client->options.batch;
     uint64_t per_epoch = (data->whole + batch - 1) / batch;
     double share = (double)place / (double)data->samples;
-    return parcel->answer.epoch * per_epoch + (uint64_t)(share * (double)per_epoch);
+    return fetch->answer.epoch * per_epoch + (uint64_t)(share * (double)per_epoch);
 }
 
-// The next batch of the parcel.
-static int convert(struct data_client *client, const struct parcel *parcel, struct slot *slot,
-                   struct error *err) {
-    const struct proto_batch *answer = &parcel->answer;
-    const struct source *source = parcel->source;
+// The next batch of the fetch.
+static int convert_batch(struct data_client *client, const struct fetch *fetch, struct slot *slot,
+                         struct error *err) {
+    const struct proto_batch *answer = &fetch->answer;
+    const struct data_peer *server = fetch->server;
     struct batch *batch = &slot->batch;
     const uint64_t seed = client->options.input.seed;
-    uint32_t size = (uint32_t)client->options.batch, first = parcel->taken * size;
+    uint32_t size = (uint32_t)client->options.batch, first = fetch->taken * size;
     uint32_t left = answer->samples - first;
     const struct proto_samples all =
-        proto_samples_in(parcel->raw, answer->samples, source->sample_bytes);
+        proto_samples_in(fetch->raw, answer->samples, server->sample_bytes);
     const struct proto_samples samples = proto_samples_part(&all, first, left < size ? left : size);
-    struct order order = order_of(seed, answer->epoch, (uint32_t)source->data.samples);
+    struct order order = order_of(seed, answer->epoch, (uint32_t)server->data.samples);
     int status = STATUS_OK;
     batch->n = (int)samples.count;
     batch->epoch = answer->epoch;
-    batch->number = number_of(client, parcel, answer->first + first);
+    batch->number = number_of(client, fetch, answer->first + first);
     memcpy(batch->label, samples.labels, samples.count * sizeof *batch->label);
     for (uint32_t i = 0; !status && i < samples.count; i++) {
         uint32_t place = (uint32_t)(answer->first + first + i);
-        const struct image picture = picture_of(&source->data, &samples, i);
-        batch->index[i] = (uint32_t)source->data.first + order_at(&order, place);
+        const struct image picture = picture_of(&server->data, &samples, i);
+        batch->index[i] = (uint32_t)server->data.first + order_at(&order, place);
         status = input_put(&client->input, &picture, samples.keys[i], batch, (int)i, err);
     }
-    return status ? error_context(err, "data server %s", source->address) : STATUS_OK;
+    return status ? error_context(err, "data server %s", server->address) : STATUS_OK;
 }
 
 static struct slot *free_slot(const struct data_client *client) {
@@ -62,19 +62,19 @@ static struct slot *free_slot(const struct data_client *client) {
     return NULL;
 }
 
-// The first parcel that arrived is this thread's until its last batch is a slot's.
+// The first fetch that arrived is this thread's until its last batch is a slot's.
 static void convert_one(struct data_client *client, struct slot *slot) {
-    struct parcel *parcel = STAILQ_FIRST(&client->arrived);
+    struct fetch *fetch = STAILQ_FIRST(&client->arrived);
     struct error err = {0};
     slot->state = SLOT_FILLED;
-    slot->grant = parcel->grant;
+    slot->lease = fetch->lease;
     pthread_mutex_unlock(&client->lock);
-    int status = convert(client, parcel, slot, &err);
+    int status = convert_batch(client, fetch, slot, &err);
     pthread_mutex_lock(&client->lock);
-    parcel->taken += !status;
-    if (status || parcel->taken == parcel->batches) {
+    fetch->taken += !status;
+    if (status || fetch->taken == fetch->batches) {
         STAILQ_REMOVE_HEAD(&client->arrived, behind);
-        client_release(client, parcel);
+        client_end_fetch(client, fetch);
     }
     if (status) {
         slot->state = SLOT_FREE;

@@ -17,49 +17,49 @@ static bool takers_starve(const struct data_client *client) {
 
 // How likely it is that the takers wait for this data server: one that is of no use, one that has
 // not answered, one that serves the epoch.
-static int blame(const struct source *source, uint32_t epoch) {
-    if (!source->listed)
+static int blame_of(const struct data_peer *server, uint32_t epoch) {
+    if (!server->listed)
         return 0;
-    if (source->why[0])
+    if (server->why[0])
         return 4;
-    if (!source->known || !source->link)
+    if (!server->known || !server->link)
         return 3;
-    return source->over ? 0 : source->epoch <= epoch ? 2 : 1;
+    return server->over ? 0 : server->epoch <= epoch ? 2 : 1;
 }
 
-static const struct source *obstacle(const struct data_client *client) {
-    const struct source *worst = NULL;
+static const struct data_peer *most_blamed(const struct data_client *client) {
+    const struct data_peer *worst = NULL;
     uint32_t epoch;
     client_epoch(client, &epoch);
-    for (const struct source *source = client->sources; source; source = source->next)
-        if (blame(source, epoch) > (worst ? blame(worst, epoch) : 0))
-            worst = source;
+    for (const struct data_peer *server = client->servers; server; server = server->next)
+        if (blame_of(server, epoch) > (worst ? blame_of(worst, epoch) : 0))
+            worst = server;
     return worst;
 }
 
 // Also between two waits of an impatient taker (supply_take), as long as no batch came.
-static bool waits(const struct data_client *client) {
+static bool is_waiting(const struct data_client *client) {
     return takers_starve(client) ||
            (client->patience.since > 0 && client->figures.batches == client->wait_batches);
 }
 
-static void describe(const struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
-    const struct source *source = obstacle(client);
+static void describe_wait(const struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
+    const struct data_peer *server = most_blamed(client);
     text[0] = '\0';
-    if (!waits(client))
+    if (!is_waiting(client))
         return;
-    if (!source)
+    if (!server)
         snprintf(text, PROTO_ADDRESS_MAX, "data servers: the controller names none");
-    else if (source->why[0])
-        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16, source->why);
+    else if (server->why[0])
+        snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16, server->why);
     else
         snprintf(text, PROTO_ADDRESS_MAX, "data server %.*s", PROTO_ADDRESS_MAX - 16,
-                 source->address);
+                 server->address);
 }
 
 void data_client_waits_for(struct data_client *client, char text[PROTO_ADDRESS_MAX]) {
     pthread_mutex_lock(&client->lock);
-    describe(client, text);
+    describe_wait(client, text);
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -68,11 +68,11 @@ static void say_wait(struct data_client *client) {
     char text[PROTO_ADDRESS_MAX], line[PROTO_ADDRESS_MAX + 16];
     if (client->patience.since == 0)
         client->wait_batches = client->figures.batches;
-    bool lost = waits(client) && patience_lost(&client->patience);
-    bool found = !waits(client) && patience_found(&client->patience);
+    bool lost = is_waiting(client) && patience_lost(&client->patience);
+    bool found = !is_waiting(client) && patience_found(&client->patience);
     if (!client->options.say || (!lost && !found))
         return;
-    describe(client, text);
+    describe_wait(client, text);
     snprintf(line, sizeof line, lost ? "waiting for %s" : "batches come again%s", text);
     pthread_mutex_unlock(&client->lock);
     client->options.say(client->options.self, line);
@@ -82,10 +82,10 @@ static void say_wait(struct data_client *client) {
 // --- the thread -----------------------------------------------------------------------
 
 static bool any_ending(const struct data_client *client) {
-    const struct source *source = client->sources;
-    while (source && !(source->listed && source->ending))
-        source = source->next;
-    return source != NULL;
+    const struct data_peer *server = client->servers;
+    while (server && !(server->listed && server->ending))
+        server = server->next;
+    return server != NULL;
 }
 
 // Data servers that wait for what the takers' home holds. (Where batches are only late, or a
@@ -106,7 +106,7 @@ static void judge_end(struct data_client *client) {
     uint32_t epoch;
     bool any = client_epoch(client, &epoch);
     client->figures.epoch = any && epoch != UINT32_MAX ? epoch : client->figures.epoch;
-    bool over = !any && client->sources && client->under_way == 0;
+    bool over = !any && client->servers && client->under_way == 0;
     if (over && !client->over)
         pthread_cond_broadcast(&client->changed);
     client->over = over;
@@ -115,7 +115,7 @@ static void judge_end(struct data_client *client) {
 // One thing that can be done now. False: there is nothing until `soon`.
 static bool do_one(struct data_client *client, double *soon) {
     double now = clock_seconds();
-    if (client_tell(client) || client_convert(client) || client_ask(client, now, soon))
+    if (client_report(client) || client_convert(client) || client_ask(client, now, soon))
         return true;
     judge_end(client);
     if (hurry_due(client, now, soon)) {

@@ -1,4 +1,4 @@
-// What the parts of the data client share. Inside lib/role/data_client*.c only.
+// Shared by the parts of the data client. For lib/remote/data_client*.c only.
 #ifndef ADAM_REMOTE_DATA_CLIENT_INTERNAL_H
 #define ADAM_REMOTE_DATA_CLIENT_INTERNAL_H
 
@@ -9,15 +9,15 @@
 #include "net/link.h"
 #include "remote/data_client.h"
 
-// Leases that their data server is to be told of; the first `telling` are on their way.
-struct tidings {
+// Leases to report to their data server. The first `reporting` have been sent.
+struct lease_report {
     struct proto_lease_id *leases;
-    size_t count, room, telling;
+    size_t count, room, reporting;
 };
 
-// A data server. It stays as long as the client, listed in the routes or not.
-struct source {
-    struct source *next;
+// A data server as this client sees it. Lives as long as the client, listed or not.
+struct data_peer {
+    struct data_peer *next;
     struct data_client *client;
     uint32_t member;
     bool listed; // in the newest routes
@@ -30,40 +30,40 @@ struct source {
 
     bool known; // what follows
     struct proto_data data;
-    size_t sample_bytes; // of a picture's values
-    uint32_t epoch;      // that it serves
-    bool over;           // all its epochs are
-    uint64_t position;   // places handed out here, of the epoch
-    uint32_t flying;     // requests for leases
-    uint64_t awaited;    // samples that they ask for
-    bool busy;           // it had nothing when it was asked last
-    bool ending;         // as it waits for leases of this epoch to be finished
-    double not_before;   // when it may be asked
-    uint64_t idle_at;    // the last step in which it had nothing for us; 0: none
+    size_t sample_bytes;    // of a picture's values
+    uint32_t epoch;         // that it serves
+    bool over;              // all its epochs are
+    uint64_t position;      // places handed out here, of the epoch
+    uint32_t in_flight;     // requests for leases
+    uint64_t samples_asked; // samples that they ask for
+    bool busy;              // it had nothing when it was asked last
+    bool ending;            // as it waits for leases of this epoch to be finished
+    double not_before;      // when it may be asked
+    uint64_t idle_at;       // the last step in which it had nothing for us; 0: none
 
-    struct tidings finished, returned; // until it has heard of them
-    bool telling;                      // `finish` is on its way
+    struct lease_report finished, returned; // until it has acknowledged them
+    bool reporting;                         // `finish` has been sent
     struct proto_finish finish;
     struct link_request finish_request;
     uint64_t received, sent; // of earlier links
 };
 
-// A lease, as long as batches of it are not finished.
-struct grant {
-    LIST_ENTRY(grant) others;
-    struct source *source;
+// A lease that this worker holds, until all its batches are finished.
+struct held_lease {
+    LIST_ENTRY(held_lease) others;
+    struct data_peer *server;
     uint64_t session, number;
     uint32_t left; // batches
-    bool lost;     // what was learned of a batch of it is in no weights: it is given back
+    bool lost;     // a batch of it did not reach the weights: the lease is returned
 };
 
-// Room for what one request brings, until the last batch of it is a slot's.
-struct parcel {
-    STAILQ_ENTRY(parcel) behind; // of those that arrived
+// One request for batches and the buffer of its answer, in use until its last batch is in a slot.
+struct fetch {
+    STAILQ_ENTRY(fetch) behind; // of those that arrived
     bool used;
-    struct source *source;
-    struct grant *grant;
-    uint32_t batches, taken; // asked for, then those in it; and those that are slots'
+    struct data_peer *server;
+    struct held_lease *lease;
+    uint32_t batches, taken; // asked for, later received; moved to slots
     struct proto_batch answer;
     struct proto_lease asked;
     struct link_request request;
@@ -77,12 +77,12 @@ struct slot {                  // room for a batch, and the batch in it
     STAILQ_ENTRY(slot) behind; // of those that are ready
     struct batch batch;
     enum slot_state state;
-    struct grant *grant;
+    struct held_lease *lease;
 };
 
 struct trained { // a batch that was given back
     uint64_t ordinal;
-    struct grant *grant;
+    struct held_lease *lease;
 };
 
 struct data_client {
@@ -92,17 +92,17 @@ struct data_client {
     bool fetching, dialling; // the threads run
     struct slot *slots;
     int slot_count;
-    struct parcel *parcels; // each under way, with a batch or more of it not taken
-    int parcel_count;
+    struct fetch *fetches; // each under way, with a batch or more of it not taken
+    int fetch_count;
     struct input input; // the fetcher's
 
     pthread_mutex_t lock;             // of all that follows
     pthread_cond_t to_fetch, to_dial; // something changed for that thread
     pthread_cond_t changed;           // for those who take, and those who flush
     struct kept *routes;              // the newest; NULL: none yet
-    struct source *sources;
-    LIST_HEAD(grant_list, grant) grants;
-    STAILQ_HEAD(parcel_queue, parcel) arrived;
+    struct data_peer *servers;
+    LIST_HEAD(held_lease_list, held_lease) leases;
+    STAILQ_HEAD(fetch_queue, fetch) arrived;
     STAILQ_HEAD(slot_queue, slot) ready;
     int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
@@ -122,44 +122,43 @@ struct data_client {
     struct data_client_figures figures;
 };
 
-// All that follows, but the threads, under the lock.
+// Call the functions below, except the threads, with the lock held.
 
 // data_client.c
 void client_fail(struct data_client *client, const struct error *why);
-void client_wake(struct data_client *client); // everybody
-// For `changed`, until then at most; INFINITY: for ever.
+void client_wake(struct data_client *client); // all threads that wait
+// Waits for `changed`, at most until this time (clock_seconds); INFINITY: without limit.
 void client_wait_changed(struct data_client *client, double until);
 
 // data_client_lease.c
-struct grant *client_add_grant(struct data_client *client, const struct parcel *parcel);
-// False: no memory, and the batch's lease will run out.
+struct held_lease *client_add_lease(struct data_client *client, const struct fetch *fetch);
+// False: out of memory; the batch's lease will expire.
 bool client_add_trained(struct data_client *client, struct trained trained);
-// Of leases that are finished or given back. Lets go of the lock while it tells. False:
-// there is nothing to tell.
-bool client_tell(struct data_client *client);
-// The data server is to hear of nothing more than what is on its way; how many leases that
-// are finished it does not hear of.
-uint64_t client_cut_tidings(struct source *source);
+// Reports finished and returned leases to one data server. Releases the lock while it sends.
+// False: there is nothing to report.
+bool client_report(struct data_client *client);
+// Drops the reports that have not been sent. Returns how many of them were of finished leases.
+uint64_t client_cut_reports(struct data_peer *server);
 void client_free_leases(struct data_client *client);
 
 // data_client_choose.c
-// Epoch of the data server that is least far; UINT32_MAX: not known yet. False: all are through.
+// *epoch: the earliest epoch of all data servers; UINT32_MAX: not known yet. False: all are over.
 bool client_epoch(const struct data_client *client, uint32_t *epoch);
-// Batches that one request asks for.
-uint32_t client_together(const struct data_client *client, const struct source *source);
-// Who is to be asked for more now; NULL: nobody. *soon: when somebody may be.
-struct source *client_choose(const struct data_client *client, double now, double *soon);
-// With `rounds`: nobody has anything for us in this step, our turn is without samples.
+// Number of batches that one request asks for.
+uint32_t client_together(const struct data_client *client, const struct data_peer *server);
+// The data server to ask now, or NULL. *soon is lowered to the time when one may be asked.
+struct data_peer *client_choose(const struct data_client *client, double now, double *soon);
+// With `rounds`: true when no data server has samples for this worker in this step.
 bool client_is_idle(const struct data_client *client);
 
 // data_client_ask.c
-// Asks for a batch or more if it can be done now, and lets go of the lock while it does.
+// Requests batches from one data server, if one can be asked now. Releases the lock meanwhile.
 bool client_ask(struct data_client *client, double now, double *soon);
-// Nothing of it comes, or no more.
-void client_release(struct data_client *client, struct parcel *parcel);
+// Makes the fetch free for another request.
+void client_end_fetch(struct data_client *client, struct fetch *fetch);
 
-// data_client_convert.c. Makes a batch of what arrived, if there is room, and lets go of
-// the lock while it does.
+// data_client_convert.c. Converts one batch that arrived, if a slot is free. Releases the lock
+// meanwhile.
 bool client_convert(struct data_client *client);
 
 // data_client_supply.c

@@ -7,29 +7,29 @@
 #include "core/mem.h"
 #include "remote/data_client_internal.h"
 
-enum { TELL_MOST = 4096 }; // leases of either kind in one message
+enum { REPORT_MOST = 4096 }; // leases of either kind in one message
 
-struct grant *client_add_grant(struct data_client *client, const struct parcel *parcel) {
-    struct grant *grant = mem_zeroed(1, sizeof *grant);
-    if (!grant)
+struct held_lease *client_add_lease(struct data_client *client, const struct fetch *fetch) {
+    struct held_lease *lease = mem_zeroed(1, sizeof *lease);
+    if (!lease)
         return NULL;
-    *grant = (struct grant){.source = parcel->source,
-                            .session = parcel->asked.session,
-                            .number = parcel->answer.lease,
-                            .left = parcel->batches};
-    LIST_INSERT_HEAD(&client->grants, grant, others);
-    return grant;
+    *lease = (struct held_lease){.server = fetch->server,
+                                 .session = fetch->asked.session,
+                                 .number = fetch->answer.lease,
+                                 .left = fetch->batches};
+    LIST_INSERT_HEAD(&client->leases, lease, others);
+    return lease;
 }
 
-static void free_grant(struct grant *grant) {
-    LIST_REMOVE(grant, others);
-    free(grant);
+static void free_lease(struct held_lease *lease) {
+    LIST_REMOVE(lease, others);
+    free(lease);
 }
 
 void client_free_leases(struct data_client *client) {
-    for (struct grant *grant = LIST_FIRST(&client->grants), *next; grant; grant = next) {
-        next = LIST_NEXT(grant, others);
-        free(grant);
+    for (struct held_lease *lease = LIST_FIRST(&client->leases), *next; lease; lease = next) {
+        next = LIST_NEXT(lease, others);
+        free(lease);
     }
     free(client->trained);
 }
@@ -62,7 +62,7 @@ uint64_t data_client_trained(const struct data_client *client) {
     return trained;
 }
 
-static void settle(struct data_client *client, uint64_t mark) {
+static void raise_mark(struct data_client *client, uint64_t mark) {
     if (mark > client->settled)
         client->settled = mark;
     pthread_cond_signal(&client->to_fetch);
@@ -74,50 +74,50 @@ void data_client_lose(struct data_client *client, uint64_t from, uint64_t mark) 
         size_t place = (client->trained_first + i) % client->trained_room;
         struct trained *trained = &client->trained[place];
         if (trained->ordinal >= from && trained->ordinal < mark)
-            trained->grant->lost = true;
+            trained->lease->lost = true;
     }
-    settle(client, mark);
+    raise_mark(client, mark);
     pthread_mutex_unlock(&client->lock);
 }
 
 void data_client_finish(struct data_client *client, uint64_t mark) {
     pthread_mutex_lock(&client->lock);
-    settle(client, mark);
+    raise_mark(client, mark);
     pthread_mutex_unlock(&client->lock);
 }
 
-// --- telling data servers -------------------------------------------------------------
+// --- reporting data servers -------------------------------------------------------------
 
-static void add(struct tidings *tidings, uint64_t lease) {
-    if (tidings->count == tidings->room) {
-        size_t room = tidings->room ? 2 * tidings->room : 64;
-        struct proto_lease_id *leases = mem_resize(tidings->leases, room, sizeof *leases);
+static void add_to_report(struct lease_report *report, uint64_t lease) {
+    if (report->count == report->room) {
+        size_t room = report->room ? 2 * report->room : 64;
+        struct proto_lease_id *leases = mem_resize(report->leases, room, sizeof *leases);
         if (!leases)
             return;
-        tidings->leases = leases;
-        tidings->room = room;
+        report->leases = leases;
+        report->room = room;
     }
-    tidings->leases[tidings->count++].lease = lease;
+    report->leases[report->count++].lease = lease;
 }
 
 // What finds no memory runs out, and is trained on again.
-static void close_grant(struct data_client *client, struct grant *grant) {
-    struct source *source = grant->source;
-    if (source->listed && grant->session == client->options.hello.session)
-        add(grant->lost ? &source->returned : &source->finished, grant->number);
+static void close_lease(struct data_client *client, struct held_lease *lease) {
+    struct data_peer *server = lease->server;
+    if (server->listed && lease->session == client->options.hello.session)
+        add_to_report(lease->lost ? &server->returned : &server->finished, lease->number);
     else
-        client->figures.over += !grant->lost;
-    free_grant(grant);
+        client->figures.over += !lease->lost;
+    free_lease(lease);
 }
 
 // What the mark has reached is to be told.
-static void sort_settled(struct data_client *client) {
+static void sort_finished(struct data_client *client) {
     while (client->trained_count > 0) {
         struct trained *trained = &client->trained[client->trained_first];
         if (trained->ordinal >= client->settled)
             return;
-        if (--trained->grant->left == 0)
-            close_grant(client, trained->grant);
+        if (--trained->lease->left == 0)
+            close_lease(client, trained->lease);
         client->trained_first = (client->trained_first + 1) % client->trained_room;
         client->trained_count--;
         if (client->flushing) // which no answer tells, unless the lease was over
@@ -125,88 +125,89 @@ static void sort_settled(struct data_client *client) {
     }
 }
 
-static struct proto_list tell(struct tidings *tidings) {
-    tidings->telling = tidings->count < TELL_MOST ? tidings->count : TELL_MOST;
-    return proto_list(tidings->leases, (uint32_t)tidings->telling);
+static struct proto_list begin_report(struct lease_report *report) {
+    report->reporting = report->count < REPORT_MOST ? report->count : REPORT_MOST;
+    return proto_list(report->leases, (uint32_t)report->reporting);
 }
 
-static void told(struct tidings *tidings) {
-    tidings->count -= tidings->telling;
-    if (tidings->count > 0)
-        memmove(tidings->leases, tidings->leases + tidings->telling,
-                tidings->count * sizeof *tidings->leases);
+static void remove_reported(struct lease_report *report) {
+    report->count -= report->reporting;
+    if (report->count > 0)
+        memmove(report->leases, report->leases + report->reporting,
+                report->count * sizeof *report->leases);
 }
 
-static void end_telling(struct source *source) {
-    source->telling = false;
-    source->finished.telling = source->returned.telling = 0;
-    client_wake(source->client);
+static void end_report(struct data_peer *server) {
+    server->reporting = false;
+    server->finished.reporting = server->returned.reporting = 0;
+    client_wake(server->client);
 }
 
-uint64_t client_cut_tidings(struct source *source) {
-    uint64_t cut = source->finished.count - source->finished.telling;
-    source->finished.count = source->finished.telling;
-    source->returned.count = source->returned.telling;
+uint64_t client_cut_reports(struct data_peer *server) {
+    uint64_t cut = server->finished.count - server->finished.reporting;
+    server->finished.count = server->finished.reporting;
+    server->returned.count = server->returned.reporting;
     return cut;
 }
 
 // Refused or not, the data server has heard of them.
 static void finish_done(struct link_request *request) {
-    struct source *source = request->context;
-    struct data_client *client = source->client;
+    struct data_peer *server = request->context;
+    struct data_client *client = server->client;
     pthread_mutex_lock(&client->lock);
     if (request->status == STATUS_OK) {
         if (request->answer_type == PROTO_TYPE_REFUSED)
-            client->figures.over += source->finished.telling;
-        told(&source->finished);
-        told(&source->returned);
+            client->figures.over += server->finished.reporting;
+        remove_reported(&server->finished);
+        remove_reported(&server->returned);
     }
-    end_telling(source);
+    end_report(server);
     pthread_mutex_unlock(&client->lock);
 }
 
-static bool has_tidings(const struct source *source) {
-    return source->finished.count > 0 || source->returned.count > 0;
+static bool has_reports(const struct data_peer *server) {
+    return server->finished.count > 0 || server->returned.count > 0;
 }
 
-bool client_tell(struct data_client *client) {
-    sort_settled(client);
-    struct source *source = client->sources;
-    while (source && (!has_tidings(source) || source->telling || !source->link || source->broken))
-        source = source->next;
-    if (!source)
+bool client_report(struct data_client *client) {
+    sort_finished(client);
+    struct data_peer *server = client->servers;
+    while (server && (!has_reports(server) || server->reporting || !server->link || server->broken))
+        server = server->next;
+    if (!server)
         return false;
-    source->telling = true;
-    source->finish = (struct proto_finish){client->options.hello.session, tell(&source->finished),
-                                           tell(&source->returned)};
-    source->finish_request = (struct link_request){
+    server->reporting = true;
+    server->finish =
+        (struct proto_finish){client->options.hello.session, begin_report(&server->finished),
+                              begin_report(&server->returned)};
+    server->finish_request = (struct link_request){
         .type = PROTO_TYPE_FINISH,
-        .message = &source->finish,
+        .message = &server->finish,
         .done = finish_done,
-        .context = source,
+        .context = server,
     };
     struct error err = {0};
-    struct link *link = source->link;
+    struct link *link = server->link;
     link_hold(link);
     pthread_mutex_unlock(&client->lock);
     // The lists are this thread's until it is done: others only cut off what was told.
-    int status = link_ask(link, &source->finish_request, &err);
+    int status = link_ask(link, &server->finish_request, &err);
     link_drop(link);
     pthread_mutex_lock(&client->lock);
     if (status) {
-        source->broken = true;
-        end_telling(source);
+        server->broken = true;
+        end_report(server);
     }
     return true;
 }
 
 // What the mark has reached and no data server has heard of.
-static bool untold(const struct data_client *client) {
+static bool has_unreported(const struct data_client *client) {
     if (client->trained_count > 0 &&
         client->trained[client->trained_first].ordinal < client->settled)
         return true;
-    for (const struct source *source = client->sources; source; source = source->next)
-        if (source->listed && has_tidings(source))
+    for (const struct data_peer *server = client->servers; server; server = server->next)
+        if (server->listed && has_reports(server))
             return true;
     return false;
 }
@@ -215,12 +216,12 @@ bool data_client_flush(struct data_client *client, double seconds) {
     double until = clock_seconds() + seconds;
     pthread_mutex_lock(&client->lock);
     client->flushing++;
-    while (untold(client) && clock_seconds() < until) {
+    while (has_unreported(client) && clock_seconds() < until) {
         pthread_cond_signal(&client->to_fetch);
         client_wait_changed(client, until);
     }
     client->flushing--;
-    bool told = !untold(client);
+    bool reported = !has_unreported(client);
     pthread_mutex_unlock(&client->lock);
-    return told;
+    return reported;
 }

@@ -8,7 +8,7 @@ static struct data_client *client_of(struct supply *supply) {
     return (struct data_client *)supply;
 }
 
-static bool ended(const struct data_client *client) {
+static bool is_ended(const struct data_client *client) {
     return client->cancelled || client->closing || client->err.status ||
            (client->over && STAILQ_EMPTY(&client->ready));
 }
@@ -34,19 +34,19 @@ static struct batch *take_empty(struct data_client *client) {
     return &client->supply.empty;
 }
 
-static struct batch *take(struct supply *supply, double patience, double *waited) {
+static struct batch *take_batch(struct supply *supply, double patience, double *waited) {
     struct data_client *client = client_of(supply);
     double start = clock_seconds(), now = start;
     pthread_mutex_lock(&client->lock);
     client->waiting++;
-    while (!ended(client) && STAILQ_EMPTY(&client->ready) && !client_is_idle(client) &&
+    while (!is_ended(client) && STAILQ_EMPTY(&client->ready) && !client_is_idle(client) &&
            now < start + patience) {
         pthread_cond_signal(&client->to_fetch);
         client_wait_changed(client, start + patience);
         now = clock_seconds();
     }
     client->waiting--;
-    struct batch *batch = ended(client)                   ? NULL
+    struct batch *batch = is_ended(client)                ? NULL
                           : !STAILQ_EMPTY(&client->ready) ? take_ready(client)
                                                           : take_empty(client);
     pthread_mutex_unlock(&client->lock);
@@ -55,19 +55,19 @@ static struct batch *take(struct supply *supply, double patience, double *waited
     return batch;
 }
 
-static void give_back(struct supply *supply, struct batch *batch) {
+static void give_batch_back(struct supply *supply, struct batch *batch) {
     struct data_client *client = client_of(supply);
     pthread_mutex_lock(&client->lock);
     uint64_t ordinal = client->given_back++;
     if (batch != &supply->empty) {
         struct slot *slot = (struct slot *)((char *)batch - offsetof(struct slot, batch));
-        client_add_trained(client, (struct trained){ordinal, slot->grant});
+        client_add_trained(client, (struct trained){ordinal, slot->lease});
         slot->state = SLOT_FREE;
     }
     pthread_mutex_unlock(&client->lock);
 }
 
-static void cancel(struct supply *supply) {
+static void cancel_supply(struct supply *supply) {
     struct data_client *client = client_of(supply);
     pthread_mutex_lock(&client->lock);
     client->cancelled = true;
@@ -85,7 +85,7 @@ static int status_of(const struct supply *supply, struct error *err) {
     return status;
 }
 
-const struct supply_ops client_supply_ops = {take, give_back, cancel, status_of};
+const struct supply_ops client_supply_ops = {take_batch, give_batch_back, cancel_supply, status_of};
 
 struct supply *data_client_supply(struct data_client *client) {
     return &client->supply;
