@@ -8,7 +8,7 @@
 
 enum { PATIENCE = 5000 }; // milliseconds for a dial
 
-static int find(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
+static int find_controller(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
     char *text;
     int status = place_controller(&text, place, err);
     if (status)
@@ -18,7 +18,8 @@ static int find(const char *place, char address[PROTO_ADDRESS_MAX], struct error
     return status;
 }
 
-static int check(struct kept *answer, uint16_t wanted, const char *address, struct error *err) {
+static int check_answer(struct kept *answer, uint16_t wanted, const char *address,
+                        struct error *err) {
     const struct proto_refused *refused = &answer->message.refused;
     if (answer->type == wanted)
         return STATUS_OK;
@@ -39,13 +40,13 @@ int admin_ask(const struct admin *admin, uint16_t type, const void *message, uin
     struct link_request request = {.type = type, .message = message};
     char address[PROTO_ADDRESS_MAX];
     struct link *link;
-    int status = find(admin->place, address, err);
+    int status = find_controller(admin->place, address, err);
     if (!status)
         status = link_dial(&link, address, &options, &hello, PATIENCE, NULL, err);
     if (status)
         return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
     status = link_call_kept(link, &request, answer, err);
-    if (!status && (status = check(*answer, wanted, address, err)))
+    if (!status && (status = check_answer(*answer, wanted, address, err)))
         kept_drop(*answer);
     link_close(link);
     return status;

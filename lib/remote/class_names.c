@@ -27,7 +27,7 @@ static int add_names(struct classes *names, const struct proto_data *data, struc
     return status;
 }
 
-static int ask(struct link *link, struct classes *names, bool *more, struct error *err) {
+static int ask_server(struct link *link, struct classes *names, bool *more, struct error *err) {
     const struct proto_get_data get_data = {.names = (uint32_t)names->count};
     struct link_request request = {.type = PROTO_TYPE_GET_DATA, .message = &get_data};
     struct kept *answer;
@@ -56,7 +56,7 @@ static int ask_one(struct classes *names, const struct proto_server *source,
     if (status)
         return status;
     while (!status && more)
-        status = ask(link, names, &more, err);
+        status = ask_server(link, names, &more, err);
     link_close(link);
     return status;
 }

@@ -26,8 +26,8 @@ static bool is_absent(const struct data_servers *servers, uint32_t member) {
 }
 
 // Where it is administered.
-static int dial(const struct data_servers *servers, size_t i, struct link **link,
-                struct error *err) {
+static int dial_server(const struct data_servers *servers, size_t i, struct link **link,
+                       struct error *err) {
     const struct proto_server *server = server_at(servers, i);
     const struct proto_text *text =
         server->administration.length ? &server->administration : &server->training;
@@ -39,8 +39,8 @@ static int dial(const struct data_servers *servers, size_t i, struct link **link
 }
 
 // Asks, and wants an answer of this type.
-static int ask(struct link *link, uint16_t type, const void *message, uint16_t wanted,
-               struct kept **answer, struct error *err) {
+static int ask_server(struct link *link, uint16_t type, const void *message, uint16_t wanted,
+                      struct kept **answer, struct error *err) {
     struct link_request request = {.type = type, .message = message};
     int status = link_call_kept(link, &request, answer, err);
     if (status || (*answer)->type == wanted)
@@ -79,7 +79,7 @@ static int describe_one(struct link *link, int outputs, struct data_servers_data
                         struct error *err) {
     const struct proto_get_data get = {.names = UINT32_MAX};
     struct kept *answer;
-    int status = ask(link, PROTO_TYPE_GET_DATA, &get, PROTO_TYPE_DATA, &answer, err);
+    int status = ask_server(link, PROTO_TYPE_GET_DATA, &get, PROTO_TYPE_DATA, &answer, err);
     if (status)
         return status;
     status = check_data(&answer->message.data, outputs, all, err);
@@ -95,7 +95,7 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
         struct link *link;
         if (is_absent(servers, server_at(servers, i)->member))
             continue;
-        status = dial(servers, i, &link, err);
+        status = dial_server(servers, i, &link, err);
         if (status)
             break;
         status = describe_one(link, outputs, data, err);
@@ -142,11 +142,12 @@ struct place { // in the data of one server
 
 static int ask_place(struct link *link, struct place *place, struct error *err) {
     struct kept *data, *cursor;
-    int status = ask(link, PROTO_TYPE_GET_DATA, &(struct proto_get_data){.names = UINT32_MAX},
-                     PROTO_TYPE_DATA, &data, err);
+    int status =
+        ask_server(link, PROTO_TYPE_GET_DATA, &(struct proto_get_data){.names = UINT32_MAX},
+                   PROTO_TYPE_DATA, &data, err);
     if (status)
         return status;
-    status = ask(link, PROTO_TYPE_GET_CURSOR, NULL, PROTO_TYPE_CURSOR, &cursor, err);
+    status = ask_server(link, PROTO_TYPE_GET_CURSOR, NULL, PROTO_TYPE_CURSOR, &cursor, err);
     if (!status) {
         place->cursor = cursor_json(&data->message.data, &cursor->message.cursor, &place->finished);
         place->samples = data->message.data.samples;
@@ -177,7 +178,7 @@ static struct place place_of(const struct data_servers *servers,
 static int dial_place(const struct data_servers *servers, size_t i, struct place *place,
                       struct error *err) {
     struct link *link;
-    int status = dial(servers, i, &link, err);
+    int status = dial_server(servers, i, &link, err);
     if (status)
         return status;
     status = ask_place(link, place, err);
@@ -284,7 +285,7 @@ static int set_cursor(struct link *link, const json_t *cursor, struct error *err
         .finished = proto_list(ranges, (uint32_t)count),
     };
     struct kept *answer;
-    int status = ask(link, PROTO_TYPE_SET_CURSOR, &set, PROTO_TYPE_DONE, &answer, err);
+    int status = ask_server(link, PROTO_TYPE_SET_CURSOR, &set, PROTO_TYPE_DONE, &answer, err);
     if (!status)
         kept_drop(answer);
     free(ranges);
@@ -295,7 +296,7 @@ static int resume_one(const struct data_servers *servers, size_t i, const json_t
                       struct error *err) {
     struct link *link;
     struct place here = {0};
-    int status = dial(servers, i, &link, err);
+    int status = dial_server(servers, i, &link, err);
     if (status)
         return status;
     status = ask_place(link, &here, err);

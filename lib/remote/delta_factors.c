@@ -67,7 +67,8 @@ static int open_sheaf(struct sheaf *sheaf, const struct chosen *chosen) {
     return sheaf->errors && sheaf->inputs ? STATUS_OK : STATUS_IO;
 }
 
-static int choose(struct delta_factors *factors, const struct layer *layer, struct error *err) {
+static int choose_layer(struct delta_factors *factors, const struct layer *layer,
+                        struct error *err) {
     const struct home_servers_config *config = factors->config;
     const struct span span = {layer->weights.offset, optimizer_all(layer).n};
     int place = factors->count++;
@@ -99,7 +100,7 @@ static int choose_all(struct delta_factors *factors, bool *taken, struct error *
                                layer->name);
         taken[i] = taken[i] && exact;
         if (!status && taken[i])
-            status = choose(factors, layer, err);
+            status = choose_layer(factors, layer, err);
     }
     return status;
 }
@@ -228,12 +229,12 @@ void delta_factors_spoil(struct delta_factors *factors, const struct layer *laye
 
 // --- the exchanging thread --------------------------------------------------------------
 
-static struct sheaf *taken(struct delta_factors *factors, int place) {
+static struct sheaf *taken_sheaf(struct delta_factors *factors, int place) {
     return &factors->bins[!atomic_load(&factors->filled)].sheaves[place];
 }
 
-static bool goes(struct delta_factors *factors, int place) {
-    struct sheaf *sheaf = taken(factors, place);
+static bool has_room(struct delta_factors *factors, int place) {
+    struct sheaf *sheaf = taken_sheaf(factors, place);
     return sheaf->kept && atomic_load(&sheaf->rows) <= factors->chosen[place].room;
 }
 
@@ -252,7 +253,7 @@ bool delta_factors_take(struct delta_factors *factors, uint64_t samples) {
     while (atomic_load(&factors->bins[before].writers) > 0)
         sched_yield();
     for (int i = 0; i < factors->count; i++)
-        any |= goes(factors, i);
+        any |= has_room(factors, i);
     return any;
 }
 
@@ -263,7 +264,7 @@ bool delta_factors_keeps(const struct delta_factors *factors) {
 // The errors bring their rates.
 static void push_products(struct delta_factors *factors, int place, const struct push *values) {
     struct chosen *chosen = &factors->chosen[place];
-    struct sheaf *sheaf = taken(factors, place);
+    struct sheaf *sheaf = taken_sheaf(factors, place);
     if (atomic_load(&sheaf->rows) == 0)
         return;
     chosen->product = (struct dense_errors){
@@ -286,7 +287,7 @@ static void push_products(struct delta_factors *factors, int place, const struct
 void delta_factors_push(struct delta_factors *factors, const struct push *values) {
     exchange_push(factors->rest, values);
     for (int i = 0; i < factors->count; i++) {
-        if (goes(factors, i))
+        if (has_room(factors, i))
             push_products(factors, i, values);
         else
             exchange_push(factors->chosen[i].push, values);

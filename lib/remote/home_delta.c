@@ -102,7 +102,7 @@ HOGWILD static void take_news(float *restrict weights, float *restrict base,
 // --- the exchanging thread ------------------------------------------------------------
 
 // The servers do not have what `news` has: whatever they have is news.
-static void forget(struct delta *delta) {
+static void forget_versions(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     for (size_t i = 0; i < shards; i++) {
         delta->versions[i] = delta->growth.newest[i] = 0;
@@ -112,7 +112,7 @@ static void forget(struct delta *delta) {
 }
 
 // `every`, or less at the beginning of training beside others.
-static uint64_t distance(const struct delta *delta, const _Atomic uint64_t *every) {
+static uint64_t distance_of(const struct delta *delta, const _Atomic uint64_t *every) {
     const struct home_servers *common = &delta->common;
     uint64_t usual = atomic_load(every);
     if (atomic_load(&common->exact) || atomic_load(&common->sharers) <= 1)
@@ -127,11 +127,11 @@ static uint64_t distance(const struct delta *delta, const _Atomic uint64_t *ever
 // and put into `weights` what their copies have.
 static uint64_t push_due(struct delta *delta) {
     uint64_t apart = delta->local->apart;
-    return atomic_load(&delta->pushed) + distance(delta, &delta->common.push_every) + apart;
+    return atomic_load(&delta->pushed) + distance_of(delta, &delta->common.push_every) + apart;
 }
 
 static uint64_t pull_due(struct delta *delta) {
-    return atomic_load(&delta->pulled) + distance(delta, &delta->common.pull_every);
+    return atomic_load(&delta->pulled) + distance_of(delta, &delta->common.pull_every);
 }
 
 // Whether distances are kept to: where products are kept there is no room for more.
@@ -140,19 +140,19 @@ static bool is_strict(const struct delta *delta) {
 }
 
 // Where an exchange that is begun now counts from.
-static uint64_t reach(struct delta *delta, const _Atomic uint64_t *last,
-                      const _Atomic uint64_t *every) {
-    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + distance(delta, every);
+static uint64_t exchange_clock(struct delta *delta, const _Atomic uint64_t *last,
+                               const _Atomic uint64_t *every) {
+    uint64_t now = atomic_load(&delta->clock), due = atomic_load(last) + distance_of(delta, every);
     return is_strict(delta) && due < now ? due : now;
 }
 
-static void begin(struct delta *delta, _Atomic uint64_t *last, uint64_t clock) {
+static void mark_exchange(struct delta *delta, _Atomic uint64_t *last, uint64_t clock) {
     atomic_store(last, clock);
     gate_open(&delta->over);
 }
 
 // Where the shards are what `news` has.
-static void learn(struct delta *delta) {
+static void learn_versions(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     struct growth *growth = &delta->growth;
     for (size_t i = 0; i < shards; i++) {
@@ -193,10 +193,10 @@ static bool exchange_factors(struct delta *delta, const struct push *push, bool 
 
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
 // is there when the threads stand still or wait for data, and else with the next push.
-static bool push(struct delta *delta) {
+static bool push_delta(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t mark = home_servers_mark(common);
-    uint64_t clock = reach(delta, &delta->pushed, &common->push_every);
+    uint64_t clock = exchange_clock(delta, &delta->pushed, &common->push_every);
     uint64_t samples = (clock - atomic_load(&delta->pushed)) * (uint64_t)common->config.batch;
     if (samples == 0) {
         home_servers_left(common, mark);
@@ -205,7 +205,7 @@ static bool push(struct delta *delta) {
     bool factors = take_factors(delta);
     take_both(delta->weights, delta->base, delta->news, delta->sent,
               common->config.model->parameter_count);
-    begin(delta, &delta->pushed, clock);
+    mark_exchange(delta, &delta->pushed, clock);
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
         .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
@@ -217,31 +217,32 @@ static bool push(struct delta *delta) {
     if (!(factors ? exchange_factors(delta, &push, &stale) : exchange_all(delta, &push, &stale)))
         return false;
     if (stale)
-        forget(delta);
+        forget_versions(delta);
     else
-        learn(delta);
+        learn_versions(delta);
     home_servers_pushed(common, mark, stale);
     return true;
 }
 
 // All that the threads have done by now, in as many pushes as are due.
-static bool push_all(struct delta *delta) {
+static bool push_all_deltas(struct delta *delta) {
     uint64_t now = atomic_load(&delta->clock);
     atomic_store(&delta->hurry, false);
-    bool going = push(delta);
+    bool going = push_delta(delta);
     while (going && atomic_load(&delta->pushed) < now)
-        going = push(delta);
+        going = push_delta(delta);
     return going;
 }
 
 // The servers' sums of products are what the threads made of them, but for roundings and what
 // threads without locks lost: even who is alone hears of that now and then.
-static bool fetch(struct delta *delta) {
+static bool fetch_weights(struct delta *delta) {
     const struct pull pull = {
         .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
-    begin(delta, &delta->pulled, reach(delta, &delta->pulled, &delta->common.pull_every));
+    mark_exchange(delta, &delta->pulled,
+                  exchange_clock(delta, &delta->pulled, &delta->common.pull_every));
     if (delta->unsure >= UNSURE_MOST)
-        forget(delta);
+        forget_versions(delta);
     exchange_pull(delta->pull, &pull);
     return home_servers_await(&delta->common, delta->pull, NULL, NULL);
 }
@@ -249,8 +250,8 @@ static bool fetch(struct delta *delta) {
 // Whether the threads are too far ahead of the servers.
 static bool is_adrift(struct delta *delta) {
     struct home_servers *common = &delta->common;
-    uint64_t push = distance(delta, &common->push_every);
-    uint64_t pull = distance(delta, &common->pull_every);
+    uint64_t push = distance_of(delta, &common->push_every);
+    uint64_t pull = distance_of(delta, &common->pull_every);
     uint64_t now = atomic_load(&delta->clock);
     bool adrift =
         atomic_load(&common->exact)
@@ -260,15 +261,15 @@ static bool is_adrift(struct delta *delta) {
 }
 
 // One turn. False when an exchange failed: there will be no more.
-static bool exchange(struct delta *delta) {
+static bool exchange_delta(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t now = atomic_load(&delta->clock), flushes = atomic_load(&delta->flushes);
     bool flush = flushes != atomic_load(&delta->flushed);
     bool all = flush || atomic_load(&delta->hurry), pushes = all || now >= push_due(delta);
     bool pulls = !flush && now >= pull_due(delta);
-    bool going = !pulls || fetch(delta);
+    bool going = !pulls || fetch_weights(delta);
     if (going && pushes)
-        going = all ? push_all(delta) : push(delta);
+        going = all ? push_all_deltas(delta) : push_delta(delta);
     else if (going && pulls)
         take_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
     atomic_store(&delta->flushed, flushes);
@@ -295,7 +296,7 @@ static void *exchange_thread(void *self) {
         if (!going || !has_work(delta))
             gate_wait(&delta->wanted, seen, -1);
         else
-            going = exchange(delta);
+            going = exchange_delta(delta);
     }
     return NULL;
 }
@@ -430,7 +431,7 @@ static const struct home_meetings delta_meetings = {
 static int delta_begin(struct home_servers *home, struct error *err) {
     struct delta *delta = (struct delta *)home;
     size_t n = home->config.model->parameter_count;
-    if (!fetch(delta))
+    if (!fetch_weights(delta))
         return home_servers_status(home, err);
     for (size_t i = 0; i < n; i++)
         delta->weights[i] = delta->base[i] = delta->news[i];

@@ -22,7 +22,7 @@ uint64_t factors_most(const struct layer *layer) {
     return most < PROTO_SHARD_FLOATS ? most : PROTO_SHARD_FLOATS;
 }
 
-static bool fits(const struct layer *layer, int samples) {
+static bool fits_request(const struct layer *layer, int samples) {
     return is_dense(layer) && (uint64_t)samples <= factors_most(layer);
 }
 
@@ -39,7 +39,7 @@ static int take_named(bool *taken, const struct model *model, const char *name, 
         const struct layer *layer = &model->layers[i];
         if (strlen(layer->name) != length || memcmp(layer->name, name, length) != 0)
             continue;
-        if (!fits(layer, samples))
+        if (!fits_request(layer, samples))
             return error_set(err, STATUS_USAGE,
                              "factors: layer '%s' is not dense, or too large for %d samples",
                              layer->name, samples);
@@ -55,8 +55,8 @@ int factors_choose(bool *taken, const struct model *model, const char *choice, i
     bool cost = !choice || strcmp(choice, "auto") == 0;
     int status = STATUS_OK;
     for (int i = 0; i < model->layer_count; i++)
-        taken[i] =
-            cost && fits(&model->layers[i], samples) && is_cheaper(&model->layers[i], samples);
+        taken[i] = cost && fits_request(&model->layers[i], samples) &&
+                   is_cheaper(&model->layers[i], samples);
     if (cost || strcmp(choice, "none") == 0)
         return STATUS_OK;
     for (const char *name = choice; !status && *name;) {

@@ -88,11 +88,11 @@ struct gradient {
     _Atomic uint64_t clock;
 };
 
-static bool overlaps(const struct home_servers_config *config) {
+static bool overlaps_pulls(const struct home_servers_config *config) {
     return config->overlap && !config->hardsync;
 }
 
-static double lately(double mean, double last) {
+static double moving_mean(double mean, double last) {
     return mean > 0 ? mean + LATELY * (last - mean) : last;
 }
 
@@ -123,7 +123,7 @@ static bool take_weights(struct gradient *gradient, double *waited) {
     if (!home_servers_await(&gradient->common, gradient->pull, NULL, waited))
         return false;
     if (!was_there)
-        gradient->pull_mean = lately(gradient->pull_mean, clock_seconds() - gradient->asked);
+        gradient->pull_mean = moving_mean(gradient->pull_mean, clock_seconds() - gradient->asked);
     int used = gradient->here;
     gradient->here = gradient->there;
     gradient->there = used;
@@ -153,9 +153,9 @@ static void plan_pull(struct gradient *gradient) {
     bool due = atomic_load(&gradient->clock) + 1 >= gradient->next_pull;
     double early = gradient->step_mean - MARGIN * gradient->pull_mean;
     gradient->begun = clock_seconds();
-    atomic_store(&gradient->pull_at, !overlaps(&gradient->common.config) ? INFINITY
-                                     : early > 0                         ? gradient->begun + early
-                                                                         : gradient->begun);
+    atomic_store(&gradient->pull_at, !overlaps_pulls(&gradient->common.config) ? INFINITY
+                                     : early > 0 ? gradient->begun + early
+                                                 : gradient->begun);
     atomic_store(&gradient->pulling, due ? PULL_DUE : PULL_LATER);
 }
 
@@ -171,7 +171,7 @@ static bool is_delivered(const struct gradient *gradient) {
 }
 
 // Waits until the gradient before is delivered.
-static bool deliver(struct gradient *gradient, double *waited) {
+static bool deliver_weights(struct gradient *gradient, double *waited) {
     struct home_servers *common = &gradient->common;
     bool stale;
     if (!gradient->pushing)
@@ -194,13 +194,13 @@ static bool deliver(struct gradient *gradient, double *waited) {
 // --- mini-batches that go together ------------------------------------------------------
 
 // The share of the mini-batch in hand in the mean of those of the group.
-static float share(const struct group *group, float rate) {
+static float batch_share(const struct group *group, float rate) {
     double sum = group->rate + (double)rate;
     return sum > 0 ? (float)((double)rate / sum) : 1 / (float)(group->batches + 1);
 }
 
 // So many that their factors fit into one message.
-static uint64_t fitting(const struct gradient *gradient, uint64_t every) {
+static uint64_t fitting_distance(const struct gradient *gradient, uint64_t every) {
     uint64_t batch = (uint64_t)gradient->common.config.batch;
     for (int i = 0; i < gradient->factor_count; i++) {
         uint64_t most = factors_most(gradient->factors[i].layer) / batch;
@@ -209,7 +209,7 @@ static uint64_t fitting(const struct gradient *gradient, uint64_t every) {
     return every > 0 ? every : 1;
 }
 
-static bool grow(float **floats, size_t n) {
+static bool grow_floats(float **floats, size_t n) {
     free(*floats);
     *floats = mem_floats(n);
     return *floats != NULL;
@@ -219,8 +219,9 @@ static bool make_room_for(struct factors *factors, int filled, size_t samples) {
     if (samples <= factors->room[filled])
         return true;
     factors->room[filled] = samples;
-    return grow(&factors->errors[filled], samples * (size_t)factors->layer->weights.dims[0]) &&
-           grow(&factors->inputs[filled], samples * (size_t)factors->layer->weights.dims[1]);
+    return grow_floats(&factors->errors[filled],
+                       samples * (size_t)factors->layer->weights.dims[0]) &&
+           grow_floats(&factors->inputs[filled], samples * (size_t)factors->layer->weights.dims[1]);
 }
 
 // For the group that begins.
@@ -232,7 +233,7 @@ static int make_room(struct gradient *gradient, struct error *err) {
         whole = make_room_for(&gradient->factors[i], gradient->filled, samples);
     if (whole && gradient->factor_count > 0 && group->room < samples) {
         group->room = samples;
-        whole = grow(&group->rates, samples);
+        whole = grow_floats(&group->rates, samples);
     }
     return whole
                ? STATUS_OK
@@ -241,7 +242,7 @@ static int make_room(struct gradient *gradient, struct error *err) {
 
 static int begin_group(struct gradient *gradient, struct error *err) {
     struct group *group = &gradient->group;
-    group->every = fitting(gradient, atomic_load(&gradient->common.push_every));
+    group->every = fitting_distance(gradient, atomic_load(&gradient->common.push_every));
     group->batches = 0;
     group->samples = 0;
     group->rate = 0;
@@ -299,7 +300,8 @@ static void send_factors(struct gradient *gradient, struct factors *factors) {
     exchange_push_factors(factors->push, &push);
 }
 
-static void send(struct gradient *gradient, struct exchange *exchange, const struct push *push) {
+static void send_push(struct gradient *gradient, struct exchange *exchange,
+                      const struct push *push) {
     gradient->mark = home_servers_mark(&gradient->common);
     gradient->pushing = true;
     exchange_push(exchange, push);
@@ -316,7 +318,7 @@ static void send_group(struct gradient *gradient) {
     };
     struct error err = {0};
     gradient->idle = false;
-    send(gradient, gradient->push, &push);
+    send_push(gradient, gradient->push, &push);
     for (int i = 0; i < gradient->factor_count; i++)
         send_factors(gradient, &gradient->factors[i]);
     gradient->filled = !gradient->filled;
@@ -332,7 +334,7 @@ static void send_turn(struct gradient *gradient) {
         .versions = gradient->versions[gradient->here],
     };
     gradient->idle = true;
-    send(gradient, gradient->turn, &push);
+    send_push(gradient, gradient->turn, &push);
 }
 
 static void step_hardsync(struct gradient *gradient, int samples, float rate, double *waited) {
@@ -344,13 +346,13 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
     }
     ask_weights(gradient, true);
     if (take_weights(gradient, waited))
-        deliver(gradient, waited);
+        deliver_weights(gradient, waited);
 }
 
 // There are no samples just now: hears of the gradient before, and holds up nobody.
 static void step_without(struct gradient *gradient, double *waited) {
     bool softsync = gradient->common.config.softsync;
-    if (!is_delivered(gradient) || !deliver(gradient, waited))
+    if (!is_delivered(gradient) || !deliver_weights(gradient, waited))
         return;
     if (gradient->group.batches > 0 && (softsync || atomic_load(&gradient->hurry)))
         send_group(gradient);
@@ -366,7 +368,7 @@ static void step_softly(struct gradient *gradient, int samples, float rate, doub
     }
     add_batch(gradient, samples, rate);
     if (gradient->group.batches >= gradient->group.every) {
-        if (!deliver(gradient, waited))
+        if (!deliver_weights(gradient, waited))
             return;
         send_group(gradient);
     }
@@ -380,7 +382,7 @@ static void gradient_step(struct home_servers *home, int samples, float rate) {
     if (home_servers_status(&gradient->common, NULL))
         return;
     if (samples > 0)
-        gradient->step_mean = lately(gradient->step_mean, clock_seconds() - gradient->begun);
+        gradient->step_mean = moving_mean(gradient->step_mean, clock_seconds() - gradient->begun);
     if (gradient->common.config.hardsync)
         step_hardsync(gradient, samples, rate, &waited);
     else
@@ -417,7 +419,7 @@ static void gradient_add(struct home *home, int thread, const struct layer *laye
     if (gradient->group.batches == 0)
         memcpy(filled, values + span.first, span.n * sizeof *values);
     else
-        add_to_mean(filled, values + span.first, span.n, share(&gradient->group, rate));
+        add_to_mean(filled, values + span.first, span.n, batch_share(&gradient->group, rate));
 }
 
 static bool gradient_takes_product(const struct home *home, const struct layer *layer, bool sync) {
@@ -510,9 +512,9 @@ static int gradient_begin(struct home_servers *home, struct error *err) {
 
 static int gradient_flush(struct home_servers *home, struct error *err) {
     struct gradient *gradient = (struct gradient *)home;
-    if (deliver(gradient, NULL) && gradient->group.batches > 0) {
+    if (deliver_weights(gradient, NULL) && gradient->group.batches > 0) {
         send_group(gradient);
-        deliver(gradient, NULL);
+        deliver_weights(gradient, NULL);
     }
     return home_servers_status(home, err);
 }
@@ -524,7 +526,7 @@ static void gradient_hurry(struct home_servers *home) {
 static int open_arrays(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
     size_t n = config->model->parameter_count, shards = servers_shards(config->servers);
-    gradient->there = overlaps(config);
+    gradient->there = overlaps_pulls(config);
     for (int i = 0; i <= gradient->there; i++) {
         gradient->weights[i] = mem_floats(n);
         gradient->versions[i] = mem_zeroed(shards + 1, sizeof *gradient->versions[i]);

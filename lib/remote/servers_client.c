@@ -48,15 +48,15 @@ static struct peer *route_of(const struct servers *servers, uint32_t shard) {
     return find_peer(servers, buckets[proto_bucket_of(shard, routes->buckets.count)].primary);
 }
 
-void servers_dispatch(struct servers *servers, struct parcel *parcel) {
-    parcel->chain = NULL;
-    parcel->peer = route_of(servers, parcel->shard);
+void servers_dispatch(struct servers *servers, struct shard_request *request) {
+    request->chain = NULL;
+    request->peer = route_of(servers, request->shard);
     if (servers->stopping)
-        parcel_fail(parcel, STATUS_STOPPED, "stopped");
-    else if (parcel->exchange->status && parcel->exchange->status != STATUS_SKIPPED)
-        parcel_end(parcel);
+        shard_request_fail(request, STATUS_STOPPED, "stopped");
+    else if (request->exchange->status && request->exchange->status != STATUS_SKIPPED)
+        shard_request_end(request);
     else
-        TAILQ_INSERT_TAIL(parcel->peer ? &parcel->peer->queue : &servers->lost, parcel, queued);
+        TAILQ_INSERT_TAIL(request->peer ? &request->peer->queue : &servers->lost, request, queued);
 }
 
 // Makes or changes the peer of one server of the routes.
@@ -88,15 +88,15 @@ static void set_peers(struct servers *servers) {
         set_peer(servers, &server[i], i + 1, list->count, NULL);
 }
 
-static void reroute(struct servers *servers) {
-    struct parcel_queue all = TAILQ_HEAD_INITIALIZER(all);
+static void redispatch_all(struct servers *servers) {
+    struct shard_request_queue all = TAILQ_HEAD_INITIALIZER(all);
     for (struct peer *peer = servers->peers; peer; peer = peer->next)
         TAILQ_CONCAT(&all, &peer->queue, queued);
     TAILQ_CONCAT(&all, &servers->lost, queued);
-    for (struct parcel *parcel = TAILQ_FIRST(&all), *next; parcel; parcel = next) {
-        next = TAILQ_NEXT(parcel, queued);
-        parcel->due = 0;
-        servers_dispatch(servers, parcel);
+    for (struct shard_request *request = TAILQ_FIRST(&all), *next; request; request = next) {
+        next = TAILQ_NEXT(request, queued);
+        request->due = 0;
+        servers_dispatch(servers, request);
     }
 }
 
@@ -109,7 +109,7 @@ void servers_route(struct servers *servers, struct kept *routes) {
         kept_hold(routes);
         servers->routes = routes;
         set_peers(servers);
-        reroute(servers);
+        redispatch_all(servers);
     }
     newer &= !servers->stopping;
     pthread_mutex_unlock(&servers->lock);
@@ -159,20 +159,20 @@ void servers_pump(struct servers *servers) {
     }
 }
 
-static void sweep(struct parcel_queue *queue, const struct exchange *exchange) {
-    for (struct parcel *at = TAILQ_FIRST(queue), *next; at; at = next) {
+static void end_requests(struct shard_request_queue *queue, const struct exchange *exchange) {
+    for (struct shard_request *at = TAILQ_FIRST(queue), *next; at; at = next) {
         next = TAILQ_NEXT(at, queued);
         if (at->exchange != exchange)
             continue;
         TAILQ_REMOVE(queue, at, queued);
-        parcel_end(at);
+        shard_request_end(at);
     }
 }
 
 void servers_sweep(struct servers *servers, const struct exchange *exchange) {
-    sweep(&servers->lost, exchange);
+    end_requests(&servers->lost, exchange);
     for (struct peer *peer = servers->peers; peer; peer = peer->next)
-        sweep(&peer->queue, exchange);
+        end_requests(&peer->queue, exchange);
 }
 
 // What is under way on its link ends when that breaks.
@@ -192,7 +192,7 @@ static void stop_peer(struct peer *peer) {
 void servers_stop(struct servers *servers) {
     pthread_mutex_lock(&servers->lock);
     servers->stopping = true;
-    reroute(servers); // which ends all that wait
+    redispatch_all(servers); // which ends all that wait
     pthread_mutex_unlock(&servers->lock);
     for (struct peer *peer = first_peer(servers); peer; peer = peer->next)
         stop_peer(peer);

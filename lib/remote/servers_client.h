@@ -3,12 +3,12 @@
 // in many requests at once.
 //
 // An exchange is a list of spans of the parameter space that goes to or comes from the
-// servers again and again. It is laid out once, in parcels of at most one shard; after
+// servers again and again. It is laid out once, in requests of at most one shard; after
 // that nothing is allocated but what the link needs. Payloads are handed over by pointer:
 // pushes are sent from where the numbers lie, pulls arrive where they are wanted
 // (net/link.h).
 //
-// A parcel is re-sent until it is answered: when a link broke (with the same session and
+// A request is re-sent until it is answered: when a link broke (with the same session and
 // sequence, so that a server which had applied it does not do so again: "Pushes carry
 // (session, sequence) and are applied once"), when a server is busy or has no weights yet,
 // and by new routes when the old ones were refused. What was refused for good ends the
@@ -21,7 +21,7 @@
 // Threads: servers_* may be called by any thread but servers_open and servers_close, which
 // are the owner's. An exchange belongs to one thread at a time, which starts it and waits
 // for it, while the client's own threads (one a server, that dials) and those of the
-// network move its parcels. What an exchange was started with stays untouched until it
+// network move its requests. What an exchange was started with stays untouched until it
 // is over. Hooks are called by any of these threads, and must not wait.
 #ifndef ADAM_REMOTE_SERVERS_CLIENT_H
 #define ADAM_REMOTE_SERVERS_CLIENT_H
@@ -63,8 +63,8 @@ struct servers_figures {     // since servers_open
     uint64_t pushes, pulls;  // exchanges that were carried out
     uint64_t refused;        // requests refused
     uint64_t pushes_refused; // pushes that were not carried out since a server refused them
-    uint64_t unchanged;      // parcels that need not be pulled, since nothing had changed
-    uint64_t repeated;       // parcels that a server had applied before
+    uint64_t unchanged;      // requests that need not be pulled, since nothing had changed
+    uint64_t repeated;       // requests that a server had applied before
     uint64_t redials;        // links made anew
     uint64_t received, sent; // bytes on the wire
 };

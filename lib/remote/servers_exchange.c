@@ -20,7 +20,7 @@ static size_t shard_end(size_t first) {
 }
 
 // Cuts spans at the borders of shards; only counts where `to` is NULL.
-static size_t cut(const struct span *spans, size_t count, struct span *to) {
+static size_t cut_at_shards(const struct span *spans, size_t count, struct span *to) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
         size_t end = spans[i].first + spans[i].n;
@@ -33,26 +33,26 @@ static size_t cut(const struct span *spans, size_t count, struct span *to) {
     return n;
 }
 
-// What is pulled arrives in one place, so that each span is a parcel of its own. What is
+// What is pulled arrives in one place, so that each span is a request of its own. What is
 // pushed to a shard goes at once: a shard takes each sequence number once.
-static void pack(struct exchange *exchange) {
+static void make_requests(struct exchange *exchange) {
     bool apart = exchange->way == EXCHANGE_PULL;
-    struct parcel *parcel = NULL;
+    struct shard_request *request = NULL;
     for (size_t i = 0; i < exchange->span_count; i++) {
         uint32_t shard = (uint32_t)(exchange->spans[i].first / PROTO_SHARD_FLOATS);
-        if (apart || !parcel || parcel->shard != shard) {
-            parcel = &exchange->parcels[exchange->parcel_count++];
-            *parcel =
-                (struct parcel){.exchange = exchange, .shard = shard, .first = i, .over = true};
+        if (apart || !request || request->shard != shard) {
+            request = &exchange->requests[exchange->request_count++];
+            *request = (struct shard_request){
+                .exchange = exchange, .shard = shard, .first = i, .over = true};
         }
-        parcel->count++;
+        request->count++;
     }
 }
 
 int exchange_open(struct exchange **out, struct servers *servers, enum exchange_way way,
                   const struct span *spans, size_t count, struct error *err) {
     struct exchange *exchange = mem_zeroed(1, sizeof *exchange);
-    size_t n = cut(spans, count, NULL);
+    size_t n = cut_at_shards(spans, count, NULL);
     if (!exchange)
         return error_nomem(err);
     exchange->servers = servers;
@@ -60,13 +60,13 @@ int exchange_open(struct exchange **out, struct servers *servers, enum exchange_
     exchange->span_count = n;
     exchange->spans = mem_array(n, sizeof *exchange->spans);
     exchange->parts = mem_array(n < 2 ? 2 : n, sizeof *exchange->parts);
-    exchange->parcels = mem_array(n, sizeof *exchange->parcels);
-    if (n > 0 && (!exchange->spans || !exchange->parts || !exchange->parcels)) {
+    exchange->requests = mem_array(n, sizeof *exchange->requests);
+    if (n > 0 && (!exchange->spans || !exchange->parts || !exchange->requests)) {
         exchange_close(exchange);
         return error_nomem(err);
     }
-    cut(spans, count, exchange->spans);
-    pack(exchange);
+    cut_at_shards(spans, count, exchange->spans);
+    make_requests(exchange);
     *out = exchange;
     return STATUS_OK;
 }
@@ -77,92 +77,93 @@ void exchange_close(struct exchange *exchange) {
     exchange_wait(exchange, NULL, NULL);
     free(exchange->spans);
     free(exchange->parts);
-    free(exchange->parcels);
+    free(exchange->requests);
     free(exchange);
 }
 
 // --- asking ---------------------------------------------------------------------------
 
-bool parcel_joins(const struct parcel *leader, const struct parcel *parcel, size_t spans) {
-    return leader->exchange == parcel->exchange && parcel->exchange->cargo == CARGO_FACTORS &&
-           spans + parcel->count <= PROTO_PIECES_MAX;
+bool shard_request_joins(const struct shard_request *leader, const struct shard_request *request,
+                         size_t spans) {
+    return leader->exchange == request->exchange && request->exchange->op == EXCHANGE_OP_FACTORS &&
+           spans + request->count <= PROTO_PIECES_MAX;
 }
 
-bool parcel_patient(const struct parcel *parcel) {
-    return parcel->exchange->cargo == CARGO_PULL && parcel->exchange->pull.newer;
+bool shard_request_patient(const struct shard_request *request) {
+    return request->exchange->op == EXCHANGE_OP_PULL && request->exchange->pull.newer;
 }
 
-static size_t put_pieces(const struct parcel *parcel, const struct proto_routes *routes,
+static size_t put_pieces(const struct shard_request *request, const struct proto_routes *routes,
                          struct proto_piece *pieces) {
     const struct proto_bucket *buckets = routes->buckets.at;
-    uint64_t epoch = buckets[proto_bucket_of(parcel->shard, routes->buckets.count)].epoch;
-    for (size_t i = 0; i < parcel->count; i++) {
-        struct span span = parcel->exchange->spans[parcel->first + i];
+    uint64_t epoch = buckets[proto_bucket_of(request->shard, routes->buckets.count)].epoch;
+    for (size_t i = 0; i < request->count; i++) {
+        struct span span = request->exchange->spans[request->first + i];
         pieces[i] = (struct proto_piece){
-            .shard = parcel->shard,
+            .shard = request->shard,
             .offset = (uint32_t)(span.first % PROTO_SHARD_FLOATS),
             .count = (uint32_t)span.n,
             .epoch = epoch,
-            .version = parcel->version,
+            .version = request->version,
         };
     }
-    return parcel->count;
+    return request->count;
 }
 
 // The pieces of a whole chain; NULL when memory is out.
-static struct proto_piece *pieces_of(const struct parcel *leader, size_t *count) {
+static struct proto_piece *pieces_of(const struct shard_request *leader, size_t *count) {
     struct kept *routes = servers_routes(leader->exchange->servers);
     size_t n = 0;
-    for (const struct parcel *parcel = leader; parcel; parcel = parcel->chain)
-        n += parcel->count;
+    for (const struct shard_request *request = leader; request; request = request->chain)
+        n += request->count;
     struct proto_piece *pieces = mem_array(n, sizeof *pieces);
     *count = 0;
-    for (const struct parcel *parcel = leader; pieces && parcel; parcel = parcel->chain)
-        *count += put_pieces(parcel, &routes->message.routes, pieces + *count);
+    for (const struct shard_request *request = leader; pieces && request; request = request->chain)
+        *count += put_pieces(request, &routes->message.routes, pieces + *count);
     kept_drop(routes);
     return pieces;
 }
 
-static void parcel_answered(struct link_request *ask);
+static void request_answered(struct link_request *ask);
 
-static int ask_pull(struct parcel *parcel, struct link *link, struct proto_list pieces,
+static int ask_pull(struct shard_request *request, struct link *link, struct proto_list pieces,
                     struct error *err) {
-    const struct exchange *exchange = parcel->exchange;
-    const struct span span = exchange->spans[parcel->first];
+    const struct exchange *exchange = request->exchange;
+    const struct span span = exchange->spans[request->first];
     const struct proto_pull message = {
         .session = exchange->servers->options.hello.session,
         .part = (uint16_t)exchange->pull.part,
-        .least = exchange->pull.newer ? parcel->version + 1 : 0,
+        .least = exchange->pull.newer ? request->version + 1 : 0,
         .pieces = pieces,
     };
-    parcel->ask = (struct link_request){
+    request->ask = (struct link_request){
         .type = PROTO_TYPE_PULL,
         .message = &message,
         .into = exchange->pull.into + span.first,
         .room = span.n * sizeof(float),
-        .done = parcel_answered,
-        .context = parcel,
+        .done = request_answered,
+        .context = request,
     };
-    return link_ask(link, &parcel->ask, err);
+    return link_ask(link, &request->ask, err);
 }
 
-static int ask_with_payload(struct parcel *parcel, struct link *link, uint16_t type,
+static int ask_with_payload(struct shard_request *request, struct link *link, uint16_t type,
                             const void *message, const struct link_part *parts, size_t part_count,
                             struct error *err) {
-    parcel->ask = (struct link_request){
+    request->ask = (struct link_request){
         .type = type,
         .message = message,
         .parts = parts,
         .part_count = (uint32_t)part_count,
-        .done = parcel_answered,
-        .context = parcel,
+        .done = request_answered,
+        .context = request,
     };
-    return link_ask(link, &parcel->ask, err);
+    return link_ask(link, &request->ask, err);
 }
 
-static int ask_push(struct parcel *parcel, struct link *link, struct proto_list pieces,
+static int ask_push(struct shard_request *request, struct link *link, struct proto_list pieces,
                     struct error *err) {
-    const struct exchange *exchange = parcel->exchange;
+    const struct exchange *exchange = request->exchange;
     const struct proto_push message = {
         .session = exchange->servers->options.hello.session,
         .sequence = exchange->sequence,
@@ -171,14 +172,14 @@ static int ask_push(struct parcel *parcel, struct link *link, struct proto_list 
         .rate = exchange->push.rate,
         .pieces = pieces,
     };
-    return ask_with_payload(parcel, link, PROTO_TYPE_PUSH, &message,
-                            exchange->parts + parcel->first,
-                            exchange->push.samples > 0 ? parcel->count : 0, err);
+    return ask_with_payload(request, link, PROTO_TYPE_PUSH, &message,
+                            exchange->parts + request->first,
+                            exchange->push.samples > 0 ? request->count : 0, err);
 }
 
-static int ask_factors(struct parcel *parcel, struct link *link, struct proto_list pieces,
+static int ask_factors(struct shard_request *request, struct link *link, struct proto_list pieces,
                        struct error *err) {
-    const struct exchange *exchange = parcel->exchange;
+    const struct exchange *exchange = request->exchange;
     const struct layer *layer = exchange->factors.layer;
     const struct dense_errors *errors = exchange->factors.errors;
     const struct proto_push_factors message = {
@@ -192,156 +193,162 @@ static int ask_factors(struct parcel *parcel, struct link *link, struct proto_li
         .biases = layer->biases.count > 0 ? layer->biases.offset : PROTO_NOWHERE,
         .pieces = pieces,
     };
-    return ask_with_payload(parcel, link, PROTO_TYPE_PUSH_FACTORS, &message, exchange->parts, 2,
+    return ask_with_payload(request, link, PROTO_TYPE_PUSH_FACTORS, &message, exchange->parts, 2,
                             err);
 }
 
-static int ask_store(struct parcel *parcel, struct link *link, struct proto_list pieces,
+static int ask_store(struct shard_request *request, struct link *link, struct proto_list pieces,
                      struct error *err) {
-    const struct exchange *exchange = parcel->exchange;
+    const struct exchange *exchange = request->exchange;
     const struct proto_store message = {.part = (uint16_t)exchange->store.part, .pieces = pieces};
-    return ask_with_payload(parcel, link, PROTO_TYPE_STORE, &message,
-                            exchange->parts + parcel->first, parcel->count, err);
+    return ask_with_payload(request, link, PROTO_TYPE_STORE, &message,
+                            exchange->parts + request->first, request->count, err);
 }
 
-int parcel_send(struct parcel *parcel, struct link *link, struct error *err) {
-    static int (*const ask[])(struct parcel *, struct link *, struct proto_list, struct error *) = {
-        [CARGO_PULL] = ask_pull,
-        [CARGO_PUSH] = ask_push,
-        [CARGO_FACTORS] = ask_factors,
-        [CARGO_STORE] = ask_store,
+int shard_request_send(struct shard_request *request, struct link *link, struct error *err) {
+    static int (*const ask[])(struct shard_request *, struct link *, struct proto_list,
+                              struct error *) = {
+        [EXCHANGE_OP_PULL] = ask_pull,
+        [EXCHANGE_OP_PUSH] = ask_push,
+        [EXCHANGE_OP_FACTORS] = ask_factors,
+        [EXCHANGE_OP_STORE] = ask_store,
     };
     size_t count;
-    struct proto_piece *pieces = pieces_of(parcel, &count);
+    struct proto_piece *pieces = pieces_of(request, &count);
     if (!pieces)
         return error_nomem(err);
     int status =
-        ask[parcel->exchange->cargo](parcel, link, proto_list(pieces, (uint32_t)count), err);
+        ask[request->exchange->op](request, link, proto_list(pieces, (uint32_t)count), err);
     free(pieces);
     return status;
 }
 
 // --- answers --------------------------------------------------------------------------
 
-void parcel_end(struct parcel *parcel) {
-    parcel->over = true;
-    atomic_fetch_sub(&parcel->exchange->left, 1);
+void shard_request_end(struct shard_request *request) {
+    request->over = true;
+    atomic_fetch_sub(&request->exchange->left, 1);
 }
 
-void parcel_fail(struct parcel *parcel, int status, const char *text) {
-    struct exchange *exchange = parcel->exchange;
+void shard_request_fail(struct shard_request *request, int status, const char *text) {
+    struct exchange *exchange = request->exchange;
     if (exchange->status == STATUS_OK || exchange->status == STATUS_SKIPPED) {
         exchange->status = error_set(&exchange->err, status, "%s", text);
         if (status != STATUS_SKIPPED)
             servers_sweep(exchange->servers, exchange);
     }
-    parcel_end(parcel);
+    shard_request_end(request);
 }
 
 // A refusal for good, in words.
-static void fail(struct parcel *parcel, int status, const struct proto_refused *refused) {
+static void fail_refused(struct shard_request *request, int status,
+                         const struct proto_refused *refused) {
     char text[ERROR_TEXT];
     const char *name = proto_refusal_name(refused->code);
-    snprintf(text, sizeof text, "%s refused shard %u: %s%s%.*s", parcel->peer->address,
-             (unsigned)parcel->shard, name, refused->text.length > 0 ? ": " : "",
+    snprintf(text, sizeof text, "%s refused shard %u: %s%s%.*s", request->peer->address,
+             (unsigned)request->shard, name, refused->text.length > 0 ? ": " : "",
              (int)refused->text.length, refused->text.at);
-    parcel->exchange->refused = true;
-    parcel_fail(parcel, status, text);
+    request->exchange->refused = true;
+    shard_request_fail(request, status, text);
 }
 
 // The push was applied before, says the server. Otherwise than after a lost answer it was
 // not this client's.
-static void settle_repeated(struct parcel *parcel) {
-    const struct exchange *exchange = parcel->exchange;
+static void settle_repeated(struct shard_request *request) {
+    const struct exchange *exchange = request->exchange;
     char text[ERROR_TEXT];
-    if (parcel->unsure) {
+    if (request->unsure) {
         exchange->servers->figures.repeated++;
-        parcel_end(parcel);
+        shard_request_end(request);
         return;
     }
     snprintf(text, sizeof text,
              "%s did not apply push %llu to shard %u: it has had one of that number, which was "
              "not sent by this worker; somebody else pushes in its session %llu",
-             parcel->peer->address, (unsigned long long)exchange->sequence, (unsigned)parcel->shard,
+             request->peer->address, (unsigned long long)exchange->sequence,
+             (unsigned)request->shard,
              (unsigned long long)exchange->servers->options.hello.session);
-    parcel->exchange->refused = true;
-    parcel_fail(parcel, STATUS_STOPPED, text);
+    request->exchange->refused = true;
+    shard_request_fail(request, STATUS_STOPPED, text);
 }
 
-static void again(struct parcel *parcel, double seconds) {
-    parcel->due = clock_seconds() + seconds;
-    servers_dispatch(parcel->exchange->servers, parcel);
+static void send_again(struct shard_request *request, double seconds) {
+    request->due = clock_seconds() + seconds;
+    servers_dispatch(request->exchange->servers, request);
 }
 
-static void again_when_told(struct parcel *parcel, const struct proto_refused *refused) {
+static void send_again_when_told(struct shard_request *request,
+                                 const struct proto_refused *refused) {
     double seconds = (double)refused->detail / 1000;
-    again(parcel, seconds < BUSY_LEAST ? BUSY_LEAST : seconds > BUSY_MOST ? BUSY_MOST : seconds);
+    send_again(request, seconds < BUSY_LEAST  ? BUSY_LEAST
+                        : seconds > BUSY_MOST ? BUSY_MOST
+                                              : seconds);
 }
 
 // Under the lock. True when newer routes are wanted.
-static bool settle_refusal(struct parcel *parcel, const struct proto_refused *refused) {
-    struct servers_figures *figures = &parcel->exchange->servers->figures;
+static bool settle_refusal(struct shard_request *request, const struct proto_refused *refused) {
+    struct servers_figures *figures = &request->exchange->servers->figures;
     figures->refused++;
-    parcel->refusal = refused->code;
+    request->refusal = refused->code;
     switch (refused->code) {
     case PROTO_REFUSAL_STALE_ROUTE:
     case PROTO_REFUSAL_NOT_HERE:
-        again(parcel, ROUTE_PAUSE);
+        send_again(request, ROUTE_PAUSE);
         return true;
     case PROTO_REFUSAL_BUSY:
     case PROTO_REFUSAL_NOT_READY:
-        again_when_told(parcel, refused);
+        send_again_when_told(request, refused);
         break;
     case PROTO_REFUSAL_STOPPING:
-        again(parcel, TICK);
+        send_again(request, TICK);
         break;
     case PROTO_REFUSAL_TOO_STALE:
-        fail(parcel, STATUS_SKIPPED, refused);
+        fail_refused(request, STATUS_SKIPPED, refused);
         break;
     case PROTO_REFUSAL_REPLAYED:
-        settle_repeated(parcel);
+        settle_repeated(request);
         break;
     case PROTO_REFUSAL_NOT_FINITE:
-        fail(parcel, STATUS_DIVERGED, refused);
+        fail_refused(request, STATUS_DIVERGED, refused);
         break;
     case PROTO_REFUSAL_WRONG_SESSION:
-        fail(parcel, STATUS_STOPPED, refused);
+        fail_refused(request, STATUS_STOPPED, refused);
         break;
     case PROTO_REFUSAL_PEER_LOST:
     case PROTO_REFUSAL_WRONG_RUN:
     case PROTO_REFUSAL_WRONG_MODEL:
     case PROTO_REFUSAL_WRONG_ROLE:
-        fail(parcel, STATUS_UNAVAILABLE, refused);
+        fail_refused(request, STATUS_UNAVAILABLE, refused);
         break;
     default:
-        fail(parcel, STATUS_DATA, refused);
+        fail_refused(request, STATUS_DATA, refused);
     }
     return false;
 }
 
-static void fail_answer(struct parcel *parcel, const char *asked) {
+static void fail_answer(struct shard_request *request, const char *asked) {
     char text[LINK_WHY];
     snprintf(text, sizeof text, "%s answered a %s of shard %u by what was not asked for",
-             parcel->peer->address, asked, (unsigned)parcel->shard);
-    parcel_fail(parcel, STATUS_DATA, text);
+             request->peer->address, asked, (unsigned)request->shard);
+    shard_request_fail(request, STATUS_DATA, text);
 }
 
 // "Every byte from outside is checked": the answer must be about what was asked.
-static void settle_weights(struct parcel *parcel, const struct link_request *ask) {
+static void settle_weights(struct shard_request *request, const struct link_request *ask) {
     const struct proto_weights *weights = &ask->answer->weights;
     const struct proto_piece *piece = weights->pieces.at;
-    struct span span = parcel->exchange->spans[parcel->first];
-    bool meant = weights->pieces.count == 1 && piece->shard == parcel->shard &&
+    struct span span = request->exchange->spans[request->first];
+    bool meant = weights->pieces.count == 1 && piece->shard == request->shard &&
                  piece->offset == span.first % PROTO_SHARD_FLOATS;
     bool whole = meant && piece->count == span.n && ask->received == ask->room;
-    bool unchanged = meant && piece->count == 0 && ask->received == 0 && parcel->version > 0;
+    bool unchanged = meant && piece->count == 0 && ask->received == 0 && request->version > 0;
     if (!whole && !unchanged) {
-        fail_answer(parcel, "pull");
+        fail_answer(request, "pull");
         return;
     }
-    parcel->exchange->servers->figures.unchanged += unchanged;
-    parcel->version = unchanged ? parcel->version : piece->version;
-    parcel_end(parcel);
+    request->exchange->servers->figures.unchanged += unchanged;
+    request->version = unchanged ? request->version : piece->version;
+    shard_request_end(request);
 }
 
 static uint64_t version_in(struct proto_list pieces, uint32_t shard) {
@@ -352,52 +359,52 @@ static uint64_t version_in(struct proto_list pieces, uint32_t shard) {
     return i < pieces.count ? piece[i].version : 0;
 }
 
-static void settle_pushed(struct parcel *parcel, const struct proto_pushed *pushed) {
-    if (pushed->sequence != parcel->exchange->sequence) {
-        fail_answer(parcel, "push");
+static void settle_pushed(struct shard_request *request, const struct proto_pushed *pushed) {
+    if (pushed->sequence != request->exchange->sequence) {
+        fail_answer(request, "push");
         return;
     }
     if (pushed->repeated) {
-        settle_repeated(parcel);
+        settle_repeated(request);
         return;
     }
-    parcel->reached = version_in(pushed->pieces, parcel->shard);
-    parcel_end(parcel);
+    request->reached = version_in(pushed->pieces, request->shard);
+    shard_request_end(request);
 }
 
 // Under the lock. True when newer routes are wanted.
-static bool settle(struct parcel *parcel, const struct link_request *ask) {
+static bool settle_answer(struct shard_request *request, const struct link_request *ask) {
     if (ask->status) {
-        parcel->due = 0;
-        parcel->unsure = true;
-        servers_dispatch(parcel->exchange->servers, parcel);
+        request->due = 0;
+        request->unsure = true;
+        servers_dispatch(request->exchange->servers, request);
         return false;
     }
     if (ask->answer_type == PROTO_TYPE_REFUSED)
-        return settle_refusal(parcel, &ask->answer->refused);
+        return settle_refusal(request, &ask->answer->refused);
     if (ask->answer_type == PROTO_TYPE_WEIGHTS) {
-        settle_weights(parcel, ask);
+        settle_weights(request, ask);
         return false;
     }
     if (ask->answer_type == PROTO_TYPE_PUSHED)
-        settle_pushed(parcel, &ask->answer->pushed);
+        settle_pushed(request, &ask->answer->pushed);
     else
-        parcel_end(parcel);
+        shard_request_end(request);
     return false;
 }
 
-static void parcel_answered(struct link_request *ask) {
-    struct parcel *leader = ask->context;
+static void request_answered(struct link_request *ask) {
+    struct shard_request *leader = ask->context;
     struct peer *peer = leader->peer;
     struct servers *servers = peer->servers;
-    const struct link_request own = *ask; // a parcel that is over may be used again
+    const struct link_request own = *ask; // a request that is over may be used again
     bool stale = false;
     pthread_mutex_lock(&servers->lock);
-    peer->flying--;
-    peer->patient -= parcel_patient(leader);
-    for (struct parcel *parcel = leader, *next; parcel; parcel = next) {
-        next = parcel->chain;
-        stale |= settle(parcel, &own);
+    peer->in_flight--;
+    peer->patient -= shard_request_patient(leader);
+    for (struct shard_request *request = leader, *next; request; request = next) {
+        next = request->chain;
+        stale |= settle_answer(request, &own);
     }
     pthread_mutex_unlock(&servers->lock);
     if (stale)
@@ -409,24 +416,25 @@ static void parcel_answered(struct link_request *ask) {
 
 // --- an exchange from its beginning to its end ----------------------------------------
 
-static void begin(struct exchange *exchange, enum cargo cargo, const uint64_t *versions) {
+static void begin_exchange(struct exchange *exchange, enum exchange_op op,
+                           const uint64_t *versions) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
-    exchange->cargo = cargo;
+    exchange->op = op;
     exchange->started = true;
     exchange->status = STATUS_OK;
     exchange->refused = false;
     exchange->sequence = exchange->way == EXCHANGE_PUSH ? ++servers->sequence : 0;
-    atomic_store(&exchange->left, exchange->parcel_count);
-    for (size_t i = 0; i < exchange->parcel_count; i++) {
-        struct parcel *parcel = &exchange->parcels[i];
-        parcel->over = false;
-        parcel->unsure = false;
-        parcel->version = versions[parcel->shard];
-        parcel->reached = 0;
-        parcel->due = 0;
-        parcel->refusal = PROTO_REFUSAL_NONE;
-        servers_dispatch(servers, parcel);
+    atomic_store(&exchange->left, exchange->request_count);
+    for (size_t i = 0; i < exchange->request_count; i++) {
+        struct shard_request *request = &exchange->requests[i];
+        request->over = false;
+        request->unsure = false;
+        request->version = versions[request->shard];
+        request->reached = 0;
+        request->due = 0;
+        request->refusal = PROTO_REFUSAL_NONE;
+        servers_dispatch(servers, request);
     }
     pthread_mutex_unlock(&servers->lock);
     servers_pump(servers);
@@ -442,13 +450,13 @@ static void set_parts(struct exchange *exchange, const float *values) {
 
 void exchange_pull(struct exchange *exchange, const struct pull *pull) {
     exchange->pull = *pull;
-    begin(exchange, CARGO_PULL, pull->versions);
+    begin_exchange(exchange, EXCHANGE_OP_PULL, pull->versions);
 }
 
 void exchange_push(struct exchange *exchange, const struct push *push) {
     exchange->push = *push;
     set_parts(exchange, push->values);
-    begin(exchange, CARGO_PUSH, push->versions);
+    begin_exchange(exchange, EXCHANGE_OP_PUSH, push->versions);
 }
 
 void exchange_push_factors(struct exchange *exchange, const struct push_factors *push) {
@@ -457,25 +465,25 @@ void exchange_push_factors(struct exchange *exchange, const struct push_factors 
     exchange->factors = *push;
     exchange->parts[0] = (struct link_part){errors->dy, n * (size_t)errors->units * sizeof(float)};
     exchange->parts[1] = (struct link_part){errors->x, n * (size_t)errors->inputs * sizeof(float)};
-    begin(exchange, CARGO_FACTORS, push->versions);
+    begin_exchange(exchange, EXCHANGE_OP_FACTORS, push->versions);
 }
 
 void exchange_store(struct exchange *exchange, const struct store *store) {
     exchange->store = *store;
     set_parts(exchange, store->values);
-    begin(exchange, CARGO_STORE, store->versions);
+    begin_exchange(exchange, EXCHANGE_OP_STORE, store->versions);
 }
 
 bool exchange_over(const struct exchange *exchange) {
     return atomic_load(&exchange->left) == 0;
 }
 
-// Under the lock: whom a parcel waits for, and why.
-static void name_wait(const struct parcel *parcel, char text[PROTO_ADDRESS_MAX]) {
-    const struct peer *peer = parcel->peer;
+// Under the lock: whom a request waits for, and why.
+static void describe_wait(const struct shard_request *request, char text[PROTO_ADDRESS_MAX]) {
+    const struct peer *peer = request->peer;
     if (!peer) {
         snprintf(text, PROTO_ADDRESS_MAX, "a parameter server that has shard %u, of the controller",
-                 (unsigned)parcel->shard);
+                 (unsigned)request->shard);
         return;
     }
     int n = snprintf(text, PROTO_ADDRESS_MAX, "parameter server %u of %u: ", (unsigned)peer->place,
@@ -484,26 +492,26 @@ static void name_wait(const struct parcel *parcel, char text[PROTO_ADDRESS_MAX])
     size_t room = PROTO_ADDRESS_MAX - (size_t)n;
     if (peer->why[0])
         snprintf(rest, room, "%.200s", peer->why);
-    else if (parcel->refusal)
-        snprintf(rest, room, "%.150s: %s", peer->address, proto_refusal_name(parcel->refusal));
-    else if (parcel_patient(parcel))
+    else if (request->refusal)
+        snprintf(rest, room, "%.150s: %s", peer->address, proto_refusal_name(request->refusal));
+    else if (shard_request_patient(request))
         snprintf(rest, room, "%.150s: no newer weights than version %llu", peer->address,
-                 (unsigned long long)parcel->version);
+                 (unsigned long long)request->version);
     else
         snprintf(rest, room, "%.150s: no answer", peer->address);
 }
 
 // Looks at what the wait is for; true when that was somebody who is not known.
-static bool look(struct exchange *exchange) {
+static bool note_wait(struct exchange *exchange) {
     struct servers *servers = exchange->servers;
     bool lost = false;
     pthread_mutex_lock(&servers->lock);
     servers->waits_for[0] = '\0';
-    for (size_t i = 0; i < exchange->parcel_count && !servers->waits_for[0]; i++) {
-        if (exchange->parcels[i].over)
+    for (size_t i = 0; i < exchange->request_count && !servers->waits_for[0]; i++) {
+        if (exchange->requests[i].over)
             continue;
-        name_wait(&exchange->parcels[i], servers->waits_for);
-        lost = !exchange->parcels[i].peer;
+        describe_wait(&exchange->requests[i], servers->waits_for);
+        lost = !exchange->requests[i].peer;
     }
     pthread_mutex_unlock(&servers->lock);
     return lost;
@@ -517,7 +525,7 @@ static void say_wait(struct servers *servers) {
         servers->options.say(servers->options.self, line);
 }
 
-static void await(struct exchange *exchange, double begun) {
+static void wait_for_answers(struct exchange *exchange, double begun) {
     struct servers *servers = exchange->servers;
     bool looked = false, said = false;
     for (uint32_t seen = gate_look(&servers->gate); !exchange_over(exchange);
@@ -526,7 +534,7 @@ static void await(struct exchange *exchange, double begun) {
         double now = clock_seconds();
         if (now - begun < TICK || exchange_over(exchange))
             continue;
-        if (look(exchange))
+        if (note_wait(exchange))
             servers_stale(servers);
         looked = true;
         if (!said && now - begun >= SILENCE) {
@@ -535,32 +543,32 @@ static void await(struct exchange *exchange, double begun) {
         }
     }
     if (looked)
-        look(exchange); // nobody any more
+        note_wait(exchange); // nobody any more
 }
 
 // A shard is as new as the oldest of its parts.
 static void collect_versions(const struct exchange *exchange) {
-    const struct parcel *before = NULL;
-    for (size_t i = 0; i < exchange->parcel_count; i++) {
-        const struct parcel *parcel = &exchange->parcels[i];
-        uint64_t *version = &exchange->pull.versions[parcel->shard];
-        if (!before || before->shard != parcel->shard || parcel->version < *version)
-            *version = parcel->version;
-        before = parcel;
+    const struct shard_request *before = NULL;
+    for (size_t i = 0; i < exchange->request_count; i++) {
+        const struct shard_request *request = &exchange->requests[i];
+        uint64_t *version = &exchange->pull.versions[request->shard];
+        if (!before || before->shard != request->shard || request->version < *version)
+            *version = request->version;
+        before = request;
     }
 }
 
 // A shard counts each push that it applies.
 static void collect_growth(const struct exchange *exchange, struct growth *growth) {
-    for (size_t i = 0; growth && i < exchange->parcel_count; i++) {
-        const struct parcel *parcel = &exchange->parcels[i];
-        uint64_t *newest = &growth->newest[parcel->shard];
-        *newest = parcel->reached > *newest ? parcel->reached : *newest;
-        growth->pushes[parcel->shard]++;
+    for (size_t i = 0; growth && i < exchange->request_count; i++) {
+        const struct shard_request *request = &exchange->requests[i];
+        uint64_t *newest = &growth->newest[request->shard];
+        *newest = request->reached > *newest ? request->reached : *newest;
+        growth->pushes[request->shard]++;
     }
 }
 
-static void count(struct exchange *exchange) {
+static void count_exchange(struct exchange *exchange) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
     servers->figures.pushes += exchange->way == EXCHANGE_PUSH && !exchange->status;
@@ -574,18 +582,18 @@ int exchange_wait(struct exchange *exchange, double *waited, struct error *err) 
         return STATUS_OK;
     if (!exchange_over(exchange)) {
         double begun = clock_seconds();
-        await(exchange, begun);
+        wait_for_answers(exchange, begun);
         if (waited)
             *waited += clock_seconds() - begun;
     }
     exchange->started = false;
-    if (exchange->cargo == CARGO_PULL)
+    if (exchange->op == EXCHANGE_OP_PULL)
         collect_versions(exchange);
-    else if (exchange->cargo == CARGO_PUSH)
+    else if (exchange->op == EXCHANGE_OP_PUSH)
         collect_growth(exchange, exchange->push.growth);
-    else if (exchange->cargo == CARGO_FACTORS)
+    else if (exchange->op == EXCHANGE_OP_FACTORS)
         collect_growth(exchange, exchange->factors.growth);
-    count(exchange);
+    count_exchange(exchange);
     if (exchange->status && err)
         *err = exchange->err;
     return exchange->status;

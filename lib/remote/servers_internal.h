@@ -1,4 +1,4 @@
-// What the parts of the servers' client share. Inside lib/member/servers_*.c only.
+// Shared by the parts of the client of parameter servers. For lib/remote/servers_*.c only.
 //
 // One lock for all lists and counts. It is never held while a link is asked, dialled or
 // closed, nor while a hook is called.
@@ -13,7 +13,7 @@
 #include "net/link.h"
 #include "remote/servers_client.h"
 
-TAILQ_HEAD(parcel_queue, parcel);
+TAILQ_HEAD(shard_request_queue, shard_request);
 
 // One server, and the thread that dials it.
 struct peer {
@@ -25,19 +25,19 @@ struct peer {
     bool started;
     struct gate gate; // something for the thread to do
     struct link *link;
-    bool broken;               // the link is, or must be, closed
-    bool dialled;              // once at least
-    uint32_t flying, window;   // requests; and how many may be
-    uint32_t patient;          // of those that fly, pulls that wait for newer weights
-    struct parcel_queue queue; // to be sent
-    char why[LINK_WHY];        // the last failure; "": none
-    double next_dial, pause;   // seconds: not before; after the next failure
-    uint64_t received, sent;   // of links that are closed
+    bool broken;                      // the link is, or must be, closed
+    bool dialled;                     // once at least
+    uint32_t in_flight, window;       // requests; and how many may be
+    uint32_t patient;                 // of those that fly, pulls that wait for newer weights
+    struct shard_request_queue queue; // to be sent
+    char why[LINK_WHY];               // the last failure; "": none
+    double next_dial, pause;          // seconds: not before; after the next failure
+    uint64_t received, sent;          // of links that are closed
 };
 
 // What one request is about: pieces of one shard. Those of one layer that go to one server
 // as factors are chained to one request.
-struct parcel {
+struct shard_request {
     struct exchange *exchange;
     struct link_request ask;
     uint32_t shard;
@@ -49,11 +49,11 @@ struct parcel {
     double due;        // seconds: not before
     uint16_t refusal;  // the last one, 0: none
     struct peer *peer; // to which it goes; NULL: nobody is known
-    TAILQ_ENTRY(parcel) queued;
-    struct parcel *chain; // in a request
+    TAILQ_ENTRY(shard_request) queued;
+    struct shard_request *chain; // in a request
 };
 
-enum cargo { CARGO_PULL, CARGO_PUSH, CARGO_FACTORS, CARGO_STORE };
+enum exchange_op { EXCHANGE_OP_PULL, EXCHANGE_OP_PUSH, EXCHANGE_OP_FACTORS, EXCHANGE_OP_STORE };
 
 struct exchange {
     struct servers *servers;
@@ -61,15 +61,15 @@ struct exchange {
     struct span *spans; // each within one shard
     size_t span_count;
     struct link_part *parts; // of payloads: one for each span; of factors two
-    struct parcel *parcels;
-    size_t parcel_count;
-    _Atomic size_t left; // parcels under way
+    struct shard_request *requests;
+    size_t request_count;
+    _Atomic size_t left; // requests under way
     bool started;
     int status;   // how it ends
     bool refused; // so that it was not carried out
     struct error err;
     // What it was started with.
-    enum cargo cargo;
+    enum exchange_op op;
     struct pull pull;
     struct push push;
     struct push_factors factors;
@@ -84,22 +84,22 @@ struct servers {
     struct gate gate; // an exchange is over, or all must end
     struct kept *routes;
     struct peer *peers;
-    struct parcel_queue lost; // whose servers are not known
+    struct shard_request_queue lost; // whose servers are not known
     bool stopping;
     uint64_t sequence;
     struct servers_figures figures;
     char waits_for[PROTO_ADDRESS_MAX];
 };
 
-// servers_client.c. Puts the parcel where it belongs by the routes; under the lock.
-void servers_dispatch(struct servers *servers, struct parcel *parcel);
+// servers_client.c. Puts the request where it belongs by the routes; under the lock.
+void servers_dispatch(struct servers *servers, struct shard_request *request);
 // Sends what is due to those who can be sent to, and wakes the threads of the others.
 void servers_pump(struct servers *servers);
 // The routes as they are, held for the caller; NULL: none.
 struct kept *servers_routes(struct servers *servers);
 // Says that newer routes are wanted than these; not under the lock.
 void servers_stale(struct servers *servers);
-// Takes all parcels of the exchange off the queues, and ends them; under the lock.
+// Takes all requests of the exchange off the queues, and ends them; under the lock.
 void servers_sweep(struct servers *servers, const struct exchange *exchange);
 
 // servers_peer.c
@@ -108,15 +108,16 @@ int peer_open(struct peer **out, struct servers *servers, const struct proto_ser
 void peer_close(struct peer *peer);
 void peer_pump(struct peer *peer);
 
-// servers_exchange.c. Sends the parcel, and those chained to it. Otherwise than with
+// servers_exchange.c. Sends the request, and those chained to it. Otherwise than with
 // STATUS_OK nothing was sent; with it they may be over already.
-int parcel_send(struct parcel *parcel, struct link *link, struct error *err);
-// The parcels' exchanges are over as far as these go; under the lock.
-void parcel_end(struct parcel *parcel);
-void parcel_fail(struct parcel *parcel, int status, const char *text);
+int shard_request_send(struct shard_request *request, struct link *link, struct error *err);
+// The requests' exchanges are over as far as these go; under the lock.
+void shard_request_end(struct shard_request *request);
+void shard_request_fail(struct shard_request *request, int status, const char *text);
 // Whether its answer may take as long as others' updates.
-bool parcel_patient(const struct parcel *parcel);
+bool shard_request_patient(const struct shard_request *request);
 // May the second go with the first in one request?
-bool parcel_joins(const struct parcel *leader, const struct parcel *parcel, size_t spans);
+bool shard_request_joins(const struct shard_request *leader, const struct shard_request *request,
+                         size_t spans);
 
 #endif

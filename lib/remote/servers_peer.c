@@ -15,19 +15,19 @@
 // --- sending --------------------------------------------------------------------------
 
 // Pulls that wait for newer weights leave room for the pushes that make them.
-static bool may_fly(const struct peer *peer, const struct parcel *parcel, double now) {
+static bool may_send(const struct peer *peer, const struct shard_request *request, double now) {
     uint32_t most = peer->window > 2 ? peer->window / 2 : 1;
-    return parcel->due <= now && (!parcel_patient(parcel) || peer->patient < most);
+    return request->due <= now && (!shard_request_patient(request) || peer->patient < most);
 }
 
-// The next request's parcels, chained; NULL: none may be sent.
-static struct parcel *take_due(struct peer *peer, double now) {
-    struct parcel_queue *queue = &peer->queue;
-    struct parcel *leader = NULL, *last = NULL;
+// The next request's requests, chained; NULL: none may be sent.
+static struct shard_request *take_due(struct peer *peer, double now) {
+    struct shard_request_queue *queue = &peer->queue;
+    struct shard_request *leader = NULL, *last = NULL;
     size_t spans = 0;
-    for (struct parcel *at = TAILQ_FIRST(queue), *next; at; at = next) {
+    for (struct shard_request *at = TAILQ_FIRST(queue), *next; at; at = next) {
         next = TAILQ_NEXT(at, queued);
-        if (!may_fly(peer, at, now) || (leader && !parcel_joins(leader, at, spans)))
+        if (!may_send(peer, at, now) || (leader && !shard_request_joins(leader, at, spans)))
             continue;
         TAILQ_REMOVE(queue, at, queued);
         at->chain = NULL;
@@ -36,26 +36,26 @@ static struct parcel *take_due(struct peer *peer, double now) {
             last->chain = at;
         last = at;
         spans += at->count;
-        if (!parcel_joins(leader, at, 0))
+        if (!shard_request_joins(leader, at, 0))
             break;
     }
     return leader;
 }
 
 // Nothing was sent: it waits again.
-static void put_back(struct peer *peer, struct parcel *leader, const struct error *why) {
+static void put_back(struct peer *peer, struct shard_request *leader, const struct error *why) {
     struct servers *servers = peer->servers;
     pthread_mutex_lock(&servers->lock);
-    peer->flying--;
-    peer->patient -= parcel_patient(leader);
+    peer->in_flight--;
+    peer->patient -= shard_request_patient(leader);
     peer->broken |= why->status == STATUS_UNAVAILABLE;
-    for (struct parcel *parcel = leader, *next; parcel; parcel = next) {
-        next = parcel->chain;
-        parcel->due = why->status == STATUS_IO ? clock_seconds() + MEMORY_PAUSE : 0;
+    for (struct shard_request *request = leader, *next; request; request = next) {
+        next = request->chain;
+        request->due = why->status == STATUS_IO ? clock_seconds() + MEMORY_PAUSE : 0;
         if (why->status == STATUS_DATA)
-            parcel_fail(parcel, STATUS_DATA, why->text);
+            shard_request_fail(request, STATUS_DATA, why->text);
         else
-            servers_dispatch(servers, parcel);
+            servers_dispatch(servers, request);
     }
     pthread_mutex_unlock(&servers->lock);
     gate_open(&servers->gate);
@@ -68,17 +68,17 @@ void peer_pump(struct peer *peer) {
         struct error err = {0};
         pthread_mutex_lock(&servers->lock);
         struct link *link = peer->link;
-        bool able = link && !peer->broken && peer->flying < peer->window;
-        struct parcel *leader = able ? take_due(peer, clock_seconds()) : NULL;
+        bool able = link && !peer->broken && peer->in_flight < peer->window;
+        struct shard_request *leader = able ? take_due(peer, clock_seconds()) : NULL;
         if (leader) {
-            peer->flying++;
-            peer->patient += parcel_patient(leader);
+            peer->in_flight++;
+            peer->patient += shard_request_patient(leader);
             link_hold(link);
         }
         pthread_mutex_unlock(&servers->lock);
         if (!leader)
             return;
-        if (parcel_send(leader, link, &err))
+        if (shard_request_send(leader, link, &err))
             put_back(peer, leader, &err);
         link_drop(link);
     }
@@ -118,7 +118,8 @@ static uint32_t window_of(const struct proto_welcome *welcome) {
     return welcome->window > 0 && welcome->window < LINK_WINDOW ? welcome->window : LINK_WINDOW;
 }
 
-static void dialled(struct peer *peer, struct link *link, const struct proto_welcome *welcome) {
+static void mark_dialled(struct peer *peer, struct link *link,
+                         const struct proto_welcome *welcome) {
     peer->servers->figures.redials += peer->dialled;
     peer->dialled = true;
     peer->link = link;
@@ -127,14 +128,14 @@ static void dialled(struct peer *peer, struct link *link, const struct proto_wel
     peer->why[0] = '\0';
 }
 
-static void not_dialled(struct peer *peer, const struct error *err) {
+static void mark_unreachable(struct peer *peer, const struct error *err) {
     double twice = 2 * peer->pause;
     peer->pause = twice < PAUSE_LEAST ? PAUSE_LEAST : twice > PAUSE_MOST ? PAUSE_MOST : twice;
     peer->next_dial = clock_seconds() + peer->pause;
     snprintf(peer->why, sizeof peer->why, "%.*s", (int)sizeof peer->why - 1, err->text);
 }
 
-static void dial(struct peer *peer) {
+static void dial_peer(struct peer *peer) {
     struct servers *servers = peer->servers;
     const struct servers_options *options = &servers->options;
     const struct link_options link_options = {
@@ -153,23 +154,24 @@ static void dial(struct peer *peer) {
     int status = link_dial(&link, address, &link_options, &options->hello, DIAL_MS, &welcome, &err);
     pthread_mutex_lock(&servers->lock);
     if (status)
-        not_dialled(peer, &err);
+        mark_unreachable(peer, &err);
     else
-        dialled(peer, link, &welcome);
+        mark_dialled(peer, link, &welcome);
     pthread_mutex_unlock(&servers->lock);
 }
 
 // Seconds until something in the queue is due; below 0: all waits for something else.
 static double next_due(const struct peer *peer, double now) {
     double least = -1;
-    for (const struct parcel *at = TAILQ_FIRST(&peer->queue); at; at = TAILQ_NEXT(at, queued))
+    for (const struct shard_request *at = TAILQ_FIRST(&peer->queue); at;
+         at = TAILQ_NEXT(at, queued))
         if (at->due > now && (least < 0 || at->due - now < least))
             least = at->due - now;
     return least;
 }
 
 // Does what can be done now; seconds until there may be more, or below 0.
-static double work(struct peer *peer) {
+static double work_once(struct peer *peer) {
     struct servers *servers = peer->servers;
     drop_broken(peer);
     pthread_mutex_lock(&servers->lock);
@@ -181,12 +183,12 @@ static double work(struct peer *peer) {
     if (!linked && next > 0)
         return next;
     if (!linked)
-        dial(peer);
+        dial_peer(peer);
     peer_pump(peer);
     return linked ? next : 0;
 }
 
-static bool stopping(const struct peer *peer) {
+static bool is_stopping(const struct peer *peer) {
     pthread_mutex_lock(&peer->servers->lock);
     bool stopping = peer->servers->stopping;
     pthread_mutex_unlock(&peer->servers->lock);
@@ -195,8 +197,8 @@ static bool stopping(const struct peer *peer) {
 
 static void *peer_thread(void *self) {
     struct peer *peer = self;
-    for (uint32_t seen = gate_look(&peer->gate); !stopping(peer); seen = gate_look(&peer->gate))
-        gate_wait(&peer->gate, seen, work(peer));
+    for (uint32_t seen = gate_look(&peer->gate); !is_stopping(peer); seen = gate_look(&peer->gate))
+        gate_wait(&peer->gate, seen, work_once(peer));
     return NULL;
 }
 
