@@ -11,7 +11,7 @@ enum debt_verdict debt_add(struct debt *debt, uint64_t request, size_t bytes) {
     return busy ? DEBT_BUSY : DEBT_FINE;
 }
 
-static struct debt_entry *find(struct debt *debt, uint64_t request) {
+static struct debt_entry *find_entry(struct debt *debt, uint64_t request) {
     for (uint32_t i = 0; i < debt->count; i++)
         if (debt->entries[i].request == request)
             return &debt->entries[i];
@@ -19,7 +19,7 @@ static struct debt_entry *find(struct debt *debt, uint64_t request) {
 }
 
 void debt_answer(struct debt *debt, uint64_t request, size_t bytes) {
-    struct debt_entry *entry = find(debt, request);
+    struct debt_entry *entry = find_entry(debt, request);
     if (!entry)
         return;
     debt->bytes = debt->bytes - entry->bytes + bytes;
@@ -27,7 +27,7 @@ void debt_answer(struct debt *debt, uint64_t request, size_t bytes) {
 }
 
 void debt_pay(struct debt *debt, uint64_t request) {
-    struct debt_entry *entry = find(debt, request);
+    struct debt_entry *entry = find_entry(debt, request);
     if (!entry)
         return;
     debt->bytes -= entry->bytes;

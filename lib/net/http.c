@@ -70,7 +70,7 @@ static char *make_reply(const char *status, const char *text, bool body, size_t 
     return n < 0 ? NULL : reply;
 }
 
-static char *page(struct http *http, bool body, size_t *size) {
+static char *page_of(struct http *http, bool body, size_t *size) {
     pthread_mutex_lock(&http->lock);
     char *reply = make_reply("200 OK", http->text ? http->text : "", body, size);
     pthread_mutex_unlock(&http->lock);
@@ -86,11 +86,11 @@ static char *answer_to(struct http *http, const char *head, size_t *size) {
         return make_reply("405 Method Not Allowed", "only GET and HEAD\n", true, size);
     if (length != strlen(http->path) || strncmp(path, http->path, length) != 0)
         return make_reply("404 Not Found", "no such page\n", get, size);
-    return page(http, get, size);
+    return page_of(http, get, size);
 }
 
 // True while there is more to come.
-static bool hear(struct http *http, struct caller *caller) {
+static bool read_request(struct http *http, struct caller *caller) {
     ssize_t n = recv(caller->fd, caller->head + caller->got, HEAD - caller->got, 0);
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -105,7 +105,7 @@ static bool hear(struct http *http, struct caller *caller) {
     return caller->reply != NULL;
 }
 
-static bool say(struct caller *caller) {
+static bool send_reply(struct caller *caller) {
     ssize_t n =
         send(caller->fd, caller->reply + caller->sent, caller->size - caller->sent, MSG_NOSIGNAL);
     if (n < 0)
@@ -146,7 +146,7 @@ static bool make_room(struct http *http, uint64_t now, uint64_t *wait) {
     return index < CALLERS;
 }
 
-static void welcome(struct http *http, uint64_t now) {
+static void accept_stream(struct http *http, uint64_t now) {
     struct sockaddr_storage from = {0};
     socklen_t size = sizeof from;
     int fd = accept4(http->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -163,12 +163,13 @@ static void welcome(struct http *http, uint64_t now) {
     http->callers[http->count++] = caller;
 }
 
-static void serve(struct http *http, const struct pollfd *polled, size_t count, uint64_t now) {
+static void serve_stream(struct http *http, const struct pollfd *polled, size_t count,
+                         uint64_t now) {
     for (size_t i = count; i-- > 0;) { // from the end, since hang_up takes the last one's place
         struct caller *caller = http->callers[i];
         bool stays = now < caller->place.since + DEADLINE;
         if (stays && polled[i].revents)
-            stays = caller->reply ? say(caller) : hear(http, caller);
+            stays = caller->reply ? send_reply(caller) : read_request(http, caller);
         if (!stays)
             hang_up(http, i);
     }
@@ -206,9 +207,9 @@ static void *look_after(void *context) {
             break;
         now = now_ms();
         bool called = polled[count + 1].revents;
-        serve(http, polled, count, now);
+        serve_stream(http, polled, count, now);
         if (called && make_room(http, now, &wait))
-            welcome(http, now);
+            accept_stream(http, now);
         else if (called)
             http->rests_until = now + wait;
     }
@@ -232,7 +233,7 @@ static int not_had(const char *address, const char *why, struct error *err) {
 }
 
 // HOST:PORT, or [HOST]:PORT; the host of all interfaces may be empty or *.
-static int resolve(struct addrinfo **found, const char *address, struct error *err) {
+static int resolve_address(struct addrinfo **found, const char *address, struct error *err) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     const char *colon = strrchr(address, ':');
     char host[PROTO_ADDRESS_MAX];
@@ -246,7 +247,7 @@ static int resolve(struct addrinfo **found, const char *address, struct error *e
 
 static int listen_at(struct http *http, const char *address, struct error *err) {
     struct addrinfo *at;
-    int one = 1, status = resolve(&at, address, err);
+    int one = 1, status = resolve_address(&at, address, err);
     if (status)
         return status;
     http->fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -43,7 +43,7 @@ static int make_key(struct authority *ca, mbedtls_pk_context *key, struct error 
 }
 
 // From yesterday, for clocks that are not quite right.
-static void validity(char from[TIME_ROOM], char to[TIME_ROOM], int days) {
+static void set_validity(char from[TIME_ROOM], char to[TIME_ROOM], int days) {
     const time_t day = 24 * 60 * 60, now = time(NULL), first = now - day, last = now + days * day;
     struct tm date;
     strftime(from, TIME_ROOM, "%Y%m%d%H%M%S", gmtime_r(&first, &date));
@@ -60,13 +60,13 @@ static int set_serial(struct authority *ca, mbedtls_x509write_cert *certificate)
     return code;
 }
 
-static int describe(struct authority *ca, mbedtls_x509write_cert *certificate, bool is_ca,
-                    int days) {
+static int describe_certificate(struct authority *ca, mbedtls_x509write_cert *certificate,
+                                bool is_ca, int days) {
     char from[TIME_ROOM], to[TIME_ROOM];
     const unsigned usage = is_ca
                                ? MBEDTLS_X509_KU_KEY_CERT_SIGN
                                : MBEDTLS_X509_KU_DIGITAL_SIGNATURE | MBEDTLS_X509_KU_KEY_AGREEMENT;
-    validity(from, to, days);
+    set_validity(from, to, days);
     mbedtls_x509write_crt_set_version(certificate, MBEDTLS_X509_CRT_VERSION_3);
     mbedtls_x509write_crt_set_md_alg(certificate, MBEDTLS_MD_SHA256);
     int code = set_serial(ca, certificate);
@@ -85,13 +85,13 @@ static int describe(struct authority *ca, mbedtls_x509write_cert *certificate, b
 }
 
 // The certificate of `key`, signed by the authority, as PEM.
-static int sign(struct authority *ca, mbedtls_pk_context *key, bool is_ca, int days,
-                char pem[PEM_ROOM], struct error *err) {
+static int sign_certificate(struct authority *ca, mbedtls_pk_context *key, bool is_ca, int days,
+                            char pem[PEM_ROOM], struct error *err) {
     mbedtls_x509write_cert certificate;
     mbedtls_x509write_crt_init(&certificate);
     mbedtls_x509write_crt_set_subject_key(&certificate, key);
     mbedtls_x509write_crt_set_issuer_key(&certificate, &ca->key);
-    int code = describe(ca, &certificate, is_ca, days);
+    int code = describe_certificate(ca, &certificate, is_ca, days);
     if (!code)
         code = mbedtls_x509write_crt_pem(&certificate, (unsigned char *)pem, PEM_ROOM,
                                          mbedtls_ctr_drbg_random, &ca->random);
@@ -115,8 +115,8 @@ static int write_new(const char *path, const char *text, mode_t mode, struct err
     return status;
 }
 
-static int place(char path[PATH_ROOM], const char *folder, const char *name, const char *suffix,
-                 struct error *err) {
+static int path_of(char path[PATH_ROOM], const char *folder, const char *name, const char *suffix,
+                   struct error *err) {
     if (snprintf(path, PATH_ROOM, "%s/%s%s", folder, name, suffix) < PATH_ROOM)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE, "the name of the folder of keys is too long");
@@ -139,7 +139,7 @@ static int authority_make(struct authority *ca, const char *crt, const char *key
     char pem[PEM_ROOM];
     int status = make_key(ca, &ca->key, err);
     if (!status)
-        status = sign(ca, &ca->key, true, days, pem, err);
+        status = sign_certificate(ca, &ca->key, true, days, pem, err);
     if (!status)
         status = write_key(key, "", &ca->key, err);
     if (!status)
@@ -168,7 +168,7 @@ static int authority_open(struct authority *ca, const char *folder, int days, st
     int code = mbedtls_ctr_drbg_seed(&ca->random, mbedtls_entropy_func, &ca->entropy, NULL, 0);
     if (code)
         return crypto_failed("random numbers", code, err);
-    if (place(crt, folder, "ca", ".crt", err) || place(key, folder, "ca", ".key", err))
+    if (path_of(crt, folder, "ca", ".crt", err) || path_of(key, folder, "ca", ".key", err))
         return STATUS_USAGE;
     if (access(crt, F_OK) && access(key, F_OK) && errno == ENOENT)
         return authority_make(ca, crt, key, days, err);
@@ -187,11 +187,11 @@ static int make_one(struct authority *ca, const char *folder, const char *name, 
     char path[PATH_ROOM], pem[PEM_ROOM];
     mbedtls_pk_context key;
     mbedtls_pk_init(&key);
-    int status = place(path, folder, name, ".pem", err);
+    int status = path_of(path, folder, name, ".pem", err);
     if (!status)
         status = make_key(ca, &key, err);
     if (!status)
-        status = sign(ca, &key, false, days, pem, err);
+        status = sign_certificate(ca, &key, false, days, pem, err);
     if (!status)
         status = write_key(path, pem, &key, err);
     mbedtls_pk_free(&key);

@@ -288,7 +288,7 @@ struct call {
     _Atomic bool over;
 };
 
-static int refused(const struct call *call, const struct proto_refused *refusal) {
+static int refuse_request(const struct call *call, const struct proto_refused *refusal) {
     return error_set(call->err, STATUS_UNAVAILABLE, "%s: refused: %s: %.*s", call->link->address,
                      proto_refusal_name(refusal->code), (int)refusal->text.length,
                      refusal->text.at);
@@ -303,7 +303,7 @@ static void call_done(struct link_request *request) {
     else if (call->kept)
         call->status = kept_make(call->kept, request->answer_type, request->answer, call->err);
     else if (request->answer_type == PROTO_TYPE_REFUSED)
-        call->status = refused(call, &request->answer->refused);
+        call->status = refuse_request(call, &request->answer->refused);
     else if (call->answer)
         memcpy(call->answer, request->answer, proto_layout(request->answer_type)->size);
     atomic_store(&call->over, true); // from here on it may be gone, but the link is not

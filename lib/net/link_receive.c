@@ -8,7 +8,7 @@
 
 enum next { NEXT_READ, NEXT_FRAME, NEXT_PAUSE, NEXT_END }; // what a step leads to
 
-static size_t staged(const struct receiver *in) {
+static size_t staged_bytes(const struct receiver *in) {
     return in->end - in->start;
 }
 
@@ -32,12 +32,14 @@ static enum next end_now(struct link *link, const char *why) {
     return NEXT_END;
 }
 
-static void refuse(struct link *link, enum proto_refusal code, uint64_t detail, const char *text) {
+static void refuse_frame(struct link *link, enum proto_refusal code, uint64_t detail,
+                         const char *text) {
     link_refuse(link, link->in.frame.request, code, detail, text);
 }
 
 // Passes over the rest of a frame, which is then answered by a refusal.
-static enum next discard(struct link *link, enum proto_refusal code, uint64_t detail, size_t left) {
+static enum next discard_payload(struct link *link, enum proto_refusal code, uint64_t detail,
+                                 size_t left) {
     struct receiver *in = &link->in;
     in->refusal = code;
     in->detail = detail;
@@ -51,7 +53,7 @@ static enum next take_header(struct link *link) {
     static const struct proto_limits strange = {PROTO_STRANGER_MAX, 0};
     struct receiver *in = &link->in;
     uint64_t detail;
-    if (staged(in) < PROTO_FRAME)
+    if (staged_bytes(in) < PROTO_FRAME)
         return NEXT_READ;
     if (proto_frame_get(&in->frame, in->staging + in->start, NULL))
         return end_now(link, "the other side does not speak adam's protocol");
@@ -62,19 +64,19 @@ static enum next take_header(struct link *link) {
     if (refusal == PROTO_REFUSAL_TOO_LARGE && is_answer(in))
         return end_now(link, "its answer is larger than any may be");
     if (refusal == PROTO_REFUSAL_TOO_LARGE) {
-        refuse(link, refusal, detail, "the frame is too large");
+        refuse_frame(link, refusal, detail, "the frame is too large");
         return end_after_sending(link, "it sent a frame that is too large");
     }
     if (!refusal && !welcomed && in->frame.type != PROTO_TYPE_HELLO)
         refusal = PROTO_REFUSAL_STRANGER;
     if (refusal)
-        return discard(link, refusal, detail, (size_t)in->frame.body + in->frame.payload);
+        return discard_payload(link, refusal, detail, (size_t)in->frame.body + in->frame.payload);
     in->stage = STAGE_BODY;
     return NEXT_FRAME;
 }
 
 // The request that this frame answers, which stays pending; NULL: none.
-static struct link_request *answered(struct link *link) {
+static struct link_request *answered_request(struct link *link) {
     const struct proto_frame *frame = &link->in.frame;
     pthread_mutex_lock(&link->lock);
     struct link_request *request = link->pending[frame->request % LINK_WINDOW];
@@ -93,7 +95,7 @@ static enum next place_payload(struct link *link) {
     in->copied = 0;
     in->stage = STAGE_PAYLOAD;
     if (is_answer(in)) {
-        struct link_request *request = answered(link);
+        struct link_request *request = answered_request(link);
         if (!request)
             return end_now(link, "it answered what was not asked");
         if (in->left > request->room)
@@ -103,7 +105,7 @@ static enum next place_payload(struct link *link) {
         in->payload = link->options.pool ? pool_take(link->options.pool, in->left) : NULL;
         if (!in->payload) {
             in->start += in->frame.body;
-            return discard(link, PROTO_REFUSAL_BUSY, 100, in->left);
+            return discard_payload(link, PROTO_REFUSAL_BUSY, 100, in->left);
         }
         in->to = in->payload->data;
     }
@@ -113,7 +115,7 @@ static enum next place_payload(struct link *link) {
 static enum next take_body(struct link *link) {
     struct receiver *in = &link->in;
     struct error err = {0};
-    if (staged(in) < in->frame.body)
+    if (staged_bytes(in) < in->frame.body)
         return NEXT_READ;
     int status = proto_decode(in->frame.type, in->staging + in->start, in->frame.body, &in->message,
                               &in->records, &err);
@@ -121,7 +123,8 @@ static enum next take_body(struct link *link) {
         return place_payload(link);
     if (is_answer(in))
         return end_now(link, err.text);
-    return discard(link, PROTO_REFUSAL_MALFORMED, 0, (size_t)in->frame.body + in->frame.payload);
+    return discard_payload(link, PROTO_REFUSAL_MALFORMED, 0,
+                           (size_t)in->frame.body + in->frame.payload);
 }
 
 static enum next hear_hello(struct link *link) {
@@ -133,7 +136,7 @@ static enum next hear_hello(struct link *link) {
     if (handlers->hello && !atomic_load(&link->welcomed))
         refusal = handlers->hello(handlers->context, link, hello, &welcome, &detail);
     if (refusal) {
-        refuse(link, refusal, detail, proto_refusal_text(refusal));
+        refuse_frame(link, refusal, detail, proto_refusal_text(refusal));
         return end_after_sending(link, "it is not welcome");
     }
     atomic_store(&link->session, hello->session);
@@ -158,7 +161,7 @@ static bool note_request(struct link *link, enum next *next) {
     if (verdict == DEBT_BEYOND)
         *next = end_now(link, "it asks more at a time than it may");
     else if (verdict == DEBT_BUSY)
-        refuse(link, PROTO_REFUSAL_BUSY, 100, "too many of your requests are under way");
+        refuse_frame(link, PROTO_REFUSAL_BUSY, 100, "too many of your requests are under way");
     return verdict == DEBT_FINE;
 }
 
@@ -178,14 +181,14 @@ static enum next hear_request(struct link *link) {
         handlers->request(handlers->context, link, in->frame.request, in->frame.type, &in->message,
                           payload);
     else
-        refuse(link, PROTO_REFUSAL_WRONG_ROLE, 0, "nothing is asked here");
+        refuse_frame(link, PROTO_REFUSAL_WRONG_ROLE, 0, "nothing is asked here");
     buffer_drop(payload);
     return next;
 }
 
 static enum next hear_answer(struct link *link) {
     struct receiver *in = &link->in;
-    struct link_request *request = answered(link);
+    struct link_request *request = answered_request(link);
     if (!request)
         return end_now(link, "it answered what was not asked");
     request->answer_type = in->frame.type;
@@ -223,7 +226,7 @@ static enum next take_payload(struct link *link) {
 
 static enum next take_discarded(struct link *link) {
     struct receiver *in = &link->in;
-    size_t bytes = staged(in) < in->left ? staged(in) : in->left;
+    size_t bytes = staged_bytes(in) < in->left ? staged_bytes(in) : in->left;
     in->start += bytes;
     in->left -= bytes;
     if (in->left > 0)
@@ -231,11 +234,11 @@ static enum next take_discarded(struct link *link) {
     in->stage = STAGE_HEADER;
     if (is_answer(in))
         return end_now(link, "it answered by a message that is not known here");
-    refuse(link, in->refusal, in->detail, proto_refusal_text(in->refusal));
+    refuse_frame(link, in->refusal, in->detail, proto_refusal_text(in->refusal));
     return NEXT_FRAME;
 }
 
-static enum next take(struct link *link) {
+static enum next take_bytes(struct link *link) {
     switch (link->in.stage) {
     case STAGE_HEADER:
         return take_header(link);
@@ -256,7 +259,7 @@ static bool make_room(struct receiver *in) {
         in->start = in->end = 0;
     if (in->stage == STAGE_PAYLOAD || in->room - in->start >= wanted)
         return true;
-    memmove(in->staging, in->staging + in->start, staged(in));
+    memmove(in->staging, in->staging + in->start, staged_bytes(in));
     in->end -= in->start;
     in->start = 0;
     if (in->room >= wanted)
@@ -270,7 +273,7 @@ static bool make_room(struct receiver *in) {
 }
 
 // Where the next bytes go.
-static unsigned places(const struct receiver *in, nng_iov iov[2]) {
+static unsigned receive_places(const struct receiver *in, nng_iov iov[2]) {
     unsigned n = 0;
     if (in->stage == STAGE_PAYLOAD) {
         iov[n].iov_buf = in->to;
@@ -287,7 +290,7 @@ void link_receive_more(struct link *link) {
     nng_iov iov[2];
     if (!make_room(&link->in))
         link_break(link, "out of memory");
-    nng_aio_set_iov(link->receive, places(&link->in, iov), iov);
+    nng_aio_set_iov(link->receive, receive_places(&link->in, iov), iov);
     if (!link_begin(link, link->receive, nng_stream_recv))
         link_leave_active(link);
 }
@@ -295,7 +298,7 @@ void link_receive_more(struct link *link) {
 void link_receive_again(struct link *link) {
     enum next next;
     do
-        next = take(link);
+        next = take_bytes(link);
     while (next == NEXT_FRAME);
     if (next == NEXT_READ)
         link_receive_more(link);

@@ -71,7 +71,7 @@ static bool piece_of(const struct frame *frame, uint32_t i, struct link_part *pi
 }
 
 // The bytes that come next, of as many frames as fit in one operation.
-static unsigned gather(const struct link *link, nng_iov iov[IOV_MAX_NNG]) {
+static unsigned gather_parts(const struct link *link, nng_iov iov[IOV_MAX_NNG]) {
     struct link_part piece;
     unsigned n = 0;
     for (const struct frame *frame = link->first; frame; frame = frame->next) {
@@ -93,7 +93,7 @@ static void send_over(struct link *link, size_t bytes);
 void link_send_more(struct link *link) {
     nng_iov iov[IOV_MAX_NNG];
     pthread_mutex_lock(&link->lock);
-    unsigned n = gather(link, iov);
+    unsigned n = gather_parts(link, iov);
     pthread_mutex_unlock(&link->lock);
     nng_aio_set_iov(link->send, n, iov);
     if (!link_begin(link, link->send, nng_stream_send))

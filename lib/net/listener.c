@@ -164,7 +164,7 @@ static uint64_t take_waiting(struct listener *listener) {
     return 0;
 }
 
-static void rest(struct listener *listener, uint64_t milliseconds) {
+static void pause_accepting(struct listener *listener, uint64_t milliseconds) {
     listener->resting = true;
     nng_sleep_aio((nng_duration)milliseconds, listener->accept);
 }
@@ -177,7 +177,7 @@ static void on_accept(void *context) {
     if (result == NNG_ECLOSED || result == NNG_ECANCELED)
         return;
     if (result && !listener->resting) {
-        rest(listener, REST);
+        pause_accepting(listener, REST);
         return;
     }
     if (!result && !listener->resting)
@@ -185,7 +185,7 @@ static void on_accept(void *context) {
     listener->resting = false;
     uint64_t wait = take_waiting(listener);
     if (wait > 0)
-        rest(listener, wait);
+        pause_accepting(listener, wait);
     else
         nng_stream_listener_accept(listener->stream, listener->accept);
 }
@@ -221,7 +221,7 @@ static int listen_failed(const char *address, int code, struct error *err) {
                      nng_strerror(code));
 }
 
-static int begin(struct listener *listener, struct error *err) {
+static int begin_listening(struct listener *listener, struct error *err) {
     char url[LOCAL_URL];
     local_url(url, listener->address, listener->kind);
     int code = nng_stream_listener_alloc(&listener->stream, url);
@@ -257,7 +257,7 @@ int listener_open(struct listener **listener, const char *address,
     set_limits(l, limits);
     address_kind(address, &l->kind, err);
     snprintf(l->address, sizeof l->address, "%s", address);
-    int status = begin(l, err);
+    int status = begin_listening(l, err);
     if (status)
         listener_close(l);
     else

@@ -12,8 +12,8 @@ static int read_failed(const char *path, const char *what, int code, struct erro
     return error_set(err, STATUS_DATA, "%s: not a %s: %s", path, what, text);
 }
 
-static int parse(mbedtls_x509_crt *certificate, const char *path, const char *pem,
-                 struct error *err) {
+static int parse_certificate(mbedtls_x509_crt *certificate, const char *path, const char *pem,
+                             struct error *err) {
     int code =
         pem ? mbedtls_x509_crt_parse(certificate, (const unsigned char *)pem, strlen(pem) + 1)
             : mbedtls_x509_crt_parse_file(certificate, path);
@@ -21,8 +21,8 @@ static int parse(mbedtls_x509_crt *certificate, const char *path, const char *pe
 }
 
 // The dates of both are checked, and told, by themselves.
-static int verify(mbedtls_x509_crt *own, mbedtls_x509_crt *ca, const char *own_path,
-                  const char *ca_path, struct error *err) {
+static int verify_pair(mbedtls_x509_crt *own, mbedtls_x509_crt *ca, const char *own_path,
+                       const char *ca_path, struct error *err) {
     const uint32_t dates = MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE;
     uint32_t flags = 0;
     int code = mbedtls_x509_crt_verify(own, ca, NULL, SECRETS_NAME, &flags, NULL, NULL);
@@ -48,11 +48,11 @@ int secrets_check_signer(const char *own_path, const char *own_pem, const char *
     mbedtls_x509_crt own, ca;
     mbedtls_x509_crt_init(&own);
     mbedtls_x509_crt_init(&ca);
-    int status = parse(&own, own_path, own_pem, err);
+    int status = parse_certificate(&own, own_path, own_pem, err);
     if (!status)
-        status = parse(&ca, ca_path, ca_pem, err);
+        status = parse_certificate(&ca, ca_path, ca_pem, err);
     if (!status)
-        status = verify(&own, &ca, own_path, ca_path, err);
+        status = verify_pair(&own, &ca, own_path, ca_path, err);
     mbedtls_x509_crt_free(&own);
     mbedtls_x509_crt_free(&ca);
     return status;
@@ -63,7 +63,7 @@ int secrets_check_pair(const char *path, struct error *err) {
     mbedtls_pk_context key;
     mbedtls_x509_crt_init(&certificate);
     mbedtls_pk_init(&key);
-    int status = parse(&certificate, path, NULL, err);
+    int status = parse_certificate(&certificate, path, NULL, err);
     int code = status ? 0 : mbedtls_pk_parse_keyfile(&key, path, NULL);
     if (code)
         status = read_failed(path, "key", code, err);
