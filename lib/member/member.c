@@ -58,7 +58,7 @@ struct member {
     struct link *link; // for member_close to break
 };
 
-static void say(struct member *member, const char *text) {
+static void member_say(struct member *member, const char *text) {
     const struct member_hooks *hooks = &member->options.hooks;
     if (hooks->say)
         hooks->say(hooks->self, text);
@@ -70,7 +70,7 @@ static void tell_news(struct member *member) {
 
 // --- the end -----------------------------------------------------------------
 
-static int end(struct member *member, const struct error *why) {
+static int member_end(struct member *member, const struct error *why) {
     pthread_mutex_lock(&member->lock);
     member->end = *why;
     error_context(&member->end, "controller");
@@ -80,7 +80,8 @@ static int end(struct member *member, const struct error *why) {
 }
 
 // A refusal that patience mends is STATUS_SKIPPED, any other ends the member.
-static int refused(struct member *member, const struct proto_refused *refused, struct error *err) {
+static int refusal_status(struct member *member, const struct proto_refused *refused,
+                          struct error *err) {
     int status = STATUS_UNAVAILABLE;
     if (refused->code == PROTO_REFUSAL_BUSY || refused->code == PROTO_REFUSAL_NOT_READY)
         status = STATUS_SKIPPED;
@@ -90,28 +91,28 @@ static int refused(struct member *member, const struct proto_refused *refused, s
         refused->text.length ? refused->text : proto_text(proto_refusal_text(refused->code));
     error_set(err, status, "%s: %s: %.*s", member->address, proto_refusal_name(refused->code),
               (int)text.length, text.at);
-    return status == STATUS_SKIPPED ? status : end(member, err);
+    return status == STATUS_SKIPPED ? status : member_end(member, err);
 }
 
 // --- asking ------------------------------------------------------------------
 
-static int ask(struct member *member, uint16_t type, const void *message, struct kept **answer,
-               struct error *err) {
+static int ask_controller(struct member *member, uint16_t type, const void *message,
+                          struct kept **answer, struct error *err) {
     struct link_request request = {.type = type, .message = message};
     int status = link_call_kept(member->link, &request, answer, err);
     if (status || (*answer)->type != PROTO_TYPE_REFUSED)
         return status;
-    status = refused(member, &(*answer)->message.refused, err);
+    status = refusal_status(member, &(*answer)->message.refused, err);
     kept_drop(*answer);
     *answer = NULL;
     return status;
 }
 
 // Asks for something that takes the place of what is there.
-static int fetch(struct member *member, uint16_t type, const void *message, struct kept **place,
-                 struct error *err) {
+static int fetch_message(struct member *member, uint16_t type, const void *message,
+                         struct kept **place, struct error *err) {
     struct kept *answer;
-    int status = ask(member, type, message, &answer, err);
+    int status = ask_controller(member, type, message, &answer, err);
     if (status)
         return status;
     pthread_mutex_lock(&member->lock);
@@ -141,7 +142,8 @@ static void note_stay(struct member *member) {
 }
 
 static int fetch_run(struct member *member, struct error *err) {
-    int status = fetch(member, PROTO_TYPE_GET_RUN, &(struct proto_get_run){0}, &member->run, err);
+    int status =
+        fetch_message(member, PROTO_TYPE_GET_RUN, &(struct proto_get_run){0}, &member->run, err);
     if (!status)
         note_stay(member);
     return status;
@@ -154,12 +156,12 @@ static int fetch_changes(struct member *member, const struct proto_beat *beat, s
         status = fetch_run(member, err);
     if (!status && beat->routes > 0 &&
         (!member->routes || member->routes->message.routes.epoch != beat->routes))
-        status = fetch(member, PROTO_TYPE_GET_ROUTES, &(struct proto_get_routes){0},
-                       &member->routes, err);
+        status = fetch_message(member, PROTO_TYPE_GET_ROUTES, &(struct proto_get_routes){0},
+                               &member->routes, err);
     if (!status && member->options.members &&
         (!member->members || member->members->message.status.epoch != beat->members))
-        status = fetch(member, PROTO_TYPE_GET_STATUS, &(struct proto_get_status){0},
-                       &member->members, err);
+        status = fetch_message(member, PROTO_TYPE_GET_STATUS, &(struct proto_get_status){0},
+                               &member->members, err);
     return status;
 }
 
@@ -176,7 +178,7 @@ static void hear_order(struct member *member, const struct proto_beat *beat) {
         tell_news(member);
 }
 
-static int heartbeat(struct member *member, struct error *err) {
+static int send_heartbeat(struct member *member, struct error *err) {
     const struct member_hooks *hooks = &member->options.hooks;
     uint64_t look = atomic_load(&member->looks);
     struct proto_heartbeat figures = {.state = PROTO_STATE_WORKING, .loss = NAN};
@@ -190,7 +192,7 @@ static int heartbeat(struct member *member, struct error *err) {
         figures.waits_for.length = PROTO_ADDRESS_MAX;
     member->beaten = clock_seconds();
     struct kept *answer;
-    int status = ask(member, PROTO_TYPE_HEARTBEAT, &figures, &answer, err);
+    int status = ask_controller(member, PROTO_TYPE_HEARTBEAT, &figures, &answer, err);
     if (status)
         return status;
     status = fetch_changes(member, &answer->message.beat, err);
@@ -240,7 +242,7 @@ static int send_reports(struct member *member, struct error *err) {
         const struct proto_report message = {.session = member->identity.session,
                                              .line = proto_text(report->line)};
         struct kept *answer;
-        status = ask(member, PROTO_TYPE_REPORT, &message, &answer, err);
+        status = ask_controller(member, PROTO_TYPE_REPORT, &message, &answer, err);
         kept_drop(answer);
         if (status)
             put_back(member, report);
@@ -256,7 +258,7 @@ static struct proto_text text_or_none(const char *text) {
     return proto_text(text ? text : "");
 }
 
-static int join(struct member *member, const struct proto_welcome *welcome, struct error *err) {
+static int join_run(struct member *member, const struct proto_welcome *welcome, struct error *err) {
     const struct member_options *o = &member->options;
     const struct proto_join join = {
         .role = (uint16_t)o->role,
@@ -270,7 +272,7 @@ static int join(struct member *member, const struct proto_welcome *welcome, stru
         .samples = o->samples,
     };
     struct kept *answer;
-    int status = ask(member, PROTO_TYPE_JOIN, &join, &answer, err);
+    int status = ask_controller(member, PROTO_TYPE_JOIN, &join, &answer, err);
     if (status)
         return status;
     const struct proto_joined *joined = &answer->message.joined;
@@ -301,7 +303,7 @@ static int check_welcome(struct member *member, const struct proto_welcome *welc
         error_set(err, STATUS_UNAVAILABLE, "%s: it is of another run by now", member->address);
     else
         return STATUS_OK;
-    return end(member, err);
+    return member_end(member, err);
 }
 
 static void set_link(struct member *member, struct link *link) {
@@ -312,7 +314,7 @@ static void set_link(struct member *member, struct link *link) {
 
 // The run is not claimed in the hello: who is told of another one can say so in the right
 // words.
-static int dial(struct member *member, struct error *err) {
+static int dial_controller(struct member *member, struct error *err) {
     const struct member_options *o = &member->options;
     const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
     const struct proto_hello hello = {.role = (uint16_t)o->role,
@@ -324,14 +326,14 @@ static int dial(struct member *member, struct error *err) {
     if (!status)
         status = link_dial(&link, member->address, &options, &hello, DIAL, &welcome, err);
     if (status == STATUS_USAGE)
-        end(member, err);
+        member_end(member, err);
     if (status)
         return status;
     set_link(member, link);
     member->beaten = 0; // at once
     status = check_welcome(member, &welcome, err);
     if (!status && !member->joined)
-        status = join(member, &welcome, err);
+        status = join_run(member, &welcome, err);
     return status;
 }
 
@@ -355,7 +357,7 @@ static bool has_work(struct member *member) {
 }
 
 // Sleeps for so many seconds, unless it must close, or finds work that it `minds`.
-static void rest(struct member *member, double seconds, bool minds) {
+static void pause_member(struct member *member, double seconds, bool minds) {
     double until = clock_seconds() + seconds;
     for (uint32_t seen = gate_look(&member->work); goes_on(member) && !(minds && has_work(member));
          seen = gate_look(&member->work)) {
@@ -375,17 +377,17 @@ static int take_turn(struct member *member, struct error *err) {
     bool looks = atomic_load(&member->looks) != atomic_load(&member->looked);
     int status = STATUS_OK;
     if (looks || member->beaten + beat_seconds(member) <= clock_seconds())
-        status = heartbeat(member, err);
+        status = send_heartbeat(member, err);
     return status ? status : send_reports(member, err);
 }
 
 // Until the link breaks. What was put off waits for the next heartbeat.
-static int serve(struct member *member, struct error *err) {
+static int serve_link(struct member *member, struct error *err) {
     while (goes_on(member)) {
         int status = take_turn(member, err);
         if (status && status != STATUS_SKIPPED)
             return status;
-        rest(member, member->beaten + beat_seconds(member) - clock_seconds(), !status);
+        pause_member(member, member->beaten + beat_seconds(member) - clock_seconds(), !status);
     }
     return STATUS_OK;
 }
@@ -400,14 +402,14 @@ static void say_waiting(struct member *member, const struct error *err) {
                  member->address, WHY, err->text + length + 2);
     else
         snprintf(text, sizeof text, "waiting for controller: %.*s", WHY, err->text);
-    say(member, text);
+    member_say(member, text);
 }
 
 // A silent peer is named at once, not after a wait for it.
 static void say_lost(struct member *member, const struct error *err) {
     char text[ERROR_TEXT];
     snprintf(text, sizeof text, "lost the controller: %.*s", WHY, err->text);
-    say(member, text);
+    member_say(member, text);
     member->lost = true;
 }
 
@@ -418,7 +420,7 @@ static void say_found(struct member *member) {
     if (!told)
         return;
     snprintf(text, sizeof text, "found controller %s", member->address);
-    say(member, text);
+    member_say(member, text);
 }
 
 // The run is done, and this member did not hear the order to end: it stood still, or the
@@ -427,7 +429,7 @@ static void order_end(struct member *member) {
     char text[ERROR_TEXT];
     snprintf(text, sizeof text, "the run is done and its controller is gone: it has left %s",
              member->options.controller + 1);
-    say(member, text);
+    member_say(member, text);
     hear_order(member, &(struct proto_beat){
                            .order = PROTO_ORDER_STOP,
                            .number = member->order.number + 1,
@@ -449,12 +451,12 @@ static bool gives_up(struct member *member, const struct error *why) {
     error_set(&err, STATUS_UNAVAILABLE,
               "no answer for %.0f s, and controller-patience is %g s: %.*s", waited, member->stay,
               WHY, why->text);
-    end(member, &err);
+    member_end(member, &err);
     return true;
 }
 
 // What is left to say, when there is somebody to hear it.
-static void leave(struct member *member) {
+static void leave_run(struct member *member) {
     struct error err = {0};
     struct kept *answer;
     const struct proto_leave leave = {.session = member->identity.session,
@@ -462,25 +464,25 @@ static void leave(struct member *member) {
     int status = send_reports(member, &err);
     if (status && status != STATUS_SKIPPED)
         return;
-    ask(member, PROTO_TYPE_LEAVE, &leave, &answer, &err);
+    ask_controller(member, PROTO_TYPE_LEAVE, &leave, &answer, &err);
     kept_drop(answer);
 }
 
-static void *live(void *context) {
+static void *member_thread(void *context) {
     struct member *member = context;
     double pause = first_pause;
     while (goes_on(member)) {
         struct error err = {0};
-        int status = dial(member, &err);
+        int status = dial_controller(member, &err);
         if (!status) {
             say_found(member);
             pause = first_pause;
-            status = serve(member, &err);
+            status = serve_link(member, &err);
             if (status && goes_on(member))
                 say_lost(member, &err);
         }
         if (!status && member->reason && atomic_load(&member->closing))
-            leave(member);
+            leave_run(member);
         if (member->link)
             hang_up(member);
         if (!goes_on(member))
@@ -488,7 +490,7 @@ static void *live(void *context) {
         say_waiting(member, &err);
         if (gives_up(member, &err))
             break;
-        rest(member, pause, false);
+        pause_member(member, pause, false);
         pause = fmin(2 * pause, longest_pause);
     }
     atomic_store(&member->over, true);
@@ -519,7 +521,7 @@ int member_open(struct member **member, const struct member_options *options, st
     m->options = *options;
     m->stay = usual_stay();
     pthread_mutex_init(&m->lock, NULL);
-    if (pthread_create(&m->thread, NULL, live, m)) {
+    if (pthread_create(&m->thread, NULL, member_thread, m)) {
         pthread_mutex_destroy(&m->lock);
         free(m);
         return error_set(err, STATUS_IO, "cannot start a thread");
@@ -585,7 +587,7 @@ bool member_identity(struct member *member, struct member_identity *identity) {
     return joined;
 }
 
-static struct kept *hold(struct member *member, struct kept **place) {
+static struct kept *hold_message(struct member *member, struct kept **place) {
     pthread_mutex_lock(&member->lock);
     struct kept *kept = *place;
     kept_hold(kept);
@@ -594,15 +596,15 @@ static struct kept *hold(struct member *member, struct kept **place) {
 }
 
 struct kept *member_run(struct member *member) {
-    return hold(member, &member->run);
+    return hold_message(member, &member->run);
 }
 
 struct kept *member_routes(struct member *member) {
-    return hold(member, &member->routes);
+    return hold_message(member, &member->routes);
 }
 
 struct kept *member_members(struct member *member) {
-    return hold(member, &member->members);
+    return hold_message(member, &member->members);
 }
 
 bool member_take_order(struct member *member, struct member_order *order) {
