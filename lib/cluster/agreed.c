@@ -4,14 +4,14 @@
 
 #include "core/mem.h"
 
-static void drop(struct cluster *cluster) {
+static void drop_draft(struct cluster *cluster) {
     if (cluster)
         cluster_free(cluster);
     free(cluster);
 }
 
-static void adopt(struct agreed *agreed, struct cluster *next) {
-    drop((struct cluster *)agreed->state);
+static void adopt_draft(struct agreed *agreed, struct cluster *next) {
+    drop_draft((struct cluster *)agreed->state);
     agreed->state = next;
 }
 
@@ -25,14 +25,14 @@ int agreed_open(struct agreed *agreed, const char *path, struct error *err) {
     struct cluster *state = mem_zeroed(1, sizeof *state);
     status = state ? cluster_read(state, text, size, err) : error_nomem(err);
     if (status)
-        drop(state);
+        drop_draft(state);
     else
-        adopt(agreed, state);
+        adopt_draft(agreed, state);
     return status;
 }
 
 void agreed_close(struct agreed *agreed) {
-    adopt(agreed, NULL);
+    adopt_draft(agreed, NULL);
     record_close(agreed->record);
     agreed->record = NULL;
 }
@@ -42,7 +42,8 @@ int agreed_draft(const struct agreed *agreed, struct cluster **next, struct erro
     return *next ? cluster_copy(*next, agreed->state, err) : error_nomem(err);
 }
 
-static int propose(const struct agreed *agreed, const struct cluster *next, struct error *err) {
+static int propose_draft(const struct agreed *agreed, const struct cluster *next,
+                         struct error *err) {
     char *text = cluster_write(next);
     int status = text ? record_propose(agreed->record, text, err) : error_nomem(err);
     free(text);
@@ -51,10 +52,10 @@ static int propose(const struct agreed *agreed, const struct cluster *next, stru
 
 int agreed_commit(struct agreed *agreed, struct cluster *next, int status, struct error *err) {
     if (!status)
-        status = propose(agreed, next, err);
+        status = propose_draft(agreed, next, err);
     if (status)
-        drop(next);
+        drop_draft(next);
     else
-        adopt(agreed, next);
+        adopt_draft(agreed, next);
     return status;
 }

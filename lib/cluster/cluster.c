@@ -109,7 +109,7 @@ static void forget_oldest(struct cluster *cluster) {
             behind * sizeof *cluster->members);
 }
 
-static struct cluster_member *living(struct cluster *cluster, uint32_t number) {
+static struct cluster_member *living_member(struct cluster *cluster, uint32_t number) {
     for (size_t i = 0; i < cluster->member_count; i++)
         if (cluster->members[i].number == number && !cluster->members[i].gone)
             return &cluster->members[i];
@@ -117,7 +117,7 @@ static struct cluster_member *living(struct cluster *cluster, uint32_t number) {
 }
 
 void cluster_leave(struct cluster *cluster, uint32_t number) {
-    struct cluster_member *member = living(cluster, number);
+    struct cluster_member *member = living_member(cluster, number);
     if (!member)
         return;
     member->gone = true;
@@ -133,7 +133,7 @@ void cluster_warm(struct cluster *cluster) {
 }
 
 // The member that listened at this address is gone.
-static void replace(struct cluster *cluster, const struct proto_join *join) {
+static void replace_member(struct cluster *cluster, const struct proto_join *join) {
     char address[PROTO_ADDRESS_MAX + 1];
     COPY(address, join->training);
     for (size_t i = 0; *address && i < cluster->member_count; i++) {
@@ -148,7 +148,7 @@ static void replace(struct cluster *cluster, const struct proto_join *join) {
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  const struct cluster_member **member, struct error *err) {
     size_t there = 0;
-    replace(cluster, join);
+    replace_member(cluster, join);
     for (size_t i = 0; i < cluster->member_count; i++)
         there += !cluster->members[i].gone;
     if (there >= CLUSTER_MEMBERS_MAX)

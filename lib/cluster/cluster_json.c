@@ -67,19 +67,19 @@ char *cluster_write(const struct cluster *c) {
 
 // --- reading ------------------------------------------------------------------------------
 
-static int wrong(const char *what, struct error *err) {
+static int wrong_field(const char *what, struct error *err) {
     return error_set(err, STATUS_DATA, "not the state of a controller: %s", what);
 }
 
 // A member of an object that is a whole number of 0..most.
-static bool number(const json_t *object, const char *name, uint64_t most, uint64_t *value) {
+static bool read_number(const json_t *object, const char *name, uint64_t most, uint64_t *value) {
     const json_t *found = json_object_get(object, name);
     json_int_t n = json_integer_value(found);
     *value = (uint64_t)n;
     return json_is_integer(found) && n >= 0 && (uint64_t)n <= most;
 }
 
-static bool flag(const json_t *object, const char *name, bool *value) {
+static bool read_flag(const json_t *object, const char *name, bool *value) {
     const json_t *found = json_object_get(object, name);
     *value = json_is_true(found);
     return json_is_boolean(found);
@@ -116,14 +116,15 @@ static bool read_stage(const json_t *object, enum cluster_stage *stage) {
 
 static bool read_numbers(struct cluster *c, const json_t *object) {
     uint64_t next_member = 0, status = 0;
-    bool good = number(object, "next_member", UINT32_MAX - 1, &next_member) &&
-                number(object, "status", 255, &status) && flag(object, "warm", &c->warm) &&
-                flag(object, "finished", &c->finished) &&
-                number(object, "next_session", INT64_MAX, &c->next_session) &&
-                number(object, "order", INT64_MAX, &c->order) &&
-                number(object, "members_epoch", INT64_MAX, &c->members_epoch) &&
-                number(object, "routes_epoch", INT64_MAX, &c->routes_epoch) &&
-                number(object, "settings_version", INT64_MAX, &c->settings_version);
+    bool good = read_number(object, "next_member", UINT32_MAX - 1, &next_member) &&
+                read_number(object, "status", 255, &status) &&
+                read_flag(object, "warm", &c->warm) &&
+                read_flag(object, "finished", &c->finished) &&
+                read_number(object, "next_session", INT64_MAX, &c->next_session) &&
+                read_number(object, "order", INT64_MAX, &c->order) &&
+                read_number(object, "members_epoch", INT64_MAX, &c->members_epoch) &&
+                read_number(object, "routes_epoch", INT64_MAX, &c->routes_epoch) &&
+                read_number(object, "settings_version", INT64_MAX, &c->settings_version);
     c->next_member = (uint32_t)next_member;
     c->status = (int)status;
     return good;
@@ -137,7 +138,7 @@ static bool read_skipped(struct cluster *c, const json_t *object) {
 static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
     const char *found = json_string_value(json_object_get(object, name));
     if (!found)
-        return wrong(name, err);
+        return wrong_field(name, err);
     *text = mem_string(found);
     return *text ? STATUS_OK : error_nomem(err);
 }
@@ -157,14 +158,14 @@ static int read_texts(struct cluster *c, const json_t *object, struct error *err
 
 static bool read_member(struct cluster *c, struct cluster_member *m, const json_t *object) {
     uint64_t number_of = 0, role = 0, threads = 0;
-    bool good = number(object, "member", UINT32_MAX - 1, &number_of) &&
-                number(object, "session", INT64_MAX, &m->session) &&
-                number(object, "role", PROTO_ROLE_LAST, &role) &&
-                number(object, "threads", UINT32_MAX, &threads) &&
-                number(object, "memory", INT64_MAX, &m->memory) &&
-                number(object, "first", INT64_MAX, &m->first) &&
-                number(object, "samples", INT64_MAX, &m->samples) &&
-                flag(object, "gone", &m->gone) && TEXT_WITHIN(object, "name", m->name) &&
+    bool good = read_number(object, "member", UINT32_MAX - 1, &number_of) &&
+                read_number(object, "session", INT64_MAX, &m->session) &&
+                read_number(object, "role", PROTO_ROLE_LAST, &role) &&
+                read_number(object, "threads", UINT32_MAX, &threads) &&
+                read_number(object, "memory", INT64_MAX, &m->memory) &&
+                read_number(object, "first", INT64_MAX, &m->first) &&
+                read_number(object, "samples", INT64_MAX, &m->samples) &&
+                read_flag(object, "gone", &m->gone) && TEXT_WITHIN(object, "name", m->name) &&
                 TEXT_WITHIN(object, "training", m->training) &&
                 TEXT_WITHIN(object, "replication", m->replication) &&
                 TEXT_WITHIN(object, "administration", m->administration);
@@ -178,7 +179,7 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
 static int read_members(struct cluster *c, const json_t *list, struct error *err) {
     size_t count = json_array_size(list);
     if (!json_is_array(list) || count > CLUSTER_MEMBERS_MAX + CLUSTER_GONE_MAX)
-        return wrong("members", err);
+        return wrong_field("members", err);
     c->members = mem_zeroed(count + 1, sizeof *c->members);
     if (!c->members)
         return error_nomem(err);
@@ -187,7 +188,7 @@ static int read_members(struct cluster *c, const json_t *list, struct error *err
         // Numbers and sessions are given in order, and never twice.
         if (!read_member(c, m, json_array_get(list, i)) ||
             (i > 0 && (m->number <= m[-1].number || m->session <= m[-1].session)))
-            return wrong("a member", err);
+            return wrong_field("a member", err);
         c->member_count++;
     }
     return STATUS_OK;
@@ -195,10 +196,10 @@ static int read_members(struct cluster *c, const json_t *list, struct error *err
 
 static bool read_route(const struct cluster *c, struct cluster_route *r, const json_t *object) {
     uint64_t first = 0, count = 0, primary = 0;
-    bool good = number(object, "first", CLUSTER_BUCKETS, &first) &&
-                number(object, "count", CLUSTER_BUCKETS, &count) &&
-                number(object, "epoch", c->routes_epoch, &r->epoch) &&
-                number(object, "primary", UINT32_MAX - 1, &primary);
+    bool good = read_number(object, "first", CLUSTER_BUCKETS, &first) &&
+                read_number(object, "count", CLUSTER_BUCKETS, &count) &&
+                read_number(object, "epoch", c->routes_epoch, &r->epoch) &&
+                read_number(object, "primary", UINT32_MAX - 1, &primary);
     r->first = (uint32_t)first;
     r->count = (uint32_t)count;
     r->primary = (uint32_t)primary;
@@ -210,28 +211,28 @@ static int read_routes(struct cluster *c, const json_t *list, struct error *err)
     size_t count = json_array_size(list);
     uint32_t next = 0;
     if (!json_is_array(list) || count > CLUSTER_BUCKETS)
-        return wrong("routes", err);
+        return wrong_field("routes", err);
     c->routes = mem_zeroed(count + 1, sizeof *c->routes);
     if (!c->routes)
         return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         struct cluster_route *r = &c->routes[i];
         if (!read_route(c, r, json_array_get(list, i)) || r->first != next)
-            return wrong("a route", err);
+            return wrong_field("a route", err);
         next += r->count;
         c->route_count++;
     }
     bool needed = c->routes_epoch > 0;
-    return next == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK : wrong("routes", err);
+    return next == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK : wrong_field("routes", err);
 }
 
 static bool read_part(const struct cluster *c, struct cluster_part *p, const json_t *object) {
     const json_t *epoch = json_object_get(object, "epoch");
     uint64_t member_of = 0;
-    bool good = number(object, "first", INT64_MAX, &p->first) &&
-                number(object, "samples", INT64_MAX, &p->samples) &&
-                number(object, "member", UINT32_MAX - 1, &member_of) &&
-                flag(object, "out", &p->out) && json_is_number(epoch);
+    bool good = read_number(object, "first", INT64_MAX, &p->first) &&
+                read_number(object, "samples", INT64_MAX, &p->samples) &&
+                read_number(object, "member", UINT32_MAX - 1, &member_of) &&
+                read_flag(object, "out", &p->out) && json_is_number(epoch);
     p->member = (uint32_t)member_of;
     p->epoch = json_number_value(epoch);
     const struct cluster_member *member = good ? cluster_numbered(c, p->member) : NULL;
@@ -241,13 +242,13 @@ static bool read_part(const struct cluster *c, struct cluster_part *p, const jso
 static int read_parts(struct cluster *c, const json_t *list, struct error *err) {
     size_t count = json_array_size(list);
     if (!json_is_array(list) || count > CLUSTER_MEMBERS_MAX)
-        return wrong("parts", err);
+        return wrong_field("parts", err);
     c->parts = mem_zeroed(count + 1, sizeof *c->parts);
     if (!c->parts)
         return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         if (!read_part(c, &c->parts[i], json_array_get(list, i)))
-            return wrong("a part", err);
+            return wrong_field("a part", err);
         c->part_count++;
     }
     return STATUS_OK;
@@ -255,11 +256,11 @@ static int read_parts(struct cluster *c, const json_t *list, struct error *err) 
 
 static int read_all(struct cluster *c, const json_t *object, struct error *err) {
     uint64_t format = 0;
-    if (!number(object, "format", FORMAT, &format) || format != FORMAT)
-        return wrong("format", err);
+    if (!read_number(object, "format", FORMAT, &format) || format != FORMAT)
+        return wrong_field("format", err);
     if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object) ||
         !read_skipped(c, object))
-        return wrong("a number", err);
+        return wrong_field("a number", err);
     int status = read_texts(c, object, err);
     if (!status)
         status = read_members(c, json_object_get(object, "members"), err);

@@ -180,24 +180,25 @@ void figures_line(char text[FIGURES_LINE], const struct proto_status *status, do
 
 // --- JSON -----------------------------------------------------------------------------------
 
-static json_t *real(double value) {
+static json_t *real_json(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
 static json_t *member_json(const struct proto_member *m) {
     return json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, "
                      "s:o, s:o, s:o, "
-                     "s:o, s:s}",                                                                 //
-                     "member", (json_int_t)m->member, "role", proto_role_name(m->role),           //
-                     "name", plain_of(m->name).text, "address", plain_of(m->address).text,        //
-                     "state", proto_state_name(m->state), "silent_ms", (json_int_t)m->silent,     //
-                     "clock", (json_int_t)m->clock, "samples", (json_int_t)m->samples,            //
-                     "pushes", (json_int_t)m->pushes, "pulls", (json_int_t)m->pulls,              //
-                     "refused", (json_int_t)m->refused, "received", (json_int_t)m->received,      //
-                     "sent", (json_int_t)m->sent, "epoch", real(m->epoch), "rate", real(m->rate), //
-                     "loss", real(m->loss), "staleness", real(m->staleness), "waiting",
-                     real(m->waiting), //
-                     "overlap", real(m->overlap), "waits_for", plain_of(m->waits_for).text);
+                     "s:o, s:s}",                                                             //
+                     "member", (json_int_t)m->member, "role", proto_role_name(m->role),       //
+                     "name", plain_of(m->name).text, "address", plain_of(m->address).text,    //
+                     "state", proto_state_name(m->state), "silent_ms", (json_int_t)m->silent, //
+                     "clock", (json_int_t)m->clock, "samples", (json_int_t)m->samples,        //
+                     "pushes", (json_int_t)m->pushes, "pulls", (json_int_t)m->pulls,          //
+                     "refused", (json_int_t)m->refused, "received", (json_int_t)m->received,  //
+                     "sent", (json_int_t)m->sent, "epoch", real_json(m->epoch), "rate",
+                     real_json(m->rate), //
+                     "loss", real_json(m->loss), "staleness", real_json(m->staleness), "waiting",
+                     real_json(m->waiting), //
+                     "overlap", real_json(m->overlap), "waits_for", plain_of(m->waits_for).text);
 }
 
 json_t *figures_json(const struct proto_status *status) {
@@ -209,9 +210,9 @@ json_t *figures_json(const struct proto_status *status) {
     const struct proto_member *first = status->members.count ? members_of(status) : NULL;
     return json_pack("{s:s, s:s, s:o, s:I, s:f, s:o}", "run", run, "stage",
                      first ? plain_of(first->name).text : "", "epoch",
-                     first ? real(first->epoch) : json_null(), "idle", (json_int_t)status->idle,
-                     "left_out", isfinite(status->left_out) ? status->left_out : 0, "members",
-                     members);
+                     first ? real_json(first->epoch) : json_null(), "idle",
+                     (json_int_t)status->idle, "left_out",
+                     isfinite(status->left_out) ? status->left_out : 0, "members", members);
 }
 
 // --- Prometheus -------------------------------------------------------------------------------

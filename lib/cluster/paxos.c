@@ -40,7 +40,7 @@ struct paxos {
     struct room committed;
 };
 
-static uint32_t owner(uint64_t ballot) {
+static uint32_t owner_of(uint64_t ballot) {
     return (uint32_t)(ballot & 0xff);
 }
 
@@ -62,7 +62,7 @@ static void room_set(struct room *room, uint64_t version, const void *bytes, uin
         memcpy(room->bytes, bytes, length);
 }
 
-static struct paxos_state view(const struct room *room) {
+static struct paxos_state state_view(const struct room *room) {
     return (struct paxos_state){room->version, room->bytes, room->length};
 }
 
@@ -72,8 +72,8 @@ static uint64_t election_timeout(struct paxos *p) {
 
 // Messages.
 
-static struct proto_paxos *message(struct paxos *p, struct paxos_output *out, uint32_t to,
-                                   enum proto_paxos_step step) {
+static struct proto_paxos *message_to(struct paxos *p, struct paxos_output *out, uint32_t to,
+                                      enum proto_paxos_step step) {
     struct proto_paxos *m = &out->messages[out->count++];
     *m = (struct proto_paxos){
         .step = (uint16_t)step,
@@ -91,19 +91,19 @@ static void put_state(struct paxos *p, struct proto_paxos *m) {
 }
 
 static void send_accept(struct paxos *p, struct paxos_output *out, uint32_t to) {
-    put_state(p, message(p, out, to, PROTO_PAXOS_ACCEPT));
+    put_state(p, message_to(p, out, to, PROTO_PAXOS_ACCEPT));
 }
 
 // Also a leader's heartbeat. Until its first state is committed it names no ballot under
 // which anything was.
 static void send_commit(struct paxos *p, struct paxos_output *out, uint32_t to) {
-    struct proto_paxos *m = message(p, out, to, PROTO_PAXOS_COMMIT);
+    struct proto_paxos *m = message_to(p, out, to, PROTO_PAXOS_COMMIT);
     m->accepted = p->ready ? p->promised : 0;
     m->version = p->committed.version;
 }
 
 static void send_prepare(struct paxos *p, struct paxos_output *out, uint32_t to) {
-    message(p, out, to, PROTO_PAXOS_PREPARE);
+    message_to(p, out, to, PROTO_PAXOS_PREPARE);
 }
 
 static void send_others(struct paxos *p, struct paxos_output *out,
@@ -116,24 +116,25 @@ static void send_others(struct paxos *p, struct paxos_output *out,
 // The acceptor.
 
 // A follower becomes a candidate, and that a leader; each may become a follower.
-static void stand(struct paxos *p, enum paxos_standing next) {
+static void set_standing(struct paxos *p, enum paxos_standing next) {
     INVARIANT(next == PAXOS_FOLLOWER || next == p->standing + 1);
     p->standing = next;
 }
 
-static void follow(struct paxos *p, uint64_t now) {
-    stand(p, PAXOS_FOLLOWER);
+static void become_follower(struct paxos *p, uint64_t now) {
+    set_standing(p, PAXOS_FOLLOWER);
     p->ready = p->pending = false;
     p->deadline = now + election_timeout(p);
 }
 
 // Answers ballots below `ballot` no more. Whoever leads or stands under a lower one ends.
-static void promise(struct paxos *p, uint64_t ballot, uint64_t now, struct paxos_output *out) {
+static void promise_ballot(struct paxos *p, uint64_t ballot, uint64_t now,
+                           struct paxos_output *out) {
     if (ballot <= p->promised)
         return;
     p->promised = ballot;
     out->persist = true;
-    follow(p, now);
+    become_follower(p, now);
 }
 
 static void accept_state(struct paxos *p, uint64_t version, const void *bytes, uint32_t length,
@@ -144,7 +145,7 @@ static void accept_state(struct paxos *p, uint64_t version, const void *bytes, u
 }
 
 // The accepted state is committed.
-static void learn(struct paxos *p, struct paxos_output *out) {
+static void learn_value(struct paxos *p, struct paxos_output *out) {
     if (p->known && p->state.version <= p->committed.version)
         return;
     p->known = true;
@@ -155,7 +156,7 @@ static void learn(struct paxos *p, struct paxos_output *out) {
 static bool is_stale(struct paxos *p, const struct proto_paxos *m, struct paxos_output *out) {
     if (m->ballot >= p->promised)
         return false;
-    message(p, out, m->from, PROTO_PAXOS_REJECT);
+    message_to(p, out, m->from, PROTO_PAXOS_REJECT);
     return true;
 }
 
@@ -166,14 +167,14 @@ static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64
     bool doubted = m->ballot > p->promised && m->from != p->leader;
     if (doubted && now < p->followed)
         return;
-    promise(p, m->ballot, now, out);
-    put_state(p, message(p, out, m->from, PROTO_PAXOS_PROMISE));
+    promise_ballot(p, m->ballot, now, out);
+    put_state(p, message_to(p, out, m->from, PROTO_PAXOS_PROMISE));
 }
 
 // The sender leads: no election for a while.
-static void obey(struct paxos *p, const struct proto_paxos *m, uint64_t now,
-                 struct paxos_output *out) {
-    promise(p, m->ballot, now, out);
+static void follow_sender(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                          struct paxos_output *out) {
+    promise_ballot(p, m->ballot, now, out);
     p->leader = m->from;
     p->followed = now + p->config.election;
     p->deadline = now + election_timeout(p);
@@ -183,66 +184,66 @@ static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_
                            struct paxos_output *out) {
     if (is_stale(p, m, out))
         return;
-    obey(p, m, now, out);
+    follow_sender(p, m, now, out);
     if (is_newer(m->ballot, m->version, p->accepted, p->state.version))
         accept_state(p, m->version, m->state.at, m->state.length, out);
-    message(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
 }
 
 static void receive_commit(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                            struct paxos_output *out) {
     if (is_stale(p, m, out))
         return;
-    obey(p, m, now, out);
+    follow_sender(p, m, now, out);
     if (m->accepted == m->ballot && p->accepted == m->ballot && p->state.version == m->version)
-        learn(p, out);
-    message(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+        learn_value(p, out);
+    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
 }
 
 // The proposer.
 
-static void commit(struct paxos *p, struct paxos_output *out) {
+static void commit_value(struct paxos *p, struct paxos_output *out) {
     p->ready = true;
     p->pending = false;
-    learn(p, out);
+    learn_value(p, out);
     send_others(p, out, send_commit);
 }
 
 // Has a state accepted under this leader's ballot, by itself first.
-static void propose(struct paxos *p, uint64_t version, const void *bytes, uint32_t length,
-                    struct paxos_output *out) {
+static void propose_value(struct paxos *p, uint64_t version, const void *bytes, uint32_t length,
+                          struct paxos_output *out) {
     accept_state(p, version, bytes, length, out);
     p->pending = true;
     p->votes = 1u << p->config.id;
     if (is_majority(p, p->votes))
-        commit(p, out);
+        commit_value(p, out);
     else
         send_others(p, out, send_accept);
 }
 
 // "on takeover adopt the highest (ballot, version) of a majority and re-commit it before
 // serving".
-static void lead(struct paxos *p, uint64_t now, struct paxos_output *out) {
-    stand(p, PAXOS_LEADER);
+static void become_leader(struct paxos *p, uint64_t now, struct paxos_output *out) {
+    set_standing(p, PAXOS_LEADER);
     p->leader = p->config.id;
     p->followed = now + p->config.election;
     p->deadline = now + p->config.heartbeat;
     for (uint32_t i = 0; i < p->config.members; i++)
         p->heard[i] = now;
-    propose(p, p->best.version, p->best.bytes, p->best.length, out);
+    propose_value(p, p->best.version, p->best.bytes, p->best.length, out);
 }
 
 // "persist own ballot before sending prepare": the output's order sees to that.
-static void campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
+static void begin_campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
     uint64_t highest = p->seen > p->promised ? p->seen : p->promised;
-    promise(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
-    stand(p, PAXOS_CANDIDATE);
+    promise_ballot(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
+    set_standing(p, PAXOS_CANDIDATE);
     p->leader = PROTO_NOBODY;
     p->votes = 1u << p->config.id;
     p->best_accepted = p->accepted;
     room_set(&p->best, p->state.version, p->state.bytes, p->state.length);
     if (is_majority(p, p->votes))
-        lead(p, now, out);
+        become_leader(p, now, out);
     else
         send_others(p, out, send_prepare);
 }
@@ -257,7 +258,7 @@ static void receive_promise(struct paxos *p, const struct proto_paxos *m, uint64
         room_set(&p->best, m->version, m->state.at, m->state.length);
     }
     if (is_majority(p, p->votes))
-        lead(p, now, out);
+        become_leader(p, now, out);
 }
 
 static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -271,7 +272,7 @@ static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint6
     }
     p->votes |= 1u << m->from;
     if (p->pending && is_majority(p, p->votes))
-        commit(p, out);
+        commit_value(p, out);
 }
 
 // Somebody promised a higher ballot. A leader that still has the others goes on under a
@@ -283,9 +284,9 @@ static void receive_reject(struct paxos *p, const struct proto_paxos *m, uint64_
     if (m->ballot <= p->promised)
         return;
     if (p->standing == PAXOS_LEADER)
-        campaign(p, now, out);
+        begin_campaign(p, now, out);
     else if (p->standing == PAXOS_CANDIDATE)
-        follow(p, now);
+        become_follower(p, now);
 }
 
 static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
@@ -293,7 +294,7 @@ static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
     bool owned = m->step == PROTO_PAXOS_PREPARE || m->step == PROTO_PAXOS_ACCEPT ||
                  m->step == PROTO_PAXOS_COMMIT;
     return m->to == p->config.id && m->from < members && m->from != m->to &&
-           owner(m->ballot) < members && (!owned || owner(m->ballot) == m->from) &&
+           owner_of(m->ballot) < members && (!owned || owner_of(m->ballot) == m->from) &&
            m->state.length <= p->config.state_max;
 }
 
@@ -324,10 +325,10 @@ void paxos_tick(struct paxos *p, uint64_t now, struct paxos_output *out) {
     if (now < p->deadline)
         return;
     if (p->standing != PAXOS_LEADER) {
-        campaign(p, now, out);
+        begin_campaign(p, now, out);
     } else if (is_alone(p, now)) {
         p->leader = PROTO_NOBODY;
-        follow(p, now);
+        become_follower(p, now);
     } else {
         p->followed = now + p->config.election;
         p->deadline = now + p->config.heartbeat;
@@ -344,14 +345,14 @@ int paxos_propose(struct paxos *p, const void *state, uint32_t length, uint64_t 
     if (!paxos_ready(p))
         return error_set(err, STATUS_UNAVAILABLE, "this controller cannot propose now");
     p->deadline = now + p->config.heartbeat;
-    propose(p, p->state.version + 1, state, length, out);
+    propose_value(p, p->state.version + 1, state, length, out);
     return STATUS_OK;
 }
 
 // Life.
 
-static int check(const struct paxos_config *config, const struct paxos_record *record,
-                 struct error *err) {
+static int check_message(const struct paxos_config *config, const struct paxos_record *record,
+                         struct error *err) {
     if (config->members < 1 || config->members > PAXOS_MEMBERS_MAX ||
         config->id >= config->members || config->heartbeat < 1 ||
         config->election <= config->heartbeat)
@@ -373,7 +374,7 @@ static bool rooms_open(struct paxos *p) {
 int paxos_open(struct paxos **paxos, const struct paxos_config *config,
                const struct paxos_record *record, uint64_t now, struct error *err) {
     *paxos = NULL;
-    if (check(config, record, err))
+    if (check_message(config, record, err))
         return err ? err->status : STATUS_USAGE;
     struct paxos *p = mem_zeroed(1, sizeof *p);
     if (!p)
@@ -409,7 +410,7 @@ uint64_t paxos_deadline(const struct paxos *p) {
 }
 
 struct paxos_record paxos_record(const struct paxos *p) {
-    return (struct paxos_record){p->promised, p->accepted, view(&p->state)};
+    return (struct paxos_record){p->promised, p->accepted, state_view(&p->state)};
 }
 
 enum paxos_standing paxos_standing(const struct paxos *p) {
@@ -426,6 +427,6 @@ uint32_t paxos_leader(const struct paxos *p) {
 
 bool paxos_committed(const struct paxos *p, struct paxos_state *state) {
     if (p->known)
-        *state = view(&p->committed);
+        *state = state_view(&p->committed);
     return p->known;
 }

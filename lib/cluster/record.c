@@ -28,14 +28,14 @@ struct record {
     bool stopped; // it could not remember what it promised: it takes part no more
 };
 
-static uint64_t now(void) {
+static uint64_t milliseconds_now(void) {
     return (uint64_t)(clock_seconds() * 1000);
 }
 
 // --- the file -----------------------------------------------------------------------------
 
 // The sum over all that stands before it.
-static int seal(json_t *object, char crc[16], struct error *err) {
+static int seal_record(json_t *object, char crc[16], struct error *err) {
     char *text = json_line(object);
     if (!text)
         return error_nomem(err);
@@ -58,7 +58,7 @@ static int write_text(const char *path, const char *text, struct error *err) {
     return status;
 }
 
-static int save(const struct record *record, struct error *err) {
+static int save_record(const struct record *record, struct error *err) {
     struct paxos_record kept = paxos_record(record->paxos);
     json_t *state = NULL;
     char crc[16], *text = NULL;
@@ -70,7 +70,7 @@ static int save(const struct record *record, struct error *err) {
                   "accepted", (json_int_t)kept.accepted, "version", (json_int_t)kept.state.version,
                   "state", state ? state : json_null());
     if (!status)
-        status = object ? seal(object, crc, err) : error_nomem(err);
+        status = object ? seal_record(object, crc, err) : error_nomem(err);
     if (!status && !json_object_set_new(object, "crc32", json_string(crc)))
         text = json_line(object);
     if (!status)
@@ -94,15 +94,15 @@ static bool count_of(const json_t *object, const char *name, uint64_t *value) {
 }
 
 // The record of a file's text; its state is *text, to be freed.
-static int understand(json_t *object, const char *path, struct paxos_record *kept, char **text,
-                      struct error *err) {
+static int parse_record(json_t *object, const char *path, struct paxos_record *kept, char **text,
+                        struct error *err) {
     char crc[16], given[16] = "";
     uint64_t version = 0;
     const char *sum = json_string_value(json_object_get(object, "crc32"));
     snprintf(given, sizeof given, "%s", sum ? sum : "");
     if (!json_is_object(object) || json_object_del(object, "crc32"))
         return not_whole(path, err);
-    int status = seal(object, crc, err);
+    int status = seal_record(object, crc, err);
     if (status)
         return status;
     const json_t *state = json_object_get(object, "state");
@@ -131,7 +131,8 @@ static int load_text(const char *path, char **text, size_t *size, struct error *
     return status;
 }
 
-static int load(const char *path, struct paxos_record *kept, char **state, struct error *err) {
+static int load_record(const char *path, struct paxos_record *kept, char **state,
+                       struct error *err) {
     char *text = NULL;
     size_t size = 0;
     json_t *object = NULL;
@@ -139,7 +140,7 @@ static int load(const char *path, struct paxos_record *kept, char **state, struc
     if (!status)
         status = json_read(&object, text, size, err) ? not_whole(path, err) : STATUS_OK;
     if (!status)
-        status = understand(object, path, kept, state, err);
+        status = parse_record(object, path, kept, state, err);
     json_decref(object);
     free(text);
     return status;
@@ -149,16 +150,16 @@ static int load(const char *path, struct paxos_record *kept, char **state, struc
 
 // What a step asks for. There are no others to send messages to.
 static int carry_out(struct record *record, const struct paxos_output *output, struct error *err) {
-    int status = output->persist ? save(record, err) : STATUS_OK;
+    int status = output->persist ? save_record(record, err) : STATUS_OK;
     record->stopped = status != STATUS_OK;
     return status;
 }
 
-static int start(struct record *record, const struct paxos_record *kept, struct error *err) {
+static int start_record(struct record *record, const struct paxos_record *kept, struct error *err) {
     const struct paxos_config config = {
         .members = 1, .heartbeat = HEARTBEAT, .election = ELECTION, .state_max = STATE_MAX};
     struct paxos_output output;
-    int status = paxos_open(&record->paxos, &config, kept, now(), err);
+    int status = paxos_open(&record->paxos, &config, kept, milliseconds_now(), err);
     if (status)
         return status;
     paxos_tick(record->paxos, paxos_deadline(record->paxos), &output);
@@ -174,9 +175,9 @@ int record_open(struct record **out, const char *path, struct error *err) {
         return error_nomem(err);
     }
     bool there = access(path, F_OK) == 0;
-    int status = there ? load(path, &kept, &state, err) : STATUS_OK;
+    int status = there ? load_record(path, &kept, &state, err) : STATUS_OK;
     if (!status)
-        status = start(record, there ? &kept : NULL, err);
+        status = start_record(record, there ? &kept : NULL, err);
     free(state);
     if (status)
         record_close(record);
@@ -209,6 +210,7 @@ int record_propose(struct record *record, const char *state, struct error *err) 
                          size, STATE_MAX);
     if (record->stopped)
         return error_set(err, STATUS_IO, "%s could not be written before", record->path);
-    int status = paxos_propose(record->paxos, state, (uint32_t)size, now(), &output, err);
+    int status =
+        paxos_propose(record->paxos, state, (uint32_t)size, milliseconds_now(), &output, err);
     return status ? status : carry_out(record, &output, err);
 }

@@ -9,14 +9,14 @@
 
 static const double moment = 3; // seconds, of some heartbeats
 
-static struct vital *find(const struct vitals *vitals, uint32_t number) {
+static struct vital *find_vital(const struct vitals *vitals, uint32_t number) {
     for (size_t i = 0; i < vitals->count; i++)
         if (vitals->items[i].number == number)
             return &vitals->items[i];
     return NULL;
 }
 
-static struct vital *make(struct vitals *vitals, uint32_t number) {
+static struct vital *make_vital(struct vitals *vitals, uint32_t number) {
     struct vital *more = mem_resize(vitals->items, vitals->count + 1, sizeof *more);
     if (!more)
         return NULL;
@@ -26,10 +26,10 @@ static struct vital *make(struct vitals *vitals, uint32_t number) {
     return vital;
 }
 
-static struct vital *heard(struct vitals *vitals, uint32_t number, double now) {
-    struct vital *vital = find(vitals, number);
+static struct vital *vital_for(struct vitals *vitals, uint32_t number, double now) {
+    struct vital *vital = find_vital(vitals, number);
     if (!vital)
-        vital = make(vitals, number);
+        vital = make_vital(vitals, number);
     if (vital) {
         vital->heard = now;
         vital->missed = false;
@@ -39,12 +39,12 @@ static struct vital *heard(struct vitals *vitals, uint32_t number, double now) {
 }
 
 bool vitals_heard(struct vitals *vitals, uint32_t number, double now) {
-    return heard(vitals, number, now) != NULL;
+    return vital_for(vitals, number, now) != NULL;
 }
 
 bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_heartbeat *figures,
                  double now) {
-    struct vital *vital = heard(vitals, number, now);
+    struct vital *vital = vital_for(vitals, number, now);
     if (!vital)
         return false;
     vital->told = true;
@@ -56,7 +56,7 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 }
 
 void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members) {
-    struct vital *vital = find(vitals, number);
+    struct vital *vital = find_vital(vitals, number);
     if (!vital)
         return;
     vital->knows_members = vital->told_members;
@@ -64,13 +64,13 @@ void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members) {
 }
 
 void vitals_link(struct vitals *vitals, uint32_t number, const void *link) {
-    struct vital *vital = find(vitals, number);
+    struct vital *vital = find_vital(vitals, number);
     if (vital)
         vital->link = link;
 }
 
 void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count) {
-    struct vital *vital = find(vitals, number);
+    struct vital *vital = find_vital(vitals, number);
     if (vital)
         vital->refused += count;
 }
@@ -87,17 +87,17 @@ void vitals_closed(struct vitals *vitals, const void *link, double now) {
 }
 
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number) {
-    return find(vitals, number);
+    return find_vital(vitals, number);
 }
 
 void vitals_forget(struct vitals *vitals, uint32_t number) {
-    struct vital *vital = find(vitals, number);
+    struct vital *vital = find_vital(vitals, number);
     if (vital)
         *vital = vitals->items[--vitals->count];
 }
 
 void vitals_miss(struct vitals *vitals, uint32_t number) {
-    struct vital *vital = find(vitals, number);
+    struct vital *vital = find_vital(vitals, number);
     if (vital)
         vital->missed = true;
 }
