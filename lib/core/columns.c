@@ -28,7 +28,7 @@ static int width_of(const char *text) {
     return width;
 }
 
-static void measure(const struct columns *table, int *widths) {
+static void measure_widths(const struct columns *table, int *widths) {
     const struct grow *cells = &table->cells;
     size_t length;
     for (int c = 0; c < table->count; c++)
@@ -47,8 +47,8 @@ static void end_line(struct grow *to) {
     grow_put(to, "\n", 1);
 }
 
-static void put(const struct columns *table, const int *widths, int c, const char *text,
-                struct grow *to) {
+static void put_cell(const struct columns *table, const int *widths, int c, const char *text,
+                     struct grow *to) {
     int blanks = widths[c] - width_of(text);
     bool right = table->column[c].number;
     grow_format(to, "%*s%s%*s  ", right ? blanks : 0, "", text, right ? 0 : blanks, "");
@@ -61,11 +61,11 @@ void columns_put(struct columns *table, struct grow *to) {
     to->failed |= !widths || table->cells.failed;
     if (!to->failed) {
         const struct grow *cells = &table->cells;
-        measure(table, widths);
+        measure_widths(table, widths);
         for (int c = 0; c < table->count; c++)
-            put(table, widths, c, table->column[c].title, to);
+            put_cell(table, widths, c, table->column[c].title, to);
         for (size_t at = 0, i = 0; at < cells->length; at += strlen(cells->text + at) + 1, i++)
-            put(table, widths, (int)(i % (size_t)table->count), cells->text + at, to);
+            put_cell(table, widths, (int)(i % (size_t)table->count), cells->text + at, to);
     }
     free(widths);
     free(table->cells.text);

@@ -8,7 +8,7 @@
 #include "core/mem.h"
 
 // Makes room for `more` characters and the NUL.
-static bool make_room(struct grow *grow, size_t more) {
+static bool grow_reserve(struct grow *grow, size_t more) {
     size_t wanted;
     if (grow->failed || __builtin_add_overflow(grow->length, more, &wanted) ||
         __builtin_add_overflow(wanted, (size_t)1, &wanted)) {
@@ -29,7 +29,7 @@ static bool make_room(struct grow *grow, size_t more) {
 }
 
 void grow_put(struct grow *grow, const char *text, size_t length) {
-    if (!make_room(grow, length))
+    if (!grow_reserve(grow, length))
         return;
     if (length > 0)
         memcpy(grow->text + grow->length, text, length);
@@ -43,7 +43,7 @@ void grow_vformat(struct grow *grow, const char *format, va_list args) {
     int length = vsnprintf(NULL, 0, format, args);
     if (length < 0)
         grow->failed = true;
-    if (length >= 0 && make_room(grow, (size_t)length)) {
+    if (length >= 0 && grow_reserve(grow, (size_t)length)) {
         vsnprintf(grow->text + grow->length, (size_t)length + 1, format, again);
         grow->length += (size_t)length;
     }

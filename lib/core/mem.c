@@ -48,7 +48,7 @@ static bool whole_lines(size_t n, size_t size, size_t *bytes) {
 // Large arrays get huge pages: a step reads all weights, and with pages of 4 KB their page tables
 // pass through the caches too. If the kernel has no huge pages, it gives small ones. Smaller arrays
 // stay in small pages, which scatter over an L3 cache that threads share.
-static void *lines(size_t bytes) {
+static void *allocate_lines(size_t bytes) {
     bool huge = bytes >= HUGE_LEAST;
     void *p;
     if (posix_memalign(&p, huge ? HUGE_PAGE : MEM_ALIGN, bytes))
@@ -62,7 +62,7 @@ float *mem_untouched_floats(size_t n) {
     size_t bytes;
     if (!whole_lines(n ? n : 1, sizeof(float), &bytes))
         return NULL;
-    return lines(bytes);
+    return allocate_lines(bytes);
 }
 
 float *mem_floats(size_t n) {
@@ -96,7 +96,7 @@ bool arena_open(struct arena *arena) {
         return false;
     size_t size = arena->used ? arena->used : MEM_ALIGN;
     // numa_alloc_local is page-aligned and zeroed, and places pages on this node.
-    void *base = several_nodes() ? numa_alloc_local(size) : lines(size);
+    void *base = several_nodes() ? numa_alloc_local(size) : allocate_lines(size);
     if (!base)
         return false;
     memset(base, 0, size); // touches every page now, by the thread that will use it

@@ -52,7 +52,7 @@ bool party_has(const struct party *party, int member) {
     return atomic_load(&party->place[member]) == IN;
 }
 
-static void take_in(struct party *party) {
+static void admit_waiting(struct party *party) {
     for (int i = 0; party->coming > 0; i++) {
         if (atomic_load(&party->place[i]) != COMING)
             continue;
@@ -67,13 +67,13 @@ static void take_in(struct party *party) {
 }
 
 // Ends what is due when nobody is missing.
-static void complete(struct party *party) {
+static void complete_meeting(struct party *party) {
     bool beginning = party->beginning || party->in == 0;
     if (party->arrived < party->in || party->in + party->coming == 0 ||
         (beginning && party->waiting < party->coming))
         return;
     if (beginning)
-        take_in(party);
+        admit_waiting(party);
     party->arrived = 0;
     party->beginning = false;
     atomic_store(&party->whole, !party->left);
@@ -81,37 +81,37 @@ static void complete(struct party *party) {
     gate_open(&party->gate);
 }
 
-static bool is_over(const struct party *party, unsigned before) {
+static bool meeting_is_over(const struct party *party, unsigned before) {
     return atomic_load(&party->over) != before;
 }
 
-static void await(struct party *party, unsigned before) {
+static void await_meeting(struct party *party, unsigned before) {
     for (int i = 0; i < party->looks; i++)
-        if (is_over(party, before))
+        if (meeting_is_over(party, before))
             return;
-    for (uint32_t seen = gate_look(&party->gate); !is_over(party, before);
+    for (uint32_t seen = gate_look(&party->gate); !meeting_is_over(party, before);
          seen = gate_look(&party->gate))
         gate_wait(&party->gate, seen, -1);
 }
 
 // Called with the lock by who is in; gives it up.
-static void arrive(struct party *party, bool beginning) {
+static void arrive_at_meeting(struct party *party, bool beginning) {
     unsigned before = atomic_load(&party->over);
     party->arrived++;
     party->beginning = beginning;
-    complete(party);
+    complete_meeting(party);
     pthread_mutex_unlock(&party->lock);
-    await(party, before);
+    await_meeting(party, before);
 }
 
-static void come(struct party *party, int member) {
+static void wait_for_admission(struct party *party, int member) {
     party->waiting++;
-    complete(party);
+    complete_meeting(party);
     pthread_mutex_unlock(&party->lock);
     // It is not in where the others only meet.
     for (unsigned before = atomic_load(&party->over); !party_has(party, member);
          before = atomic_load(&party->over))
-        await(party, before);
+        await_meeting(party, before);
     // Whoever takes it in has the lock until the round has begun.
     pthread_mutex_lock(&party->lock);
     pthread_mutex_unlock(&party->lock);
@@ -129,14 +129,14 @@ void party_enter(struct party *party, int member) {
 void party_begin(struct party *party, int member) {
     pthread_mutex_lock(&party->lock);
     if (party_has(party, member))
-        arrive(party, true);
+        arrive_at_meeting(party, true);
     else
-        come(party, member);
+        wait_for_admission(party, member);
 }
 
 bool party_meet(struct party *party) {
     pthread_mutex_lock(&party->lock);
-    arrive(party, false);
+    arrive_at_meeting(party, false);
     return atomic_load(&party->whole);
 }
 
@@ -147,6 +147,6 @@ void party_leave(struct party *party, int member) {
     party->in -= place == IN;
     party->left |= place == IN;
     if (place != OUT)
-        complete(party);
+        complete_meeting(party);
     pthread_mutex_unlock(&party->lock);
 }

@@ -37,7 +37,7 @@ struct worker {
     pthread_t thread;
 };
 
-static void *slot_of(const struct run *run, uint64_t job) {
+static void *job_slot(const struct run *run, uint64_t job) {
     const struct pipeline *p = run->pipeline;
     return (char *)p->slots + job % (unsigned)p->slot_count * p->slot_size;
 }
@@ -60,7 +60,7 @@ static void *reader_main(void *argument) {
     const struct pipeline *p = run->pipeline;
     bool more = true;
     while (more && room_to_read(run)) {
-        int status = p->read(p->context, slot_of(run, run->read), &more, &run->read_error);
+        int status = p->read(p->context, job_slot(run, run->read), &more, &run->read_error);
         pthread_mutex_lock(&run->lock);
         run->read_status = status;
         more = more && !status;
@@ -79,7 +79,7 @@ static void *reader_main(void *argument) {
     return NULL;
 }
 
-static bool take(struct run *run, uint64_t *job) {
+static bool take_job(struct run *run, uint64_t *job) {
     pthread_mutex_lock(&run->lock);
     while (!run->cancelled && !run->ended && run->taken == run->read)
         pthread_cond_wait(&run->filled, &run->lock);
@@ -95,9 +95,9 @@ static void *worker_main(void *argument) {
     struct run *run = worker->run;
     const struct pipeline *p = run->pipeline;
     uint64_t job;
-    while (take(run, &job)) {
+    while (take_job(run, &job)) {
         struct outcome *outcome = outcome_of(run, job);
-        int status = p->work(p->context, worker->number, slot_of(run, job), &outcome->error);
+        int status = p->work(p->context, worker->number, job_slot(run, job), &outcome->error);
         pthread_mutex_lock(&run->lock);
         outcome->status = status;
         outcome->done = true;
@@ -149,21 +149,21 @@ static void give_slot_back(struct run *run) {
     pthread_mutex_unlock(&run->lock);
 }
 
-static int write_all(struct run *run, struct error *err) {
+static int write_results(struct run *run, struct error *err) {
     const struct pipeline *p = run->pipeline;
     for (;;) {
         bool job;
         int status = next_result(run, &job, err);
         if (status || !job)
             return status;
-        status = p->write(p->context, slot_of(run, run->written), err);
+        status = p->write(p->context, job_slot(run, run->written), err);
         if (status)
             return status;
         give_slot_back(run);
     }
 }
 
-static void cancel(struct run *run) {
+static void pipeline_cancel(struct run *run) {
     pthread_mutex_lock(&run->lock);
     run->cancelled = true;
     pthread_cond_broadcast(&run->filled);
@@ -182,9 +182,9 @@ static int run_threads(struct run *run, struct worker *workers, struct error *er
             break;
         started++;
     }
-    int status = started == wanted ? write_all(run, err)
+    int status = started == wanted ? write_results(run, err)
                                    : error_set(err, STATUS_IO, "cannot start %d threads", wanted);
-    cancel(run);
+    pipeline_cancel(run);
     for (int i = 0; i < started; i++)
         pthread_join(workers[i].thread, NULL);
     if (reading)

@@ -17,7 +17,7 @@ static uint64_t top_of(const struct buffer *buffer, uint64_t pops) {
     return (uint64_t)(uintptr_t)buffer | pops << ADDRESS_BITS;
 }
 
-static void push(struct pool_stack *stack, struct buffer *buffer) {
+static void stack_push(struct pool_stack *stack, struct buffer *buffer) {
     uint64_t top = atomic_load(&stack->top);
     do
         atomic_store(&buffer->next, top_buffer(top));
@@ -25,7 +25,7 @@ static void push(struct pool_stack *stack, struct buffer *buffer) {
 }
 
 // A buffer that another thread pops meanwhile stays readable: none is freed before the pool.
-static struct buffer *pop(struct pool_stack *stack) {
+static struct buffer *stack_pop(struct pool_stack *stack) {
     uint64_t top = atomic_load(&stack->top);
     struct buffer *buffer;
     do
@@ -43,7 +43,7 @@ static uint32_t order_of(size_t size) {
     return order;
 }
 
-static bool reserve(struct pool *pool, size_t bytes) {
+static bool reserve_bytes(struct pool *pool, size_t bytes) {
     size_t used = atomic_load(&pool->bytes);
     do
         if (bytes > pool->limit || used > pool->limit - bytes)
@@ -52,9 +52,9 @@ static bool reserve(struct pool *pool, size_t bytes) {
     return true;
 }
 
-static struct buffer *make(struct pool *pool, uint32_t order) {
+static struct buffer *buffer_make(struct pool *pool, uint32_t order) {
     size_t bytes = (size_t)POOL_LEAST << order;
-    if (!reserve(pool, bytes))
+    if (!reserve_bytes(pool, bytes))
         return NULL;
     struct buffer *buffer = mem_zeroed(1, sizeof *buffer);
     void *data = aligned_alloc(MEM_ALIGN, bytes);
@@ -74,9 +74,9 @@ struct buffer *pool_take(struct pool *pool, size_t size) {
     if (size > POOL_MOST)
         return NULL;
     uint32_t order = order_of(size);
-    struct buffer *buffer = pop(&pool->stacks[order]);
+    struct buffer *buffer = stack_pop(&pool->stacks[order]);
     if (!buffer)
-        buffer = make(pool, order);
+        buffer = buffer_make(pool, order);
     if (buffer) {
         buffer->size = size;
         atomic_store(&buffer->references, 1);
@@ -86,7 +86,7 @@ struct buffer *pool_take(struct pool *pool, size_t size) {
 
 void pool_free(struct pool *pool) {
     for (int i = 0; i < POOL_CLASSES; i++)
-        for (struct buffer *buffer; (buffer = pop(&pool->stacks[i]));) {
+        for (struct buffer *buffer; (buffer = stack_pop(&pool->stacks[i]));) {
             free(buffer->data);
             free(buffer);
         }
@@ -99,5 +99,5 @@ void buffer_hold(struct buffer *buffer) {
 
 void buffer_drop(struct buffer *buffer) {
     if (buffer && atomic_fetch_sub(&buffer->references, 1) == 1)
-        push(&buffer->pool->stacks[buffer->order], buffer);
+        stack_push(&buffer->pool->stacks[buffer->order], buffer);
 }

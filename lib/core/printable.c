@@ -8,7 +8,7 @@
 
 enum { UTF8_MOST = 4, PIECE = 4 * UTF8_MOST + 1 }; // bytes of a character, and of its escapes
 
-static uint32_t point_of(const unsigned char *p, size_t length) {
+static uint32_t code_point(const unsigned char *p, size_t length) {
     static const unsigned char head_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t point = p[0] & head_bits[length];
     for (size_t i = 1; i < length; i++)
@@ -16,7 +16,7 @@ static uint32_t point_of(const unsigned char *p, size_t length) {
     return point;
 }
 
-static bool is_plain(uint32_t point) {
+static bool is_printable(uint32_t point) {
     static const struct {
         uint32_t first, last;
     } others[] = {
@@ -29,7 +29,7 @@ static bool is_plain(uint32_t point) {
     return true;
 }
 
-static void escape(char written[PIECE], const char *bytes, size_t length) {
+static void escape_byte(char written[PIECE], const char *bytes, size_t length) {
     static const char special[] = "\t\n\r\\", letters[] = "tnr\\";
     const char *found = *bytes ? strchr(special, *bytes) : NULL;
     if (found) {
@@ -42,25 +42,26 @@ static void escape(char written[PIECE], const char *bytes, size_t length) {
 
 // The character at the head of text[0..left), as it is or escaped; how many bytes of the text
 // it takes.
-static size_t piece(char written[PIECE], const char *text, size_t left) {
+static size_t write_character(char written[PIECE], const char *text, size_t left) {
     char head[UTF8_MOST + 1] = "";
     memcpy(head, text, left < UTF8_MOST ? left : UTF8_MOST);
     size_t length = *head ? utf8_length(head) : 0;
-    if (length && is_plain(point_of((const unsigned char *)head, length)))
+    if (length && is_printable(code_point((const unsigned char *)head, length)))
         snprintf(written, PIECE, "%.*s", (int)length, head);
     else
-        escape(written, head, length ? length : 1);
+        escape_byte(written, head, length ? length : 1);
     return length ? length : 1;
 }
 
-static void copy(char *to, size_t room, const char *text, size_t length, const char *kept) {
+static void copy_printable(char *to, size_t room, const char *text, size_t length,
+                           const char *kept) {
     size_t used = 0;
     for (size_t at = 0; at < length;) {
         char written[PIECE] = "";
         if (text[at] && strchr(kept, text[at]))
             written[0] = text[at++];
         else
-            at += piece(written, text + at, length - at);
+            at += write_character(written, text + at, length - at);
         size_t more = strlen(written);
         if (used + more >= room)
             break;
@@ -71,11 +72,11 @@ static void copy(char *to, size_t room, const char *text, size_t length, const c
 }
 
 void printable_copy(char *to, size_t room, const char *text, size_t length) {
-    copy(to, room, text, length, "");
+    copy_printable(to, room, text, length, "");
 }
 
 void printable_lines(char *to, size_t room, const char *text, size_t length) {
-    copy(to, room, text, length, "\t\n");
+    copy_printable(to, room, text, length, "\t\n");
 }
 
 void printable_value(FILE *out, const char *text) {
@@ -83,9 +84,9 @@ void printable_value(FILE *out, const char *text) {
         char written[PIECE];
         size_t taken = 1;
         if (*text == '\\')
-            escape(written, text, 1);
+            escape_byte(written, text, 1);
         else
-            taken = piece(written, text, left);
+            taken = write_character(written, text, left);
         fputs(written, out);
         text += taken;
         left -= taken;

@@ -7,14 +7,14 @@
 #include "core/cpu.h"
 #include "core/random_rows.h"
 
-static uint64_t finish(uint64_t x) { // the finalizer of SplitMix64
+static uint64_t splitmix_finalize(uint64_t x) { // the finalizer of SplitMix64
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
 uint64_t hash_mix(uint64_t hash, uint64_t value) {
-    return finish(hash + 0x9e3779b97f4a7c15u + finish(value));
+    return splitmix_finalize(hash + 0x9e3779b97f4a7c15u + splitmix_finalize(value));
 }
 
 uint64_t hash_bytes(const void *data, size_t size) {

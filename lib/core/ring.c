@@ -21,7 +21,8 @@ void ring_close(struct ring *ring) {
 
 // The cell at `end`, once it is this thread's: its pass says that it is `ready` steps
 // ahead. NULL when it is behind: full, or empty.
-static struct ring_cell *claim(struct ring *ring, _Atomic size_t *end, size_t ready, size_t *at) {
+static struct ring_cell *claim_cell(struct ring *ring, _Atomic size_t *end, size_t ready,
+                                    size_t *at) {
     *at = atomic_load(end);
     for (;;) {
         struct ring_cell *cell = &ring->cells[*at & ring->mask];
@@ -37,7 +38,7 @@ static struct ring_cell *claim(struct ring *ring, _Atomic size_t *end, size_t re
 
 bool ring_put(struct ring *ring, uint32_t value) {
     size_t at;
-    struct ring_cell *cell = ring->cells ? claim(ring, &ring->put, 0, &at) : NULL;
+    struct ring_cell *cell = ring->cells ? claim_cell(ring, &ring->put, 0, &at) : NULL;
     if (!cell)
         return false;
     cell->value = value;
@@ -47,7 +48,7 @@ bool ring_put(struct ring *ring, uint32_t value) {
 
 bool ring_take(struct ring *ring, uint32_t *value) {
     size_t at;
-    struct ring_cell *cell = ring->cells ? claim(ring, &ring->taken, 1, &at) : NULL;
+    struct ring_cell *cell = ring->cells ? claim_cell(ring, &ring->taken, 1, &at) : NULL;
     if (!cell)
         return false;
     *value = cell->value;

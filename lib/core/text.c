@@ -8,7 +8,7 @@
 enum { LONGEST_NUMBER = 63, LONGEST_WORD = 63 };
 
 // Whether every character is one of `set`; `text` need not end in a NUL.
-static bool only(const char *text, size_t length, const char *set) {
+static bool consists_of(const char *text, size_t length, const char *set) {
     for (size_t i = 0; i < length; i++)
         if (!text[i] || !strchr(set, text[i]))
             return false;
@@ -17,7 +17,7 @@ static bool only(const char *text, size_t length, const char *set) {
 
 bool text_integer(const char *text, size_t length, int64_t *value) {
     char copy[LONGEST_NUMBER + 1], *end;
-    if (length == 0 || length > LONGEST_NUMBER || !only(text, length, "+-0123456789"))
+    if (length == 0 || length > LONGEST_NUMBER || !consists_of(text, length, "+-0123456789"))
         return false;
     memcpy(copy, text, length);
     copy[length] = 0;
@@ -29,9 +29,9 @@ bool text_integer(const char *text, size_t length, int64_t *value) {
     return true;
 }
 
-static bool decimal(const char *text, size_t length, double *value) {
+static bool parse_decimal(const char *text, size_t length, double *value) {
     char copy[LONGEST_NUMBER + 1], *end;
-    if (length == 0 || length > LONGEST_NUMBER || !only(text, length, "+-.eE0123456789"))
+    if (length == 0 || length > LONGEST_NUMBER || !consists_of(text, length, "+-.eE0123456789"))
         return false;
     memcpy(copy, text, length);
     copy[length] = 0;
@@ -45,23 +45,24 @@ static bool decimal(const char *text, size_t length, double *value) {
 bool text_real(const char *text, size_t length, double *value) {
     const char *slash = memchr(text, '/', length);
     if (!slash)
-        return decimal(text, length, value);
+        return parse_decimal(text, length, value);
     double above, below;
     size_t n = (size_t)(slash - text);
-    if (!decimal(text, n, &above) || !decimal(slash + 1, length - n - 1, &below) || below == 0)
+    if (!parse_decimal(text, n, &above) || !parse_decimal(slash + 1, length - n - 1, &below) ||
+        below == 0)
         return false;
     *value = above / below;
     return true;
 }
 
-static size_t smallest(size_t a, size_t b, size_t c) {
+static size_t smallest_of_three(size_t a, size_t b, size_t c) {
     size_t m = a < b ? a : b;
     return m < c ? m : c;
 }
 
 // Letters inserted, left out, replaced, or swapped with their neighbour. Three
 // rows of the table at a time: two letters back, one back, and this one's.
-static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
+static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb) {
     size_t rows[3][LONGEST_WORD + 1];
     for (size_t j = 0; j <= nb; j++)
         rows[0][j] = j;
@@ -69,7 +70,8 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
         size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            row[j] = smallest(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            row[j] = smallest_of_three(above[j] + 1, row[j - 1] + 1,
+                                       above[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
                 before[j - 2] + 1 < row[j])
                 row[j] = before[j - 2] + 1;
@@ -87,7 +89,7 @@ const char *text_nearest(const char *word, size_t length, const char *const *can
         size_t m = strlen(candidates[i]);
         if (m > LONGEST_WORD)
             continue;
-        size_t d = distance(word, length, candidates[i], m);
+        size_t d = edit_distance(word, length, candidates[i], m);
         if (d < best_distance + !best) {
             best = candidates[i];
             best_distance = d;

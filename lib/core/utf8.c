@@ -6,11 +6,11 @@
 
 #include "core/mem.h"
 
-static int follows(unsigned char byte) {
+static int is_continuation(unsigned char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
-static size_t sequence(unsigned char head) {
+static size_t sequence_length(unsigned char head) {
     if (head < 0x80)
         return 1;
     if (head >= 0xc2 && head < 0xe0)
@@ -20,7 +20,7 @@ static size_t sequence(unsigned char head) {
     return head >= 0xf0 && head < 0xf5 ? 4 : 0;
 }
 
-static int allowed(uint32_t point, size_t length) {
+static int code_point_allowed(uint32_t point, size_t length) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     if (point < 0x20)
         return point == '\t' || point == '\n' || point == '\r';
@@ -31,14 +31,14 @@ static int allowed(uint32_t point, size_t length) {
 size_t utf8_length(const char *text) {
     const unsigned char *p = (const unsigned char *)text;
     static const unsigned char head_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    size_t length = sequence(p[0]);
+    size_t length = sequence_length(p[0]);
     uint32_t point = p[0] & head_bits[length];
     for (size_t i = 1; i < length; i++) { // a NUL does not follow, so this stays inside
-        if (!follows(p[i]))
+        if (!is_continuation(p[i]))
             return 0;
         point = point << 6 | (p[i] & 0x3f);
     }
-    return length && allowed(point, length) ? length : 0;
+    return length && code_point_allowed(point, length) ? length : 0;
 }
 
 char *utf8_clean(const char *text) {

@@ -96,8 +96,8 @@ static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label)
 }
 
 // Keeps what a source gave; file_bytes: most bytes of its file, 0 when it came whole.
-static int add_sample(struct dataset *dataset, const struct sample *sample, uint64_t file_bytes,
-                      struct error *err) {
+static int dataset_add(struct dataset *dataset, const struct sample *sample, uint64_t file_bytes,
+                       struct error *err) {
     struct item *item = item_add(dataset, err);
     if (!item)
         return err->status;
@@ -133,7 +133,7 @@ static int not_skipped(const struct sample *sample, struct error *err) {
     return STATUS_DATA;
 }
 
-static int read_all(struct dataset *dataset, struct source *source, struct error *err) {
+static int read_samples(struct dataset *dataset, struct source *source, struct error *err) {
     struct sample sample = {0};
     bool more = true;
     int status = STATUS_OK;
@@ -147,7 +147,7 @@ static int read_all(struct dataset *dataset, struct source *source, struct error
         if (status == STATUS_SKIPPED)
             status = not_skipped(&sample, err);
         if (!status && more)
-            status = add_sample(dataset, &sample, file_bytes, err);
+            status = dataset_add(dataset, &sample, file_bytes, err);
     }
     sample_free(&sample);
     return status;
@@ -236,8 +236,8 @@ static int map_labels(struct dataset *dataset, const struct classes *from, const
 }
 
 // What is done when all samples are there.
-static int finish(struct dataset *dataset, const struct classes *classes, bool labelled,
-                  const struct classes *names, struct error *err) {
+static int dataset_complete(struct dataset *dataset, const struct classes *classes, bool labelled,
+                            const struct classes *names, struct error *err) {
     if (dataset->count == 0)
         return error_set(err, STATUS_DATA, "%s: holds no samples", dataset->name);
     int status = labelled ? check_labels(dataset, err) : STATUS_OK;
@@ -248,7 +248,7 @@ static int finish(struct dataset *dataset, const struct classes *classes, bool l
     return status;
 }
 
-static int make(struct dataset **out, const char *name, struct error *err) {
+static int dataset_make(struct dataset **out, const char *name, struct error *err) {
     struct dataset *dataset = *out = mem_zeroed(1, sizeof *dataset);
     if (dataset && (dataset->name = mem_string(name)))
         return STATUS_OK;
@@ -270,14 +270,14 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
     struct dataset *dataset;
     struct error unwanted = {0};
     err = err ? err : &unwanted;
-    int status = make(&dataset, path, err);
+    int status = dataset_make(&dataset, path, err);
     if (!status)
         status = source_open(&source, path, options, &classes, err);
     if (!status)
         status = source_has_offsets(source) ? open_records(dataset, source, &classes, path, err)
-                                            : read_all(dataset, source, err);
+                                            : read_samples(dataset, source, err);
     if (!status)
-        status = finish(dataset, &classes, labelled, names, err);
+        status = dataset_complete(dataset, &classes, labelled, names, err);
     source_close(source);
     classes_free(&classes);
     return keep_or_close(out, dataset, status);
@@ -288,11 +288,11 @@ int dataset_read(struct dataset **out, struct source *source, struct classes *cl
     struct dataset *dataset;
     struct error unwanted = {0};
     err = err ? err : &unwanted;
-    int status = make(&dataset, source_name(source), err);
+    int status = dataset_make(&dataset, source_name(source), err);
     if (!status)
-        status = read_all(dataset, source, err);
+        status = read_samples(dataset, source, err);
     if (!status)
-        status = finish(dataset, classes, labelled, names, err);
+        status = dataset_complete(dataset, classes, labelled, names, err);
     return keep_or_close(out, dataset, status);
 }
 
@@ -353,9 +353,9 @@ uint64_t dataset_key_hash(const struct dataset *dataset, uint32_t index) {
     return hash_bytes(key, strlen(key));
 }
 
-static int decode(struct image *image, const void *data, size_t size, const char *key,
-                  const struct dataset *dataset, const struct decode_options *options,
-                  struct error *err) {
+static int decode_sample(struct image *image, const void *data, size_t size, const char *key,
+                         const struct dataset *dataset, const struct decode_options *options,
+                         struct error *err) {
     static const struct decode_options standard;
     int status = image_decode(image, data, size, options ? options : &standard, err);
     return status ? error_context(err, "%s: %s", dataset->name, key) : STATUS_OK;
@@ -368,7 +368,7 @@ static int map_image(const struct dataset *dataset, uint32_t index,
     if (status)
         return status;
     if (arec_is_encoded(record.encoding))
-        return decode(image, record.data, record.size, record.key, dataset, options, err);
+        return decode_sample(image, record.data, record.size, record.key, dataset, options, err);
     return arec_record_image(image, &record, err);
 }
 
@@ -381,8 +381,8 @@ static int file_image(const struct dataset *dataset, const struct item *item,
     if (status) {
         status = not_skipped(&sample, err);
     } else {
-        status =
-            decode(image, sample.encoded, sample.encoded_size, sample.path, dataset, options, err);
+        status = decode_sample(image, sample.encoded, sample.encoded_size, sample.path, dataset,
+                               options, err);
     }
     sample.path = NULL;
     sample_free(&sample);
@@ -398,7 +398,8 @@ int dataset_image(const struct dataset *dataset, uint32_t index,
         return file_image(dataset, item, options, image, err);
     const uint8_t *data = dataset->bytes.data + item->offset;
     if (item->width == 0)
-        return decode(image, data, item->size, dataset_key(dataset, index), dataset, options, err);
+        return decode_sample(image, data, item->size, dataset_key(dataset, index), dataset, options,
+                             err);
     int status = image_shape(image, item->width, item->height, item->channels, item->type, err);
     if (!status)
         memcpy(image->data, data, item->size);

@@ -27,7 +27,7 @@ void input_close(struct input *input) {
     *input = (struct input){0};
 }
 
-static int check_label(int32_t label, int classes, struct error *err) {
+static int check_input_label(int32_t label, int classes, struct error *err) {
     if (classes <= 0 || (label >= 0 && label < classes))
         return STATUS_OK;
     if (label == LABEL_NONE)
@@ -37,7 +37,8 @@ static int check_label(int32_t label, int classes, struct error *err) {
 }
 
 // Adds to the error which operations would give the picture the shape that the net reads.
-static int advise(const struct input_config *config, const struct image *image, struct error *err) {
+static int suggest_preparation(const struct input_config *config, const struct image *image,
+                               struct error *err) {
     bool size = image->width != config->width || image->height != config->height;
     bool gray = config->channels == 1 && image->channels == 3;
     if (image->channels != config->channels && !gray)
@@ -51,8 +52,8 @@ static int advise(const struct input_config *config, const struct image *image, 
                      resize, gray ? "gray" : "");
 }
 
-static int check_shape(const struct input_config *config, const struct image *image,
-                       struct error *err) {
+static int check_input_shape(const struct input_config *config, const struct image *image,
+                             struct error *err) {
     if (image->channels == config->channels && image->height == config->height &&
         image->width == config->width)
         return STATUS_OK;
@@ -61,12 +62,12 @@ static int check_shape(const struct input_config *config, const struct image *im
                            "reads %dx%dx%d",
                            image->channels, image->height, image->width, config->channels,
                            config->height, config->width);
-    return config->advise && err ? advise(config, image, err) : status;
+    return config->advise && err ? suggest_preparation(config, image, err) : status;
 }
 
 // The operations change a picture in place: the input's own, *image then.
-static int apply(struct input *input, const struct image **image, struct ops_draw draw,
-                 struct error *err) {
+static int apply_operations(struct input *input, const struct image **image, struct ops_draw draw,
+                            struct error *err) {
     const struct input_config *config = input->config;
     if (!config->before && !config->input)
         return STATUS_OK;
@@ -90,11 +91,11 @@ int input_put(struct input *input, const struct image *picture, uint64_t key, st
     const struct ops_draw draw = {config->seed, batch->epoch, key};
     if (batch->draw)
         batch->draw[i] = net_draw(draw);
-    int status = check_label(batch->label[i], config->classes, err);
+    int status = check_input_label(batch->label[i], config->classes, err);
     if (!status)
-        status = apply(input, &picture, draw, err);
+        status = apply_operations(input, &picture, draw, err);
     if (!status)
-        status = check_shape(config, picture, err);
+        status = check_input_shape(config, picture, err);
     if (!status)
         image_planes(batch->input + (size_t)i * input_values(config), picture);
     return status;

@@ -51,11 +51,11 @@ struct loader {
     struct error err; // of the thread that set `failing` first; valid behind `failed`
 };
 
-static struct slot *slot_of(const struct loader *loader, uint64_t number) {
+static struct slot *batch_slot(const struct loader *loader, uint64_t number) {
     return &loader->slots[number % loader->slot_count];
 }
 
-static bool ended(const struct loader *loader, uint64_t number) {
+static bool is_beyond_end(const struct loader *loader, uint64_t number) {
     return atomic_load(&loader->cancelled) || number >= atomic_load(&loader->end);
 }
 
@@ -72,10 +72,10 @@ void loader_cancel(struct loader *loader) {
 
 // Waits until the slot of batch `number` has reached `turn`; false: it never will.
 static bool wait_turn(struct loader *loader, uint64_t number, uint64_t turn) {
-    struct slot *slot = slot_of(loader, number);
+    struct slot *slot = batch_slot(loader, number);
     for (;;) {
         uint32_t seen = gate_look(&slot->gate);
-        if (ended(loader, number))
+        if (is_beyond_end(loader, number))
             return false;
         if (atomic_load(&slot->turn) >= turn)
             return true;
@@ -92,8 +92,9 @@ static void move_turn(struct slot *slot, uint64_t turn) {
 // sleeps until half of it is free: one wake-up for many small batches.
 static bool wait_room(struct loader *loader, uint64_t number) {
     uint64_t half = number + (loader->slot_count - 1) / 2;
-    if (atomic_load(&slot_of(loader, number)->turn) < 2 * number && !ended(loader, half) &&
-        !wait_turn(loader, half, 2 * half) && atomic_load(&loader->cancelled))
+    if (atomic_load(&batch_slot(loader, number)->turn) < 2 * number &&
+        !is_beyond_end(loader, half) && !wait_turn(loader, half, 2 * half) &&
+        atomic_load(&loader->cancelled))
         return false;
     return wait_turn(loader, number, 2 * number);
 }
@@ -133,7 +134,7 @@ static int fill_indexed(struct worker *worker, struct batch *batch, struct error
 
 // --- a batch of a source ------------------------------------------------------
 
-static int add_names(struct classes *to, const struct classes *from, struct error *err) {
+static int add_class_names(struct classes *to, const struct classes *from, struct error *err) {
     int status = STATUS_OK, label;
     for (int i = to->count; !status && i < from->count; i++)
         status = classes_label(to, from->names[i], &label, err);
@@ -145,14 +146,14 @@ static int copy_names(struct loader *loader, struct error *err) {
     if (!loader->config.names || loader->config.names->count == loader->names.count)
         return STATUS_OK;
     pthread_mutex_lock(&loader->naming);
-    int status = add_names(&loader->names, loader->config.names, err);
+    int status = add_class_names(&loader->names, loader->config.names, err);
     pthread_mutex_unlock(&loader->naming);
     return status;
 }
 
 int loader_names(struct loader *loader, struct classes *classes, struct error *err) {
     pthread_mutex_lock(&loader->naming);
-    int status = add_names(classes, &loader->names, err);
+    int status = add_class_names(classes, &loader->names, err);
     pthread_mutex_unlock(&loader->naming);
     return status;
 }
@@ -182,7 +183,7 @@ static int read_samples(struct worker *worker, struct batch *batch, struct error
     return copy_names(loader, err);
 }
 
-static int put_sample(struct worker *worker, struct batch *batch, int i, struct error *err) {
+static int put_batch_sample(struct worker *worker, struct batch *batch, int i, struct error *err) {
     struct sample *sample = &worker->samples[i];
     uint64_t place = batch->number * (uint64_t)worker->loader->config.batch + (uint64_t)i;
     batch->index[i] = (uint32_t)place;
@@ -197,7 +198,7 @@ static int put_sample(struct worker *worker, struct batch *batch, int i, struct 
 }
 
 // Batches of a stream that a resumed run has seen are read and dropped.
-static bool wanted(const struct loader *loader, uint64_t number) {
+static bool batch_is_wanted(const struct loader *loader, uint64_t number) {
     return number >= loader->config.first_number;
 }
 
@@ -207,18 +208,19 @@ static int fill_streamed(struct worker *worker, struct batch *batch, struct erro
     batch->epoch = 0;
     if (!turn_begin(&loader->reading, batch->number))
         return STATUS_OK;
-    int status = ended(loader, batch->number) ? STATUS_OK : read_samples(worker, batch, err);
+    int status =
+        is_beyond_end(loader, batch->number) ? STATUS_OK : read_samples(worker, batch, err);
     if (!status)
         turn_end(&loader->reading);
-    bool decode = wanted(loader, batch->number) && !ended(loader, batch->number);
+    bool decode = batch_is_wanted(loader, batch->number) && !is_beyond_end(loader, batch->number);
     for (int i = 0; !status && decode && i < batch->n; i++)
-        status = put_sample(worker, batch, i, err);
+        status = put_batch_sample(worker, batch, i, err);
     return status;
 }
 
 // --- threads ------------------------------------------------------------------
 
-static void fail(struct loader *loader, const struct error *err) {
+static void loader_fail(struct loader *loader, const struct error *err) {
     if (!atomic_exchange(&loader->failing, true)) {
         loader->err = *err;
         atomic_store(&loader->failed, true);
@@ -226,33 +228,33 @@ static void fail(struct loader *loader, const struct error *err) {
     loader_cancel(loader);
 }
 
-static void *work(void *self) {
+static void *make_batches(void *self) {
     struct worker *worker = self;
     struct loader *loader = worker->loader;
     struct error err = {0};
     for (;;) {
         uint64_t number = atomic_fetch_add(&loader->next_fill, 1);
-        struct slot *slot = slot_of(loader, number);
+        struct slot *slot = batch_slot(loader, number);
         if (!wait_room(loader, number))
             return NULL;
         slot->batch.number = number;
         int status = loader->config.source ? fill_streamed(worker, &slot->batch, &err)
                                            : fill_indexed(worker, &slot->batch, &err);
         if (status) {
-            fail(loader, &err);
+            loader_fail(loader, &err);
             return NULL;
         }
-        if (ended(loader, number))
+        if (is_beyond_end(loader, number))
             return NULL;
-        move_turn(slot,
-                  wanted(loader, number) ? 2 * number + 1 : 2 * (number + loader->slot_count));
+        move_turn(slot, batch_is_wanted(loader, number) ? 2 * number + 1
+                                                        : 2 * (number + loader->slot_count));
     }
 }
 
 struct batch *loader_take(struct loader *loader, double *waited) {
     uint64_t number = atomic_fetch_add(&loader->next_take, 1);
-    struct slot *slot = slot_of(loader, number);
-    if (ended(loader, number))
+    struct slot *slot = batch_slot(loader, number);
+    if (is_beyond_end(loader, number))
         return NULL;
     if (atomic_load(&slot->turn) >= 2 * number + 1)
         return &slot->batch;
@@ -264,7 +266,7 @@ struct batch *loader_take(struct loader *loader, double *waited) {
 }
 
 void loader_give_back(struct loader *loader, struct batch *batch) {
-    move_turn(slot_of(loader, batch->number), 2 * (batch->number + loader->slot_count));
+    move_turn(batch_slot(loader, batch->number), 2 * (batch->number + loader->slot_count));
 }
 
 // --- as a supply --------------------------------------------------------------
@@ -279,9 +281,9 @@ static bool wait_next(struct loader *loader, double patience, double *waited) {
     bool there;
     for (;;) {
         uint64_t number = atomic_load(&loader->next_take);
-        struct slot *slot = slot_of(loader, number);
+        struct slot *slot = batch_slot(loader, number);
         uint32_t seen = gate_look(&slot->gate);
-        there = ended(loader, number) || atomic_load(&slot->turn) >= 2 * number + 1;
+        there = is_beyond_end(loader, number) || atomic_load(&slot->turn) >= 2 * number + 1;
         if (there || now - before >= patience)
             break;
         gate_wait(&slot->gate, seen, patience - (now - before));
@@ -293,22 +295,22 @@ static bool wait_next(struct loader *loader, double patience, double *waited) {
 }
 
 // Among impatient takers another may be faster: the batch behind is waited for then.
-static struct batch *take(struct supply *supply, double patience, double *waited) {
+static struct batch *loader_supply_take(struct supply *supply, double patience, double *waited) {
     if (isfinite(patience) && !wait_next(loader_of(supply), patience, waited))
         return &supply->empty;
     return loader_take(loader_of(supply), waited);
 }
 
-static void give_back(struct supply *supply, struct batch *batch) {
+static void loader_supply_give_back(struct supply *supply, struct batch *batch) {
     if (batch != &supply->empty)
         loader_give_back(loader_of(supply), batch);
 }
 
-static void cancel(struct supply *supply) {
+static void loader_supply_cancel(struct supply *supply) {
     loader_cancel(loader_of(supply));
 }
 
-static int status_of(const struct supply *supply, struct error *err) {
+static int loader_supply_status(const struct supply *supply, struct error *err) {
     return loader_status((const struct loader *)supply, err);
 }
 
@@ -330,7 +332,7 @@ static void take_batches(struct loader *loader) {
     }
 }
 
-static int make_slots(struct loader *loader, struct error *err) {
+static int make_batch_slots(struct loader *loader, struct error *err) {
     loader->slot_count = (uint64_t)loader->config.ahead;
     size_t bytes = loader->slot_count * sizeof *loader->slots;
     loader->slots = aligned_alloc(MEM_ALIGN, bytes);
@@ -344,7 +346,7 @@ static int make_slots(struct loader *loader, struct error *err) {
     // The first number that each slot waits for, at or behind the first batch.
     for (uint64_t i = 0; i < loader->slot_count; i++) {
         uint64_t number = atomic_load(&loader->next_fill) + i;
-        atomic_store(&slot_of(loader, number)->turn, 2 * number);
+        atomic_store(&batch_slot(loader, number)->turn, 2 * number);
     }
     return STATUS_OK;
 }
@@ -357,7 +359,7 @@ static int make_worker(struct loader *loader, struct worker *worker, struct erro
         return error_nomem(err);
     if (input_open(&worker->input, &loader->config.input, err))
         return STATUS_IO;
-    if (pthread_create(&worker->thread, NULL, work, worker))
+    if (pthread_create(&worker->thread, NULL, make_batches, worker))
         return error_set(err, STATUS_IO, "cannot start a loading thread");
     loader->started++;
     return STATUS_OK;
@@ -372,7 +374,7 @@ static void free_worker(const struct loader *loader, struct worker *worker) {
 
 // Where numbers begin and end. A stream is read from its beginning, whatever the
 // first batch that is wanted.
-static void set_range(struct loader *loader) {
+static void set_batch_range(struct loader *loader) {
     const struct loader_config *config = &loader->config;
     uint64_t end = UINT64_MAX;
     if (config->dataset) {
@@ -391,14 +393,15 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     if (!loader)
         return error_nomem(err);
     memset(loader, 0, sizeof *loader);
-    static const struct supply_ops ops = {take, give_back, cancel, status_of};
+    static const struct supply_ops ops = {loader_supply_take, loader_supply_give_back,
+                                          loader_supply_cancel, loader_supply_status};
     loader->supply.ops = &ops;
     loader->config = *config;
     turn_init(&loader->reading);
     pthread_mutex_init(&loader->naming, NULL);
-    set_range(loader);
+    set_batch_range(loader);
     input_decode_hint(&config->input, &loader->decode);
-    int status = make_slots(loader, err);
+    int status = make_batch_slots(loader, err);
     loader->workers = mem_zeroed((size_t)config->threads, sizeof *loader->workers);
     if (!status && !loader->workers)
         status = error_nomem(err);

@@ -13,7 +13,7 @@ struct order order_of(uint64_t seed, uint64_t epoch, uint32_t count) {
 
 // A Feistel network of ROUNDS rounds over 2 * bits bits: a keyed one-to-one
 // mapping whatever its round function is (Luby and Rackoff 1988).
-static uint32_t permute(const struct order *order, uint32_t place) {
+static uint32_t permute_place(const struct order *order, uint32_t place) {
     uint32_t mask = ((uint32_t)1 << order->bits) - 1;
     uint32_t left = place >> order->bits, right = place & mask;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -29,7 +29,7 @@ static uint32_t permute(const struct order *order, uint32_t place) {
 // walking", Black and Rogaway 2002).
 uint32_t order_at(const struct order *order, uint32_t place) {
     do
-        place = permute(order, place);
+        place = permute_place(order, place);
     while (place >= order->count);
     return place;
 }

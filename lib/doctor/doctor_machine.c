@@ -34,7 +34,7 @@ static bool check_ssh(struct probe *probe, struct findings *findings) {
     return false;
 }
 
-static void check_folder(const struct probe *probe, struct findings *findings) {
+static void check_machine_folder(const struct probe *probe, struct findings *findings) {
     if (!probe->host)
         return;
     if (probe->folder)
@@ -68,8 +68,8 @@ static void check_programs(const struct probe *probe, struct findings *findings)
         findings_ok(findings, name, "programs", "version %s of all", ADAM_VERSION);
 }
 
-static void check_data(const struct doctor *doctor, const struct probe *probe,
-                       struct findings *findings) {
+static void check_machine_data(const struct doctor *doctor, const struct probe *probe,
+                               struct findings *findings) {
     const char *data = doctor->launch->data, *labels = doctor->launch->labels;
     if (!probe->host || !probe->host->placed[PROTO_ROLE_DATA_SERVER])
         return;
@@ -97,7 +97,7 @@ static void check_clock(const struct probe *probe, struct findings *findings) {
 }
 
 // Data servers write cursors, and all processes logs.
-static void check_space(const struct probe *probe, struct findings *findings) {
+static void check_machine_space(const struct probe *probe, struct findings *findings) {
     const double least = 100e6;
     char text[DOCTOR_BYTES];
     if (!probe->host || !probe->folder || probe->space < 0)
@@ -169,7 +169,7 @@ static void check_keys(const struct doctor *doctor, const struct probe *probe,
 // --- addresses --------------------------------------------------------------------------
 
 // Others find its servers by this name.
-static void check_address(const struct probe *probe, struct findings *findings) {
+static void check_machine_address(const struct probe *probe, struct findings *findings) {
     const struct host *host = probe->host;
     struct addrinfo *found = NULL;
     if (!host ||
@@ -186,8 +186,8 @@ static void check_address(const struct probe *probe, struct findings *findings) 
         freeaddrinfo(found);
 }
 
-static void check_reach(const struct doctor *doctor, const struct probe *probe,
-                        struct findings *findings) {
+static void check_controller_reached(const struct doctor *doctor, const struct probe *probe,
+                                     struct findings *findings) {
     if (probe->reach == PROBE_REACHES)
         findings_ok(findings, name_of(probe), "controller", "%s is reached", doctor->launch->dial);
     if (probe->reach == PROBE_FAILS)
@@ -203,12 +203,12 @@ void doctor_machine(const struct doctor *doctor, struct probe *probe, const stru
                     struct findings *findings) {
     if (!check_ssh(probe, findings))
         return;
-    check_folder(probe, findings);
+    check_machine_folder(probe, findings);
     check_programs(probe, findings);
-    check_data(doctor, probe, findings);
+    check_machine_data(doctor, probe, findings);
     check_clock(probe, findings);
-    check_space(probe, findings);
+    check_machine_space(probe, findings);
     check_keys(doctor, probe, here, findings);
-    check_address(probe, findings);
-    check_reach(doctor, probe, findings);
+    check_machine_address(probe, findings);
+    check_controller_reached(doctor, probe, findings);
 }

@@ -62,8 +62,8 @@ static void judge_data(const struct model *model, const struct dataset *set, con
                     dataset_count(set), classes);
 }
 
-static void check_data(const struct model *model, const struct source_options *source,
-                       const char *path, const char *check, struct findings *findings) {
+static void check_data_set(const struct model *model, const struct source_options *source,
+                           const char *path, const char *check, struct findings *findings) {
     struct dataset *set = NULL;
     struct error err = {0};
     if (dataset_open(&set, path, source, true, NULL, &err))
@@ -81,9 +81,9 @@ static void check_sets(const struct doctor *doctor, const struct model *model,
     const struct source_options train = {.from = settings->from, .labels = settings->labels};
     const struct source_options test = {.labels = settings->test_labels};
     if (!doctor->hosts)
-        check_data(model, &train, settings->data, "data", findings);
+        check_data_set(model, &train, settings->data, "data", findings);
     if (settings->test)
-        check_data(model, &test, settings->test, "test", findings);
+        check_data_set(model, &test, settings->test, "test", findings);
 }
 
 // --- the folder -------------------------------------------------------------------------
@@ -102,8 +102,8 @@ static char *nearest_folder(const char *folder) {
     return path;
 }
 
-static void check_folder(const struct doctor *doctor, const char *nearest,
-                         struct findings *findings) {
+static void check_run_folder(const struct doctor *doctor, const char *nearest,
+                             struct findings *findings) {
     const struct launch *launch = doctor->launch;
     struct error err = {0};
     if (access(nearest, W_OK | X_OK))
@@ -124,8 +124,8 @@ static double model_bytes(const struct doctor *doctor, const struct model *model
 }
 
 // A new checkpoint is whole before an old one goes.
-static void check_space(const struct doctor *doctor, const struct model *model, const char *nearest,
-                        struct findings *findings) {
+static void check_checkpoint_space(const struct doctor *doctor, const struct model *model,
+                                   const char *nearest, struct findings *findings) {
     struct statvfs file_system;
     long long kept = doctor->file->settings.keep_last;
     char free_text[DOCTOR_BYTES], each[DOCTOR_BYTES];
@@ -173,7 +173,7 @@ static void check_memory(const struct doctor *doctor, const struct model *model,
 
 // --- addresses --------------------------------------------------------------------------
 
-static int listen_at(const struct addrinfo *at) {
+static int can_listen(const struct addrinfo *at) {
     const int on = 1;
     int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
@@ -194,7 +194,7 @@ static int check_port(const char *address, struct findings *findings) {
         return -1;
     int code =
         getaddrinfo(strcmp(host, "*") ? host : NULL, strrchr(address, ':') + 1, &wanted, &found);
-    int fd = code ? -1 : listen_at(found);
+    int fd = code ? -1 : can_listen(found);
     if (code)
         findings_problem(findings, STATUS_UNAVAILABLE, DOCTOR_HERE, "listen",
                          "%s: the host name '%s' is not known here: %s", address, host,
@@ -233,8 +233,8 @@ void doctor_run(const struct doctor *doctor, struct findings *findings, int *lis
     check_sets(doctor, model, findings);
     findings->failed |= !nearest;
     if (nearest) {
-        check_folder(doctor, nearest, findings);
-        check_space(doctor, model, nearest, findings);
+        check_run_folder(doctor, nearest, findings);
+        check_checkpoint_space(doctor, model, nearest, findings);
     }
     check_memory(doctor, model, findings);
     *listener = check_listen(doctor, findings);

@@ -11,7 +11,7 @@
 static const char *const kind_names[] = {
     [FINDING_OK] = "ok", [FINDING_WARNING] = "warning", [FINDING_PROBLEM] = "problem"};
 
-static struct finding *add(struct findings *findings) {
+static struct finding *add_finding(struct findings *findings) {
     struct finding *items = mem_resize(findings->items, findings->count + 1, sizeof *items);
     if (!items) {
         findings->failed = true;
@@ -22,9 +22,9 @@ static struct finding *add(struct findings *findings) {
     return &items[findings->count++];
 }
 
-static void put(struct findings *findings, enum finding_kind kind, int status, const char *where,
-                const char *check, const char *format, va_list args) {
-    struct finding *finding = add(findings);
+static void put_finding(struct findings *findings, enum finding_kind kind, int status,
+                        const char *where, const char *check, const char *format, va_list args) {
+    struct finding *finding = add_finding(findings);
     struct grow text = {0};
     if (!finding)
         return;
@@ -39,7 +39,7 @@ void findings_ok(struct findings *findings, const char *where, const char *check
                  const char *format, ...) {
     va_list args;
     va_start(args, format);
-    put(findings, FINDING_OK, STATUS_OK, where, check, format, args);
+    put_finding(findings, FINDING_OK, STATUS_OK, where, check, format, args);
     va_end(args);
 }
 
@@ -47,7 +47,7 @@ void findings_warn(struct findings *findings, const char *where, const char *che
                    const char *format, ...) {
     va_list args;
     va_start(args, format);
-    put(findings, FINDING_WARNING, STATUS_SKIPPED, where, check, format, args);
+    put_finding(findings, FINDING_WARNING, STATUS_SKIPPED, where, check, format, args);
     va_end(args);
 }
 
@@ -55,7 +55,7 @@ void findings_problem(struct findings *findings, int status, const char *where, 
                       const char *format, ...) {
     va_list args;
     va_start(args, format);
-    put(findings, FINDING_PROBLEM, status, where, check, format, args);
+    put_finding(findings, FINDING_PROBLEM, status, where, check, format, args);
     va_end(args);
 }
 
@@ -102,7 +102,7 @@ char *findings_table(const struct findings *findings) {
 }
 
 // jansson takes no damaged UTF-8.
-static json_t *clean(const char *text) {
+static json_t *clean_text(const char *text) {
     char *copy = utf8_clean(text);
     json_t *string = copy ? json_string(copy) : NULL;
     free(copy);
@@ -115,8 +115,8 @@ json_t *findings_json(const struct findings *findings) {
         const struct finding *finding = &findings->items[i];
         json_array_append_new(
             checks, json_pack("{s:s, s:o, s:s, s:o, s:i}", "result", kind_names[finding->kind],
-                              "where", clean(finding->where), "check", finding->check, "found",
-                              clean(finding->text), "status", finding->status));
+                              "where", clean_text(finding->where), "check", finding->check, "found",
+                              clean_text(finding->text), "status", finding->status));
     }
     return checks ? json_pack("{s:i, s:o}", "status", findings_status(findings), "checks", checks)
                   : NULL;
