@@ -13,7 +13,7 @@ void completion_words(FILE *out, option_words *words, const char *between) {
         fprintf(out, "%s%s", i ? between : "", words(i));
 }
 
-static bool has(const struct command *command, enum value_kind kind) {
+static bool command_takes(const struct command *command, enum value_kind kind) {
     const struct option_row *row;
     if (kind == VALUE_KEY && command->keys)
         return true;
@@ -24,9 +24,9 @@ static bool has(const struct command *command, enum value_kind kind) {
 }
 
 bool completion_needs(const struct program *program, enum value_kind kind) {
-    bool needs = has(program->command, kind);
+    bool needs = command_takes(program->command, kind);
     for (size_t i = 0; i < program->command_count; i++)
-        needs = needs || has(&program->commands[i], kind);
+        needs = needs || command_takes(&program->commands[i], kind);
     return needs;
 }
 

@@ -25,7 +25,7 @@ static void put_value_words(FILE *out, const struct option_row *row, enum value_
 }
 
 // One branch for each option with a value: "stat:--format | stat:-f) ... ;;"
-static void put_values(FILE *out, const struct command *command) {
+static void put_value_branches(FILE *out, const struct command *command) {
     const struct option_row *row;
     const char *sub = table_subcommand(command);
     for (size_t i = 0; (row = table_row(command, i)); i++) {
@@ -75,7 +75,7 @@ static void put_operands(FILE *out, const struct program *program, const struct 
 }
 
 // Helpers that only some programs need. A word that ends in '=' or '.' goes on.
-static void put_helpers(FILE *out, const struct program *program) {
+static void put_bash_helpers(FILE *out, const struct program *program) {
     bool keys = completion_needs(program, VALUE_KEY);
     bool layers = completion_needs(program, VALUE_LAYER_KEY);
     if (keys || layers)
@@ -124,7 +124,7 @@ void completion_bash(FILE *out, const struct program *program) {
           "\"$current\")\n"
           "    }\n",
           out);
-    put_helpers(out, program);
+    put_bash_helpers(out, program);
     fputs("    # bash makes three words of --name=value.\n"
           "    if [ \"$before\" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
           "    if [ \"$current\" = = ]; then current=; fi\n",
@@ -136,9 +136,9 @@ void completion_bash(FILE *out, const struct program *program) {
               out);
     }
     fputs("    COMPREPLY=()\n    case $command:$before in\n", out);
-    put_values(out, command);
+    put_value_branches(out, command);
     for (size_t i = 0; i < program->command_count; i++)
-        put_values(out, &program->commands[i]);
+        put_value_branches(out, &program->commands[i]);
     fputs("    esac\n    case $command:$current in\n", out);
     put_option_names(out, command);
     put_operands(out, program, command);

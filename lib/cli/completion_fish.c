@@ -13,8 +13,8 @@ static void put_condition(FILE *out, const struct program *program, const struct
 }
 
 // " -x -a '(__adam_ctl_HELPER WORDS)'"; a word that ends in '=' or '.' gets no blank.
-static void put_call(FILE *out, const struct program *program, const char *helper,
-                     option_words *words) {
+static void put_helper_call(FILE *out, const struct program *program, const char *helper,
+                            option_words *words) {
     fputs(" -x -a '(__", out);
     completion_function(out, program);
     fprintf(out, "_%s ", helper);
@@ -22,7 +22,8 @@ static void put_call(FILE *out, const struct program *program, const char *helpe
     fputs(")'", out);
 }
 
-static void put_value(FILE *out, const struct program *program, const struct option_row *row) {
+static void put_value_completion(FILE *out, const struct program *program,
+                                 const struct option_row *row) {
     switch (table_value(row)) {
     case VALUE_CHOICE:
         fputs(" -x -a '", out);
@@ -36,13 +37,13 @@ static void put_value(FILE *out, const struct program *program, const struct opt
         fputs(" -x -a '(__fish_complete_directories)'", out);
         break;
     case VALUE_KEY:
-        put_call(out, program, "keys", row->words);
+        put_helper_call(out, program, "keys", row->words);
         break;
     case VALUE_LAYER_KEY:
-        put_call(out, program, "layer_keys", row->words);
+        put_helper_call(out, program, "layer_keys", row->words);
         break;
     case VALUE_CHAIN:
-        put_call(out, program, "operations", row->words);
+        put_helper_call(out, program, "operations", row->words);
         break;
     case VALUE_FREE:
         fputs(" -x", out);
@@ -52,7 +53,8 @@ static void put_value(FILE *out, const struct program *program, const struct opt
     }
 }
 
-static void put_command(FILE *out, const struct program *program, const struct command *command) {
+static void put_command_completion(FILE *out, const struct program *program,
+                                   const struct command *command) {
     const struct option_row *row;
     const char *name = program->command->name;
     for (size_t i = 0; (row = table_row(command, i)); i++) {
@@ -63,7 +65,7 @@ static void put_command(FILE *out, const struct program *program, const struct c
         if (row->letter)
             fprintf(out, " -s %c", row->letter);
         fprintf(out, " -l %s", row->name);
-        put_value(out, program, row);
+        put_value_completion(out, program, row);
         fputs(" -d '", out);
         completion_quoted(out, row->help, "\\");
         fputs("'\n", out);
@@ -71,7 +73,7 @@ static void put_command(FILE *out, const struct program *program, const struct c
     if (command->keys) {
         fprintf(out, "complete -c %s", name);
         put_condition(out, program, command);
-        put_call(out, program, "keys", command->keys);
+        put_helper_call(out, program, "keys", command->keys);
         putc('\n', out);
     }
     if (table_operand(command) == VALUE_NONE)
@@ -82,28 +84,28 @@ static void put_command(FILE *out, const struct program *program, const struct c
           out);
 }
 
-static void put_head(FILE *out, const struct program *program, const char *helper) {
+static void put_function_head(FILE *out, const struct program *program, const char *helper) {
     fputs("function __", out);
     completion_function(out, program);
     fprintf(out, "_%s\n", helper);
 }
 
-static void put_helpers(FILE *out, const struct program *program) {
+static void put_fish_helpers(FILE *out, const struct program *program) {
     bool keys = completion_needs(program, VALUE_KEY);
     bool layers = completion_needs(program, VALUE_LAYER_KEY);
     bool chain = completion_needs(program, VALUE_CHAIN);
     if (keys) {
-        put_head(out, program, "keys");
+        put_function_head(out, program, "keys");
         fputs("    printf '%s=\\n' $argv\nend\n", out);
     }
     if (layers || chain) {
-        put_head(out, program, "value");
+        put_function_head(out, program, "value");
         fputs("    commandline -ct | string replace -r '^--[a-z-]+=' '' | "
               "string replace -r '^[\"\\']' ''\nend\n",
               out);
     }
     if (layers) {
-        put_head(out, program, "layer_keys");
+        put_function_head(out, program, "layer_keys");
         fputs("    set -l layer (__", out);
         completion_function(out, program);
         fputs("_value | string match -r '^[^.=]*\\.')\n"
@@ -119,7 +121,7 @@ static void put_helpers(FILE *out, const struct program *program) {
               out);
     }
     if (chain) {
-        put_head(out, program, "operations");
+        put_function_head(out, program, "operations");
         fputs("    set -l before (__", out);
         completion_function(out, program);
         fputs("_value | string match -r '^.*; *')\n"
@@ -131,7 +133,7 @@ static void put_helpers(FILE *out, const struct program *program) {
 void completion_fish(FILE *out, const struct program *program) {
     const char *name = program->command->name;
     fprintf(out, "# fish completion for %s, printed by %s --completion fish\n", name, name);
-    put_helpers(out, program);
+    put_fish_helpers(out, program);
     fprintf(out, "complete -c %s -f\n", name);
     for (size_t i = 0; i < program->command_count; i++) {
         fprintf(out, "complete -c %s -n __fish_use_subcommand -a %s -d '", name,
@@ -139,7 +141,7 @@ void completion_fish(FILE *out, const struct program *program) {
         completion_quoted(out, program->commands[i].about, "\\");
         fputs("'\n", out);
     }
-    put_command(out, program, program->command);
+    put_command_completion(out, program, program->command);
     for (size_t i = 0; i < program->command_count; i++)
-        put_command(out, program, &program->commands[i]);
+        put_command_completion(out, program, &program->commands[i]);
 }

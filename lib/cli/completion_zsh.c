@@ -6,8 +6,8 @@ static const char *action(enum value_kind kind) {
 
 // Calls the script's own function NAME_`helper` with the words. The blank before it keeps
 // _arguments from adding words of its own.
-static void put_call(FILE *out, const struct program *program, const char *helper,
-                     option_words *words) {
+static void put_helper_call(FILE *out, const struct program *program, const char *helper,
+                            option_words *words) {
     fputs(" _", out);
     completion_function(out, program);
     fprintf(out, "_%s", helper);
@@ -17,14 +17,14 @@ static void put_call(FILE *out, const struct program *program, const char *helpe
     }
 }
 
-static void put_words(FILE *out, const struct program *program, const struct option_row *row,
-                      enum value_kind kind) {
+static void put_helper_words(FILE *out, const struct program *program, const struct option_row *row,
+                             enum value_kind kind) {
     fprintf(out, ":%s:", row->value);
-    put_call(out, program,
-             kind == VALUE_KEY         ? "keys"
-             : kind == VALUE_LAYER_KEY ? "layer_keys"
-                                       : "operations",
-             row->words);
+    put_helper_call(out, program,
+                    kind == VALUE_KEY         ? "keys"
+                    : kind == VALUE_LAYER_KEY ? "layer_keys"
+                                              : "operations",
+                    row->words);
 }
 
 // '(-o --output)'{-o+,--output=}'[help]:FILE:_files' for _arguments.
@@ -47,7 +47,7 @@ static void put_option(FILE *out, const struct program *program, const struct op
         completion_choices(out, row);
         putc(')', out);
     } else if (row->words) {
-        put_words(out, program, row, kind);
+        put_helper_words(out, program, row, kind);
     } else if (kind != VALUE_NONE) {
         fprintf(out, ":%s:%s", row->value, action(kind));
     }
@@ -62,13 +62,13 @@ static void put_arguments(FILE *out, const struct program *program, const struct
             put_option(out, program, row);
     if (command == program->command && program->command_count) {
         fputs(" \\\n        '1:command:", out);
-        put_call(out, program, "commands", NULL);
+        put_helper_call(out, program, "commands", NULL);
         putc('\'', out);
     }
     if (command->keys) {
         fprintf(out, " \\\n        '1:%s:%s' \\\n        '*:KEY=VALUE:", command->operand,
                 action(table_operand(command)));
-        put_call(out, program, "keys", command->keys);
+        put_helper_call(out, program, "keys", command->keys);
         fputs("'\n", out);
         return;
     }
@@ -77,7 +77,7 @@ static void put_arguments(FILE *out, const struct program *program, const struct
     putc('\n', out);
 }
 
-static void put_head(FILE *out, const struct program *program, const char *helper) {
+static void put_function_head(FILE *out, const struct program *program, const char *helper) {
     putc('_', out);
     completion_function(out, program);
     fprintf(out, "_%s() {\n", helper);
@@ -86,7 +86,7 @@ static void put_head(FILE *out, const struct program *program, const char *helpe
 // The subcommands with what they do, beside the operands of a program that also has these.
 static void put_commands(FILE *out, const struct program *program) {
     enum value_kind operand = table_operand(program->command);
-    put_head(out, program, "commands");
+    put_function_head(out, program, "commands");
     fputs("    local -a commands=(\n", out);
     for (size_t i = 0; i < program->command_count; i++) {
         fprintf(out, "        '%s:", table_subcommand(&program->commands[i]));
@@ -99,15 +99,15 @@ static void put_commands(FILE *out, const struct program *program) {
     fputs("}\n", out);
 }
 
-static void put_helpers(FILE *out, const struct program *program) {
+static void put_zsh_helpers(FILE *out, const struct program *program) {
     if (program->command_count)
         put_commands(out, program);
     if (completion_needs(program, VALUE_KEY)) {
-        put_head(out, program, "keys");
+        put_function_head(out, program, "keys");
         fputs("    if compset -P 1 '*='; then _files; else compadd -S = -- \"$@\"; fi\n}\n", out);
     }
     if (completion_needs(program, VALUE_LAYER_KEY)) {
-        put_head(out, program, "layer_keys");
+        put_function_head(out, program, "layer_keys");
         fputs("    local -a models=(${^${(M)words:#*.net}}(N.))\n"
               "    if compset -P 1 '*='; then return 1; fi\n"
               "    if compset -P 1 '*.'; then compadd -S = -- \"$@\"; return; fi\n"
@@ -116,7 +116,7 @@ static void put_helpers(FILE *out, const struct program *program) {
               out);
     }
     if (completion_needs(program, VALUE_CHAIN)) {
-        put_head(out, program, "operations");
+        put_function_head(out, program, "operations");
         fputs("    # A quote that begins inside a word (--ops='a; b) is one that zsh cannot go on "
               "with.\n"
               "    if [[ -n $IPREFIX && $PREFIX = *\\\\* ]]; then return 1; fi\n"
@@ -131,7 +131,7 @@ void completion_zsh(FILE *out, const struct program *program) {
             "#compdef %s\n"
             "# zsh completion for %s, printed by %s --completion zsh\n",
             command->name, command->name, command->name);
-    put_helpers(out, program);
+    put_zsh_helpers(out, program);
     putc('_', out);
     completion_function(out, program);
     fputs("() {\n", out);

@@ -12,7 +12,7 @@ enum {
 
 // Words of `text` from column `column` on, broken before WIDTH; further lines
 // begin at `indent`. Ends the line.
-static void wrap(FILE *out, int column, int indent, const char *text) {
+static void wrap_text(FILE *out, int column, int indent, const char *text) {
     for (bool first = true; *text; first = false) {
         int length = (int)strcspn(text, " ");
         if (!first && column + 1 + length > WIDTH) {
@@ -77,7 +77,7 @@ static void print_row(FILE *out, const struct option_row *row, int width) {
         fprintf(out, "%s\n%*s", left, width, "");
     else
         fprintf(out, "%-*s", width, left);
-    wrap(out, width, width, right);
+    wrap_text(out, width, width, right);
 }
 
 static void print_usage(FILE *out, const struct command *command) {
@@ -99,7 +99,7 @@ static void print_commands(FILE *out, const struct program *program) {
     fprintf(out, "\nCommands ('%s COMMAND --help' tells more):\n", program->command->name);
     for (size_t i = 0; i < program->command_count; i++) {
         fprintf(out, "  %-*s  ", width, table_subcommand(&program->commands[i]));
-        wrap(out, width + 4, width + 4, program->commands[i].about);
+        wrap_text(out, width + 4, width + 4, program->commands[i].about);
     }
 }
 
@@ -109,7 +109,7 @@ void help_print(FILE *out, const struct program *program) {
     int width = left_width(command);
     print_usage(out, command);
     putc('\n', out);
-    wrap(out, 0, 0, command->about);
+    wrap_text(out, 0, 0, command->about);
     if (program->command_count)
         print_commands(out, program);
     if (command->row_count && command->rows[0].kind != OPTION_HEADING)

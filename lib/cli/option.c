@@ -17,7 +17,7 @@ struct walk {
     struct error *err;
 };
 
-static int usage(struct walk *walk, const char *what, const char *option, const char *text) {
+static int usage_error(struct walk *walk, const char *what, const char *option, const char *text) {
     return error_set(walk->err, STATUS_USAGE, "option '%s' %s, not '%s'", option, what, text);
 }
 
@@ -26,7 +26,7 @@ struct spelling {
     char text[64];
 };
 
-static struct spelling spell(const struct option_row *row, bool is_long) {
+static struct spelling option_spelling(const struct option_row *row, bool is_long) {
     struct spelling s = {"-?"};
     if (is_long)
         snprintf(s.text, sizeof s.text, "--%s", row->name);
@@ -56,17 +56,17 @@ static int set_int(struct walk *walk, const struct option_row *row, const char *
         (double)value <= row->high)
         return *(int64_t *)row->target = value, STATUS_OK;
     describe_range(what, sizeof what, "whole number", row->low, row->high);
-    return usage(walk, what, name, text);
+    return usage_error(walk, what, name, text);
 }
 
-static int set_real(struct walk *walk, const struct option_row *row, const char *name,
-                    const char *text) {
+static int set_option_real(struct walk *walk, const struct option_row *row, const char *name,
+                           const char *text) {
     double value;
     char what[128];
     if (text_real(text, strlen(text), &value) && value >= row->low && value <= row->high)
         return *(double *)row->target = value, STATUS_OK;
     describe_range(what, sizeof what, "number", row->low, row->high);
-    return usage(walk, what, name, text);
+    return usage_error(walk, what, name, text);
 }
 
 static int set_bytes(struct walk *walk, const struct option_row *row, const char *name,
@@ -79,7 +79,7 @@ static int set_bytes(struct walk *walk, const struct option_row *row, const char
     uint64_t bytes;
     if (!text_integer(text, length - (unit != NULL), &count) || count < 0 ||
         __builtin_mul_overflow((uint64_t)count, scale, &bytes))
-        return usage(walk, "needs a size such as 4096, 64K, 16M or 2G", name, text);
+        return usage_error(walk, "needs a size such as 4096, 64K, 16M or 2G", name, text);
     *(uint64_t *)row->target = bytes;
     return STATUS_OK;
 }
@@ -91,7 +91,7 @@ static int set_time(struct walk *walk, const char *name, double *seconds, const 
     const char *unit = length ? strchr(units, text[length - 1]) : NULL;
     double count;
     if (!text_real(text, length - (unit != NULL), &count) || !(count > 0))
-        return usage(walk, "needs a time such as 30s, 1.5m or 2h", name, text);
+        return usage_error(walk, "needs a time such as 30s, 1.5m or 2h", name, text);
     *seconds = count * (unit ? scales[unit - units] : 1);
     return STATUS_OK;
 }
@@ -108,7 +108,7 @@ static int set_choice(struct walk *walk, const struct option_row *row, const cha
     }
     const char *near = text_nearest(text, strlen(text), row->choices, count);
     if (!near)
-        return usage(walk, what, name, text);
+        return usage_error(walk, what, name, text);
     return error_set(walk->err, STATUS_USAGE, "option '%s' %s, not '%s'; did you mean '%s'?", name,
                      what, text, near);
 }
@@ -129,7 +129,7 @@ static int set_value(struct walk *walk, const struct option_row *row, const char
     case OPTION_INT:
         return set_int(walk, row, name, text);
     case OPTION_REAL:
-        return set_real(walk, row, name, text);
+        return set_option_real(walk, row, name, text);
     case OPTION_BYTES:
         return set_bytes(walk, row, name, text);
     case OPTION_TIME:
@@ -148,8 +148,8 @@ static int set_value(struct walk *walk, const struct option_row *row, const char
 }
 
 // --help, --version, --completion: answered at once, whatever follows.
-static enum cli_next answer(struct walk *walk, const struct option_row *row, const char *name,
-                            const char *value) {
+static enum cli_next answer_request(struct walk *walk, const struct option_row *row,
+                                    const char *name, const char *value) {
     const char *shell = NULL;
     struct option_row choice = *row;
     choice.target = &shell;
@@ -164,10 +164,10 @@ static enum cli_next answer(struct walk *walk, const struct option_row *row, con
     return CLI_DONE;
 }
 
-static enum cli_next apply(struct walk *walk, const struct option_row *row, const char *name,
-                           const char *value) {
+static enum cli_next apply_option(struct walk *walk, const struct option_row *row, const char *name,
+                                  const char *value) {
     if (!row->target)
-        return answer(walk, row, name, value);
+        return answer_request(walk, row, name, value);
     if (row->kind == OPTION_FLAG)
         return *(bool *)row->target = true, CLI_RUN;
     return set_value(walk, row, name, value) == STATUS_OK ? CLI_RUN : CLI_FAIL;
@@ -241,14 +241,14 @@ static enum cli_next parse_long(struct walk *walk, const char *word) {
     const struct option_row *row = find_long(walk, word, length);
     if (!row)
         return CLI_FAIL;
-    struct spelling name = spell(row, true);
+    struct spelling name = option_spelling(row, true);
     if (row->kind == OPTION_FLAG && value) {
         error_set(walk->err, STATUS_USAGE, "option '%s' takes no value", name.text);
         return CLI_FAIL;
     }
     if (row->kind != OPTION_FLAG && !value && !(value = take_value(walk, row, name.text)))
         return CLI_FAIL;
-    return apply(walk, row, name.text, value);
+    return apply_option(walk, row, name.text, value);
 }
 
 static const struct option_row *find_letter(struct walk *walk, char letter) {
@@ -268,7 +268,7 @@ static enum cli_next parse_letters(struct walk *walk, const char *letters) {
         const struct option_row *row = find_letter(walk, *letters++);
         if (!row)
             return CLI_FAIL;
-        struct spelling name = spell(row, false);
+        struct spelling name = option_spelling(row, false);
         const char *value = NULL;
         if (row->kind != OPTION_FLAG) {
             value = *letters ? letters : take_value(walk, row, name.text);
@@ -276,7 +276,7 @@ static enum cli_next parse_letters(struct walk *walk, const char *letters) {
             if (!value)
                 return CLI_FAIL;
         }
-        next = apply(walk, row, name.text, value);
+        next = apply_option(walk, row, name.text, value);
     }
     return next;
 }
@@ -293,7 +293,7 @@ static void put_before_operands(struct walk *walk, int from) {
     walk->first += walk->next - from;
 }
 
-static enum cli_next parse_words(struct walk *walk) {
+static enum cli_next parse_arguments(struct walk *walk) {
     while (walk->next < walk->argc) {
         int from = walk->next;
         const char *word = walk->argv[walk->next++];
@@ -314,9 +314,9 @@ static enum cli_next parse_words(struct walk *walk) {
 }
 
 // The words of argv from `start` on.
-static enum cli_next parse(struct walk *walk, int start, int *operands) {
+static enum cli_next parse_from(struct walk *walk, int start, int *operands) {
     walk->first = walk->next = start;
-    enum cli_next next = parse_words(walk);
+    enum cli_next next = parse_arguments(walk);
     *operands = walk->first;
     return next;
 }
@@ -326,7 +326,7 @@ enum cli_next cli_parse(const struct command *command, int argc, char **argv, in
     struct program alone = {.command = command};
     struct walk walk = {
         .command = command, .program = &alone, .argv = argv, .argc = argc, .err = err};
-    return parse(&walk, 1, operands);
+    return parse_from(&walk, 1, operands);
 }
 
 // What a program that only has subcommands says to any other word, or to none.
@@ -359,11 +359,11 @@ enum cli_next cli_parse_program(const struct command *program, const struct comm
         struct program alone = {.command = *chosen = &commands[i]};
         struct walk walk = {
             .command = *chosen, .program = &alone, .argv = argv, .argc = argc, .err = err};
-        return parse(&walk, 2, operands);
+        return parse_from(&walk, 2, operands);
     }
     struct walk walk = {
         .command = program, .program = &whole, .argv = argv, .argc = argc, .err = err};
-    enum cli_next next = parse(&walk, 1, operands);
+    enum cli_next next = parse_from(&walk, 1, operands);
     if (next != CLI_RUN || program->row_count)
         return next;
     return no_command(&whole, *operands < argc ? argv[*operands] : NULL, err);

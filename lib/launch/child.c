@@ -19,7 +19,7 @@ enum {
 
 // Between fork and exec: only what is safe there. Never returns; a child that cannot
 // become what it should goes as it would with its parent.
-static void become(char *const *argv, pid_t parent, const int fds[4], int failed) {
+static void exec_child(char *const *argv, pid_t parent, const int fds[4], int failed) {
     sigset_t none;
     sigemptyset(&none);
     setpgid(0, 0);
@@ -42,7 +42,7 @@ static void become(char *const *argv, pid_t parent, const int fds[4], int failed
 }
 
 // A descriptor above those of a child's own, closed by exec. Closes `fd`.
-static int lift(int fd) {
+static int duplicate_above_standard(int fd) {
     int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CHILD_READY_FD + 1);
     if (fd >= 0)
         close(fd);
@@ -54,8 +54,8 @@ static bool open_pipe(int ends[2]) {
     ends[0] = ends[1] = -1;
     if (pipe2(low, O_CLOEXEC))
         return false;
-    ends[0] = lift(low[0]);
-    ends[1] = lift(low[1]);
+    ends[0] = duplicate_above_standard(low[0]);
+    ends[1] = duplicate_above_standard(low[1]);
     return ends[0] >= 0 && ends[1] >= 0;
 }
 
@@ -66,7 +66,7 @@ static void close_all(const int *fds, size_t count) {
 }
 
 // Starts it with the four descriptors; waits until it runs, or gives the reason why not.
-static int launch(struct child *child, char *const *argv, const int fds[4]) {
+static int fork_child(struct child *child, char *const *argv, const int fds[4]) {
     int failed[2], reason = 0;
     if (!open_pipe(failed)) {
         reason = errno;
@@ -76,7 +76,7 @@ static int launch(struct child *child, char *const *argv, const int fds[4]) {
     pid_t parent = getpid();
     child->pid = fork();
     if (child->pid == 0)
-        become(argv, parent, fds, failed[1]);
+        exec_child(argv, parent, fds, failed[1]);
     if (child->pid < 0)
         reason = errno;
     close(failed[1]);
@@ -93,7 +93,7 @@ static int launch(struct child *child, char *const *argv, const int fds[4]) {
 
 static int open_log(struct child *child, const char *log, struct error *err) {
     struct stat stat_of;
-    int fd = lift(open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    int fd = duplicate_above_standard(open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0) {
         error_errno(err, STATUS_CANTCREATE, "cannot write %s", log);
         return -1;
@@ -116,12 +116,12 @@ int child_start(struct child *child, const struct words *command, bool tells, co
         words_add(&words, "--ready-fd");
         words_format(&words, "%d", CHILD_READY_FD);
     }
-    int in = lift(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    int in = duplicate_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (words.failed)
         status = error_nomem(err);
     else if (in < 0 || (tells && !open_pipe(ready)))
         status = error_errno(err, STATUS_UNAVAILABLE, "cannot start %s", command->items[0]);
-    int reason = status ? 0 : launch(child, words.items, (const int[]){in, out, out, ready[1]});
+    int reason = status ? 0 : fork_child(child, words.items, (const int[]){in, out, out, ready[1]});
     if (reason)
         status = error_set(err, STATUS_UNAVAILABLE, "cannot start %s: %s", command->items[0],
                            strerror(reason));

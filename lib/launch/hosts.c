@@ -17,7 +17,7 @@ struct place {
     struct error *err;
 };
 
-static int wrong(const struct place *at, const char *what, const char *word) {
+static int line_error(const struct place *at, const char *what, const char *word) {
     return error_set(at->err, STATUS_DATA, "%s:%d: error: %s '%s'", at->path, at->line, what, word);
 }
 
@@ -37,7 +37,7 @@ static int set_roles(struct host *host, char *text, const struct place *at) {
         while (i < ROLES && strcmp(roles[i].name, name) != 0)
             i++;
         if (i == ROLES)
-            return wrong(at, "roles are serve, ps and worker, not", name);
+            return line_error(at, "roles are serve, ps and worker, not", name);
         host->takes[roles[i].role] = true;
     }
     return STATUS_OK;
@@ -46,25 +46,25 @@ static int set_roles(struct host *host, char *text, const struct place *at) {
 static int set_number(int *number, const char *text, const struct place *at) {
     int64_t value;
     if (!text_integer(text, strlen(text), &value) || value < 1 || value > 4096)
-        return wrong(at, "needs a whole number from 1 to 4096, not", text);
+        return line_error(at, "needs a whole number from 1 to 4096, not", text);
     *number = (int)value;
     return STATUS_OK;
 }
 
 static int set_address(struct host *host, const char *text, const struct place *at) {
     if (!*text || strpbrk(text, "/@"))
-        return wrong(at, "needs the name or number of a host, not", text);
+        return line_error(at, "needs the name or number of a host, not", text);
     if (address_is_any(text))
-        return wrong(at, "needs the name or number that others reach this host by, not", text);
+        return line_error(at, "needs the name or number that others reach this host by, not", text);
     free(host->address);
     host->address = mem_string(text);
     return host->address ? STATUS_OK : error_nomem(at->err);
 }
 
-static int set_key(struct host *host, char *word, const struct place *at) {
+static int set_host_key(struct host *host, char *word, const struct place *at) {
     char *value = strchr(word, '=');
     if (!value)
-        return wrong(at, "no KEY=VALUE:", word);
+        return line_error(at, "no KEY=VALUE:", word);
     *value++ = 0;
     if (!strcmp(word, "slots"))
         return set_number(&host->slots, value, at);
@@ -74,14 +74,14 @@ static int set_key(struct host *host, char *word, const struct place *at) {
         return set_roles(host, value, at);
     if (!strcmp(word, "address"))
         return set_address(host, value, at);
-    return wrong(at, "keys are slots, roles, address and threads, not", word);
+    return line_error(at, "keys are slots, roles, address and threads, not", word);
 }
 
 // Takes a name over as that of a host with all roles.
-static int begin(struct host *host, const char *name, const struct place *at) {
+static int host_init(struct host *host, const char *name, const struct place *at) {
     const char *user = strrchr(name, '@');
     if (*name == '-') // would be an option of ssh
-        return wrong(at, "no name of a host:", name);
+        return line_error(at, "no name of a host:", name);
     host->slots = 1;
     for (size_t i = 0; i < ROLES; i++)
         host->takes[roles[i].role] = true;
@@ -90,7 +90,7 @@ static int begin(struct host *host, const char *name, const struct place *at) {
     return host->name && host->address ? STATUS_OK : error_nomem(at->err);
 }
 
-static int read_line(struct hosts *hosts, char *line, const struct place *at) {
+static int parse_line(struct hosts *hosts, char *line, const struct place *at) {
     static const char blank[] = " \t\r\n";
     char *rest, *word;
     line[strcspn(line, "#")] = 0;
@@ -102,9 +102,9 @@ static int read_line(struct hosts *hosts, char *line, const struct place *at) {
     hosts->items = items;
     struct host *host = &items[hosts->count++];
     *host = (struct host){0};
-    int status = begin(host, word, at);
+    int status = host_init(host, word, at);
     while (status == STATUS_OK && (word = strtok_r(NULL, blank, &rest)))
-        status = set_key(host, word, at);
+        status = set_host_key(host, word, at);
     return status;
 }
 
@@ -120,7 +120,7 @@ int hosts_read(struct hosts *hosts, const char *path, struct error *err) {
     errno = 0;
     while (status == STATUS_OK && getline(&line, &size, file) >= 0) {
         at.line++;
-        status = read_line(hosts, line, &at);
+        status = parse_line(hosts, line, &at);
     }
     if (status == STATUS_OK && ferror(file))
         status = error_errno(err, STATUS_IO, "cannot read %s", path);

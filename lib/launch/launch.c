@@ -18,15 +18,15 @@ const enum proto_role launch_roles[LAUNCH_ROLES] = {PROTO_ROLE_CONTROLLER, PROTO
 
 // --- what the user wants ----------------------------------------------------------------
 
-static int check_text(const char *text, struct error *err) {
+static int check_control_characters(const char *text, struct error *err) {
     for (const char *c = text ? text : ""; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
             return error_set(err, STATUS_USAGE, "a control character in '%s'", text);
     return STATUS_OK;
 }
 
-static int check_address(const struct launch *launch, const char *address, const char *host,
-                         struct error *err) {
+static int check_advertised(const struct launch *launch, const char *address, const char *host,
+                            struct error *err) {
     if (!address)
         return STATUS_OK;
     struct grow text = {0};
@@ -59,7 +59,8 @@ static bool is_local(const struct launch *launch, const struct host *host) {
 
 // Whether those who run beyond this machine can reach the rest: an address such as
 // "localhost" would mean their own.
-static int check_reach(const struct launch *launch, const struct hosts *hosts, struct error *err) {
+static int check_reachable(const struct launch *launch, const struct hosts *hosts,
+                           struct error *err) {
     bool beyond = false;
     for (size_t i = 0; i < hosts->count; i++)
         beyond |= host_work(&hosts->items[i]) > 0 && !is_local(launch, &hosts->items[i]);
@@ -84,15 +85,15 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
     if (launch->ssh && !launch->ssh[strspn(launch->ssh, " ")])
         status = error_set(err, STATUS_USAGE, "--ssh needs a command");
     for (size_t i = 0; status == STATUS_OK && i < sizeof texts / sizeof *texts; i++)
-        status = check_text(texts[i], err);
+        status = check_control_characters(texts[i], err);
     for (size_t i = 0; status == STATUS_OK && i < launch->set_count; i++)
-        status = check_text(launch->set[i], err);
+        status = check_control_characters(launch->set[i], err);
     if (status == STATUS_OK)
-        status = check_address(launch, launch->listen, "HOST", err);
+        status = check_advertised(launch, launch->listen, "HOST", err);
     if (status == STATUS_OK && !hosts)
-        status = check_address(launch, launch->member, "HOST", err);
+        status = check_advertised(launch, launch->member, "HOST", err);
     for (size_t i = 0; status == STATUS_OK && hosts && i < hosts->count; i++)
-        status = check_address(launch, launch->member, hosts->items[i].address, err);
+        status = check_advertised(launch, launch->member, hosts->items[i].address, err);
     return status;
 }
 
@@ -128,7 +129,7 @@ enum launch_policy launch_policy(enum proto_role role) {
     return role == PROTO_ROLE_WORKER ? LAUNCH_RETRY : LAUNCH_AGAIN;
 }
 
-static int remove_file(const char *folder, const char *name, struct error *err) {
+static int remove_folder_file(const char *folder, const char *name, struct error *err) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return error_set(err, STATUS_CANTCREATE, "%s: the path is too long", folder);
@@ -147,14 +148,14 @@ int launch_prepare(const struct launch *launch, struct error *err) {
         status = launch->resume ? run_folder_create(launch->folder, err)
                                 : run_folder_make(launch->folder, err);
     if (status == STATUS_OK)
-        status = remove_file(launch->folder, LAUNCH_PORT_FILE, err);
+        status = remove_folder_file(launch->folder, LAUNCH_PORT_FILE, err);
     if (status == STATUS_OK)
-        status = remove_file(launch->folder, LAUNCH_STATE, err);
+        status = remove_folder_file(launch->folder, LAUNCH_STATE, err);
     if (status == STATUS_OK)
         status = run_folder_create(logs, err);
     for (int i = 1; status == STATUS_OK && !launch->resume && i <= launch->data_servers; i++) {
         snprintf(cursor, sizeof cursor, "serve-%d" LAUNCH_CURSOR, i);
-        status = remove_file(launch->folder, cursor, err);
+        status = remove_folder_file(launch->folder, cursor, err);
     }
     return status;
 }
@@ -197,7 +198,8 @@ static void add_controller(const struct launch *launch, struct words *out) {
         add_option(out, "--resume", launch->folder);
 }
 
-static void add_member(const struct launch *launch, enum proto_role role, struct words *out) {
+static void add_member_options(const struct launch *launch, enum proto_role role,
+                               struct words *out) {
     words_add(out, "--controller");
     if (launch->dial)
         words_add(out, launch->dial);
@@ -215,7 +217,7 @@ static void add_data_server(const struct launch *launch, struct words *out) {
     words_add(out, launch->data);
     add_option(out, "--labels", launch->labels);
     add_option(out, "--from", launch->from);
-    add_member(launch, PROTO_ROLE_DATA_SERVER, out);
+    add_member_options(launch, PROTO_ROLE_DATA_SERVER, out);
     words_add(out, "--range");
     words_format(out, "%c/%d", LAUNCH_NUMBER, launch->data_servers);
     words_add(out, "--cursor");
@@ -224,7 +226,7 @@ static void add_data_server(const struct launch *launch, struct words *out) {
 
 static void add_worker(const struct launch *launch, struct words *out) {
     words_add(out, "adam-worker");
-    add_member(launch, PROTO_ROLE_WORKER, out);
+    add_member_options(launch, PROTO_ROLE_WORKER, out);
     if (launch->threads) {
         words_add(out, "--threads");
         words_format(out, "%d", launch->threads);
@@ -241,7 +243,7 @@ void launch_command(const struct launch *launch, enum proto_role role, struct wo
         break;
     case PROTO_ROLE_PARAMETER_SERVER:
         words_add(out, "adam-ps");
-        add_member(launch, role, out);
+        add_member_options(launch, role, out);
         break;
     default:
         add_worker(launch, out);
@@ -443,7 +445,7 @@ int plan_make(struct plan *plan, const struct launch *launch, struct hosts *host
     for (size_t i = 1; status == STATUS_OK && hosts && i < LAUNCH_ROLES; i++)
         status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
     if (status == STATUS_OK && hosts)
-        status = check_reach(launch, hosts, err);
+        status = check_reachable(launch, hosts, err);
     for (size_t i = 0; status == STATUS_OK && hosts && i < hosts->count; i++)
         if (hosts->items[i].socket && host_work(&hosts->items[i]) > 1)
             status = add_connection(plan, launch, &hosts->items[i], err);
@@ -467,28 +469,29 @@ void plan_free(struct plan *plan) {
 }
 
 // The first words of a command, and what is behind them.
-static void put_words(struct grow *out, const struct words *command, size_t count,
-                      const char *behind) {
+static void put_command_words(struct grow *out, const struct words *command, size_t count,
+                              const char *behind) {
     char *line = words_line(command->items, count);
     out->failed |= !line;
     grow_format(out, "%s%s", line ? line : "", behind);
     free(line);
 }
 
-static void put_process(struct grow *out, const struct process *process) {
+static void put_process_line(struct grow *out, const struct process *process) {
     const struct words *command = &process->command;
     if (process->socket) { // goes to the background when it is made
-        put_words(out, command, command->count - 1, " -f ");
+        put_command_words(out, command, command->count - 1, " -f ");
         words_quote(out, command->items[command->count - 1]);
         grow_format(out, "\n");
     } else { // where ssh would be stopped for touching this side's terminal
-        put_words(out, command, command->count, process->remote ? " </dev/null &\n" : " &\n");
+        put_command_words(out, command, command->count,
+                          process->remote ? " </dev/null &\n" : " &\n");
     }
 }
 
 static void put_end_of(struct grow *out, const struct process *process) {
     const struct words *command = &process->command;
-    put_words(out, command, process->reach, " -O exit ");
+    put_command_words(out, command, process->reach, " -O exit ");
     words_quote(out, command->items[command->count - 1]);
     grow_format(out, "\n");
 }
@@ -499,7 +502,7 @@ char *plan_text(const struct plan *plan, const struct launch *launch) {
     if (launch->force)
         shell_forget(&out, launch);
     for (size_t i = 0; i < plan->count; i++)
-        put_process(&out, &plan->processes[i]);
+        put_process_line(&out, &plan->processes[i]);
     grow_format(&out, "wait\n");
     for (size_t i = 0; i < plan->count; i++)
         if (plan->processes[i].socket)

@@ -134,7 +134,7 @@ int probe_start(struct probe *probe, const struct launch *launch, const struct h
 
 // --- what it says -----------------------------------------------------------------------
 
-static void add_line(char **text, const char *line) {
+static void append_message(char **text, const char *line) {
     struct grow all = {0};
     grow_format(&all, "%s%s\n", *text ? *text : "", line);
     free(*text);
@@ -183,9 +183,9 @@ static void take_answer(struct probe *probe, char *line) {
     else if (!strcmp(line, "reach"))
         probe->reach = *value == '1' ? PROBE_REACHES : PROBE_FAILS;
     else if (!strcmp(line, "own"))
-        add_line(&probe->certificate, value);
+        append_message(&probe->certificate, value);
     else if (!strcmp(line, "authority"))
-        add_line(&probe->authority, value);
+        append_message(&probe->authority, value);
 }
 
 static void take_output(struct probe *probe) {

@@ -34,7 +34,8 @@ static const char ending[] = //
     "fi\n"
     "exit \"$result\"\n";
 
-static void put_head(struct grow *out, const struct launch *launch, const struct slurm *slurm) {
+static void put_directives(struct grow *out, const struct launch *launch,
+                           const struct slurm *slurm) {
     int tasks = launch->data_servers + launch->parameter_servers + launch->workers;
     grow_format(out, "#!/bin/sh\n#SBATCH --job-name=");
     words_quote(out, slurm->name);
@@ -129,7 +130,7 @@ static void put_step(struct grow *out, const struct launch *launch, const struct
 
 char *schedulers_sbatch(const struct launch *launch, const struct slurm *slurm) {
     struct grow out = {0};
-    put_head(&out, launch, slurm);
+    put_directives(&out, launch, slurm);
     put_functions(&out);
     grow_format(&out, "host=%s\n", slurm->host);
     put_stop(&out, launch);

@@ -20,8 +20,8 @@ static const char ending[] = //
     "wait\n"
     "exit \"$result\"\n";
 
-static void put_process(struct grow *out, const struct launch *launch, enum proto_role role,
-                        int number) {
+static void put_background_process(struct grow *out, const struct launch *launch,
+                                   enum proto_role role, int number) {
     struct words command = {0}, log = {0};
     launch_process(launch, role, number, "localhost", &command);
     launch_log(launch, role, number, &log);
@@ -55,7 +55,7 @@ char *schedulers_sh(const struct launch *launch, const char *folder) {
     grow_format(&out, "\n");
     for (size_t i = 0; i < LAUNCH_ROLES; i++)
         for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++)
-            put_process(&out, launch, launch_roles[i], n);
+            put_background_process(&out, launch, launch_roles[i], n);
     shell_await(&out);
     grow_put(&out, ending, sizeof ending - 1);
     return grow_take(&out);

@@ -117,8 +117,8 @@ static void put_hardening(struct grow *out, const struct launch *launch,
 }
 
 // With the program's whole path: systemd-analyze(1) knows no other.
-static void put_command(struct grow *out, const struct systemd *systemd,
-                        const struct words *command) {
+static void put_exec_start(struct grow *out, const struct systemd *systemd,
+                           const struct words *command) {
     struct grow program = {0};
     grow_format(&program, "%s/%s", systemd->path, command->items[0]);
     char *text = grow_take(&program);
@@ -148,7 +148,7 @@ static void put_service_body(struct grow *out, const struct launch *launch,
                 "\nRuntimeDirectory=%s\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
                 "Environment=XDG_RUNTIME_DIR=%%t/%s\nExecStart=",
                 systemd->name, systemd->name);
-    put_command(out, systemd, &command);
+    put_exec_start(out, systemd, &command);
     grow_format(out, "\n");
     if (role == PROTO_ROLE_CONTROLLER)
         grow_format(out, "TimeoutStopSec=10min\n");

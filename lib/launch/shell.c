@@ -49,7 +49,7 @@ void shell_functions(struct grow *out) {
 }
 
 // A line of plain words, which are freed, and what goes on with the last one as it is.
-static void put_words(struct grow *out, struct words *words, const char *rest) {
+static void put_line_and_rest(struct grow *out, struct words *words, const char *rest) {
     char *line = words->failed ? NULL : words_line(words->items, words->count);
     out->failed |= !line;
     grow_format(out, "%s%s\n", line ? line : "", rest);
@@ -57,8 +57,8 @@ static void put_words(struct grow *out, struct words *words, const char *rest) {
     words_free(words);
 }
 
-static void put_line(struct grow *out, struct words *words) {
-    put_words(out, words, "");
+static void put_words_line(struct grow *out, struct words *words) {
+    put_line_and_rest(out, words, "");
 }
 
 void shell_prepare(struct grow *out, const struct launch *launch) {
@@ -66,12 +66,12 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     words_add(&make, "mkdir");
     words_add(&make, "-p");
     words_format(&make, "%s/" LAUNCH_LOGS, launch->folder);
-    put_line(out, &make);
+    put_words_line(out, &make);
     words_add(&clear, "rm");
     words_add(&clear, "-f");
     words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
     words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
-    put_line(out, &clear);
+    put_words_line(out, &clear);
 }
 
 void shell_forget(struct grow *out, const struct launch *launch) {
@@ -83,11 +83,11 @@ void shell_forget(struct grow *out, const struct launch *launch) {
         words_format(&clear, "%s/%s", launch->folder, files[i]);
     for (int i = 1; i <= launch->data_servers; i++)
         words_format(&clear, "%s/serve-%d" LAUNCH_CURSOR, launch->folder, i);
-    put_line(out, &clear);
+    put_words_line(out, &clear);
     words_add(&checkpoints, "rm");
     words_add(&checkpoints, "-rf");
     words_format(&checkpoints, "%s/", launch->folder);
-    put_words(out, &checkpoints, "ckpt-*");
+    put_line_and_rest(out, &checkpoints, "ckpt-*");
 }
 
 // Text with holes, as a shell fills them.

@@ -54,9 +54,9 @@ struct supervisor {
     struct error *err;
 };
 
-static void say(struct supervisor *s, const char *format, ...)
+static void say_line(struct supervisor *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static void say(struct supervisor *s, const char *format, ...) {
+static void say_line(struct supervisor *s, const char *format, ...) {
     struct grow text = {0};
     va_list args;
     va_start(args, format);
@@ -81,12 +81,12 @@ static void slot_wait(struct slot *slot, double seconds) {
     slot->next = clock_seconds() + seconds;
 }
 
-static bool is_over(const struct slot *slot) {
+static bool slot_is_over(const struct slot *slot) {
     return slot->state == SLOT_LEFT || slot->state == SLOT_OVER;
 }
 
 // Nothing starts any more.
-static void enter(struct supervisor *s, enum phase phase, double seconds) {
+static void enter_phase(struct supervisor *s, enum phase phase, double seconds) {
     INVARIANT(phase_may_follow(s->phase, phase));
     s->phase = phase;
     s->deadline = clock_seconds() + seconds;
@@ -101,17 +101,17 @@ static void enter(struct supervisor *s, enum phase phase, double seconds) {
 // --- ending -----------------------------------------------------------------------------
 
 // The run has a status: the processes that are left have `grace` seconds to end by themselves.
-static void finish(struct supervisor *s, int status, double grace) {
+static void end_run(struct supervisor *s, int status, double grace) {
     s->status = status;
     if (s->phase == PHASE_RUNNING)
-        enter(s, PHASE_ENDING, grace);
+        enter_phase(s, PHASE_ENDING, grace);
 }
 
 // Something is lost without which the run cannot go on. The controller has `grace` seconds
 // to save what there is; with 0 there is nothing, and all end at once.
-static void lose(struct supervisor *s, int status, double grace, const char *format, ...)
+static void lose_run(struct supervisor *s, int status, double grace, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static void lose(struct supervisor *s, int status, double grace, const char *format, ...) {
+static void lose_run(struct supervisor *s, int status, double grace, const char *format, ...) {
     char text[512];
     va_list args;
     if (s->phase != PHASE_RUNNING)
@@ -120,16 +120,16 @@ static void lose(struct supervisor *s, int status, double grace, const char *for
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     error_set(s->err, status, "%s", text);
-    finish(s, status, grace);
+    end_run(s, status, grace);
     if (grace > 0)
         child_signal(&s->slots[0].child, SIGTERM);
 }
 
 static void pass_deadline(struct supervisor *s) {
     if (s->phase == PHASE_ENDING)
-        enter(s, PHASE_TERMINATING, grace_term);
+        enter_phase(s, PHASE_TERMINATING, grace_term);
     else if (s->phase == PHASE_TERMINATING)
-        enter(s, PHASE_KILLING, grace_term);
+        enter_phase(s, PHASE_KILLING, grace_term);
 }
 
 // --- what processes do when they end ----------------------------------------------------
@@ -140,7 +140,7 @@ static int status_there(int wait_status) {
     return number > 0 && number <= SIGRTMAX ? W_EXITCODE(0, number) : wait_status;
 }
 
-static void describe(char text[WHY], int wait_status, bool remote) {
+static void describe_exit(char text[WHY], int wait_status, bool remote) {
     if (remote && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SSH_FAILED)
         snprintf(text, WHY, "ended with status %d (no connection)", SSH_FAILED);
     else if (WIFSIGNALED(wait_status))
@@ -155,7 +155,7 @@ static void show_last_words(struct supervisor *s, const struct slot *slot) {
     // A terminal on another machine ends lines with both.
     for (char *line = text ? strtok_r(text, "\r\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\r\n", &rest))
-        say(s, "%s| %s", slot->process->name, line);
+        say_line(s, "%s| %s", slot->process->name, line);
     free(text);
 }
 
@@ -178,14 +178,14 @@ static double pause_of(const struct slot *slot, double least) {
 static void start_again(struct supervisor *s, struct slot *slot, const char *why, double least) {
     double pause = pause_of(slot, least);
     slot_wait(slot, pause);
-    say(s, "%s %s; starts again in %g s", slot->process->who, why, pause);
+    say_line(s, "%s %s; starts again in %g s", slot->process->who, why, pause);
 }
 
 static const char hint[] = "; when the cause is removed, --resume goes on with ";
 
 // A controller that is started again may have to begin anew. Processes that left then start again;
 // in a run that only has to end they leave at once.
-static void call_back(struct supervisor *s) {
+static void ask_members_back(struct supervisor *s) {
     for (size_t i = 1; i < s->count; i++) {
         struct slot *slot = &s->slots[i];
         if (slot->state == SLOT_LEFT && !s->stopping)
@@ -199,11 +199,11 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     if (WIFSIGNALED(wait_status)) {
         s->told = false; // the next one may know nothing of it
         if (crash_again(slot))
-            lose(s, STATUS_UNAVAILABLE, 0, "the controller %s after %d restarts; see %s%s%s", why,
-                 CRASHES, slot->log, hint, s->config->folder);
+            lose_run(s, STATUS_UNAVAILABLE, 0, "the controller %s after %d restarts; see %s%s%s",
+                     why, CRASHES, slot->log, hint, s->config->folder);
         else
             start_again(s, slot, why, 0);
-        call_back(s);
+        ask_members_back(s);
         return;
     }
     int status = WEXITSTATUS(wait_status);
@@ -212,12 +212,12 @@ static void controller_ended(struct supervisor *s, struct slot *slot, int wait_s
     if (status != STATUS_OK && status != STATUS_STOPPED) // of which it has told
         error_set(s->err, status, "the controller %s; see %s", why, slot->log);
     // Who is still there has heard the order, or never found a controller.
-    finish(s, status, orderly ? grace_left : 0);
+    end_run(s, status, orderly ? grace_left : 0);
 }
 
 // A worker or a server goes for good, after so many restarts.
-static void give_up(struct supervisor *s, struct slot *slot, const char *why, int restarts,
-                    int status) {
+static void give_slot_up(struct supervisor *s, struct slot *slot, const char *why, int restarts,
+                         int status) {
     enum proto_role role = slot->process->role;
     char often[32] = "";
     size_t left = 0;
@@ -225,12 +225,12 @@ static void give_up(struct supervisor *s, struct slot *slot, const char *why, in
         snprintf(often, sizeof often, " after %d restarts", restarts);
     slot_enter(slot, SLOT_OVER);
     for (size_t i = 0; i < s->count; i++)
-        left += s->slots[i].process->role == role && !is_over(&s->slots[i]);
+        left += s->slots[i].process->role == role && !slot_is_over(&s->slots[i]);
     if (role == PROTO_ROLE_WORKER && left > 0)
-        say(s, "%s %s%s; the run goes on without it", slot->process->who, why, often);
+        say_line(s, "%s %s%s; the run goes on without it", slot->process->who, why, often);
     else
-        lose(s, status, grace_order, "%s %s%s; see %s%s%s", slot->process->who, why, often,
-             slot->log, restarts ? hint : "", restarts ? s->config->folder : "");
+        lose_run(s, status, grace_order, "%s %s%s; see %s%s%s", slot->process->who, why, often,
+                 slot->log, restarts ? hint : "", restarts ? s->config->folder : "");
 }
 
 // What only needs to be started again: it was killed, or it lost its peers or its session.
@@ -260,9 +260,9 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
     }
     show_last_words(s, slot);
     if (!may_work(wait_status)) {
-        give_up(s, slot, why, 0, status);
+        give_slot_up(s, slot, why, 0, status);
     } else if (crash_again(slot) || (policy == LAUNCH_RETRY && slot->retries > LAUNCH_RETRIES)) {
-        give_up(s, slot, why, CRASHES, STATUS_UNAVAILABLE);
+        give_slot_up(s, slot, why, CRASHES, STATUS_UNAVAILABLE);
     } else {
         start_again(s, slot, why, exited && status == STATUS_STOPPED ? pause_session : 0);
     }
@@ -278,14 +278,14 @@ static void connection_ended(struct supervisor *s, struct slot *slot) {
 
 static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
     char why[WHY];
-    describe(why, status, slot->process->remote);
+    describe_exit(why, status, slot->process->remote);
     if (slot == s->slots)
         controller_ended(s, slot, status, why);
     else if (slot->process->socket)
         connection_ended(s, slot);
     else
         member_ended(s, slot, status, why);
-    INVARIANT(slot->state == SLOT_WAITING || is_over(slot));
+    INVARIANT(slot->state == SLOT_WAITING || slot_is_over(slot));
 }
 
 // Connections are the last to go.
@@ -311,7 +311,7 @@ static void look_for_ends(struct supervisor *s) {
         }
         slot_enter(slot, SLOT_OVER);
         if (i == 0 && s->phase == PHASE_ENDING)
-            enter(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
+            enter_phase(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
     }
     if (s->phase != PHASE_RUNNING)
         end_connections(s);
@@ -319,13 +319,13 @@ static void look_for_ends(struct supervisor *s) {
 
 // --- starting ---------------------------------------------------------------------------
 
-static void start(struct supervisor *s, struct slot *slot) {
+static void start_slot(struct supervisor *s, struct slot *slot) {
     bool leads = slot == s->slots;
     slot->starts++;
     slot->started = clock_seconds();
     if (child_start(&slot->child, &slot->process->command, leads, slot->log, s->err)) {
         slot_enter(slot, SLOT_OVER);
-        finish(s, s->err->status, 0);
+        end_run(s, s->err->status, 0);
     } else {
         slot_enter(slot, SLOT_STARTED);
     }
@@ -347,7 +347,7 @@ static void start_due(struct supervisor *s) {
         bool waits = i > 0 && s->slots[0].starts == 1 && s->slots[0].state != SLOT_READY;
         if (slot->state == SLOT_WAITING && slot->next <= now && !waits && !(i > 0 && s->stopping) &&
             !awaits_connection(s, slot))
-            start(s, slot);
+            start_slot(s, slot);
     }
 }
 
@@ -364,13 +364,14 @@ static void take_stop(struct supervisor *s, int number) {
     if (s->stopping) {
         s->by_signal = number;
         error_set(s->err, STATUS_UNAVAILABLE, "ended at once; nothing was saved");
-        finish(s, STATUS_UNAVAILABLE, 0);
+        end_run(s, STATUS_UNAVAILABLE, 0);
         if (s->phase != PHASE_KILLING)
-            enter(s, PHASE_KILLING, grace_term);
+            enter_phase(s, PHASE_KILLING, grace_term);
         return;
     }
     s->stopping = true;
-    say(s, "once more ends the run at once, without saving it"); // the rest the controller tells
+    say_line(s,
+             "once more ends the run at once, without saving it"); // the rest the controller tells
     tell_controller(s);
 }
 
@@ -391,7 +392,8 @@ static void look_if_ready(struct supervisor *s) {
         tell_controller(s);
     } else if (lead->child.ready >= 0 && waited > waiting_after && !s->waited) {
         s->waited = true;
-        say(s, "waiting for the controller: not ready after %.0f s; see %s", waited, lead->log);
+        say_line(s, "waiting for the controller: not ready after %.0f s; see %s", waited,
+                 lead->log);
     }
 }
 
@@ -419,7 +421,7 @@ static bool any_left(const struct supervisor *s) {
     return left > 0 || s->phase == PHASE_RUNNING;
 }
 
-static void watch(struct supervisor *s) {
+static void watch_processes(struct supervisor *s) {
     while (any_left(s)) {
         start_due(s);
         struct pollfd polls[] = {{.fd = s->signals, .events = POLLIN},
@@ -497,7 +499,7 @@ int supervise_run(const struct supervise_config *config, int *by_signal, struct 
     if (status == STATUS_OK) {
         tail_open(&s.controller_log, s.slots[0].log, config->hooks.told, config->hooks.self);
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        watch(&s);
+        watch_processes(&s);
         prctl(PR_SET_CHILD_SUBREAPER, 0);
         tail_close(&s.controller_log);
         remove_places(&s);

@@ -4,7 +4,7 @@
 
 enum { TRIALS = 10, LEAST = 1 << 20 }; // bytes that a trial reads at least
 
-static double flops(const struct kernels *kernels) {
+static double measure_flops(const struct kernels *kernels) {
     double best = 0;
     for (int i = 0; i < TRIALS; i++) {
         float sum;
@@ -16,7 +16,7 @@ static double flops(const struct kernels *kernels) {
     return best;
 }
 
-static double bytes(const struct kernels *kernels, const float *floats, size_t count) {
+static double measure_bandwidth(const struct kernels *kernels, const float *floats, size_t count) {
     size_t size = count * sizeof *floats, times = size ? LEAST / size + 1 : 0;
     volatile uint32_t kept = 0; // so that the reading is not left out
     double best = 0;
@@ -32,5 +32,6 @@ static double bytes(const struct kernels *kernels, const float *floats, size_t c
 }
 
 struct limits limits_measure(const struct kernels *kernels, const float *floats, size_t count) {
-    return (struct limits){.flops = flops(kernels), .bytes = bytes(kernels, floats, count)};
+    return (struct limits){.flops = measure_flops(kernels),
+                           .bytes = measure_bandwidth(kernels, floats, count)};
 }

@@ -37,14 +37,14 @@ static const struct {
     {"1030", PREDICTED "dense units=1025 act=tanh"},
 };
 
-static bool predicted(int i) {
+static bool case_predicts(int i) {
     return strncmp(cases[i].line, PREDICTED, sizeof PREDICTED - 1) == 0;
 }
 
 // With parameters below the layer, so that the errors of its inputs count.
 static int read_case(struct model **model, int i, struct error *err) {
     char text[256];
-    if (predicted(i))
+    if (case_predicts(i))
         snprintf(text, sizeof text, "input %s\n%s\nsoftmax units=10\n", cases[i].input,
                  cases[i].line + sizeof PREDICTED - 1);
     else
@@ -118,20 +118,22 @@ static void subject_close(struct subject *s) {
     arena_close(&s->arena);
 }
 
-static void predict(struct subject *s, const struct model *model, const struct samples *in, int n) {
+static void run_forward(struct subject *s, const struct model *model, const struct samples *in,
+                        int n) {
     net_forward(s->net, in->parameters, in->input, n, in->draw, 1);
     memcpy(s->scores, net_scores(s->net),
            (size_t)n * (size_t)model_classes(model) * sizeof *s->scores);
 }
 
-static void train(struct subject *s, const struct model *model, const struct samples *in, int n) {
-    predict(s, model, in, n);
+static void run_batch(struct subject *s, const struct model *model, const struct samples *in,
+                      int n) {
+    run_forward(s, model, in, n);
     net_backward(s->net, in->parameters, in->labels, 1.0f / (float)n, s->gradient, NULL, NULL);
 }
 
 // The largest difference, relative to the largest number; infinite for what is no
 // number.
-static double difference(const float *got, const float *wanted, size_t n) {
+static double relative_difference(const float *got, const float *wanted, size_t n) {
     double most = 0, largest = 1e-30;
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)got[i] - (double)wanted[i]);
@@ -142,19 +144,20 @@ static double difference(const float *got, const float *wanted, size_t n) {
 }
 
 // The largest of all mini-batches, scores and layers' gradients.
-static double compare(struct subject *subject, struct subject *reference, const struct model *model,
-                      const struct samples *in) {
+static double compare_families(struct subject *subject, struct subject *reference,
+                               const struct model *model, const struct samples *in) {
     double most = 0;
     for (int b = 0; b < BATCHES; b++) {
         int n = batches[b];
-        train(subject, model, in, n);
-        train(reference, model, in, n);
-        most = fmax(most, difference(subject->scores, reference->scores,
-                                     (size_t)n * (size_t)model_classes(model)));
+        run_batch(subject, model, in, n);
+        run_batch(reference, model, in, n);
+        most = fmax(most, relative_difference(subject->scores, reference->scores,
+                                              (size_t)n * (size_t)model_classes(model)));
         for (int i = 0; i < model->layer_count; i++) {
             const struct layer *layer = &model->layers[i];
             size_t at = layer->weights.offset, count = layer->weights.count + layer->biases.count;
-            most = fmax(most, difference(subject->gradient + at, reference->gradient + at, count));
+            most = fmax(
+                most, relative_difference(subject->gradient + at, reference->gradient + at, count));
         }
     }
     return most;
@@ -166,9 +169,9 @@ static double compare_predicted(struct subject *subject, struct subject *referen
     double most = 0;
     for (int b = 0; b < BATCHES; b++) {
         size_t count = (size_t)batches_predicted[b] * (size_t)model_classes(model);
-        predict(subject, model, in, batches_predicted[b]);
-        predict(reference, model, in, batches_predicted[b]);
-        most = fmax(most, difference(subject->scores, reference->scores, count));
+        run_forward(subject, model, in, batches_predicted[b]);
+        run_forward(reference, model, in, batches_predicted[b]);
+        most = fmax(most, relative_difference(subject->scores, reference->scores, count));
     }
     return most;
 }
@@ -180,7 +183,7 @@ static int test_trained(double *most, const struct model *model, const struct sa
     if (status == STATUS_OK)
         status = subject_open(&reference, model, kernels_of(CPU_REF), NET_TRAIN, err);
     if (status == STATUS_OK)
-        *most = compare(&subject, &reference, model, in);
+        *most = compare_families(&subject, &reference, model, in);
     subject_close(&subject);
     subject_close(&reference);
     return status;
@@ -215,8 +218,8 @@ static int test_case(struct selftest *test, int i, struct error *err) {
     status = samples_open(&samples, model, err);
     for (int f = 0; f < test->family_count && status == STATUS_OK; f++) {
         double *most = &test->layers[i].differences[f];
-        status = (predicted(i) ? test_predicted : test_trained)(most, model, &samples,
-                                                                test->families[f], err);
+        status = (case_predicts(i) ? test_predicted : test_trained)(most, model, &samples,
+                                                                    test->families[f], err);
         test->good &= *most <= SELFTEST_TOLERANCE;
     }
     arena_close(&samples.arena);
@@ -262,7 +265,7 @@ char *selftest_text(const struct selftest *test) {
     return grow_take(&to);
 }
 
-static json_t *layer_json(const struct selftest *test, int i) {
+static json_t *selftest_layer_json(const struct selftest *test, int i) {
     json_t *differences = json_object();
     for (int f = 0; f < test->family_count; f++)
         json_object_set_new(differences, test->families[f]->name,
@@ -273,7 +276,7 @@ static json_t *layer_json(const struct selftest *test, int i) {
 json_t *selftest_json(const struct selftest *test) {
     json_t *layers = json_array();
     for (int i = 0; i < SELFTEST_LAYERS; i++)
-        if (json_array_append_new(layers, layer_json(test, i)) < 0) {
+        if (json_array_append_new(layers, selftest_layer_json(test, i)) < 0) {
             json_decref(layers);
             return NULL;
         }

@@ -27,44 +27,44 @@ struct timer {
     double price;   // of reading the clock
 };
 
-static size_t cells(const struct timer *timer) {
+static size_t cell_count(const struct timer *timer) {
     return (size_t)timer->timing->model->layer_count * TIMING_PARTS;
 }
 
 // --- what is timed ------------------------------------------------------------------
 
-static void note(struct timer *timer, const struct layer *layer, enum timing_part part) {
+static void add_time(struct timer *timer, const struct layer *layer, enum timing_part part) {
     double now = clock_busy(), spent = now - timer->last - timer->price;
     timer->seconds[layer->index * TIMING_PARTS + (int)part] += (float)(spent > 0 ? spent : 0);
     timer->last = clock_busy();
 }
 
 static void layer_done(void *self, const struct layer *layer, enum net_pass pass) {
-    note(self, layer, pass == NET_FORWARD ? TIMING_FORWARD : TIMING_BACKWARD);
+    add_time(self, layer, pass == NET_FORWARD ? TIMING_FORWARD : TIMING_BACKWARD);
 }
 
 static void layer_added(void *self, const struct layer *layer, const float *gradient) {
     (void)gradient;
-    note(self, layer, TIMING_UPDATE);
+    add_time(self, layer, TIMING_UPDATE);
 }
 
-static bool pass(struct timer *timer) {
+static bool timed_pass(struct timer *timer) {
     timer->last = clock_busy();
     return trial_pass(&timer->trial);
 }
 
-static int repeat(struct timer *timer, double seconds, struct error *err) {
+static int repeat_passes(struct timer *timer, double seconds, struct error *err) {
     struct timing *timing = timer->timing;
     bool whole = true;
     for (int i = 0; i < WARMING; i++)
-        whole &= pass(timer);
+        whole &= timed_pass(timer);
     double begin = clock_seconds();
     while (timing->passes < PASSES_MOST &&
            (timing->passes < PASSES_LEAST || clock_seconds() - begin < seconds)) {
-        timer->seconds = timer->all + (size_t)timing->passes * cells(timer);
-        for (size_t i = 0; i < cells(timer); i++)
+        timer->seconds = timer->all + (size_t)timing->passes * cell_count(timer);
+        for (size_t i = 0; i < cell_count(timer); i++)
             timer->seconds[i] = 0;
-        whole &= pass(timer);
+        whole &= timed_pass(timer);
         timing->passes++;
     }
     return whole ? STATUS_OK
@@ -75,7 +75,7 @@ static int repeat(struct timer *timer, double seconds, struct error *err) {
 
 // --- what it comes to ---------------------------------------------------------------
 
-static int ascending(const void *a, const void *b) {
+static int compare_floats(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
 }
@@ -83,8 +83,8 @@ static int ascending(const void *a, const void *b) {
 static double fastest_tenth(const struct timer *timer, size_t cell, float *column) {
     int passes = timer->timing->passes;
     for (int i = 0; i < passes; i++)
-        column[i] = timer->all[(size_t)i * cells(timer) + cell];
-    qsort(column, (size_t)passes, sizeof *column, ascending);
+        column[i] = timer->all[(size_t)i * cell_count(timer) + cell];
+    qsort(column, (size_t)passes, sizeof *column, compare_floats);
     return (double)column[passes / 10];
 }
 
@@ -142,7 +142,7 @@ static int timer_open(struct timer *timer, struct timing *timing, struct error *
     const struct model *model = timing->model;
     *timer = (struct timer){.timing = timing, .optimizer = {.rule = RULE_SGD}};
     timer->parameters = mem_floats(model->parameter_count);
-    timer->all = mem_array(PASSES_MOST * cells(timer), sizeof *timer->all);
+    timer->all = mem_array(PASSES_MOST * cell_count(timer), sizeof *timer->all);
     if (!timer->parameters || !timer->all)
         return error_nomem(err);
     model_init_lively(model, timer->parameters, 1);
@@ -190,7 +190,7 @@ int timing_run(struct timing *timing, const struct model *model, const struct ke
     int status = timer_open(&timer, timing, err);
     if (status == STATUS_OK) {
         timing->limits = limits_measure(kernels, timer.parameters, model->parameter_count);
-        status = repeat(&timer, seconds, err);
+        status = repeat_passes(&timer, seconds, err);
         if (status == STATUS_OK)
             status = sum_up(&timer, err);
     }

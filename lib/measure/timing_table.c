@@ -7,7 +7,7 @@
 #include "model/layer.h"
 #include "model/script.h"
 
-static double seconds_of(const struct layer_timing *layer) {
+static double layer_seconds(const struct layer_timing *layer) {
     double sum = 0;
     for (int part = 0; part < TIMING_PARTS; part++)
         sum += layer->seconds[part];
@@ -18,7 +18,7 @@ static double flops_of(const struct layer_timing *layer) {
     return layer->flops[TIMING_FORWARD] + layer->flops[TIMING_BACKWARD];
 }
 
-static struct layer_timing totals(const struct timing *timing) {
+static struct layer_timing timing_totals(const struct timing *timing) {
     struct layer_timing sum = {0};
     for (int i = 0; i < timing->model->layer_count; i++) {
         const struct layer_timing *layer = &timing->layers[i];
@@ -31,32 +31,32 @@ static struct layer_timing totals(const struct timing *timing) {
     return sum;
 }
 
-static double ratio(double a, double b) {
+static double ratio_or_zero(double a, double b) {
     return b > 0 ? a / b : 0;
 }
 
 // Shares of the machine's limits at which the layer ran.
 static double peak_share(const struct timing *timing, const struct layer_timing *layer) {
-    return ratio(flops_of(layer), timing->limits.flops * seconds_of(layer));
+    return ratio_or_zero(flops_of(layer), timing->limits.flops * layer_seconds(layer));
 }
 
 static double memory_share(const struct timing *timing, const struct layer_timing *layer) {
-    return ratio(layer->bytes, timing->limits.bytes * seconds_of(layer));
+    return ratio_or_zero(layer->bytes, timing->limits.bytes * layer_seconds(layer));
 }
 
 // The share of the time that goes into layers without multiplications.
 static double other_share(const struct timing *timing) {
-    struct layer_timing sum = totals(timing);
+    struct layer_timing sum = timing_totals(timing);
     double others = 0;
     for (int i = 0; i < timing->model->layer_count; i++)
         if (flops_of(&timing->layers[i]) <= 0)
-            others += seconds_of(&timing->layers[i]);
-    return ratio(others, seconds_of(&sum));
+            others += layer_seconds(&timing->layers[i]);
+    return ratio_or_zero(others, layer_seconds(&sum));
 }
 
 static double samples_per_second(const struct timing *timing) {
-    struct layer_timing sum = totals(timing);
-    return ratio(timing->batch, seconds_of(&sum));
+    struct layer_timing sum = timing_totals(timing);
+    return ratio_or_zero(timing->batch, layer_seconds(&sum));
 }
 
 // --- text -----------------------------------------------------------------------------
@@ -95,7 +95,7 @@ static void cells_of_times(struct columns *table, const struct timing *timing,
     }
     if (train)
         columns_cell(table, "%.3f", 1e3 * layer->seconds[TIMING_UPDATE]);
-    columns_cell(table, "%.1f%%", 100 * ratio(seconds_of(layer), all));
+    columns_cell(table, "%.1f%%", 100 * ratio_or_zero(layer_seconds(layer), all));
     cell_share(table, peak_share(timing, layer));
     cell_share(table, memory_share(timing, layer));
 }
@@ -114,7 +114,7 @@ static void cell_ways(struct columns *table, const struct layer_timing *layer) {
     free(grow_take(&text));
 }
 
-static void layer_row(struct columns *table, const struct timing *timing, int i, double all) {
+static void put_layer_row(struct columns *table, const struct timing *timing, int i, double all) {
     const struct layer *layer = &timing->model->layers[i];
     const struct layer_timing *times = &timing->layers[i];
     char shape[SHAPE_TEXT];
@@ -130,20 +130,20 @@ static void layer_row(struct columns *table, const struct timing *timing, int i,
     cells_of_times(table, timing, times, all);
 }
 
-static void total_row(struct columns *table, const struct timing *timing) {
-    struct layer_timing sum = totals(timing);
+static void put_total_row(struct columns *table, const struct timing *timing) {
+    struct layer_timing sum = timing_totals(timing);
     columns_cell(table, "total");
     for (int empty = 0; empty < 4; empty++)
         columns_cell(table, "%s", "");
-    cells_of_times(table, timing, &sum, seconds_of(&sum));
+    cells_of_times(table, timing, &sum, layer_seconds(&sum));
 }
 
 static void put_summary(struct grow *to, const struct timing *timing) {
-    struct layer_timing sum = totals(timing);
-    double seconds = seconds_of(&sum);
+    struct layer_timing sum = timing_totals(timing);
+    double seconds = layer_seconds(&sum);
     grow_format(to, "%s, mini-batch %d, one thread: %.1f samples/s, %.1f useful GFLOP/s\n",
                 timing->mode == NET_TRAIN ? "training" : "prediction", timing->batch,
-                samples_per_second(timing), 1e-9 * ratio(flops_of(&sum), seconds));
+                samples_per_second(timing), 1e-9 * ratio_or_zero(flops_of(&sum), seconds));
     grow_format(to, "limits of one core (%s): %.1f GFLOP/s, weights read at %.1f GB/s\n",
                 timing->kernels->name, 1e-9 * timing->limits.flops, 1e-9 * timing->limits.bytes);
     grow_format(to, "layers without multiplications: %.1f%% of the time\n",
@@ -161,10 +161,10 @@ char *timing_text(const struct timing *timing) {
             .column = predict_columns,
             .count = sizeof predict_columns / sizeof *predict_columns,
         };
-    struct layer_timing sum = totals(timing);
+    struct layer_timing sum = timing_totals(timing);
     for (int i = 0; i < timing->model->layer_count; i++)
-        layer_row(&table, timing, i, seconds_of(&sum));
-    total_row(&table, timing);
+        put_layer_row(&table, timing, i, layer_seconds(&sum));
+    put_total_row(&table, timing);
     columns_put(&table, &to);
     put_summary(&to, timing);
     return grow_take(&to);
@@ -176,7 +176,7 @@ static json_t *way_json(const char *way) {
     return way ? json_string(way) : json_null();
 }
 
-static json_t *layer_json(const struct timing *timing, int i) {
+static json_t *timing_layer_json(const struct timing *timing, int i) {
     const struct layer *layer = &timing->model->layers[i];
     const struct layer_timing *times = &timing->layers[i];
     return json_pack(
@@ -191,10 +191,10 @@ static json_t *layer_json(const struct timing *timing, int i) {
 }
 
 json_t *timing_json(const struct timing *timing) {
-    struct layer_timing sum = totals(timing);
+    struct layer_timing sum = timing_totals(timing);
     json_t *layers = json_array();
     for (int i = 0; i < timing->model->layer_count; i++)
-        if (json_array_append_new(layers, layer_json(timing, i)) < 0) {
+        if (json_array_append_new(layers, timing_layer_json(timing, i)) < 0) {
             json_decref(layers);
             return NULL;
         }
@@ -202,7 +202,7 @@ json_t *timing_json(const struct timing *timing) {
         "{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "model",
         timing->model->name, "mode", timing->mode == NET_TRAIN ? "train" : "predict", "kernels",
         timing->kernels->name, "batch", timing->batch, "passes", timing->passes, "seconds",
-        seconds_of(&sum), "samples_per_s", samples_per_second(timing), "flops", flops_of(&sum),
+        layer_seconds(&sum), "samples_per_s", samples_per_second(timing), "flops", flops_of(&sum),
         "peak_flops", timing->limits.flops, "read_bytes_per_s", timing->limits.bytes, "peak_share",
         peak_share(timing, &sum), "other_share", other_share(timing), "layers", layers);
 }

@@ -5,14 +5,14 @@
 #include "core/random.h"
 #include "model/layer.h"
 
-static void take(struct trial *trial, const struct model *model, size_t n) {
+static void take_buffers(struct trial *trial, const struct model *model, size_t n) {
     trial->batch.input =
         arena_take(&trial->arena, n * shape_size(model_input(model)->out), sizeof(float));
     trial->batch.draw = arena_take(&trial->arena, n, sizeof *trial->batch.draw);
     trial->batch.label = arena_take(&trial->arena, n, sizeof *trial->batch.label);
 }
 
-static void fill(struct trial *trial, const struct model *model) {
+static void fill_batch(struct trial *trial, const struct model *model) {
     struct random random = random_stream(1, (uint64_t)trial->solo.thread, 0);
     size_t n = (size_t)trial->batch.n;
     for (size_t i = 0; i < n * shape_size(model_input(model)->out); i++)
@@ -24,7 +24,7 @@ static void fill(struct trial *trial, const struct model *model) {
 }
 
 // As evaluation does it after some time.
-static int prepare(struct trial *trial, const struct model *model, struct error *err) {
+static int prepare_weights(struct trial *trial, const struct model *model, struct error *err) {
     struct home *home = trial->solo.home;
     int status = prepared_open(&trial->prepared, model, trial->solo.kernels,
                                home->ops->weights(home, trial->solo.thread), trial->batch.n, err);
@@ -44,15 +44,15 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
     int status = net_open(&trial->solo.net, model, kernels, most, trial->mode, err);
     if (status)
         return status;
-    take(trial, model, (size_t)batch);
+    take_buffers(trial, model, (size_t)batch);
     if (train)
         trial->solo.gradient = mem_untouched_floats(model->parameter_count);
     if (!arena_open(&trial->arena) || (train && !trial->solo.gradient))
         return error_nomem(err);
-    take(trial, model, (size_t)batch);
-    fill(trial, model);
+    take_buffers(trial, model, (size_t)batch);
+    fill_batch(trial, model);
     if (trial->mode == NET_PREDICT) {
-        status = prepare(trial, model, err);
+        status = prepare_weights(trial, model, err);
         if (status)
             return status;
     }

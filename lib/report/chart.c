@@ -38,7 +38,8 @@ void chart_line(struct svg *svg, const double *x, const double *y, size_t n,
     svg_path(svg, x, y, n, colour, strokes[stroke].width, dash, strokes[stroke].opacity);
 }
 
-static bool drawable(const struct chart *chart, const struct chart_series *series, size_t i) {
+static bool point_is_drawable(const struct chart *chart, const struct chart_series *series,
+                              size_t i) {
     double y = series->y[i];
     return isfinite(series->x[i]) && isfinite(y) && (chart->y_kind != SCALE_LOG || y > 0);
 }
@@ -48,7 +49,7 @@ static bool y_range(const struct chart *chart, double *low, double *high) {
     *low = INFINITY, *high = -INFINITY;
     for (size_t s = 0; s < chart->count; s++)
         for (size_t i = 0; i < chart->series[s].n; i++)
-            if (drawable(chart, &chart->series[s], i)) {
+            if (point_is_drawable(chart, &chart->series[s], i)) {
                 *low = fmin(*low, chart->series[s].y[i]);
                 *high = fmax(*high, chart->series[s].y[i]);
             }
@@ -102,7 +103,7 @@ static size_t to_pixels(const struct chart *chart, const struct chart_series *se
     double last_column = NAN;
     bool thin_out = series->n > (size_t)(x->to - x->from);
     for (size_t i = 0; i < series->n; i++) {
-        if (!drawable(chart, series, i))
+        if (!point_is_drawable(chart, series, i))
             continue;
         double at_x = scale_at(x, series->x[i]), at_y = scale_at(y, series->y[i]);
         double column = floor(at_x);
@@ -118,14 +119,14 @@ static size_t to_pixels(const struct chart *chart, const struct chart_series *se
 }
 
 // A level moved to the nearer end of the axis, if it is beyond it.
-static double within(const struct scale *y, double level) {
+static double clamp_to_axis(const struct scale *y, double level) {
     return fmin(fmax(level, y->to), y->from);
 }
 
 // Of the line from (ax, ay) to (bx, by) the first point on the axis: ay is beyond one of its ends.
-static void enter(const struct scale *y, double ax, double ay, double bx, double by, double *at_x,
-                  double *at_y) {
-    *at_y = within(y, ay);
+static void axis_crossing(const struct scale *y, double ax, double ay, double bx, double by,
+                          double *at_x, double *at_y) {
+    *at_y = clamp_to_axis(y, ay);
     *at_x = ax + (bx - ax) * (*at_y - ay) / (by - ay);
 }
 
@@ -134,16 +135,17 @@ static void draw_line(struct svg *svg, const struct chart_series *series, const 
                       const double *px, const double *py, size_t n, double *cx, double *cy) {
     size_t count = 0; // points of the piece under way
     for (size_t i = 0; i < n; i++) {
-        bool in = within(y, py[i]) == py[i];
-        bool from_outside = i > 0 && count == 0 && within(y, py[i - 1]) != within(y, py[i]);
+        bool in = clamp_to_axis(y, py[i]) == py[i];
+        bool from_outside =
+            i > 0 && count == 0 && clamp_to_axis(y, py[i - 1]) != clamp_to_axis(y, py[i]);
         if (from_outside) {
-            enter(y, px[i - 1], py[i - 1], px[i], py[i], &cx[count], &cy[count]);
+            axis_crossing(y, px[i - 1], py[i - 1], px[i], py[i], &cx[count], &cy[count]);
             count++;
         }
         if (in)
             cx[count] = px[i], cy[count] = py[i], count++;
         else if (count > 0) {
-            enter(y, px[i], py[i], px[i - 1], py[i - 1], &cx[count], &cy[count]);
+            axis_crossing(y, px[i], py[i], px[i - 1], py[i - 1], &cx[count], &cy[count]);
             count++;
         }
         if (count > 0 && (!in || i + 1 == n)) {
@@ -160,12 +162,12 @@ struct end_label {
 };
 
 // The last value, behind an arrow where it is beyond the axis.
-static struct end_label label_of(const struct chart *chart, const struct chart_series *series,
-                                 const struct scale *y, double level) {
-    struct end_label label = {.y = within(y, level), .colour = series->colour};
+static struct end_label series_label(const struct chart *chart, const struct chart_series *series,
+                                     const struct scale *y, double level) {
+    struct end_label label = {.y = clamp_to_axis(y, level), .colour = series->colour};
     char value[SCALE_LABEL];
     size_t last = series->n - 1;
-    while (!drawable(chart, series, last))
+    while (!point_is_drawable(chart, series, last))
         last--;
     value_text(chart, series->y[last], value);
     const char *arrow = level < y->to ? "\u2191" : level > y->from ? "\u2193" : "";
@@ -184,10 +186,10 @@ static int draw_series(struct svg *svg, const struct chart *chart,
     size_t n = to_pixels(chart, series, x, y, px, py);
     draw_line(svg, series, y, px, py, n, py + series->n, py + 2 * series->n);
     for (size_t i = 0; i < n && series->stroke == CHART_STRONG; i++)
-        if (within(y, py[i]) == py[i] && ((series->dots && n <= DOTS_MOST) || i == n - 1))
+        if (clamp_to_axis(y, py[i]) == py[i] && ((series->dots && n <= DOTS_MOST) || i == n - 1))
             svg_dot(svg, px[i], py[i], 3.2, series->colour);
     if (n > 0 && series->label)
-        *label = label_of(chart, series, y, py[n - 1]);
+        *label = series_label(chart, series, y, py[n - 1]);
     free(px);
     return STATUS_OK;
 }

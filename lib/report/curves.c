@@ -74,7 +74,7 @@ static bool has_failed(const struct figure *f, size_t run, double best) {
            curve_best(&history->curves[CURVE_TOP1], NULL) < best / 2;
 }
 
-static void cover(const struct chart_series *series, double *low, double *high) {
+static void extend_range(const struct chart_series *series, double *low, double *high) {
     for (size_t i = 0; i < series->n; i++)
         if (isfinite(series->y[i])) {
             *low = fmin(*low, series->y[i]);
@@ -83,7 +83,7 @@ static void cover(const struct chart_series *series, double *low, double *high) 
 }
 
 // What the user asked for; else, where some runs failed, what the others cover.
-static void set_range(const struct figure *f, struct chart *chart, enum curves_axis axis) {
+static void set_axis_range(const struct figure *f, struct chart *chart, enum curves_axis axis) {
     double low = INFINITY, high = -INFINITY, best = best_accuracy(f);
     bool failed = false;
     if (f->options->range[axis].low < f->options->range[axis].high) {
@@ -94,7 +94,7 @@ static void set_range(const struct figure *f, struct chart *chart, enum curves_a
         if (has_failed(f, chart->series[s].run, best))
             failed = true;
         else
-            cover(&chart->series[s], &low, &high);
+            extend_range(&chart->series[s], &low, &high);
     if (chart->y_zero)
         low = fmin(low, 0);
     if (failed && low < high)
@@ -128,14 +128,14 @@ int curves_range(struct curves_options *options, const char *text, struct error 
 static bool wide_range(const struct chart *chart) {
     double low = INFINITY, high = 0;
     for (size_t s = 0; s < chart->count; s++)
-        cover(&chart->series[s], &low, &high);
+        extend_range(&chart->series[s], &low, &high);
     if (low > 0 && chart->y_low < chart->y_high)
         low = chart->y_low, high = chart->y_high;
     return low > 0 && high / low > LOG_RATIO;
 }
 
-static struct chart frame(const struct figure *f, double left, double top, double width,
-                          double height) {
+static struct chart chart_frame(const struct figure *f, double left, double top, double width,
+                                double height) {
     return (struct chart){
         .left = left,
         .top = top,
@@ -178,7 +178,7 @@ static int draw_loss(struct figure *f, struct chart chart, struct error *err) {
     }
     chart.title = "loss";
     chart.count = count + 2 * f->count;
-    set_range(f, &chart, CURVES_LOSS);
+    set_axis_range(f, &chart, CURVES_LOSS);
     chart.y_kind = wide_range(&chart) ? SCALE_LOG : SCALE_LINEAR;
     return chart_draw(&f->svg, &chart, err);
 }
@@ -191,7 +191,7 @@ static int draw_accuracy(struct figure *f, struct chart chart, struct error *err
     chart.title = "test accuracy, top-1 in %";
     chart.count = f->count;
     chart.percent = true;
-    set_range(f, &chart, CURVES_ACCURACY);
+    set_axis_range(f, &chart, CURVES_ACCURACY);
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -201,7 +201,7 @@ static int draw_rate(struct figure *f, struct chart chart, struct error *err) {
     chart.title = "learning rate";
     chart.count = f->count;
     chart.y_zero = true;
-    set_range(f, &chart, CURVES_RATE);
+    set_axis_range(f, &chart, CURVES_RATE);
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -211,7 +211,7 @@ static int draw_staleness(struct figure *f, struct chart chart, struct error *er
     chart.title = "mean staleness of updates";
     chart.count = f->count;
     chart.y_zero = true;
-    set_range(f, &chart, CURVES_STALENESS);
+    set_axis_range(f, &chart, CURVES_STALENESS);
     return chart_draw(&f->svg, &chart, err);
 }
 
@@ -223,16 +223,16 @@ static bool has_curve(const struct figure *f, enum curve_of which) {
 }
 
 static int draw_column(struct figure *f, double left, double top, double width, struct error *err) {
-    int status = draw_loss(f, frame(f, left, top, width, PANEL_HEIGHT), err);
+    int status = draw_loss(f, chart_frame(f, left, top, width, PANEL_HEIGHT), err);
     top += PANEL_HEIGHT + EDGE;
     if (status == STATUS_OK)
-        status = draw_accuracy(f, frame(f, left, top, width, PANEL_HEIGHT), err);
+        status = draw_accuracy(f, chart_frame(f, left, top, width, PANEL_HEIGHT), err);
     top += PANEL_HEIGHT + EDGE;
     if (status == STATUS_OK)
-        status = draw_rate(f, frame(f, left, top, width, RATE_HEIGHT), err);
+        status = draw_rate(f, chart_frame(f, left, top, width, RATE_HEIGHT), err);
     top += RATE_HEIGHT + EDGE;
     if (status == STATUS_OK && has_curve(f, CURVE_STALENESS))
-        status = draw_staleness(f, frame(f, left, top, width, RATE_HEIGHT), err);
+        status = draw_staleness(f, chart_frame(f, left, top, width, RATE_HEIGHT), err);
     return status;
 }
 
@@ -244,8 +244,8 @@ static bool has_learners(const struct figure *f) {
 }
 
 // One entry of the legend; returns where the next one begins.
-static double entry(struct figure *f, double x, double y, const char *colour,
-                    enum chart_stroke stroke, const char *dash, const char *text) {
+static double legend_entry(struct figure *f, double x, double y, const char *colour,
+                           enum chart_stroke stroke, const char *dash, const char *text) {
     double ends[] = {x, x + 24}, level[] = {y - 4.5, y - 4.5};
     chart_line(&f->svg, ends, level, 2, stroke, colour, dash);
     if (stroke == CHART_STRONG)
@@ -258,46 +258,46 @@ static void legend_of_lines(struct figure *f, double y, const char *colour) {
     bool tested = has_curve(f, CURVE_TEST_LOSS), several = has_learners(f);
     double x = EDGE + 8;
     if (tested || several)
-        x = entry(f, x, y, colour, tested ? CHART_FAINT : CHART_STRONG, NULL, "training");
+        x = legend_entry(f, x, y, colour, tested ? CHART_FAINT : CHART_STRONG, NULL, "training");
     if (tested)
-        x = entry(f, x, y, colour, CHART_STRONG, NULL, "test");
+        x = legend_entry(f, x, y, colour, CHART_STRONG, NULL, "test");
     if (several)
-        entry(f, x, y, colour, CHART_HAZE, NULL, "training of each worker");
+        legend_entry(f, x, y, colour, CHART_HAZE, NULL, "training of each worker");
 }
 
 // Runs, then what thin and dotted lines mean. Returns the height that it took;
 // draws nothing when `draw` is false.
-static double legend(struct figure *f, bool draw) {
+static double draw_legend(struct figure *f, bool draw_figure) {
     double x = EDGE + 8, y = EDGE + 14;
     for (size_t i = 0; f->count > 1 && i < f->count; i++) {
         const char *name = f->runs[i].title;
         double width = 53 + (double)strlen(name) * CHARACTER;
         if (x > EDGE + 8 && x + width > f->width - EDGE)
             x = EDGE + 8, y += LINE;
-        if (draw)
-            entry(f, x, y, chart_colour(i), CHART_STRONG, i / CHART_COLOURS % 2 ? "6 4" : NULL,
-                  name);
+        if (draw_figure)
+            legend_entry(f, x, y, chart_colour(i), CHART_STRONG,
+                         i / CHART_COLOURS % 2 ? "6 4" : NULL, name);
         x += width;
     }
     y += f->count > 1 ? LINE : 0;
     const char *colour = f->count > 1 ? "#666666" : chart_colour(0);
-    if (draw)
+    if (draw_figure)
         legend_of_lines(f, y, colour);
     return y + EDGE + 4;
 }
 
-static int draw(struct figure *f, FILE *out, struct error *err) {
+static int draw_figure(struct figure *f, FILE *out, struct error *err) {
     enum curves_x x = f->options->x;
     f->width = f->options->width > 0 ? f->options->width
                : x == CURVES_BOTH    ? WIDTH_BOTH
                                      : WIDTH_ONE;
-    double top = legend(f, false), left = EDGE;
+    double top = draw_legend(f, false), left = EDGE;
     double height = top + 2 * (PANEL_HEIGHT + EDGE) + RATE_HEIGHT + EDGE;
     height += has_curve(f, CURVE_STALENESS) ? RATE_HEIGHT + EDGE : 0;
     int columns = x == CURVES_BOTH ? 2 : 1, status = STATUS_OK;
     double width = (f->width - (columns + 1) * EDGE) / columns;
     svg_open(&f->svg, out, f->width, height, "learning curves");
-    legend(f, true);
+    draw_legend(f, true);
     for (int c = 0; c < columns && status == STATUS_OK; c++, left += width + EDGE) {
         f->by_time = x == CURVES_TIME || c == 1;
         status = draw_column(f, left, top, width, err);
@@ -308,14 +308,14 @@ static int draw(struct figure *f, FILE *out, struct error *err) {
     return status;
 }
 
-static double *percents(const struct curve *curve) {
+static double *accuracy_percents(const struct curve *curve) {
     double *y = mem_array(curve->n, sizeof *y);
     for (size_t i = 0; y && i < curve->n; i++)
         y[i] = 100 * curve->value[i];
     return y;
 }
 
-static int make_room(struct figure *f, struct error *err) {
+static int allocate_series(struct figure *f, struct error *err) {
     size_t learners = 0;
     for (size_t i = 0; i < f->count; i++)
         learners += f->runs[i].learner_count;
@@ -324,7 +324,7 @@ static int make_room(struct figure *f, struct error *err) {
     if (!f->series || !f->percent)
         return error_nomem(err);
     for (size_t i = 0; i < f->count; i++)
-        if (!(f->percent[i] = percents(&f->runs[i].curves[CURVE_TOP1])))
+        if (!(f->percent[i] = accuracy_percents(&f->runs[i].curves[CURVE_TOP1])))
             return error_nomem(err);
     return STATUS_OK;
 }
@@ -332,9 +332,9 @@ static int make_room(struct figure *f, struct error *err) {
 int curves_write(FILE *out, const struct history *runs, size_t count,
                  const struct curves_options *options, struct error *err) {
     struct figure f = {.runs = runs, .count = count, .options = options};
-    int status = make_room(&f, err);
+    int status = allocate_series(&f, err);
     if (status == STATUS_OK)
-        status = draw(&f, out, err);
+        status = draw_figure(&f, out, err);
     for (size_t i = 0; f.percent && i < count; i++)
         free(f.percent[i]);
     free(f.percent);

@@ -29,7 +29,7 @@ static void curve_free(struct curve *curve) {
     *curve = (struct curve){0};
 }
 
-static bool grow(double **column, size_t capacity) {
+static bool grow_column(double **column, size_t capacity) {
     double *more = mem_resize(*column, capacity, sizeof **column);
     if (more)
         *column = more;
@@ -40,8 +40,8 @@ static int curve_add(struct curve *curve, const struct reader *at, double value,
                      struct error *err) {
     if (curve->n == curve->capacity) {
         size_t capacity = curve->capacity ? 2 * curve->capacity : 64;
-        if (!grow(&curve->step, capacity) || !grow(&curve->epoch, capacity) ||
-            !grow(&curve->time, capacity) || !grow(&curve->value, capacity))
+        if (!grow_column(&curve->step, capacity) || !grow_column(&curve->epoch, capacity) ||
+            !grow_column(&curve->time, capacity) || !grow_column(&curve->value, capacity))
             return error_nomem(err);
         curve->capacity = capacity;
     }
@@ -67,7 +67,7 @@ static void cut_behind(struct history *history, double epoch) {
 }
 
 // A member that is a number; NAN when it is missing or null (not finite).
-static double number(const json_t *line, const char *name) {
+static double number_member(const json_t *line, const char *name) {
     const json_t *value = json_object_get(line, name);
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
@@ -129,7 +129,7 @@ static int add_learner(struct reader *r, const json_t *line, double value[HISTOR
         status = curve_add(&learner->loss, r, value[CURVE_LOSS], err);
     if (status)
         return status;
-    double step = number(line, "step");
+    double step = number_member(line, "step");
     learner->batches = isfinite(step) ? fmax(learner->batches, step) : learner->batches;
     learner->speed = isfinite(value[CURVE_SPEED]) ? value[CURVE_SPEED] : learner->speed;
     value[CURVE_LOSS] = mean_loss(r->history);
@@ -148,11 +148,12 @@ static int start_learner(struct reader *r, const json_t *line, struct error *err
     return STATUS_OK;
 }
 
-static int add_values(struct reader *r, const char *event, const json_t *line, struct error *err) {
+static int add_curve_values(struct reader *r, const char *event, const json_t *line,
+                            struct error *err) {
     int status = STATUS_OK;
     double value[HISTORY_CURVES];
     for (size_t i = 0; i < HISTORY_CURVES; i++)
-        value[i] = strcmp(event, members[i].event) ? NAN : number(line, members[i].name);
+        value[i] = strcmp(event, members[i].event) ? NAN : number_member(line, members[i].name);
     if (!json_array_size(json_object_get(line, "staleness_counts")))
         value[CURVE_STALENESS] = NAN; // nothing was applied
     if (r->many && !strcmp(event, "train"))
@@ -166,8 +167,8 @@ static int add_values(struct reader *r, const char *event, const json_t *line, s
 static int add_start(struct reader *r, const json_t *line, struct error *err) {
     r->before = r->time;
     if (json_array_size(r->history->starts) == 0)
-        r->history->began = r->history->ended = number(line, "t");
-    r->session_began = number(line, "t");
+        r->history->began = r->history->ended = number_member(line, "t");
+    r->session_began = number_member(line, "t");
     r->history->end = HISTORY_RUNNING;
     r->started = true;
     return json_array_append(r->history->starts, (json_t *)line) ? error_nomem(err) : STATUS_OK;
@@ -179,9 +180,9 @@ static void end_with(struct history *history, enum history_end end, const char *
 }
 
 // Where the run is, by the line of one that knows.
-static void place(struct reader *r, const json_t *line) {
-    double step = number(line, "step"), samples = number(line, "samples");
-    double epoch = number(line, "epoch");
+static void advance_by_line(struct reader *r, const json_t *line) {
+    double step = number_member(line, "step"), samples = number_member(line, "samples");
+    double epoch = number_member(line, "epoch");
     if (r->started && isfinite(epoch)) {
         cut_behind(r->history, epoch);
         r->epoch = epoch;
@@ -192,22 +193,22 @@ static void place(struct reader *r, const json_t *line) {
 }
 
 // Moves the reader to the line's place in the run.
-static void move_to(struct reader *r, const json_t *line, bool leads) {
-    double t = number(line, "t"), epoch = number(line, "epoch");
+static void move_to_line(struct reader *r, const json_t *line, bool leads) {
+    double t = number_member(line, "t"), epoch = number_member(line, "epoch");
     if (isfinite(t))
         r->history->ended = t;
     if (leads || r->started)
-        place(r, line);
+        advance_by_line(r, line);
     r->epoch = isfinite(epoch) ? fmax(r->epoch, epoch) : r->epoch;
     if (isfinite(t) && isfinite(r->session_began))
         r->time = fmax(r->time, r->before + t - r->session_began);
 }
 
-static int add_line(struct reader *r, const json_t *line, struct error *err) {
+static int add_metrics_line(struct reader *r, const json_t *line, struct error *err) {
     const char *event = json_string_value(json_object_get(line, "event"));
     if (!json_is_object(line) || !event)
         return error_set(err, STATUS_DATA, "not a metrics line: it has no \"event\"");
-    if (number(line, "v") != METRICS_VERSION)
+    if (number_member(line, "v") != METRICS_VERSION)
         return error_set(err, STATUS_DATA, "metrics of another version than %d", METRICS_VERSION);
     const char *role = json_string_value(json_object_get(line, "role"));
     bool controls = role && !strcmp(role, "controller");
@@ -217,17 +218,17 @@ static int add_line(struct reader *r, const json_t *line, struct error *err) {
         return leads                             ? add_start(r, line, err)
                : role && !strcmp(role, "worker") ? start_learner(r, line, err)
                                                  : STATUS_OK;
-    move_to(r, line, leads);
+    move_to_line(r, line, leads);
     if (!strcmp(event, "done"))
         end_with(r->history, HISTORY_DONE, NULL);
     if (!strcmp(event, "nan"))
         end_with(r->history, HISTORY_DIVERGED, NULL);
     if (!strcmp(event, "stop") && leads && r->history->end != HISTORY_DIVERGED)
         end_with(r->history, HISTORY_STOPPED, json_string_value(json_object_get(line, "reason")));
-    return add_values(r, event, line, err);
+    return add_curve_values(r, event, line, err);
 }
 
-static int read_lines(struct reader *r, FILE *file, const char *path, struct error *err) {
+static int read_metrics_lines(struct reader *r, FILE *file, const char *path, struct error *err) {
     char *text = NULL;
     size_t capacity = 0;
     ssize_t length;
@@ -244,7 +245,7 @@ static int read_lines(struct reader *r, FILE *file, const char *path, struct err
             break;
         }
         if (status == STATUS_OK)
-            status = add_line(r, line, err);
+            status = add_metrics_line(r, line, err);
         if (status != STATUS_OK)
             error_context(err, "%s:%ld", path, number_of);
         json_decref(line);
@@ -283,12 +284,12 @@ static char *metrics_path(const char *path) {
     return asprintf(&whole, "%s/metrics.jsonl", path) < 0 ? NULL : whole;
 }
 
-static int read_file(struct history *history, const char *path, struct error *err) {
+static int read_metrics_file(struct history *history, const char *path, struct error *err) {
     FILE *file = fopen(path, "re");
     if (!file)
         return error_errno(err, STATUS_NOINPUT, "cannot read %s", path);
     struct reader r = {.history = history, .session_began = NAN};
-    int status = read_lines(&r, file, path, err);
+    int status = read_metrics_lines(&r, file, path, err);
     fclose(file);
     history->batches = r.many ? all_batches(history) : r.step;
     history->step = r.step, history->epoch = r.epoch, history->seconds = r.time;
@@ -302,7 +303,7 @@ int history_read(struct history *history, const char *path, struct error *err) {
     history->began = history->ended = NAN;
     char *file = history->name ? metrics_path(history->name) : NULL;
     history->title = history->name ? title_of_run(history->name) : NULL;
-    int status = file && history->title && history->starts ? read_file(history, file, err)
+    int status = file && history->title && history->starts ? read_metrics_file(history, file, err)
                                                            : error_nomem(err);
     free(file);
     if (status != STATUS_OK)

@@ -50,7 +50,7 @@ static const char style[] =
 
 // --- figures -----------------------------------------------------------------
 
-static void tile(FILE *out, const char *value, const char *what, const char *more) {
+static void put_tile(FILE *out, const char *value, const char *what, const char *more) {
     fputs("<div class=\"tile\"><b>", out);
     markup_text(out, value);
     fputs("</b>", out);
@@ -74,7 +74,7 @@ static void accuracy_tile(FILE *out, const struct page *page) {
     size_t at = 0;
     double last = page->review ? tally_top1(&page->review->tally) : curve_last(top1);
     if (!isfinite(last)) {
-        tile(out, "not tested", "test accuracy", "");
+        put_tile(out, "not tested", "test accuracy", "");
         return;
     }
     markup_percent(value, last);
@@ -82,7 +82,7 @@ static void accuracy_tile(FILE *out, const struct page *page) {
         markup_percent(best, curve_best(top1, &at));
         snprintf(more, sizeof more, "best %s at epoch %.3g", best, top1->epoch[at]);
     }
-    tile(out, value, "test accuracy", more);
+    put_tile(out, value, "test accuracy", more);
 }
 
 static void loss_tile(FILE *out, const struct page *page) {
@@ -95,7 +95,7 @@ static void loss_tile(FILE *out, const struct page *page) {
     if (tested && train->n > 0)
         snprintf(more, sizeof more, "training %.3g", curve_last(train));
     if (tested || train->n > 0)
-        tile(out, value, tested ? "test loss" : "training loss", more);
+        put_tile(out, value, tested ? "test loss" : "training loss", more);
 }
 
 static void speed_tile(FILE *out, const struct page *page) {
@@ -110,10 +110,10 @@ static void speed_tile(FILE *out, const struct page *page) {
     markup_large(rate, sum * connections);
     if (connections > 0)
         snprintf(more, sizeof more, "%s connections/s", rate);
-    tile(out, value, "images/s in training", more);
+    put_tile(out, value, "images/s in training", more);
 }
 
-static void headline(FILE *out, const struct page *page) {
+static void put_headline(FILE *out, const struct page *page) {
     const struct history *history = page->history;
     const json_t *start = history_start(history);
     char value[MARKUP_NUMBER], batches[MARKUP_NUMBER], more[128];
@@ -123,22 +123,22 @@ static void headline(FILE *out, const struct page *page) {
     snprintf(value, sizeof value, "%.3g", history->epoch);
     markup_count(batches, history->batches);
     snprintf(more, sizeof more, "%s mini-batches", batches);
-    tile(out, value, "epochs", more);
+    put_tile(out, value, "epochs", more);
     markup_seconds(value, history->seconds);
     size_t sessions = json_array_size(history->starts);
     *more = 0;
     if (sessions > 1)
         snprintf(more, sizeof more, "in %zu sessions", sessions);
-    tile(out, value, "of training", more);
+    put_tile(out, value, "of training", more);
     speed_tile(out, page);
     double parameters = page->checkpoint ? (double)page->checkpoint->model->parameter_count
                                          : number_in(start, "parameters");
     markup_count(value, parameters);
-    tile(out, value, "parameters", "");
+    put_tile(out, value, "parameters", "");
     fputs("</div>\n", out);
 }
 
-static void date(FILE *out, double seconds) {
+static void put_date(FILE *out, double seconds) {
     time_t whole = (time_t)seconds;
     struct tm parts;
     char text[32];
@@ -152,9 +152,9 @@ static void origin_line(FILE *out, const struct history *history) {
     const char *host = json_string_value(json_object_get(history_start(history), "host"));
     fputs("<p class=\"quiet\">", out);
     fputs("From ", out);
-    date(out, history->began);
+    put_date(out, history->began);
     fputs(" to ", out);
-    date(out, history->ended);
+    put_date(out, history->ended);
     fputs(" UTC", out);
     if (host) {
         fputs(" on ", out);
@@ -201,7 +201,7 @@ static void shape_text(char *text, size_t size, const json_t *shape) {
         snprintf(text, size, "%dx%dx%d", c, h, w);
 }
 
-static void layer_row(FILE *out, const json_t *layer) {
+static void put_layer_row(FILE *out, const json_t *layer) {
     char shape[64], parameters[MARKUP_NUMBER], connections[MARKUP_NUMBER];
     const json_t *from = json_object_get(layer, "from");
     shape_text(shape, sizeof shape, json_object_get(layer, "output"));
@@ -237,7 +237,7 @@ static int model_section(FILE *out, const struct page *page, struct error *err) 
           "<th>parameters</th><th>connections</th></tr></thead>\n<tbody>",
           out);
     for (size_t i = 0; i < json_array_size(layers); i++)
-        layer_row(out, json_array_get(layers, i));
+        put_layer_row(out, json_array_get(layers, i));
     markup_count(parameters, number_in(table, "parameters"));
     markup_count(connections, number_in(table, "connections"));
     fprintf(out,
@@ -296,7 +296,7 @@ static bool is_plumbing(const char *name) {
 }
 
 // The settings of the last session, as its start event has them.
-static int settings(FILE *out, const struct history *history, struct error *err) {
+static int put_settings(FILE *out, const struct history *history, struct error *err) {
     const char *name;
     json_t *value;
     int status = STATUS_OK;
@@ -325,7 +325,7 @@ static int making_section(FILE *out, const struct page *page, struct error *err)
         putc('\n', out);
     }
     fputs("</pre>\n", out);
-    int status = settings(out, history, err);
+    int status = put_settings(out, history, err);
     fputs("<p class=\"quiet\">This page was written by adam-ctl " ADAM_VERSION ".</p>\n", out);
     return status;
 }
@@ -345,7 +345,7 @@ static int curves_section(FILE *out, const struct page *page, struct error *err)
     return status;
 }
 
-static void head(FILE *out, const struct page *page) {
+static void put_page_head(FILE *out, const struct page *page) {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -360,8 +360,8 @@ static void head(FILE *out, const struct page *page) {
 }
 
 int page_write(FILE *out, const struct page *page, struct error *err) {
-    head(out, page);
-    headline(out, page);
+    put_page_head(out, page);
+    put_headline(out, page);
     int status = curves_section(out, page, err);
     if (status == STATUS_OK) {
         status = page_confusion(out, page, err);

@@ -17,7 +17,7 @@ static const char *name_of(const struct review *review, int class) {
     return review->names.names[class];
 }
 
-static void missing(FILE *out, const struct page *page) {
+static void put_missing_review(FILE *out, const struct page *page) {
     fputs("<p class=\"quiet\">Not shown: ", out);
     markup_text(out, page->no_review);
     fputs("</p>\n", out);
@@ -25,7 +25,7 @@ static void missing(FILE *out, const struct page *page) {
 
 // --- confusion ---------------------------------------------------------------
 
-static void cell(FILE *out, const struct review *review, int row, int column) {
+static void put_matrix_cell(FILE *out, const struct review *review, int row, int column) {
     const struct tally *tally = &review->tally;
     uint64_t count = tally->confusion[(size_t)row * (size_t)tally->classes + (size_t)column];
     if (count == 0) {
@@ -74,7 +74,7 @@ static void matrix_head(FILE *out, const struct review *review) {
     fputs("<th>samples</th><th>recall</th><th>precision</th></tr></thead>\n", out);
 }
 
-static void matrix(FILE *out, const struct review *review) {
+static void put_matrix(FILE *out, const struct review *review) {
     const struct tally *tally = &review->tally;
     bool fits = short_names(review);
     fputs("<div class=\"wide\"><table class=\"confusion\">", out);
@@ -87,7 +87,7 @@ static void matrix(FILE *out, const struct review *review) {
         markup_text(out, name_of(review, row));
         fputs("</th>", out);
         for (int c = 0; c < tally->classes; c++)
-            cell(out, review, row, c);
+            put_matrix_cell(out, review, row, c);
         fprintf(out, "<td>%llu</td>", (unsigned long long)tally->truth[row]);
         share_cell(out, tally->correct[row], tally->truth[row]);
         share_cell(out, tally->correct[row], tally->predicted[row]);
@@ -165,7 +165,7 @@ int page_confusion(FILE *out, const struct page *page, struct error *err) {
     const struct review *review = page->review;
     fputs("<h2>Confusion</h2>\n", out);
     if (!review) {
-        missing(out, page);
+        put_missing_review(out, page);
         return STATUS_OK;
     }
     char samples[MARKUP_NUMBER];
@@ -183,7 +183,7 @@ int page_confusion(FILE *out, const struct page *page, struct error *err) {
     }
     int status = STATUS_OK;
     if (review->tally.classes <= MATRIX_MOST)
-        matrix(out, review);
+        put_matrix(out, review);
     else
         status = heat_picture(out, &review->tally, err);
     pairs_table(out, review);
@@ -236,7 +236,7 @@ void page_pictures(FILE *out, const struct page *page) {
     const struct review *review = page->review;
     fputs("<h2>Pictures and predictions</h2>\n", out);
     if (!review) {
-        missing(out, page);
+        put_missing_review(out, page);
         return;
     }
     fputs("<p>Under each picture: its class, what the model says where that is another one, and "

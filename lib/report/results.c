@@ -7,12 +7,12 @@
 #include "core/printable.h"
 #include "core/utf8.h"
 
-static json_t *real(double value) {
+static json_t *json_number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
 // Any bytes as a JSON text.
-static json_t *text(const char *bytes) {
+static json_t *json_text(const char *bytes) {
     char *clean = utf8_clean(bytes);
     json_t *value = clean ? json_string(clean) : NULL;
     free(clean);
@@ -20,11 +20,11 @@ static json_t *text(const char *bytes) {
 }
 
 static json_t *name_or_null(int32_t label, const char *const *names) {
-    return label < 0 ? json_null() : text(names[label]);
+    return label < 0 ? json_null() : json_text(names[label]);
 }
 
 // Writes the object as one line and lets go of it; NULL: out of memory.
-static int put_line(FILE *out, json_t *object, struct error *err) {
+static int put_json_line(FILE *out, json_t *object, struct error *err) {
     char *line = object ? json_line(object) : NULL;
     json_decref(object);
     if (!line)
@@ -38,18 +38,19 @@ int results_figures(FILE *out, const struct tally *tally, uint64_t skipped, bool
                     struct error *err) {
     double top1 = tally_top1(tally), top5 = tally_top5(tally), loss = tally_loss(tally);
     if (json)
-        return put_line(out,
-                        json_pack("{s:I, s:o, s:o, s:o, s:I}", "samples",
-                                  (json_int_t)tally->samples, "top1", real(top1), "top5",
-                                  real(top5), "loss", real(loss), "skipped", (json_int_t)skipped),
-                        err);
+        return put_json_line(
+            out,
+            json_pack("{s:I, s:o, s:o, s:o, s:I}", "samples", (json_int_t)tally->samples, "top1",
+                      json_number_or_null(top1), "top5", json_number_or_null(top5), "loss",
+                      json_number_or_null(loss), "skipped", (json_int_t)skipped),
+            err);
     fprintf(out, "samples\t%llu\n", (unsigned long long)tally->samples);
     fprintf(out, "top1\t%.6g\ntop5\t%.6g\nloss\t%.6g\n", top1, top5, loss);
     fprintf(out, "skipped\t%llu\n", (unsigned long long)skipped);
     return STATUS_OK;
 }
 
-static double ratio(uint64_t part, uint64_t whole) {
+static double ratio_or_nan(uint64_t part, uint64_t whole) {
     return whole ? (double)part / (double)whole : NAN;
 }
 
@@ -67,8 +68,8 @@ void results_per_class(FILE *out, const struct tally *tally, const char *const *
         printable_value(out, names[c]);
         fprintf(out, "\t%llu\t%llu\t%llu", (unsigned long long)tally->truth[c],
                 (unsigned long long)tally->predicted[c], (unsigned long long)tally->correct[c]);
-        put_share(out, ratio(tally->correct[c], tally->predicted[c]));
-        put_share(out, ratio(tally->correct[c], tally->truth[c]));
+        put_share(out, ratio_or_nan(tally->correct[c], tally->predicted[c]));
+        put_share(out, ratio_or_nan(tally->correct[c], tally->truth[c]));
         putc('\n', out);
     }
 }
@@ -93,8 +94,9 @@ static json_t *top_list(const float *scores, const int *top, int k, const char *
     json_t *list = json_array();
     bool whole = list != NULL;
     for (int i = 0; i < k && whole; i++)
-        whole = !json_array_append_new(list, json_pack("{s:o, s:o}", "class", text(names[top[i]]),
-                                                       "score", real((double)scores[top[i]])));
+        whole = !json_array_append_new(
+            list, json_pack("{s:o, s:o}", "class", json_text(names[top[i]]), "score",
+                            json_number_or_null((double)scores[top[i]])));
     if (whole)
         return list;
     json_decref(list);
@@ -105,11 +107,11 @@ int results_prediction(FILE *out, const char *key, int32_t label, const float *s
                        const int *top, int k, const char *const *names, bool json,
                        struct error *err) {
     if (json)
-        return put_line(out,
-                        json_pack("{s:o, s:o, s:o}", "key", text(key), "label",
-                                  name_or_null(label, names), "top",
-                                  top_list(scores, top, k, names)),
-                        err);
+        return put_json_line(out,
+                             json_pack("{s:o, s:o, s:o}", "key", json_text(key), "label",
+                                       name_or_null(label, names), "top",
+                                       top_list(scores, top, k, names)),
+                             err);
     printable_value(out, key);
     for (int i = 0; i < k; i++) {
         putc('\t', out);
@@ -132,7 +134,7 @@ void results_scores_head(FILE *out, int classes, const char *const *names) {
 static json_t *score_list(const float *scores, int classes) {
     json_t *list = json_array();
     for (int c = 0; list && c < classes; c++)
-        if (json_array_append_new(list, real((double)scores[c]))) {
+        if (json_array_append_new(list, json_number_or_null((double)scores[c]))) {
             json_decref(list);
             return NULL;
         }
@@ -144,11 +146,12 @@ int results_scores(FILE *out, const char *key, int32_t label, const float *score
     int best;
     scores_top(scores, classes, &best, 1);
     if (json)
-        return put_line(out,
-                        json_pack("{s:o, s:o, s:o, s:o}", "key", text(key), "label",
-                                  name_or_null(label, names), "predicted", text(names[best]),
-                                  "scores", score_list(scores, classes)),
-                        err);
+        return put_json_line(out,
+                             json_pack("{s:o, s:o, s:o, s:o}", "key", json_text(key), "label",
+                                       name_or_null(label, names), "predicted",
+                                       json_text(names[best]), "scores",
+                                       score_list(scores, classes)),
+                             err);
     printable_value(out, key);
     putc('\t', out);
     printable_value(out, label < 0 ? "" : names[label]);

@@ -61,8 +61,8 @@ static void gallery_put(struct gallery *gallery, struct shot shot) {
 }
 
 // The picture as a PNG, shrunk when it is large.
-static int picture_of(struct shot *shot, const struct image *image, struct image *small,
-                      struct error *err) {
+static int shot_picture(struct shot *shot, const struct image *image, struct image *small,
+                        struct error *err) {
     bool picture = image->type == PIXEL_U8 && (image->channels == 1 || image->channels == 3);
     int width = image->width, height = image->height;
     double scale = (double)LONGEST_SIDE / (width > height ? width : height);
@@ -91,7 +91,7 @@ static int take_shot(struct reviewer *r, struct gallery *gallery, const struct s
         .truth = scores[sample->label],
         .rank = rank,
     };
-    int status = shot.key ? picture_of(&shot, &sample->image, &r->small, err) : error_nomem(err);
+    int status = shot.key ? shot_picture(&shot, &sample->image, &r->small, err) : error_nomem(err);
     if (status == STATUS_OK)
         gallery_put(gallery, shot);
     else
@@ -99,8 +99,8 @@ static int take_shot(struct reviewer *r, struct gallery *gallery, const struct s
     return status;
 }
 
-static int look_at(void *self, const struct sample *sample, const float *scores,
-                   struct error *err) {
+static int review_sample(void *self, const struct sample *sample, const float *scores,
+                         struct error *err) {
     struct reviewer *r = self;
     struct review *review = r->review;
     int top[2], classes = review->tally.classes, status = STATUS_OK;
@@ -120,8 +120,8 @@ static int look_at(void *self, const struct sample *sample, const float *scores,
     return status;
 }
 
-static int skip(void *self, const struct sample *sample, const struct error *why,
-                struct error *err) {
+static int review_skipped(void *self, const struct sample *sample, const struct error *why,
+                          struct error *err) {
     struct reviewer *r = self;
     (void)sample, (void)err;
     if (r->review->skipped++ == 0)
@@ -148,8 +148,8 @@ static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
         .threads = threads,
         .tally = &r->review->tally,
         .labelled = true,
-        .each = look_at,
-        .skip = skip,
+        .each = review_sample,
+        .skip = review_skipped,
         .self = r,
     };
     if (status == STATUS_OK)
@@ -158,8 +158,8 @@ static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
     return status;
 }
 
-static int make_room(struct review *review, const struct checkpoint *checkpoint,
-                     struct error *err) {
+static int open_tally(struct review *review, const struct checkpoint *checkpoint,
+                      struct error *err) {
     int classes = model_classes(checkpoint->model);
     int status = predict_classes(&review->names, &checkpoint->classes, classes, err);
     if (status == STATUS_OK)
@@ -175,8 +175,9 @@ static int make_room(struct review *review, const struct checkpoint *checkpoint,
     return status;
 }
 
-static int run(struct review *review, const struct checkpoint *checkpoint, const char *data,
-               const struct source_options *options, int threads, struct error *err) {
+static int review_samples(struct review *review, const struct checkpoint *checkpoint,
+                          const char *data, const struct source_options *options, int threads,
+                          struct error *err) {
     struct classes classes = {0};
     struct source *source = NULL;
     struct reviewer r = {.review = review};
@@ -201,9 +202,9 @@ static int run(struct review *review, const struct checkpoint *checkpoint, const
 int review_run(struct review *review, const struct checkpoint *checkpoint, const char *data,
                const struct source_options *options, int threads, struct error *err) {
     *review = (struct review){0};
-    int status = make_room(review, checkpoint, err);
+    int status = open_tally(review, checkpoint, err);
     if (status == STATUS_OK)
-        status = run(review, checkpoint, data, options, threads, err);
+        status = review_samples(review, checkpoint, data, options, threads, err);
     if (status != STATUS_OK)
         review_free(review);
     return status;
