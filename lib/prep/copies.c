@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-static int grow(struct copies *c, size_t classes, struct error *err) {
+static int grow_counts(struct copies *c, size_t classes, struct error *err) {
     uint64_t *counts = mem_resize(c->counts, classes, sizeof *counts);
     c->counts = counts ? counts : c->counts;
     uint64_t *given = mem_resize(c->given, classes, sizeof *given);
@@ -24,7 +24,7 @@ int copies_count(struct copies *copies, int label, struct error *err) {
     if (label < 0)
         return STATUS_OK;
     if ((size_t)label >= copies->classes) {
-        int status = grow(copies, (size_t)label + 1, err);
+        int status = grow_counts(copies, (size_t)label + 1, err);
         if (status)
             return status;
     }
@@ -34,7 +34,7 @@ int copies_count(struct copies *copies, int label, struct error *err) {
 }
 
 // n things are spread over `count` places: how many are in the first `places`.
-static uint64_t spread(uint64_t n, uint64_t count, uint64_t places) {
+static uint64_t spread_before(uint64_t n, uint64_t count, uint64_t places) {
     return (uint64_t)((unsigned __int128)n * places / count);
 }
 
@@ -43,7 +43,7 @@ int64_t copies_next(struct copies *copies, int label) {
         return copies->per_sample;
     uint64_t all = copies->most * (uint64_t)copies->per_sample, count = copies->counts[label];
     uint64_t i = copies->given[label]++;
-    return (int64_t)(spread(all, count, i + 1) - spread(all, count, i));
+    return (int64_t)(spread_before(all, count, i + 1) - spread_before(all, count, i));
 }
 
 void copies_free(struct copies *copies) {
@@ -56,7 +56,7 @@ static const char *const placeholders[] = {"key", "copy", "number", "class"};
 enum { KEY, COPY, NUMBER, CLASS, PLACEHOLDERS };
 
 // Which placeholder stands between the braces at text; PLACEHOLDERS for none.
-static int placeholder(const char *text, size_t *length) {
+static int placeholder_at(const char *text, size_t *length) {
     const char *end = strchr(text, '}');
     *length = end ? (size_t)(end + 1 - text) : strlen(text);
     for (int i = 0; i < PLACEHOLDERS && end; i++)
@@ -70,7 +70,7 @@ int copies_check_name(const char *pattern, bool several, struct error *err) {
     bool used[PLACEHOLDERS + 1] = {false};
     for (const char *p = strchr(pattern, '{'); p; p = strchr(p, '{')) {
         size_t length;
-        int which = placeholder(p, &length);
+        int which = placeholder_at(p, &length);
         if (which == PLACEHOLDERS)
             return error_set(err, STATUS_USAGE,
                              "--name: unknown placeholder '%.*s'; there are "
@@ -114,7 +114,7 @@ char *copies_name(const char *pattern, const char *key, int64_t copy, uint64_t n
     while (*pattern) {
         size_t length;
         if (*pattern == '{') {
-            int which = placeholder(pattern, &length);
+            int which = placeholder_at(pattern, &length);
             put_placeholder(to, which, key, copy, number, class_name);
         } else {
             length = strcspn(pattern, "{");

@@ -107,7 +107,7 @@ static void add_point(struct path *path, float x, float y, bool starts) {
 
 // The direction of the pen at mark i, coming from or going to mark `other`: that
 // of the neighbours' chord (Catmull and Rom), or straight along at ends and corners.
-static struct point tangent(const struct stroke *s, int i, int other) {
+static struct point pen_direction(const struct stroke *s, int i, int other) {
     const struct mark *m = s->marks;
     int before = i - 1, after = i + 1;
     if (before < 0 || after >= s->count || m[i].corner)
@@ -117,9 +117,9 @@ static struct point tangent(const struct stroke *s, int i, int other) {
 }
 
 // Hermite's cubic from mark i to the next, without its first point.
-static void add_piece(struct path *path, const struct stroke *s, int i) {
+static void add_curve_piece(struct path *path, const struct stroke *s, int i) {
     const struct mark *a = &s->marks[i], *b = &s->marks[i + 1];
-    struct point u = tangent(s, i, i + 1), v = tangent(s, i + 1, i);
+    struct point u = pen_direction(s, i, i + 1), v = pen_direction(s, i + 1, i);
     for (int k = 1; k <= PIECES; k++) {
         float t = (float)k / PIECES, t2 = t * t, t3 = t2 * t;
         float wa = 2 * t3 - 3 * t2 + 1, wb = 3 * t2 - 2 * t3, wu = t3 - 2 * t2 + t, wv = t3 - t2;
@@ -137,19 +137,19 @@ static void add_stroke(struct path *path, struct stroke stroke, struct random *r
     }
     add_point(path, stroke.marks[0].x, stroke.marks[0].y, true);
     for (int i = 0; i + 1 < stroke.count; i++)
-        add_piece(path, &stroke, i);
+        add_curve_piece(path, &stroke, i);
 }
 
 // ---- distortions of the path ----
 
-static float clamp(float x, float low, float high) {
+static float clamp_float(float x, float low, float high) {
     return x < low ? low : x > high ? high : x;
 }
 
 // A smooth field of displacements: a few long waves in random directions, which
 // bend strokes as an elastic sheet would (Simard, Steinkraus and Platt 2003 do the
 // same to pixels).
-static void bend(struct path *path, struct random *r) {
+static void bend_path(struct path *path, struct random *r) {
     for (int wave = 0; wave < 3; wave++) {
         float fx = random_range(r, -5, 5), fy = random_range(r, -5, 5);
         float phase = random_range(r, 0, 6.2831853f);
@@ -163,11 +163,11 @@ static void bend(struct path *path, struct random *r) {
 }
 
 // Slant, rotation, width and height; the result is about its own middle.
-static void place(struct path *path, float size, struct random *r) {
+static void place_path(struct path *path, float size, struct random *r) {
     float height = size * random_range(r, 0.56f, 0.78f);
     float width = height * random_range(r, 0.5f, 0.85f);
-    float slant = clamp(0.2f * random_normal(r), -0.5f, 0.5f);
-    float angle = clamp(0.12f * random_normal(r), -0.35f, 0.35f);
+    float slant = clamp_float(0.2f * random_normal(r), -0.5f, 0.5f);
+    float angle = clamp_float(0.12f * random_normal(r), -0.35f, 0.35f);
     float c = cosf(angle), s = sinf(angle);
     struct point low = {1e9f, 1e9f}, high = {-1e9f, -1e9f};
     for (int i = 0; i < path->count; i++) {
@@ -198,10 +198,10 @@ static void ink_line(float *ink, int size, struct point a, struct point b, float
     for (int y = top; y <= bottom; y++)
         for (int x = left; x <= right; x++) {
             float px = (float)x - a.x, py = (float)y - a.y;
-            float t = square > 0 ? clamp((px * dx + py * dy) / square, 0, 1) : 0;
+            float t = square > 0 ? clamp_float((px * dx + py * dy) / square, 0, 1) : 0;
             float ex = px - t * dx, ey = py - t * dy;
             float distance = sqrtf(ex * ex + ey * ey);
-            float cover = clamp(from + t * (to - from) - distance + 0.5f, 0, 1);
+            float cover = clamp_float(from + t * (to - from) - distance + 0.5f, 0, 1);
             float *value = &ink[y * size + x];
             *value = fmaxf(*value, cover);
         }
@@ -218,12 +218,12 @@ static void ink_path(float *ink, int size, const struct path *path, struct rando
 }
 
 // Bright ink on a dark ground, with the grain of a camera.
-static void develop(uint8_t *pixels, const float *ink, size_t count, struct random *r) {
+static void develop_ink(uint8_t *pixels, const float *ink, size_t count, struct random *r) {
     float ground = random_range(r, 0, 0.12f), bright = random_range(r, 0.65f, 1);
     float grain = random_range(r, 0.01f, 0.07f);
     for (size_t i = 0; i < count; i++) {
         float value = ground + (bright - ground) * ink[i] + grain * random_normal(r);
-        pixels[i] = (uint8_t)(255 * clamp(value, 0, 1) + 0.5f);
+        pixels[i] = (uint8_t)(255 * clamp_float(value, 0, 1) + 0.5f);
     }
 }
 
@@ -242,9 +242,9 @@ int digits_draw(struct image *image, int size, uint64_t seed, uint64_t index, st
     struct path path = {0};
     for (int i = 0; i < STROKES && style->strokes[i].count; i++)
         add_stroke(&path, style->strokes[i], &r);
-    bend(&path, &r);
-    place(&path, (float)size, &r);
+    bend_path(&path, &r);
+    place_path(&path, (float)size, &r);
     ink_path(image->f32, size, &path, &r);
-    develop(image->u8, image->f32, count, &r);
+    develop_ink(image->u8, image->f32, count, &r);
     return image_shape(image, size, size, 1, PIXEL_U8, err);
 }

@@ -94,7 +94,7 @@ static struct classes *source_classes(struct inputs *inputs) {
     return inputs->fixed || inputs->config.only_count ? &inputs->own : inputs->classes;
 }
 
-static int open_input(struct inputs *inputs, struct error *err) {
+static int open_next_input(struct inputs *inputs, struct error *err) {
     struct kept *kept = &inputs->kept[inputs->at];
     if (inputs->rewound && kept->kept) {
         inputs->replaying = true;
@@ -111,8 +111,8 @@ static int open_input(struct inputs *inputs, struct error *err) {
 
 // A kept sample is the reason why it is bad (empty: it is good), a zero byte, how many
 // samples are missing then, and the packed sample.
-static int keep(struct inputs *inputs, const struct sample *sample, const char *reason,
-                struct error *err) {
+static int keep_sample(struct inputs *inputs, const struct sample *sample, const char *reason,
+                       struct error *err) {
     struct kept *kept = &inputs->kept[inputs->at];
     size_t missing = strlen(reason) + 1, packed = missing + sizeof sample->missing;
     size_t size = packed + packed_size(sample);
@@ -128,7 +128,8 @@ static int keep(struct inputs *inputs, const struct sample *sample, const char *
     return status;
 }
 
-static int replay(struct inputs *inputs, struct sample *sample, bool *more, struct error *err) {
+static int replay_sample(struct inputs *inputs, struct sample *sample, bool *more,
+                         struct error *err) {
     int status = park_next(&inputs->reader, more, err);
     if (status || !*more)
         return status;
@@ -148,17 +149,17 @@ static int replay(struct inputs *inputs, struct sample *sample, bool *more, stru
 static int next_of_input(struct inputs *inputs, struct sample *sample, bool *more,
                          struct error *err) {
     if (inputs->replaying)
-        return replay(inputs, sample, more, err);
+        return replay_sample(inputs, sample, more, err);
     int status = source_next(inputs->source, sample, more, err);
     bool bad = status == STATUS_SKIPPED, good = !status && *more;
     if (inputs->kept[inputs->at].kept && (bad || good)) {
-        int kept = keep(inputs, sample, bad ? err->text : "", err);
+        int kept = keep_sample(inputs, sample, bad ? err->text : "", err);
         status = kept ? kept : status;
     }
     return status;
 }
 
-static bool wanted(struct inputs *inputs, const char *name) {
+static bool class_is_wanted(struct inputs *inputs, const char *name) {
     for (size_t i = 0; i < inputs->config.only_count; i++)
         if (!strcmp(inputs->config.only[i], name)) {
             inputs->seen[i] = true;
@@ -180,7 +181,8 @@ static int fixed_label(const struct inputs *inputs, const char *name, int *label
 }
 
 // From the sources' classes to the caller's. *use is false for a class that is not wanted.
-static int relabel(struct inputs *inputs, struct sample *sample, bool *use, struct error *err) {
+static int relabel_sample(struct inputs *inputs, struct sample *sample, bool *use,
+                          struct error *err) {
     if (source_classes(inputs) == inputs->classes) {
         *use = true;
         return STATUS_OK;
@@ -192,7 +194,8 @@ static int relabel(struct inputs *inputs, struct sample *sample, bool *use, stru
     const char *name = inputs->own.names[sample->label];
     int label = LABEL_NONE;
     int status = inputs->fixed ? fixed_label(inputs, name, &label, err) : STATUS_OK;
-    *use = wanted(inputs, name) || (label >= 0 && wanted(inputs, inputs->classes->names[label]));
+    *use = class_is_wanted(inputs, name) ||
+           (label >= 0 && class_is_wanted(inputs, inputs->classes->names[label]));
     if (!*use)
         return STATUS_OK;
     if (!inputs->fixed)
@@ -211,7 +214,7 @@ static int no_class(const struct inputs *inputs, const char *name, struct error 
 }
 
 // Behind the last input: nothing at all, or a class that never came, is a mistake.
-static int check_end(const struct inputs *inputs, struct error *err) {
+static int check_inputs_end(const struct inputs *inputs, struct error *err) {
     if (!inputs->some)
         return error_set(err, STATUS_DATA, "%s%s holds no samples",
                          strcmp(path_of(inputs, 0), "-") != 0 ? path_of(inputs, 0)
@@ -229,9 +232,9 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
         bool enough = inputs->config.limit && inputs->taken == inputs->config.limit;
         if (enough || inputs->at == inputs->count) {
             *more = false;
-            return enough ? STATUS_OK : check_end(inputs, err);
+            return enough ? STATUS_OK : check_inputs_end(inputs, err);
         }
-        int status = inputs->source || inputs->replaying ? STATUS_OK : open_input(inputs, err);
+        int status = inputs->source || inputs->replaying ? STATUS_OK : open_next_input(inputs, err);
         bool again = true, use = true;
         if (!status)
             status = next_of_input(inputs, sample, &again, err);
@@ -243,7 +246,7 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
             inputs->at++;
             continue;
         }
-        status = relabel(inputs, sample, &use, err);
+        status = relabel_sample(inputs, sample, &use, err);
         if (use) {
             inputs->taken += !status;
             return status;

@@ -60,7 +60,7 @@ static int name_of(char **out, const struct outputs *o, int part, const char *pa
     return *out ? STATUS_OK : error_nomem(err);
 }
 
-static int open_sink(struct outputs *o, int part, struct error *err) {
+static int open_part_sink(struct outputs *o, int part, struct error *err) {
     struct sink_options options = o->options.sink;
     char *path, *labels = NULL;
     int status = name_of(&path, o, part, o->options.path, err);
@@ -100,7 +100,7 @@ int outputs_open(struct outputs **out, const struct outputs_options *options,
         return error_nomem(err);
     o->options = *options, o->classes = classes;
     for (int part = 0; part < options->split->count && !status; part++)
-        status = open_sink(o, part, err);
+        status = open_part_sink(o, part, err);
     if (status)
         outputs_abort(o);
     else
@@ -115,7 +115,7 @@ static int next_shard(struct outputs *o, struct part *part, struct error *err) {
     if (status)
         return status;
     part->in_shard = 0, part->shard++;
-    return open_sink(o, (int)(part - o->parts), err);
+    return open_part_sink(o, (int)(part - o->parts), err);
 }
 
 int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err) {

@@ -50,7 +50,7 @@ int park_read(struct park_reader *reader, struct park *park, uint64_t from, uint
     return reader->buffer ? STATUS_OK : error_nomem(err);
 }
 
-static int fill(struct park_reader *r, struct error *err) {
+static int fill_buffer(struct park_reader *r, struct error *err) {
     size_t wanted = r->end - r->at < r->capacity ? (size_t)(r->end - r->at) : r->capacity;
     size_t got;
     int status = spool_read_at(r->park->spool, r->at, r->buffer, wanted, &got, err);
@@ -63,9 +63,9 @@ static int fill(struct park_reader *r, struct error *err) {
     return STATUS_OK;
 }
 
-static int get(struct park_reader *r, void *to, size_t size, struct error *err) {
+static int get_bytes(struct park_reader *r, void *to, size_t size, struct error *err) {
     for (size_t done = 0; done < size;) {
-        int status = r->used == r->filled ? fill(r, err) : STATUS_OK;
+        int status = r->used == r->filled ? fill_buffer(r, err) : STATUS_OK;
         if (status)
             return status;
         size_t n = r->filled - r->used < size - done ? r->filled - r->used : size - done;
@@ -80,7 +80,7 @@ int park_next(struct park_reader *reader, bool *more, struct error *err) {
     *more = reader->used < reader->filled || reader->at < reader->end;
     if (!*more)
         return STATUS_OK;
-    int status = get(reader, &length, sizeof length, err);
+    int status = get_bytes(reader, &length, sizeof length, err);
     if (status)
         return status;
     if (length > reader->end - reader->at + (reader->filled - reader->used))
@@ -94,7 +94,7 @@ int park_next(struct park_reader *reader, bool *more, struct error *err) {
         reader->piece_capacity = length;
     }
     reader->size = length;
-    return get(reader, reader->piece, length, err);
+    return get_bytes(reader, reader->piece, length, err);
 }
 
 void park_reader_free(struct park_reader *reader) {

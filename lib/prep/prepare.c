@@ -113,7 +113,7 @@ static int add_bad(struct group *g, const struct sample *sample, const struct er
     return sample_path(in, sample->path ? sample->path : "", err);
 }
 
-static int part_of(const struct prepare *p, const struct sample *sample) {
+static int sample_part(const struct prepare *p, const struct sample *sample) {
     return p->config->stratify ? strata_part(&p->strata, sample_origin(sample), sample->label)
                                : split_of(p->split, sample_origin(sample));
 }
@@ -133,7 +133,7 @@ static int next_input(struct prepare *p, struct group *g, bool *more, struct err
     if (!*more)
         return STATUS_OK;
     p->current_index = p->read++;
-    p->current_part = part_of(p, &p->current);
+    p->current_part = sample_part(p, &p->current);
     p->next_copy = 0;
     p->copy_count = p->current_part ? 1 : copies_next(&p->copies, p->current.label);
     return STATUS_OK;
@@ -174,7 +174,7 @@ static int add_current(struct prepare *p, struct group *g, struct error *err) {
     return status;
 }
 
-static size_t weight(const struct sample *s) {
+static size_t sample_weight(const struct sample *s) {
     return s->encoded_size ? s->encoded_size : s->image.data ? image_bytes(&s->image) : 0;
 }
 
@@ -197,7 +197,7 @@ static int fill_group(struct prepare *p, struct group *g, struct error *err) {
             return status;
         if (p->next_copy == p->copy_count)
             continue;
-        bytes += weight(&p->current);
+        bytes += sample_weight(&p->current);
         status = add_current(p, g, err);
         if (status)
             return status;
@@ -205,7 +205,7 @@ static int fill_group(struct prepare *p, struct group *g, struct error *err) {
     return STATUS_OK;
 }
 
-static int read_group(void *context, void *slot, bool *more, struct error *err) {
+static int read_prepare_group(void *context, void *slot, bool *more, struct error *err) {
     struct prepare *p = context;
     struct group *g = slot;
     g->input_count = g->copy_count = g->finished = 0;
@@ -237,7 +237,7 @@ static int ready_input(struct prepare *p, struct transform_scratch *scratch, str
 }
 
 // A picture that cannot be used is the picture's fault; all else ends the run.
-static int judge(struct copy *copy, int status, bool fatal, struct error *err) {
+static int judge_status(struct copy *copy, int status, bool fatal, struct error *err) {
     if (!status)
         return STATUS_OK;
     if (fatal || status != STATUS_DATA) {
@@ -253,7 +253,7 @@ static int judge(struct copy *copy, int status, bool fatal, struct error *err) {
 static int work_input(struct prepare *p, struct transform_scratch *scratch, struct group *g, int i,
                       struct error *err) {
     struct copy *copy = &g->copies[i];
-    int status = judge(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
+    int status = judge_status(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
     if (copy->state == GOOD)
         return status;
     copy->state = copy->number == 0 ? BAD : NONE;
@@ -269,7 +269,7 @@ static int work_copy(struct prepare *p, struct transform_scratch *scratch, struc
     int status =
         transform_copy(&p->transform, scratch, chain_of(p, copy->part), &g->inputs[copy->input],
                        (uint64_t)copy->number, last, &copy->out, &fatal, &copy->error);
-    return judge(copy, status, fatal, err);
+    return judge_status(copy, status, fatal, err);
 }
 
 static int work_group(void *context, int worker, void *slot, struct error *err) {
@@ -334,7 +334,7 @@ static int write_copy(struct prepare *p, const struct group *g, const struct cop
                             : STATUS_OK;
 }
 
-static void show_progress(struct prepare *p) {
+static void report_progress(struct prepare *p) {
     if (p->config->progress)
         p->config->progress(p->config->context, p->counts);
 }
@@ -346,12 +346,12 @@ static int write_group(void *context, void *slot, struct error *err) {
     for (int i = 0; i < g->copy_count && !status; i++)
         status = write_copy(p, g, &g->copies[i], err);
     p->counts->in += g->finished;
-    show_progress(p);
+    report_progress(p);
     return status;
 }
 
 // Writes what the shuffle holds.
-static int drain(struct prepare *p, struct error *err) {
+static int drain_shuffle(struct prepare *p, struct error *err) {
     struct sample sample = {0};
     bool more = p->shuffle != NULL;
     int status = STATUS_OK;
@@ -365,7 +365,7 @@ static int drain(struct prepare *p, struct error *err) {
             status = shuffle_take(p->shuffle, &part, &sample, &more, err);
         if (!status && more)
             status = write_sample(p, part, &sample, err);
-        show_progress(p);
+        report_progress(p);
     }
     sample_free(&sample);
     return status;
@@ -401,8 +401,8 @@ static int add_stratum(struct prepare *p, struct error *err) {
 
 // How many samples of part 0 each class has.
 static int count_class(struct prepare *p, struct error *err) {
-    return part_of(p, &p->current) == 0 ? copies_count(&p->copies, p->current.label, err)
-                                        : STATUS_OK;
+    return sample_part(p, &p->current) == 0 ? copies_count(&p->copies, p->current.label, err)
+                                            : STATUS_OK;
 }
 
 static int look_ahead_all(struct prepare *p, struct error *err) {
@@ -418,7 +418,7 @@ static int look_ahead_all(struct prepare *p, struct error *err) {
     return status;
 }
 
-static int copy_classes(struct classes *to, const struct classes *from, struct error *err) {
+static int copy_class_names(struct classes *to, const struct classes *from, struct error *err) {
     int status = STATUS_OK, label;
     for (int i = 0; from && i < from->count && !status; i++)
         status = classes_label(to, from->names[i], &label, err);
@@ -432,13 +432,13 @@ static int name_digits(struct classes *classes, struct error *err) {
     return status;
 }
 
-static int open_input(struct prepare *p, struct error *err) {
+static int open_prepare_input(struct prepare *p, struct error *err) {
     const struct prepare_config *config = p->config;
     if (config->draw)
         return name_digits(&p->classes, err);
     struct inputs_config inputs = config->inputs;
     inputs.again = config->balance || config->stratify;
-    int status = copy_classes(&p->classes, config->classes, err);
+    int status = copy_class_names(&p->classes, config->classes, err);
     if (!status)
         status = inputs_open(&p->inputs, &inputs, &p->classes, err);
     return status;
@@ -477,7 +477,7 @@ static void free_groups(struct group *groups, int count) {
     free(groups);
 }
 
-static int run_pipeline(struct prepare *p, struct error *err) {
+static int process_all(struct prepare *p, struct error *err) {
     int threads = p->config->threads, slots = 2 * threads + 2;
     struct group *groups = mem_zeroed((size_t)slots, sizeof *groups);
     p->scratch = mem_zeroed((size_t)threads, sizeof *p->scratch);
@@ -490,7 +490,7 @@ static int run_pipeline(struct prepare *p, struct error *err) {
         .slot_size = sizeof *groups,
         .slot_count = slots,
         .context = p,
-        .read = read_group,
+        .read = read_prepare_group,
         .work = work_group,
         .write = write_group,
         .stopped = p->config->stopped,
@@ -518,14 +518,14 @@ static int check_parts(const struct prepare *p, struct error *err) {
     return STATUS_OK;
 }
 
-static int run(struct prepare *p, struct error *err) {
-    int status = open_input(p, err);
+static int prepare_all(struct prepare *p, struct error *err) {
+    int status = open_prepare_input(p, err);
     if (!status)
         status = open_output(p, err);
     if (!status)
         status = look_ahead_all(p, err);
     if (!status)
-        status = run_pipeline(p, err);
+        status = process_all(p, err);
     struct classes rest = {0}; // of a folder without pictures, too
     if (!status)
         status = send_classes(p, &rest, err);
@@ -533,7 +533,7 @@ static int run(struct prepare *p, struct error *err) {
         status = learn_classes(p, &rest, err);
     classes_free(&rest);
     if (!status)
-        status = drain(p, err);
+        status = drain_shuffle(p, err);
     if (!status)
         status = check_parts(p, err);
     if (!status) {
@@ -553,7 +553,7 @@ int prepare_run(const struct prepare_config *config, struct prepare_counts *coun
         .copies = {.per_sample = config->copies},
         .counts = counts,
     };
-    int status = run(&p, err);
+    int status = prepare_all(&p, err);
     outputs_abort(p.outputs);
     shuffle_close(p.shuffle);
     inputs_close(p.inputs);

@@ -78,7 +78,7 @@ static int to_bytes(struct choice *c, struct error *err) {
     return status;
 }
 
-static int decode(struct choice *c, struct sample *sample, struct error *err) {
+static int decode_for_cell(struct choice *c, struct sample *sample, struct error *err) {
     struct decode_options options = c->config->inputs.source.decode;
     options.least_width = options.least_height = c->cell;
     if (!sample->encoded_size) {
@@ -89,7 +89,7 @@ static int decode(struct choice *c, struct sample *sample, struct error *err) {
 }
 
 // Makes the decoded picture as large as the cell lets it be, and puts it at `to`.
-static int shrink(struct choice *c, struct image *to, struct error *err) {
+static int shrink_to_cell(struct choice *c, struct image *to, struct error *err) {
     const struct image *from = &c->decoded;
     int longer = from->width > from->height ? from->width : from->height;
     if (!c->cell)
@@ -107,7 +107,7 @@ static struct bucket *bucket_of(struct choice *c, int label) {
 }
 
 // Where in its bucket the next picture goes, or -1. It counts only once it is decoded.
-static int place_of(struct choice *c, const struct bucket *bucket) {
+static int bucket_place(struct choice *c, const struct bucket *bucket) {
     if (bucket->count < bucket->capacity)
         return bucket->count;
     if (!c->config->random || bucket->seen >= UINT32_MAX - 1)
@@ -116,13 +116,13 @@ static int place_of(struct choice *c, const struct bucket *bucket) {
     return place < (uint32_t)bucket->capacity ? (int)place : -1;
 }
 
-static int consider(struct choice *c, struct sample *sample, struct error *err) {
+static int consider_sample(struct choice *c, struct sample *sample, struct error *err) {
     struct bucket *bucket = bucket_of(c, sample->label);
-    int place = bucket ? place_of(c, bucket) : -1;
+    int place = bucket ? bucket_place(c, bucket) : -1;
     if (place >= 0) {
-        int status = decode(c, sample, err);
+        int status = decode_for_cell(c, sample, err);
         if (!status)
-            status = shrink(c, &bucket->images[place], err);
+            status = shrink_to_cell(c, &bucket->images[place], err);
         if (status)
             return status;
     }
@@ -133,7 +133,7 @@ static int consider(struct choice *c, struct sample *sample, struct error *err) 
     return STATUS_OK;
 }
 
-static int choose(struct choice *c, struct inputs *inputs, struct error *err) {
+static int choose_pictures(struct choice *c, struct inputs *inputs, struct error *err) {
     const struct sheet_config *config = c->config;
     struct sample sample = {0};
     bool more = true;
@@ -141,7 +141,7 @@ static int choose(struct choice *c, struct inputs *inputs, struct error *err) {
     while (!status && more && (config->random || c->full < c->bucket_count)) {
         status = inputs_next(inputs, &sample, &more, err);
         if (!status && more)
-            status = consider(c, &sample, err);
+            status = consider_sample(c, &sample, err);
         if ((status == STATUS_SKIPPED || status == STATUS_DATA) && config->rejected) {
             struct error why = *err;
             status = config->rejected(config->context, sample.path, why.text, err);
@@ -174,7 +174,8 @@ static void put_cell(struct image *sheet, const struct choice *c, const struct i
                       picture->channels);
 }
 
-static int render(struct image *sheet, const struct choice *c, int *shown, struct error *err) {
+static int render_sheet(struct image *sheet, const struct choice *c, int *shown,
+                        struct error *err) {
     const struct sheet_config *config = c->config;
     bool colour = false;
     int last = 0; // cell that is used
@@ -210,9 +211,9 @@ int sheet_draw(struct image *sheet, const struct sheet_config *config, int *show
     if (!status)
         status = inputs_open(&inputs, &config->inputs, &classes, err);
     if (!status)
-        status = choose(&choice, inputs, err);
+        status = choose_pictures(&choice, inputs, err);
     if (!status)
-        status = render(sheet, &choice, shown, err);
+        status = render_sheet(sheet, &choice, shown, err);
     inputs_close(inputs);
     close_choice(&choice);
     classes_free(&classes);

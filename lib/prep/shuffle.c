@@ -75,7 +75,7 @@ static int compare_items(const void *a, const void *b) {
     return compare_places(&((const struct item *)a)->place, &((const struct item *)b)->place);
 }
 
-static bool grow(void **array, size_t *capacity, size_t count, size_t size) {
+static bool grow_array(void **array, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity)
         return true;
     size_t wanted = *capacity ? *capacity * 2 : 64;
@@ -87,11 +87,11 @@ static bool grow(void **array, size_t *capacity, size_t count, size_t size) {
 }
 
 // Writes what is in memory to the file as one more sorted run.
-static int spill(struct shuffle *s, struct error *err) {
+static int spill_run(struct shuffle *s, struct error *err) {
     int status = s->park ? STATUS_OK : park_open(&s->park, err);
     if (status)
         return status;
-    if (!grow((void **)&s->runs, &s->run_capacity, s->run_count, sizeof *s->runs))
+    if (!grow_array((void **)&s->runs, &s->run_capacity, s->run_count, sizeof *s->runs))
         return error_nomem(err);
     struct run run = {.from = park_end(s->park)};
     qsort(s->items, s->count, sizeof *s->items, compare_items);
@@ -113,13 +113,13 @@ int shuffle_put(struct shuffle *shuffle, uint64_t order, int part, const struct 
     item.size = sizeof item.place + packed_size(sample);
     uint64_t cost = item.size + sizeof item;
     if (shuffle->count && shuffle->used + cost > shuffle->memory) {
-        int status = spill(shuffle, err);
+        int status = spill_run(shuffle, err);
         if (status)
             return status;
     }
     item.data = mem_array(item.size, 1);
-    if (!item.data || !grow((void **)&shuffle->items, &shuffle->capacity, shuffle->count,
-                            sizeof *shuffle->items)) {
+    if (!item.data || !grow_array((void **)&shuffle->items, &shuffle->capacity, shuffle->count,
+                                  sizeof *shuffle->items)) {
         free(item.data);
         return error_nomem(err);
     }
@@ -132,7 +132,7 @@ int shuffle_put(struct shuffle *shuffle, uint64_t order, int part, const struct 
 
 // ---- merging ----
 
-static bool before(const struct shuffle *s, size_t a, size_t b) {
+static bool heap_before(const struct shuffle *s, size_t a, size_t b) {
     return compare_places(&s->runs[s->heap[a]].place, &s->runs[s->heap[b]].place) < 0;
 }
 
@@ -140,7 +140,7 @@ static void sift_down(struct shuffle *s, size_t at) {
     for (;;) {
         size_t least = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < s->heap_count; child++)
-            if (before(s, child, least))
+            if (heap_before(s, child, least))
                 least = child;
         if (least == at)
             return;
@@ -151,7 +151,7 @@ static void sift_down(struct shuffle *s, size_t at) {
 }
 
 // Reads the next item of a run.
-static int advance(struct run *run, bool *more, struct error *err) {
+static int run_advance(struct run *run, bool *more, struct error *err) {
     int status = park_next(&run->reader, more, err);
     if (status || !*more)
         return status;
@@ -164,7 +164,7 @@ static int advance(struct run *run, bool *more, struct error *err) {
 // Opens all runs; together their buffers take no more than the memory allowed,
 // as far as a page each lets them.
 static int start_merge(struct shuffle *s, struct error *err) {
-    int status = s->count ? spill(s, err) : STATUS_OK;
+    int status = s->count ? spill_run(s, err) : STATUS_OK;
     if (status)
         return status;
     s->heap = mem_array(s->run_count, sizeof *s->heap);
@@ -177,7 +177,7 @@ static int start_merge(struct shuffle *s, struct error *err) {
         bool more = false;
         status = park_read(&run->reader, s->park, run->from, run->to, buffer, err);
         if (!status)
-            status = advance(run, &more, err);
+            status = run_advance(run, &more, err);
         if (status)
             return status;
         if (more)
@@ -199,7 +199,7 @@ static int take_merged(struct shuffle *s, int *part, struct sample *sample, bool
                              run->reader.size - sizeof run->place, err);
     bool again;
     if (!status)
-        status = advance(run, &again, err);
+        status = run_advance(run, &again, err);
     if (status)
         return status;
     if (!again) {

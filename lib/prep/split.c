@@ -73,7 +73,7 @@ int split_of(const struct split *split, const char *key) {
 
 // Where "-NAME" goes in: before the extension of the last name in the path, and
 // before that of what is compressed.
-static size_t insertion(const char *path) {
+static size_t name_insertion(const char *path) {
     static const char *const compressed[] = {".gz", ".zst", ".xz"};
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
@@ -99,7 +99,7 @@ char *split_path(const struct split *split, int part, const char *path) {
     const char *name = split->parts[part].name, *found = strstr(path, placeholder);
     if (!found && part == 0)
         return mem_string(path);
-    size_t at = found ? (size_t)(found - path) : insertion(path);
+    size_t at = found ? (size_t)(found - path) : name_insertion(path);
     const char *rest = path + at + (found ? sizeof placeholder - 1 : 0);
     char *result = NULL;
     if (asprintf(&result, "%.*s%s%s%s", (int)at, path, found ? "" : "-", name, rest) < 0)

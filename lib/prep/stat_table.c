@@ -12,7 +12,7 @@ enum { NAME = 1024 }; // bytes of a class's name: longer ones are cut
 
 // ---- text ----
 
-static void put_count(FILE *to, const char *name, uint64_t count) {
+static void put_count_line(FILE *to, const char *name, uint64_t count) {
     fprintf(to, "%-10s %llu\n", name, (unsigned long long)count);
 }
 
@@ -39,12 +39,12 @@ static void put_not_finite(FILE *to, const struct statistics *st) {
 
 static void put_table(FILE *to, const struct statistics *st, const char *ops) {
     fprintf(to, "%-10s %s\n", "kind", st->kind);
-    put_count(to, "samples", st->samples);
-    put_count(to, "bytes", st->bytes);
+    put_count_line(to, "samples", st->samples);
+    put_count_line(to, "bytes", st->bytes);
     if (st->unlabelled)
-        put_count(to, "unlabelled", st->unlabelled);
+        put_count_line(to, "unlabelled", st->unlabelled);
     if (st->damaged)
-        put_count(to, "damaged", st->damaged);
+        put_count_line(to, "damaged", st->damaged);
     if (st->not_finite)
         put_not_finite(to, st);
     put_range(to, "channels", st->channels);
@@ -55,7 +55,7 @@ static void put_table(FILE *to, const struct statistics *st, const char *ops) {
         put_reals(to, "deviation", st->deviation, st->moments);
         fprintf(to, "%-10s %s\n", "ops", ops);
     }
-    put_count(to, "classes", (uint64_t)st->classes.count);
+    put_count_line(to, "classes", (uint64_t)st->classes.count);
     for (int i = 0; i < st->classes.count; i++) {
         const char *class = st->classes.names[i];
         char name[NAME];

@@ -41,7 +41,7 @@ struct measuring {
     size_t count_capacity;
 };
 
-static int read_group(void *context, void *slot, bool *more, struct error *err) {
+static int read_sample_group(void *context, void *slot, bool *more, struct error *err) {
     struct measuring *m = context;
     struct group *g = slot;
     size_t bytes = 0;
@@ -93,14 +93,14 @@ static void add_floats(struct measured *m, const float *from, size_t pixels, int
     }
 }
 
-static bool is_finite(const struct image *image) {
+static bool image_is_finite(const struct image *image) {
     size_t n = image->type == PIXEL_F32 ? image_values(image) : 0, i = 0;
     while (i < n && isfinite(image->f32[i]))
         i++;
     return i == n;
 }
 
-static int measure(void *context, int worker, void *slot, struct error *err) {
+static int measure_samples(void *context, int worker, void *slot, struct error *err) {
     const struct measuring *m = context;
     struct group *g = slot;
     (void)worker;
@@ -113,7 +113,7 @@ static int measure(void *context, int worker, void *slot, struct error *err) {
         if (item->sample.encoded_size)
             item->status = image_decode(image, item->sample.encoded, item->sample.encoded_size,
                                         &m->config->inputs.source.decode, &item->error);
-        item->not_finite = !item->status && !is_finite(image);
+        item->not_finite = !item->status && !image_is_finite(image);
         if (item->status || item->not_finite || image->channels > STATISTICS_CHANNELS)
             continue;
         size_t pixels = (size_t)image->width * (size_t)image->height;
@@ -125,7 +125,7 @@ static int measure(void *context, int worker, void *slot, struct error *err) {
     return STATUS_OK;
 }
 
-static void widen(int range[2], int value, bool first) {
+static void widen_range(int range[2], int value, bool first) {
     range[0] = first || value < range[0] ? value : range[0];
     range[1] = first || value > range[1] ? value : range[1];
 }
@@ -203,12 +203,12 @@ static int note_not_finite(struct statistics *r, const struct measured *item, st
     return STATUS_OK;
 }
 
-static int add_values(struct measuring *m, struct measured *item, struct error *err) {
+static int add_sample_values(struct measuring *m, struct measured *item, struct error *err) {
     add_moments(m, item);
     return m->config->pixel_mean ? add_pixels(m, item, err) : STATUS_OK;
 }
 
-static int add_sample(struct measuring *m, struct measured *item, struct error *err) {
+static int count_sample(struct measuring *m, struct measured *item, struct error *err) {
     struct statistics *r = m->result;
     const struct image *image = &item->sample.image;
     if (item->status && item->status != STATUS_SKIPPED && item->status != STATUS_DATA) {
@@ -223,10 +223,10 @@ static int add_sample(struct measuring *m, struct measured *item, struct error *
     }
     bool first = r->samples++ == 0;
     r->bytes += item->bytes;
-    widen(r->width, image->width, first);
-    widen(r->height, image->height, first);
-    widen(r->channels, image->channels, first);
-    int status = item->not_finite ? note_not_finite(r, item, err) : add_values(m, item, err);
+    widen_range(r->width, image->width, first);
+    widen_range(r->height, image->height, first);
+    widen_range(r->channels, image->channels, first);
+    int status = item->not_finite ? note_not_finite(r, item, err) : add_sample_values(m, item, err);
     if (status)
         return status;
     return count_label(m, item->sample.label, err);
@@ -237,7 +237,7 @@ static int add_group(void *context, void *slot, struct error *err) {
     struct group *g = slot;
     int status = STATUS_OK;
     for (int i = 0; i < g->count && !status; i++)
-        status = add_sample(m, &g->items[i], err);
+        status = count_sample(m, &g->items[i], err);
     if (*m->result->kind && strcmp(m->result->kind, g->kind) != 0)
         snprintf(m->result->kind, sizeof m->result->kind, "mixed");
     else
@@ -247,7 +247,7 @@ static int add_group(void *context, void *slot, struct error *err) {
     return status;
 }
 
-static int run_pipeline(struct measuring *m, struct error *err) {
+static int measure_all(struct measuring *m, struct error *err) {
     int slots = 2 * m->config->threads + 2;
     struct group *groups = mem_zeroed((size_t)slots, sizeof *groups);
     if (!groups)
@@ -258,8 +258,8 @@ static int run_pipeline(struct measuring *m, struct error *err) {
         .slot_size = sizeof *groups,
         .slot_count = slots,
         .context = m,
-        .read = read_group,
-        .work = measure,
+        .read = read_sample_group,
+        .work = measure_samples,
         .write = add_group,
         .stopped = m->config->stopped,
     };
@@ -293,7 +293,7 @@ static int finish_pixels(struct measuring *m, struct error *err) {
 }
 
 // Takes the class names over, and gives every class a count.
-static int finish(struct measuring *m, struct error *err) {
+static int count_classes(struct measuring *m, struct error *err) {
     struct statistics *r = m->result;
     uint64_t *counts = mem_zeroed((size_t)m->classes.count + 1, sizeof *counts);
     if (!counts)
@@ -323,9 +323,9 @@ int statistics_run(const struct statistics_config *config, struct statistics *st
     if (!status)
         status = inputs_open(&m.inputs, &config->inputs, &m.classes, err);
     if (!status)
-        status = run_pipeline(&m, err);
+        status = measure_all(&m, err);
     if (!status)
-        status = finish(&m, err);
+        status = count_classes(&m, err);
     free(m.pixel_sums);
     inputs_close(m.inputs);
     classes_free(&m.classes);

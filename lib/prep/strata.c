@@ -42,20 +42,20 @@ struct drawn {
     struct stratum *item;
 };
 
-static int by_place(const void *a, const void *b) {
+static int compare_drawn_places(const void *a, const void *b) {
     const struct drawn *x = a, *y = b;
     return x->place == y->place ? 0 : x->place < y->place ? -1 : 1;
 }
 
 // Of `count` items of one class that no part has yet, the first ones go to `part`.
-static void draw(struct drawn *drawn, struct stratum *items, size_t count,
-                 const struct split *split, int part) {
+static void draw_part(struct drawn *drawn, struct stratum *items, size_t count,
+                      const struct split *split, int part) {
     size_t free_items = 0, wanted = (size_t)llround(split->parts[part].share * (double)count);
     for (size_t i = 0; i < count; i++)
         if (items[i].part == 0)
             drawn[free_items++] = (struct drawn){split_place(split, part, items[i].key), &items[i]};
     if (free_items > 0)
-        qsort(drawn, free_items, sizeof *drawn, by_place);
+        qsort(drawn, free_items, sizeof *drawn, compare_drawn_places);
     for (size_t i = 0; i < wanted && i < free_items; i++)
         drawn[i].item->part = (uint32_t)part;
 }
@@ -70,7 +70,7 @@ int strata_decide(struct strata *strata, const struct split *split, struct error
             if (strata->items[end].label != strata->items[first].label)
                 break;
         for (int part = 1; part < split->count; part++)
-            draw(drawn, strata->items + first, end - first, split, part);
+            draw_part(drawn, strata->items + first, end - first, split, part);
     }
     free(drawn);
     return STATUS_OK;

@@ -79,7 +79,7 @@ static int copy_encoded(struct sample *in, bool last, struct sample *out, struct
     return STATUS_OK;
 }
 
-static int encode(const struct transform *t, struct sample *out, struct error *err) {
+static int encode_picture(const struct transform *t, struct sample *out, struct error *err) {
     void *data;
     size_t size;
     int status = image_encode(&data, &size, &out->image, t->codec, t->quality, err);
@@ -108,7 +108,7 @@ int transform_copy(const struct transform *transform, struct transform_scratch *
         status = ops_apply(chain, scratch->ops, &out->image, draw, err);
     if (status || transform->codec == CODEC_NONE)
         return status;
-    status = encode(transform, out, err);
+    status = encode_picture(transform, out, err);
     *fatal = status != STATUS_OK;
     return status;
 }

@@ -267,21 +267,21 @@ static void legend_of_lines(struct figure *f, double y, const char *colour) {
 
 // Runs, then what thin and dotted lines mean. Returns the height that it took;
 // draws nothing when `draw` is false.
-static double draw_legend(struct figure *f, bool draw_figure) {
+static double draw_legend(struct figure *f, bool draw) {
     double x = EDGE + 8, y = EDGE + 14;
     for (size_t i = 0; f->count > 1 && i < f->count; i++) {
         const char *name = f->runs[i].title;
         double width = 53 + (double)strlen(name) * CHARACTER;
         if (x > EDGE + 8 && x + width > f->width - EDGE)
             x = EDGE + 8, y += LINE;
-        if (draw_figure)
+        if (draw)
             legend_entry(f, x, y, chart_colour(i), CHART_STRONG,
                          i / CHART_COLOURS % 2 ? "6 4" : NULL, name);
         x += width;
     }
     y += f->count > 1 ? LINE : 0;
     const char *colour = f->count > 1 ? "#666666" : chart_colour(0);
-    if (draw_figure)
+    if (draw)
         legend_of_lines(f, y, colour);
     return y + EDGE + 4;
 }

@@ -58,7 +58,7 @@ struct span optimizer_all(const struct layer *layer) {
 }
 
 // What of `span` lies in [first, first + n).
-static struct span overlap(struct span span, size_t first, size_t n) {
+static struct span span_overlap(struct span span, size_t first, size_t n) {
     size_t begin = span.first > first ? span.first : first;
     size_t end = span.first + span.n < first + n ? span.first + span.n : first + n;
     return (struct span){begin, end > begin ? end - begin : 0};
@@ -97,7 +97,7 @@ struct update optimizer_biases_update(const struct optimizer *optimizer, const s
     return update;
 }
 
-static float *at(float *array, size_t offset) {
+static float *offset_or_null(float *array, size_t offset) {
     return array ? array + offset : NULL;
 }
 
@@ -106,13 +106,13 @@ void optimizer_apply(const struct optimizer *optimizer, const struct kernels *ke
                      const float *gradient, float rate) {
     struct update weights = optimizer_weights_update(optimizer, layer, rate);
     struct update biases = optimizer_biases_update(optimizer, layer, rate);
-    struct span w = overlap(span, 0, layer->weights.count);
-    struct span b = overlap(span, biases_at(layer), layer->biases.count);
+    struct span w = span_overlap(span, 0, layer->weights.count);
+    struct span b = span_overlap(span, biases_at(layer), layer->biases.count);
     size_t begin = layer->weights.offset;
-    kernels->update(parameters + begin + w.first, at(state, begin + w.first), gradient + w.first,
-                    w.n, &weights);
-    kernels->update(parameters + begin + b.first, at(state, begin + b.first), gradient + b.first,
-                    b.n, &biases);
+    kernels->update(parameters + begin + w.first, offset_or_null(state, begin + w.first),
+                    gradient + w.first, w.n, &weights);
+    kernels->update(parameters + begin + b.first, offset_or_null(state, begin + b.first),
+                    gradient + b.first, b.n, &biases);
 }
 
 void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
@@ -121,6 +121,7 @@ void optimizer_apply_product(const struct optimizer *optimizer, const struct ker
     const struct parameter *w = &layer->weights, *b = &layer->biases;
     struct update weights = optimizer_weights_update(optimizer, layer, rate);
     struct update biases = optimizer_biases_update(optimizer, layer, rate);
-    kernels->dense_step(parameters + w->offset, at(state, w->offset), errors, &weights);
-    kernels->update(parameters + b->offset, at(state, b->offset), dbiases, b->count, &biases);
+    kernels->dense_step(parameters + w->offset, offset_or_null(state, w->offset), errors, &weights);
+    kernels->update(parameters + b->offset, offset_or_null(state, b->offset), dbiases, b->count,
+                    &biases);
 }

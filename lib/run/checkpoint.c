@@ -56,7 +56,7 @@ static json_t *class_names(const struct classes *classes) {
     return text;
 }
 
-static json_t *rule_of(const struct optimizer *optimizer) {
+static json_t *rule_json(const struct optimizer *optimizer) {
     json_t *rule =
         json_pack("{s:s, s:f, s:f, s:f, s:f}", "rule", rule_names[optimizer->rule], "momentum",
                   (double)optimizer->momentum, "decay", (double)optimizer->decay, "epsilon",
@@ -71,13 +71,13 @@ static json_t *metadata_of(const struct checkpoint *checkpoint) {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", //
                      "format", CHECKPOINT_FORMAT, "version", ADAM_VERSION,           //
                      "model", checkpoint->model->text, "model_name", checkpoint->model->name,
-                     "input_ops", ops ? ops : "",                  //
-                     "classes", class_names(&checkpoint->classes), //
-                     "optimizer", rule_of(&checkpoint->optimizer), //
-                     "clock", text_count(checkpoint->clock),       //
-                     "samples", text_count(checkpoint->samples),   //
-                     "epoch", text_number(checkpoint->epoch),      //
-                     "seed", text_count(checkpoint->seed),         //
+                     "input_ops", ops ? ops : "",                    //
+                     "classes", class_names(&checkpoint->classes),   //
+                     "optimizer", rule_json(&checkpoint->optimizer), //
+                     "clock", text_count(checkpoint->clock),         //
+                     "samples", text_count(checkpoint->samples),     //
+                     "epoch", text_number(checkpoint->epoch),        //
+                     "seed", text_count(checkpoint->seed),           //
                      "run", text_json(checkpoint->run));
 }
 
@@ -195,7 +195,7 @@ static int fill_folder(const struct checkpoint *checkpoint, const char *folder, 
 
 // Gives the complete folder its name. One of the same name (a run that was
 // resumed and stopped at the same clock) changes places with it first.
-static int publish(const char *temporary, const char *path, struct error *err) {
+static int publish_folder(const char *temporary, const char *path, struct error *err) {
     if (access(path, F_OK))
         return output_rename(temporary, path, false, err);
     int status = output_exchange(temporary, path, err);
@@ -228,7 +228,7 @@ static int save_at(const struct checkpoint *checkpoint, const char *run, const c
         return error_errno(err, STATUS_CANTCREATE, "cannot create %s", temporary);
     int status = fill_folder(checkpoint, temporary, err);
     if (!status)
-        status = publish(temporary, path, err);
+        status = publish_folder(temporary, path, err);
     if (status)
         run_folder_remove(temporary);
     return status ? status : point_latest(run, path, err);

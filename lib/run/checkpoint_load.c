@@ -48,7 +48,7 @@ static int read_open(struct bytes *bytes, int fd, const char *path, struct error
     return STATUS_OK;
 }
 
-static int read_file(struct bytes *bytes, const char *path, struct error *err) {
+static int read_whole_file(struct bytes *bytes, const char *path, struct error *err) {
     *bytes = (struct bytes){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -125,7 +125,7 @@ static int check_manifest(struct checkpoint *checkpoint, const char *folder,
 
 // --- metadata ---------------------------------------------------------------------
 
-static int missing(const char *key, struct error *err) {
+static int refuse_missing(const char *key, struct error *err) {
     return error_set(err, STATUS_DATA, "metadata '%s' is missing or wrong", key);
 }
 
@@ -134,17 +134,17 @@ static int get_count(const struct safetensors *file, const char *key, uint64_t *
     const char *text = safetensors_text(file, key);
     char *end;
     if (!text || *text < '0' || *text > '9')
-        return missing(key, err);
+        return refuse_missing(key, err);
     errno = 0;
     *value = strtoull(text, &end, 10);
-    return errno || *end ? missing(key, err) : STATUS_OK;
+    return errno || *end ? refuse_missing(key, err) : STATUS_OK;
 }
 
 static int get_json(const struct safetensors *file, const char *key, json_t **value,
                     struct error *err) {
     const char *text = safetensors_text(file, key);
     if (!text)
-        return missing(key, err);
+        return refuse_missing(key, err);
     int status = json_read(value, text, strlen(text), err);
     return status ? error_context(err, "metadata '%s'", key) : STATUS_OK;
 }
@@ -153,10 +153,10 @@ static int get_classes(const struct safetensors *file, struct classes *classes, 
     json_t *names = NULL;
     int status = get_json(file, "classes", &names, err), label;
     if (!status && (!json_is_array(names) || json_array_size(names) > CLASSES_MAX))
-        status = missing("classes", err);
+        status = refuse_missing("classes", err);
     for (size_t i = 0; !status && i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        status = name ? classes_label(classes, name, &label, err) : missing("classes", err);
+        status = name ? classes_label(classes, name, &label, err) : refuse_missing("classes", err);
         if (!status && (size_t)label != i)
             status = error_set(err, STATUS_DATA, "class name '%s' comes twice", name);
     }
@@ -184,7 +184,7 @@ static int get_optimizer(const struct safetensors *file, struct optimizer *optim
     json_t *value = NULL;
     int status = get_json(file, "optimizer", &value, err);
     if (!status && !get_rule(value, optimizer))
-        status = missing("optimizer", err);
+        status = refuse_missing("optimizer", err);
     json_decref(value);
     return status;
 }
@@ -192,7 +192,7 @@ static int get_optimizer(const struct safetensors *file, struct optimizer *optim
 static int get_epoch(const struct safetensors *file, double *epoch, struct error *err) {
     const char *text = safetensors_text(file, "epoch");
     if (!text || !text_real(text, strlen(text), epoch) || *epoch < 0)
-        return missing("epoch", err);
+        return refuse_missing("epoch", err);
     return STATUS_OK;
 }
 
@@ -201,7 +201,7 @@ static int get_model(const struct safetensors *file, struct model **model, const
     const char *text = safetensors_text(file, "model"),
                *name = safetensors_text(file, "model_name");
     if (!text || !name)
-        return missing("model", err);
+        return refuse_missing("model", err);
     return model_parse(model, name, text, sets, set_count, err);
 }
 
@@ -301,7 +301,7 @@ static int from_bytes(struct checkpoint *checkpoint, const struct bytes *bytes,
 
 // --- where it is --------------------------------------------------------------------
 
-static bool is_folder(const char *path) {
+static bool path_is_folder(const char *path) {
     struct stat stat_of;
     return stat(path, &stat_of) == 0 && S_ISDIR(stat_of.st_mode);
 }
@@ -313,7 +313,7 @@ static char *folder_of(const char *path) {
     char *folder = NULL;
     struct stat about;
     const char *slash = strrchr(path, '/');
-    if (!is_folder(path))
+    if (!path_is_folder(path))
         return slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : mem_string(".");
     if (asprintf(&folder, "%s/latest", path) < 0)
         return NULL;
@@ -329,7 +329,7 @@ static char *folder_of(const char *path) {
 
 static char *file_of(const char *path, const char *folder) {
     char *file = NULL;
-    if (!is_folder(path))
+    if (!path_is_folder(path))
         return mem_string(path);
     return asprintf(&file, "%s/%s", folder, CHECKPOINT_FILE) < 0 ? NULL : file;
 }
@@ -337,21 +337,22 @@ static char *file_of(const char *path, const char *folder) {
 // A folder that holds no file of a checkpoint is no checkpoint, and no run that has one.
 static int no_checkpoint(const char *path, const char *folder, const char *file,
                          struct error *err) {
-    if (access(file, F_OK) == 0 || errno != ENOENT || !is_folder(path) || strcmp(path, folder) != 0)
+    if (access(file, F_OK) == 0 || errno != ENOENT || !path_is_folder(path) ||
+        strcmp(path, folder) != 0)
         return STATUS_OK;
     return error_set(err, STATUS_NOINPUT, "%s: there is no checkpoint in this folder", path);
 }
 
-static int load(struct checkpoint *checkpoint, const char *path, const char *folder,
-                const char *file, const char *const *sets, size_t set_count, bool state,
-                struct error *err) {
+static int load_tensors(struct checkpoint *checkpoint, const char *path, const char *folder,
+                        const char *file, const char *const *sets, size_t set_count, bool state,
+                        struct error *err) {
     struct bytes bytes;
     int status = no_checkpoint(path, folder, file, err);
     if (!status)
-        status = read_file(&bytes, file, err);
+        status = read_whole_file(&bytes, file, err);
     if (status)
         return status;
-    status = check_manifest(checkpoint, folder, &bytes, is_folder(path), err);
+    status = check_manifest(checkpoint, folder, &bytes, path_is_folder(path), err);
     if (!status)
         status = checkpoint_check_kind(file, bytes.data, bytes.size, err);
     if (!status)
@@ -364,8 +365,8 @@ static int load_path(struct checkpoint *checkpoint, const char *path, const char
                      size_t set_count, bool state, struct error *err) {
     *checkpoint = (struct checkpoint){0};
     char *folder = folder_of(path), *file = folder ? file_of(path, folder) : NULL;
-    int status =
-        file ? load(checkpoint, path, folder, file, sets, set_count, state, err) : error_nomem(err);
+    int status = file ? load_tensors(checkpoint, path, folder, file, sets, set_count, state, err)
+                      : error_nomem(err);
     if (status)
         checkpoint_free(checkpoint);
     free(file);

@@ -5,8 +5,9 @@
 
 #include "core/mem.h"
 
-static int add(struct place *places, size_t *count, const char *prefix, const struct layer *layer,
-               const char *what, const struct parameter *parameter, struct error *err) {
+static int add_tensor(struct place *places, size_t *count, const char *prefix,
+                      const struct layer *layer, const char *what,
+                      const struct parameter *parameter, struct error *err) {
     struct place *place = &places[*count];
     if (parameter->count == 0)
         return STATUS_OK;
@@ -27,9 +28,9 @@ int places_of(struct place **out, size_t *count, const struct model *model, cons
     *count = 0;
     for (int i = 0; !status && i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
-        status = add(places, count, prefix, layer, "weight", &layer->weights, err);
+        status = add_tensor(places, count, prefix, layer, "weight", &layer->weights, err);
         if (!status)
-            status = add(places, count, prefix, layer, "bias", &layer->biases, err);
+            status = add_tensor(places, count, prefix, layer, "bias", &layer->biases, err);
     }
     *out = places;
     if (status)

@@ -79,7 +79,7 @@ char *metrics_line(const char *role, int rank, const char *event, json_t *fields
 }
 
 // One writev(2) a line: it goes to the file at once, and whole unless the disk is full.
-static bool put(struct metrics *metrics, const char *text) {
+static bool write_line(struct metrics *metrics, const char *text) {
     size_t size = strlen(text) + 1;
     const struct iovec parts[] = {{(char *)text, size - 1}, {"\n", 1}};
     errno = 0;
@@ -92,7 +92,7 @@ static bool put(struct metrics *metrics, const char *text) {
 
 int metrics_put(struct metrics *metrics, const char *line, struct error *err) {
     pthread_mutex_lock(&metrics->lock);
-    bool written = (!metrics->torn || put(metrics, "")) && put(metrics, line);
+    bool written = (!metrics->torn || write_line(metrics, "")) && write_line(metrics, line);
     bool report = !written && !metrics->failing;
     metrics->failing = !written;
     if (report)

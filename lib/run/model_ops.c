@@ -8,7 +8,8 @@
 #include "model/layer.h"
 #include "sample/source.h"
 
-static int parse(struct ops **out, const struct model *model, unsigned flags, struct error *err) {
+static int parse_chain(struct ops **out, const struct model *model, unsigned flags,
+                       struct error *err) {
     const struct layer *input = model_input(model);
     size_t offset, length;
     *out = NULL;
@@ -17,11 +18,11 @@ static int parse(struct ops **out, const struct model *model, unsigned flags, st
 }
 
 int model_ops_open(struct ops **out, const struct model *model, struct error *err) {
-    return parse(out, model, 0, err);
+    return parse_chain(out, model, 0, err);
 }
 
 // The first picture of a file of any kind, as a word of a chain.
-static int read_picture(char **word, const char *path, struct error *err) {
+static int read_picture_word(char **word, const char *path, struct error *err) {
     struct classes classes = {0};
     struct sample sample = {0};
     struct source *source = NULL;
@@ -47,7 +48,7 @@ static int embed_one(char **out, const char *ops, size_t offset, size_t length, 
     enum { KEY = sizeof "file=" - 1 };
     char *path = strndup(ops + offset + KEY, length - KEY), *word = NULL;
     *out = NULL;
-    int status = path ? read_picture(&word, path, err) : error_nomem(err);
+    int status = path ? read_picture_word(&word, path, err) : error_nomem(err);
     if (!status && asprintf(out, "%.*s%s%s", (int)offset, ops, word, ops + offset + length) < 0)
         status = error_nomem(err);
     free(word);
@@ -72,11 +73,11 @@ static int replace_ops(struct model **model, const char *ops, struct error *err)
 }
 
 // Puts the picture of the first file in; *more is false when no operation names one.
-static int embed(struct model **model, bool *more, struct error *err) {
+static int embed_picture(struct model **model, bool *more, struct error *err) {
     struct ops *ops;
     char *text = NULL;
     size_t offset, length;
-    int status = parse(&ops, *model, OPS_FILES, err);
+    int status = parse_chain(&ops, *model, OPS_FILES, err);
     *more = !status && ops_file(ops, &offset, &length);
     if (*more)
         status = embed_one(&text, model_input(*model)->ops, offset, length, err);
@@ -92,7 +93,7 @@ int model_ops_read(struct model **out, const char *path, const char *const *sets
     int status = model_read(out, path, sets, set_count, err);
     bool more = !status && model_input(*out)->ops;
     while (!status && more)
-        status = embed(out, &more, err);
+        status = embed_picture(out, &more, err);
     if (status && *out) {
         model_free(*out);
         *out = NULL;

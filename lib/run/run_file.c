@@ -36,7 +36,7 @@ struct reader {
 // --- texts ------------------------------------------------------------------------------
 
 // Keeps an allocated text until the file is freed; takes it over. NULL when out of memory.
-static char *keep(struct run_file *file, char *text) {
+static char *keep_text(struct run_file *file, char *text) {
     char **more = text ? mem_resize(file->texts, file->text_count + 1, sizeof *more) : NULL;
     if (!more) {
         free(text);
@@ -53,7 +53,7 @@ static int add_set(struct run_file *file, const char *key, const char *value, st
     const char **more = mem_resize(file->sets, file->set_count + 1, sizeof *more);
     if (more)
         file->sets = more;
-    if (!keep(file, text) || !more)
+    if (!keep_text(file, text) || !more)
         return error_nomem(err);
     file->sets[file->set_count++] = text;
     return STATUS_OK;
@@ -62,7 +62,7 @@ static int add_set(struct run_file *file, const char *key, const char *value, st
 // --- one line -----------------------------------------------------------------------------
 
 // Turns what err says into a message with place, line and caret. STATUS_DATA.
-static int blame(const struct reader *r, struct word word, struct error *err) {
+static int point_at_word(const struct reader *r, struct word word, struct error *err) {
     struct error why = *err;
     int shown = (int)strcspn(r->line, "\r\n"), column = (int)(word.at - r->line);
     char waves[64];
@@ -74,7 +74,7 @@ static int blame(const struct reader *r, struct word word, struct error *err) {
                      "", n > 1 ? (int)n - 1 : 0, waves);
 }
 
-static struct word trim(const char *from, const char *end) {
+static struct word trim_blanks(const char *from, const char *end) {
     while (from < end && strchr(BLANKS, *from))
         from++;
     while (end > from && strchr(BLANKS, end[-1]))
@@ -91,7 +91,7 @@ static const char *end_of(const char *line) {
 }
 
 // The value as the settings want it: a relative path begins where the file is.
-static char *value_of(const struct reader *r, const char *key, struct word word) {
+static char *setting_value(const struct reader *r, const char *key, struct word word) {
     char *text = NULL;
     bool relative = settings_path(key) && word.length && *word.at != '/';
     int n =
@@ -113,7 +113,7 @@ static int note_key(struct reader *r, const char *key, struct error *err) {
     return r->seen[r->seen_count].key ? (r->seen_count++, STATUS_OK) : error_nomem(err);
 }
 
-static int set(struct run_file *file, const char *key, const char *value, struct error *err) {
+static int set_key(struct run_file *file, const char *key, const char *value, struct error *err) {
     return strchr(key, '.') ? add_set(file, key, value, err)
                             : settings_set(&file->settings, key, value, err);
 }
@@ -122,33 +122,33 @@ static int take_pair(struct reader *r, struct word key, struct word value, struc
     char name[64];
     if (key.length == 0 || key.length >= sizeof name) {
         error_set(err, STATUS_USAGE, "a key is missing before '='");
-        return blame(r, (struct word){value.at, 1}, err);
+        return point_at_word(r, (struct word){value.at, 1}, err);
     }
     snprintf(name, sizeof name, "%.*s", (int)key.length, key.at);
     int status = note_key(r, name, err);
     if (status)
-        return blame(r, key, err);
-    char *text = keep(r->file, value_of(r, name, value));
+        return point_at_word(r, key, err);
+    char *text = keep_text(r->file, setting_value(r, name, value));
     if (!text)
         return error_nomem(err);
     if (!value.length)
         error_set(err, STATUS_USAGE, "'%s' needs a value", name);
-    else if (!set(r->file, name, text, err))
+    else if (!set_key(r->file, name, text, err))
         return STATUS_OK;
     bool known = strchr(name, '.') || settings_known(name);
-    return blame(r, known && value.length ? value : key, err);
+    return point_at_word(r, known && value.length ? value : key, err);
 }
 
-static int take_line(struct reader *r, struct error *err) {
+static int read_setting_line(struct reader *r, struct error *err) {
     const char *end = end_of(r->line);
-    struct word all = trim(r->line, end);
+    struct word all = trim_blanks(r->line, end);
     const char *equals = memchr(r->line, '=', (size_t)(end - r->line));
     if (!all.length)
         return STATUS_OK;
     if (equals)
-        return take_pair(r, trim(r->line, equals), trim(equals + 1, end), err);
+        return take_pair(r, trim_blanks(r->line, equals), trim_blanks(equals + 1, end), err);
     error_set(err, STATUS_USAGE, "expected KEY = VALUE");
-    return blame(r, all, err);
+    return point_at_word(r, all, err);
 }
 
 // --- the file -----------------------------------------------------------------------------
@@ -165,7 +165,7 @@ static int take_lines(struct reader *r, FILE *f, struct error *err) {
             status = error_set(err, STATUS_DATA, "%s:%d: not the file of a run (adam-run(5))",
                                r->path, r->number);
         else
-            status = take_line(r, err);
+            status = read_setting_line(r, err);
     }
     if (!status && ferror(f))
         status = error_errno(err, STATUS_IO, "%s", r->path);
@@ -192,14 +192,14 @@ int run_file_read(struct run_file *file, const char *path, struct error *err) {
 }
 
 int run_file_set(struct run_file *file, const char *assignment, struct error *err) {
-    char *text = keep(file, mem_string(assignment));
+    char *text = keep_text(file, mem_string(assignment));
     if (!text)
         return error_nomem(err);
     char *equals = strchr(text, '=');
     if (!equals || equals == text)
         return error_set(err, STATUS_USAGE, "--set %s: is not KEY=VALUE", assignment);
     *equals = 0;
-    int status = set(file, text, equals + 1, err);
+    int status = set_key(file, text, equals + 1, err);
     if (status)
         error_context(err, "--set");
     return status;

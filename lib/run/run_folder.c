@@ -23,7 +23,7 @@ static int bare_length(const char *folder) {
     return (int)n;
 }
 
-static char *join(const char *folder, const char *name) {
+static char *join_path(const char *folder, const char *name) {
     char *path = NULL;
     int n = asprintf(&path, "%.*s/%s", bare_length(folder), folder, name);
     return n < 0 ? NULL : path;
@@ -32,7 +32,7 @@ static char *join(const char *folder, const char *name) {
 char *run_folder_checkpoint(const char *run, uint64_t clock) {
     char name[32];
     snprintf(name, sizeof name, PREFIX "%08llu", (unsigned long long)clock);
-    return join(run, name);
+    return join_path(run, name);
 }
 
 // Whether `name` is a checkpoint's; its clock.
@@ -87,7 +87,7 @@ uint64_t *run_folder_clocks(const char *run, size_t *count) {
 static void remove_left_overs(const char *run) {
     DIR *folder = opendir(run);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char *path = is_left_over(entry->d_name) ? join(run, entry->d_name) : NULL;
+        char *path = is_left_over(entry->d_name) ? join_path(run, entry->d_name) : NULL;
         if (path)
             run_folder_remove(path);
         free(path);
@@ -97,7 +97,7 @@ static void remove_left_overs(const char *run) {
 }
 
 // Of the checkpoints up to `clock` the newest `keep` stay.
-static void prune(const char *run, size_t keep, uint64_t clock) {
+static void prune_checkpoints(const char *run, size_t keep, uint64_t clock) {
     size_t count;
     uint64_t *clocks = run_folder_clocks(run, &count);
     remove_left_overs(run);
@@ -115,19 +115,19 @@ static void prune(const char *run, size_t keep, uint64_t clock) {
 }
 
 void run_folder_prune(const char *run, int keep, uint64_t clock) {
-    prune(run, keep > 0 ? (size_t)keep : SIZE_MAX, clock);
+    prune_checkpoints(run, keep > 0 ? (size_t)keep : SIZE_MAX, clock);
 }
 
-static void remove_file(const char *run, const char *name) {
-    char *path = join(run, name);
+static void remove_run_file(const char *run, const char *name) {
+    char *path = join_path(run, name);
     if (path)
         unlink(path);
     free(path);
 }
 
-static bool exists(const char *run, const char *name) {
+static bool file_exists(const char *run, const char *name) {
     struct stat stat_of;
-    char *path = join(run, name);
+    char *path = join_path(run, name);
     bool there = path && lstat(path, &stat_of) == 0;
     free(path);
     return there;
@@ -136,12 +136,12 @@ static bool exists(const char *run, const char *name) {
 bool run_folder_saved(const char *run) {
     size_t count;
     free(run_folder_clocks(run, &count));
-    return count > 0 || exists(run, "latest");
+    return count > 0 || file_exists(run, "latest");
 }
 
 // Whether another process writes the run's metrics.
 static bool is_busy(const char *run) {
-    char *path = join(run, "metrics.jsonl");
+    char *path = join_path(run, "metrics.jsonl");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     if (fd >= 0)
@@ -151,7 +151,7 @@ static bool is_busy(const char *run) {
 }
 
 bool run_folder_begun(const char *run) {
-    return exists(run, "metrics.jsonl") && !run_folder_saved(run);
+    return file_exists(run, "metrics.jsonl") && !run_folder_saved(run);
 }
 
 int run_folder_check(const char *run, struct error *err) {
@@ -220,17 +220,17 @@ int run_folder_make(const char *run, struct error *err) {
     status = output_sync_name(run, err);
     if (status)
         return status;
-    remove_file(run, "DONE");
-    remove_file(run, "latest");
-    remove_file(run, "metrics.jsonl");
-    remove_file(run, "start.json");
-    prune(run, 0, UINT64_MAX);
+    remove_run_file(run, "DONE");
+    remove_run_file(run, "latest");
+    remove_run_file(run, "metrics.jsonl");
+    remove_run_file(run, "start.json");
+    prune_checkpoints(run, 0, UINT64_MAX);
     return STATUS_OK;
 }
 
 int run_folder_done(const char *run, const char *text, struct error *err) {
     struct output *output = NULL;
-    char *path = join(run, "DONE");
+    char *path = join_path(run, "DONE");
     if (!path)
         return error_nomem(err);
     int status = output_open(&output, path, true, err);
@@ -248,7 +248,7 @@ int run_folder_done(const char *run, const char *text, struct error *err) {
 }
 
 int run_folder_not_done(const char *run, struct error *err) {
-    char *path = join(run, "DONE");
+    char *path = join_path(run, "DONE");
     if (!path)
         return error_nomem(err);
     int status = STATUS_OK;

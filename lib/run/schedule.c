@@ -6,14 +6,14 @@
 
 #include "core/text.h"
 
-static int refuse(const char *text, struct error *err) {
+static int refuse_schedule(const char *text, struct error *err) {
     return error_set(err, STATUS_USAGE,
                      "'%s' is no schedule; write constant, step:FACTOR@EPOCH,..., "
                      "step:FACTOR/EPOCHS, exp:FACTOR or cosine[:RATE]",
                      text);
 }
 
-static bool positive(const char *text, size_t length, double *value) {
+static bool parse_positive(const char *text, size_t length, double *value) {
     return text_real(text, length, value) && *value > 0;
 }
 
@@ -22,7 +22,8 @@ static bool parse_epochs(struct schedule *schedule, const char *text) {
     for (double last = 0;; text++) {
         size_t length = strcspn(text, ",");
         double *at = &schedule->at[schedule->at_count];
-        if (schedule->at_count == SCHEDULE_STEPS_MAX || !positive(text, length, at) || *at <= last)
+        if (schedule->at_count == SCHEDULE_STEPS_MAX || !parse_positive(text, length, at) ||
+            *at <= last)
             return false;
         last = *at;
         schedule->at_count++;
@@ -36,10 +37,10 @@ static bool parse_epochs(struct schedule *schedule, const char *text) {
 static bool parse_step(struct schedule *schedule, const char *text) {
     const char *at = strchr(text, '@'), *slash = strrchr(text, '/');
     const char *end = at ? at : slash;
-    if (!end || !positive(text, (size_t)(end - text), &schedule->factor))
+    if (!end || !parse_positive(text, (size_t)(end - text), &schedule->factor))
         return false;
     return at ? parse_epochs(schedule, at + 1)
-              : positive(slash + 1, strlen(slash + 1), &schedule->every);
+              : parse_positive(slash + 1, strlen(slash + 1), &schedule->every);
 }
 
 int schedule_parse(struct schedule *schedule, const char *text, struct error *err) {
@@ -56,17 +57,17 @@ int schedule_parse(struct schedule *schedule, const char *text, struct error *er
         good = parse_step(schedule, value);
     } else if (!strncmp(text, "exp:", 4)) {
         schedule->kind = SCHEDULE_EXPONENTIAL;
-        good = positive(value, strlen(value), &schedule->factor);
+        good = parse_positive(value, strlen(value), &schedule->factor);
     } else if (name == 6 && !strncmp(text, "cosine", 6)) {
         schedule->kind = SCHEDULE_COSINE;
         good =
             !value || (text_real(value, strlen(value), &schedule->final) && schedule->final >= 0);
     }
-    return good ? STATUS_OK : refuse(text, err);
+    return good ? STATUS_OK : refuse_schedule(text, err);
 }
 
 // How many steps lie behind `epoch`.
-static double steps(const struct schedule *schedule, double epoch) {
+static double steps_done(const struct schedule *schedule, double epoch) {
     if (schedule->every > 0)
         return floor(epoch / schedule->every);
     int n = 0;
@@ -75,19 +76,19 @@ static double steps(const struct schedule *schedule, double epoch) {
     return n;
 }
 
-static double cosine(const struct schedule *schedule, double epoch) {
+static double cosine_rate(const struct schedule *schedule, double epoch) {
     double share = schedule->total > 0 && epoch < schedule->total ? epoch / schedule->total : 1;
     return schedule->final + (schedule->rate - schedule->final) * (1 + cos(M_PI * share)) / 2;
 }
 
-static double decayed(const struct schedule *schedule, double epoch) {
+static double decayed_rate(const struct schedule *schedule, double epoch) {
     switch (schedule->kind) {
     case SCHEDULE_STEP:
-        return schedule->rate * pow(schedule->factor, steps(schedule, epoch));
+        return schedule->rate * pow(schedule->factor, steps_done(schedule, epoch));
     case SCHEDULE_EXPONENTIAL:
         return schedule->rate * pow(schedule->factor, epoch);
     case SCHEDULE_COSINE:
-        return cosine(schedule, epoch);
+        return cosine_rate(schedule, epoch);
     case SCHEDULE_CONSTANT:
         break;
     }
@@ -95,6 +96,6 @@ static double decayed(const struct schedule *schedule, double epoch) {
 }
 
 double schedule_rate(const struct schedule *schedule, double epoch) {
-    double rate = decayed(schedule, epoch);
+    double rate = decayed_rate(schedule, epoch);
     return epoch < schedule->warmup ? rate * epoch / schedule->warmup : rate;
 }

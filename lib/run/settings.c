@@ -122,7 +122,7 @@ void settings_default(struct settings *settings) {
 
 // --- stored -------------------------------------------------------------------------
 
-static json_t *value_of(const struct settings *settings, const struct row *row) {
+static json_t *row_value(const struct settings *settings, const struct row *row) {
     const char *member = (const char *)settings + row->offset;
     const char *text;
     int64_t count;
@@ -150,8 +150,8 @@ json_t *settings_write(const struct settings *settings) {
     for (size_t i = 0; object && i < ROWS; i++) {
         if (settings->sync && !strcmp(rows[i].name, "threads"))
             continue;
-        json_t *value = value_of(settings, &rows[i]);
-        json_t *standard = rows[i].use & MANY ? value_of(&usual, &rows[i]) : NULL;
+        json_t *value = row_value(settings, &rows[i]);
+        json_t *standard = rows[i].use & MANY ? row_value(&usual, &rows[i]) : NULL;
         if (value && !(standard && json_equal(value, standard)))
             json_object_set(object, rows[i].name, value);
         json_decref(value);
@@ -160,7 +160,7 @@ json_t *settings_write(const struct settings *settings) {
     return object;
 }
 
-static void set(struct settings *settings, const struct row *row, const json_t *value) {
+static void set_row(struct settings *settings, const struct row *row, const json_t *value) {
     char *member = (char *)settings + row->offset;
     const char *text = json_string_value(value);
     int64_t count = json_integer_value(value);
@@ -177,11 +177,11 @@ static void set(struct settings *settings, const struct row *row, const json_t *
 
 void settings_read(struct settings *settings, const json_t *object) {
     for (size_t i = 0; i < ROWS; i++)
-        set(settings, &rows[i], json_object_get(object, rows[i].name));
+        set_row(settings, &rows[i], json_object_get(object, rows[i].name));
 }
 
 // A value as the user would write it.
-static void show(char text[512], const json_t *value) {
+static void show_value(char text[512], const json_t *value) {
     if (json_is_string(value))
         snprintf(text, 512, "%s", json_string_value(value));
     else if (json_is_integer(value))
@@ -195,8 +195,8 @@ static void show(char text[512], const json_t *value) {
 void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self) {
     char old[512], new[512];
     for (size_t i = 0; i < ROWS; i++) {
-        show(old, json_object_get(before, rows[i].name));
-        show(new, json_object_get(after, rows[i].name));
+        show_value(old, json_object_get(before, rows[i].name));
+        show_value(new, json_object_get(after, rows[i].name));
         if (strcmp(old, new) != 0)
             told(self, rows[i].name, old, new);
     }
@@ -258,7 +258,7 @@ bool settings_path(const char *key) {
     return row && row->use & PATH;
 }
 
-static int unknown(const char *key, struct error *err) {
+static int refuse_unknown_key(const char *key, struct error *err) {
     const char *keys[ROWS];
     size_t count = 0;
     while ((keys[count] = settings_key(count)))
@@ -268,7 +268,8 @@ static int unknown(const char *key, struct error *err) {
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static int wrong(const struct row *row, const char *value, const char *what, struct error *err) {
+static int refuse_value(const struct row *row, const char *value, const char *what,
+                        struct error *err) {
     return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what, row->low,
                      row->high, value);
 }
@@ -294,15 +295,15 @@ static int set_count(char *member, const struct row *row, const char *value, str
     int64_t count;
     if (!text_integer(value, strlen(value), &count) || (double)count < row->low ||
         (double)count > row->high)
-        return wrong(row, value, "a whole number", err);
+        return refuse_value(row, value, "a whole number", err);
     memcpy(member, &count, sizeof count);
     return STATUS_OK;
 }
 
-static int set_real(char *member, const struct row *row, const char *value, struct error *err) {
+static int set_row_real(char *member, const struct row *row, const char *value, struct error *err) {
     double real;
     if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
-        return wrong(row, value, "a number", err);
+        return refuse_value(row, value, "a number", err);
     memcpy(member, &real, sizeof real);
     return STATUS_OK;
 }
@@ -318,13 +319,13 @@ static bool is_line(const char *value) {
 int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
     const struct row *row = find(key);
     if (!row)
-        return unknown(key, err);
+        return refuse_unknown_key(key, err);
     if (!is_line(value))
         return error_set(err, STATUS_USAGE, "%s: needs one line of UTF-8 text", key);
     char *member = (char *)settings + row->offset;
     return row->kind == TEXT    ? set_text(member, row, value, err)
            : row->kind == COUNT ? set_count(member, row, value, err)
-                                : set_real(member, row, value, err);
+                                : set_row_real(member, row, value, err);
 }
 
 // The fewest digits that mean the same number.
@@ -353,7 +354,7 @@ char *settings_text(const struct settings *settings) {
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     for (size_t i = 0; f && i < ROWS; i++) {
-        json_t *value = rows[i].use & ALONE ? NULL : value_of(settings, &rows[i]);
+        json_t *value = rows[i].use & ALONE ? NULL : row_value(settings, &rows[i]);
         if (value)
             print_line(f, rows[i].name, value);
         json_decref(value);
@@ -463,8 +464,8 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
 
 // Only the delta of plain sgd is a sum of products. Of a product nobody knows the length, by
 // which gradients are clipped.
-static int check_factors(const struct settings *settings, const struct optimizer *optimizer,
-                         enum protocol_push push, struct error *err) {
+static int check_factors_allowed(const struct settings *settings, const struct optimizer *optimizer,
+                                 enum protocol_push push, struct error *err) {
     const char *factors = settings->factors;
     if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
         return STATUS_OK;
@@ -500,6 +501,6 @@ int settings_check(const struct settings *settings, struct error *err) {
     if (status == STATUS_OK)
         status = settings_protocol(settings, &protocol, &push, err);
     if (status == STATUS_OK)
-        status = check_factors(settings, &optimizer, push, err);
+        status = check_factors_allowed(settings, &optimizer, push, err);
     return status;
 }

@@ -32,8 +32,8 @@ int beginning_write(const struct checkpoint *checkpoint, const char *run, struct
     return status;
 }
 
-static int understand(struct checkpoint *checkpoint, json_t *start, const char *const *sets,
-                      size_t set_count, struct error *err) {
+static int read_start_event(struct checkpoint *checkpoint, json_t *start, const char *const *sets,
+                            size_t set_count, struct error *err) {
     const char *text = json_string_value(json_object_get(start, "model"));
     const char *name = json_string_value(json_object_get(start, "model_name"));
     const char *directory = json_string_value(json_object_get(start, "directory"));
@@ -55,7 +55,7 @@ int beginning_read(struct checkpoint *checkpoint, const char *run, const char *c
     if (!status && !sealed)
         status =
             error_set(err, STATUS_DATA, "%s: damaged: it lacks the CRC-32 in its last line", path);
-    else if (!status && understand(checkpoint, start, sets, set_count, err))
+    else if (!status && read_start_event(checkpoint, start, sets, set_count, err))
         status = error_context(err, "%s", path);
     if (status)
         checkpoint_free(checkpoint);

@@ -19,7 +19,7 @@ struct evaluator {
 };
 
 // The first failure counts; everybody else comes home.
-static void fail(struct evaluator *e, int status, const struct error *why) {
+static void evaluator_fail(struct evaluator *e, int status, const struct error *why) {
     pthread_mutex_lock(&e->failing);
     if (e->status == STATUS_OK) {
         e->status = status;
@@ -32,8 +32,8 @@ static void fail(struct evaluator *e, int status, const struct error *why) {
 }
 
 // Adds one batch to the sums: in its turn, so that they are made in one order.
-static int add_batch(struct evaluator *e, const struct net *net, const struct batch *batch,
-                     struct error *err) {
+static int add_batch_in_turn(struct evaluator *e, const struct net *net, const struct batch *batch,
+                             struct error *err) {
     const float *scores = net_scores(net);
     int status = STATUS_OK;
     e->tally->loss += net_loss(net, batch->label);
@@ -54,7 +54,7 @@ static int run_batches(struct evaluator *e, struct net *net, struct error *err) 
         net_forward(net, e->config->parameters, batch->input, batch->n, NULL, 0);
         bool mine = turn_begin(&e->turn, batch->number);
         if (mine)
-            status = add_batch(e, net, batch, err);
+            status = add_batch_in_turn(e, net, batch, err);
         loader_give_back(e->loader, batch);
         if (mine && status == STATUS_OK)
             turn_end(&e->turn);
@@ -70,7 +70,7 @@ static void *evaluate_thread(void *argument) {
     if (status == STATUS_OK)
         status = run_batches(e, net, &err);
     if (status != STATUS_OK)
-        fail(e, status, &err);
+        evaluator_fail(e, status, &err);
     net_close(net);
     return NULL;
 }

@@ -19,7 +19,7 @@ enum {
 
 // --- operations -----------------------------------------------------------------------
 
-static int parse_ops(struct ops **out, const char *text, struct error *err) {
+static int parse_operations(struct ops **out, const char *text, struct error *err) {
     size_t offset, length;
     int status = ops_parse(out, text, 0, &offset, &length, err);
     if (status == STATUS_USAGE)
@@ -29,15 +29,15 @@ static int parse_ops(struct ops **out, const char *text, struct error *err) {
 
 static int open_ops(struct feed *feed, const struct settings *settings, const struct model *model,
                     struct error *err) {
-    if (settings->ops && parse_ops(&feed->augment, settings->ops, err))
+    if (settings->ops && parse_operations(&feed->augment, settings->ops, err))
         return error_context(err, "--ops");
     return model_ops_open(&feed->input, model, err);
 }
 
 // --- checks ---------------------------------------------------------------------------
 
-static int check_shape(const struct model *model, const char *path, const struct image *image,
-                       struct error *err) {
+static int check_sample_shape(const struct model *model, const char *path,
+                              const struct image *image, struct error *err) {
     const struct layer *input = model_input(model);
     if (image->channels == input->out.c && image->height == input->out.h &&
         image->width == input->out.w)
@@ -77,21 +77,21 @@ static int check_set(const struct feed *feed, const struct dataset *dataset, con
                          classes, model->name, output->line, model_classes(model));
     int status = first_picture(dataset, augmented ? feed->augment : NULL, feed->input, &image, err);
     if (!status)
-        status = check_shape(model, path, &image, err);
+        status = check_sample_shape(model, path, &image, err);
     image_free(&image);
     return status;
 }
 
 // --- opening --------------------------------------------------------------------------
 
-static int copy_classes(struct classes *to, const struct classes *from, struct error *err) {
+static int copy_class_names(struct classes *to, const struct classes *from, struct error *err) {
     int status = STATUS_OK, label;
     for (int i = 0; !status && i < from->count; i++)
         status = classes_label(to, from->names[i], &label, err);
     return status;
 }
 
-static int pour(struct source *source, struct sink *sink, struct error *err) {
+static int copy_samples(struct source *source, struct sink *sink, struct error *err) {
     struct sample sample = {0};
     bool more = true;
     int status = STATUS_OK;
@@ -101,14 +101,14 @@ static int pour(struct source *source, struct sink *sink, struct error *err) {
     return status == STATUS_SKIPPED ? STATUS_DATA : status;
 }
 
-static int spool(struct source *source, const struct classes *classes, const char *path, bool force,
-                 struct error *err) {
+static int spool_to_records(struct source *source, const struct classes *classes, const char *path,
+                            bool force, struct error *err) {
     struct sink_options options = {.to = "arec", .force = force};
     struct sink *sink = NULL;
     int status = sink_open(&sink, path, &options, classes, err);
     if (status)
         return status;
-    status = pour(source, sink, err);
+    status = copy_samples(source, sink, err);
     if (!status)
         return sink_close(sink, err);
     sink_abort(sink);
@@ -123,7 +123,7 @@ int feed_spool(struct settings *settings, bool force, const struct source_hooks 
     struct source *source = NULL;
     int status = source_open(&source, "-", &options, &classes, err);
     if (!status)
-        status = spool(source, &classes, settings->spool, force, err);
+        status = spool_to_records(source, &classes, settings->spool, force, err);
     source_close(source);
     classes_free(&classes);
     settings->data = settings->spool;
@@ -131,10 +131,10 @@ int feed_spool(struct settings *settings, bool force, const struct source_hooks 
     return status;
 }
 
-static int open_stream(struct feed *feed, const struct settings *settings,
-                       const struct classes *classes, struct error *err) {
+static int open_training_stream(struct feed *feed, const struct settings *settings,
+                                const struct classes *classes, struct error *err) {
     struct source_options options = {.from = settings->from, .labels = settings->labels};
-    int status = copy_classes(&feed->classes, classes, err);
+    int status = copy_class_names(&feed->classes, classes, err);
     return status ? status : source_open(&feed->source, "-", &options, &feed->classes, err);
 }
 
@@ -153,9 +153,9 @@ static int open_train(struct feed *feed, const struct settings *settings, const 
     return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
 }
 
-static int open_test(struct feed *feed, const struct settings *settings, const struct model *model,
-                     const struct classes *classes, const struct source_hooks *hooks,
-                     struct error *err) {
+static int open_test_set(struct feed *feed, const struct settings *settings,
+                         const struct model *model, const struct classes *classes,
+                         const struct source_hooks *hooks, struct error *err) {
     if (!settings->test)
         return STATUS_OK;
     int status =
@@ -165,21 +165,22 @@ static int open_test(struct feed *feed, const struct settings *settings, const s
 
 // Labels are numbered as in the earlier run, else as in the training set, else,
 // for a stream, which tells its names as it goes, as in the test set.
-static int open_sets(struct feed *feed, const struct settings *settings, const struct model *model,
-                     const struct classes *classes, const struct source_hooks *hooks,
-                     struct error *err) {
+static int open_data_sets(struct feed *feed, const struct settings *settings,
+                          const struct model *model, const struct classes *classes,
+                          const struct source_hooks *hooks, struct error *err) {
     int status;
     if (!settings->data)
-        return open_test(feed, settings, model, classes, hooks, err);
+        return open_test_set(feed, settings, model, classes, hooks, err);
     if (strcmp(settings->data, "-") != 0) {
         status = open_train(feed, settings, model, classes, hooks, err);
-        return status ? status
-                      : open_test(feed, settings, model, dataset_classes(feed->train), hooks, err);
+        return status
+                   ? status
+                   : open_test_set(feed, settings, model, dataset_classes(feed->train), hooks, err);
     }
-    status = open_test(feed, settings, model, classes, hooks, err);
+    status = open_test_set(feed, settings, model, classes, hooks, err);
     if (!status)
-        status =
-            open_stream(feed, settings, feed->test ? dataset_classes(feed->test) : classes, err);
+        status = open_training_stream(feed, settings,
+                                      feed->test ? dataset_classes(feed->test) : classes, err);
     return status;
 }
 
@@ -190,7 +191,7 @@ int feed_open(struct feed **out, const struct settings *settings, const struct m
         return error_nomem(err);
     int status = open_ops(feed, settings, model, err);
     if (!status)
-        status = open_sets(feed, settings, model, classes, hooks, err);
+        status = open_data_sets(feed, settings, model, classes, hooks, err);
     if (status)
         feed_close(feed);
     else
@@ -221,7 +222,7 @@ json_t *feed_describe(const char *path, const struct dataset *dataset) {
 
 // --- loaders --------------------------------------------------------------------------
 
-static int ahead(struct shape shape, int batch, int threads) {
+static int batches_ahead(struct shape shape, int batch, int threads) {
     size_t fitting = AHEAD_BYTES / (shape_size(shape) * sizeof(float));
     int samples = fitting < AHEAD_SAMPLES ? (int)fitting : AHEAD_SAMPLES;
     int most = samples / batch;
@@ -241,7 +242,7 @@ static struct loader_config config_of(const struct feed *feed, const struct sett
                   .seed = (uint64_t)settings->seed},
         .batch = batch,
         .threads = (int)settings->loaders,
-        .ahead = ahead(shape, batch, threads),
+        .ahead = batches_ahead(shape, batch, threads),
     };
 }
 

@@ -52,7 +52,7 @@ static size_t count_biases(const struct model *model) {
     return count;
 }
 
-static void mark(struct look *look) {
+static void mark_alive(struct look *look) {
     const struct model *model = look->view->model;
     bool *alive = look->alive;
     for (int i = 0; i < model->layer_count; i++) {
@@ -63,7 +63,7 @@ static void mark(struct look *look) {
     }
 }
 
-static void look_at(struct look *look, const struct batch *batch) {
+static void examine_batch(struct look *look, const struct batch *batch) {
     const struct health_view *view = look->view;
     size_t inputs = (size_t)batch->n * net_sample(look->net);
     float largest = view->kernels->largest(batch->input, inputs);
@@ -72,7 +72,7 @@ static void look_at(struct look *look, const struct batch *batch) {
     net_loss(look->net, batch->label);
     net_backward(look->net, view->parameters, batch->label, 1.0f / (float)batch->n, look->gradient,
                  NULL, NULL);
-    mark(look);
+    mark_alive(look);
     look->samples += batch->n;
 }
 
@@ -85,7 +85,7 @@ static void look_at_samples(struct look *look) {
         struct batch *batch = loader_take(loader, NULL);
         if (!batch)
             break;
-        look_at(look, batch);
+        examine_batch(look, batch);
         loader_give_back(loader, batch);
     }
     loader_stop(loader, NULL);
@@ -128,8 +128,8 @@ static void close_look(struct look *look) {
 static const char scale_hint[] = "scale them, as in ops='scale 1/255' of the input; adam-prep stat "
                                  "prints the mean and deviation of the data";
 
-static void explain(const struct look *look, const struct layer *layer, size_t dead,
-                    char text[HEALTH_TEXT], size_t used) {
+static void explain_dead(const struct look *look, const struct layer *layer, size_t dead,
+                         char text[HEALTH_TEXT], size_t used) {
     char *rest = text + used;
     size_t room = HEALTH_TEXT - used;
     double rate = look->view->rate;
@@ -163,7 +163,7 @@ bool health_explain(struct health *health, const struct health_view *view, char 
                                  "the loss stays at %.4g, as of guessing among %d classes: ",
                                  health->stays, view->classes);
     if (health->said)
-        explain(&look, layer, dead, text, used);
+        explain_dead(&look, layer, dead, text, used);
     close_look(&look);
     return health->said;
 }

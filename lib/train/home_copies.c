@@ -43,7 +43,7 @@ HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
-static void fill(const struct copies *copies, struct copy *copy) {
+static void fill_copy(const struct copies *copies, struct copy *copy) {
     size_t n = copies->model->parameter_count;
     copy_floats(copy->parameters, copies->parameters, n);
     copy_floats(copy->begin, copy->parameters, n);
@@ -57,7 +57,7 @@ static void fill(const struct copies *copies, struct copy *copy) {
 
 // Adds the copy's changes to the shared arrays. AdaGrad's sums of squares add up over threads; a
 // velocity stays private.
-static void merge(struct copies *copies, struct copy *copy) {
+static void merge_copy(struct copies *copies, struct copy *copy) {
     size_t n = copies->model->parameter_count;
     copies->kernels->merge(copies->parameters, copy->parameters, copy->begin, n);
     if (copies->optimizer->rule == RULE_ADAGRAD)
@@ -72,7 +72,7 @@ static void leave_velocity(const struct copies *copies, const struct copy *copy)
 }
 
 // Velocities are the threads' own, sums of squares in the end of all.
-static struct optimizer rule_of(const struct copies *copies) {
+static struct optimizer copies_rule(const struct copies *copies) {
     struct optimizer rule = *copies->optimizer;
     unsigned learners = atomic_load(&copies->optimizer->learners);
     if (rule.rule == RULE_MOMENTUM)
@@ -81,22 +81,22 @@ static struct optimizer rule_of(const struct copies *copies) {
     return rule;
 }
 
-static struct copy *copy_of(struct home *home, int thread) {
+static struct copy *thread_copy(struct home *home, int thread) {
     return &((struct copies *)home)->copies[thread];
 }
 
 static const float *copies_weights(struct home *home, int thread) {
-    struct copy *copy = copy_of(home, thread);
+    struct copy *copy = thread_copy(home, thread);
     if (!copy->filled)
-        fill((struct copies *)home, copy);
+        fill_copy((struct copies *)home, copy);
     return copy->parameters;
 }
 
 static void copies_add(struct home *home, int thread, const struct layer *layer, struct span span,
                        const float *gradient, float rate) {
     struct copies *copies = (struct copies *)home;
-    struct copy *copy = copy_of(home, thread);
-    const struct optimizer rule = rule_of(copies);
+    struct copy *copy = thread_copy(home, thread);
+    const struct optimizer rule = copies_rule(copies);
     optimizer_apply(&rule, copies->kernels, layer, span, copy->parameters, copy->state, gradient,
                     rate);
 }
@@ -105,9 +105,9 @@ static void copies_add_product(struct home *home, int thread, const struct layer
                                const struct dense_errors *errors, const float *dbiases, int first,
                                float rate) {
     struct copies *copies = (struct copies *)home;
-    struct copy *copy = copy_of(home, thread);
+    struct copy *copy = thread_copy(home, thread);
     (void)first;
-    const struct optimizer rule = rule_of(copies);
+    const struct optimizer rule = copies_rule(copies);
     optimizer_apply_product(&rule, copies->kernels, layer, copy->parameters, copy->state, errors,
                             dbiases, rate);
 }
@@ -119,23 +119,23 @@ static uint64_t copies_clock(const struct home *home) {
 // Does not wait while another thread merges: the copy is merged after a later mini-batch.
 static void copies_add_clock(struct home *home, int thread) {
     struct copies *copies = (struct copies *)home;
-    struct copy *copy = copy_of(home, thread);
+    struct copy *copy = thread_copy(home, thread);
     atomic_fetch_add(&copies->clock, 1);
     if (++copy->pending < copies->every ||
         atomic_flag_test_and_set_explicit(&copies->merging, memory_order_acquire))
         return;
-    merge(copies, copy);
+    merge_copy(copies, copy);
     atomic_flag_clear_explicit(&copies->merging, memory_order_release);
 }
 
 static void copies_settle(struct home *home, int thread) {
     struct copies *copies = (struct copies *)home;
-    struct copy *copy = copy_of(home, thread);
+    struct copy *copy = thread_copy(home, thread);
     if (!copy->filled)
         return;
     while (atomic_flag_test_and_set_explicit(&copies->merging, memory_order_acquire))
         sched_yield();
-    merge(copies, copy);
+    merge_copy(copies, copy);
     leave_velocity(copies, copy);
     atomic_flag_clear_explicit(&copies->merging, memory_order_release);
     copy->filled = false; // the shared weights may change before the thread trains again
@@ -166,7 +166,7 @@ static const struct home_products copies_products = {
 };
 
 // Leaves the memory untouched: the thread fills it, so that it lies on the thread's NUMA node.
-static bool open_copy(struct copy *copy, size_t n, bool state) {
+static bool copy_open(struct copy *copy, size_t n, bool state) {
     copy->parameters = mem_untouched_floats(n);
     copy->begin = mem_untouched_floats(n);
     if (state) {
@@ -224,7 +224,7 @@ int home_copies(struct home **out, const struct home_config *config, struct erro
     };
     bool whole = copies->copies != NULL;
     for (int i = 0; whole && i < threads; i++)
-        whole = open_copy(&copies->copies[i], model->parameter_count, config->state != NULL);
+        whole = copy_open(&copies->copies[i], model->parameter_count, config->state != NULL);
     if (!whole) {
         copies_close(&copies->home);
         return error_nomem(err);

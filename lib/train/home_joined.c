@@ -92,13 +92,13 @@ struct piece {
 };
 
 // Number of pieces in each slice.
-static int pieces_of(const struct layer *layer, int members) {
+static int piece_count(const struct layer *layer, int members) {
     int most = layer->units / (PIECE_UNITS * members);
     return most < PIECES ? most : PIECES;
 }
 
 // Piece number `index` of `count`, over all slices; begins at a multiple of PIECE_UNITS.
-static struct piece piece_of(const struct layer *layer, int count, int index) {
+static struct piece make_piece(const struct layer *layer, int count, int index) {
     int64_t units = layer->units;
     int first = (int)(units * index / count) / PIECE_UNITS * PIECE_UNITS;
     int end = (int)(units * (index + 1) / count) / PIECE_UNITS * PIECE_UNITS;
@@ -163,7 +163,7 @@ static void joined_enter(struct home *home, int thread, int samples, float rate)
 
 // Waits for the others at the first joined layer of a mini-batch: layers below it are not
 // synchronised. Returns whether the thread has company.
-static bool begin(struct joined *joined, int thread) {
+static bool begin_joined_pass(struct joined *joined, int thread) {
     struct seat *seat = &joined->seats[thread];
     if (seat->due)
         party_begin(joined->party, thread);
@@ -178,7 +178,7 @@ static void joined_leave(struct home *home, int thread) {
 }
 
 // Waits for all members. False: one has left, so its samples are missing; all finish alone.
-static bool meet(struct joined *joined, struct seat *seat) {
+static bool meet_members(struct joined *joined, struct seat *seat) {
     if (!party_meet(joined->party))
         seat->members = 0;
     return seat->members > 1;
@@ -196,13 +196,13 @@ static void lay_out_pieces(struct seat *seat) {
 // left.
 static bool take_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
                        int *on, struct piece *piece) {
-    int pieces = pieces_of(layer, seat->members);
+    int pieces = piece_count(layer, seat->members);
     for (; *on < seat->members; ++*on) {
         int m = (seat->place + *on) % seat->members;
         int i = atomic_fetch_add_explicit(&joined->members[m]->taken, 1, memory_order_relaxed);
         if (i >= pieces)
             continue;
-        *piece = piece_of(layer, seat->members * pieces, m * pieces + i);
+        *piece = make_piece(layer, seat->members * pieces, m * pieces + i);
         return true;
     }
     return false;
@@ -217,9 +217,9 @@ static float *piece_values(const struct joined *joined, const struct seat *seat,
 // all pieces.
 static void copy_pieces(struct joined *joined, const struct seat *seat, const struct layer *layer,
                         float *to, const float *from) {
-    int count = seat->members * pieces_of(layer, seat->members);
+    int count = seat->members * piece_count(layer, seat->members);
     for (int p = 0; p < count; p++) {
-        struct piece piece = piece_of(layer, count, p);
+        struct piece piece = make_piece(layer, count, p);
         size_t units = (size_t)piece.units;
         float *in = piece_values(joined, seat, piece) + (size_t)seat->row * units;
         for (int i = 0; i < seat->samples; i++, in += units) {
@@ -258,11 +258,11 @@ static bool joined_forward(struct home *home, int thread, const struct layer *la
     struct seat *seat = &joined->seats[thread];
     struct piece piece;
     (void)n;
-    if (!is_joined(layer, joined->threads) || !begin(joined, thread))
+    if (!is_joined(layer, joined->threads) || !begin_joined_pass(joined, thread))
         return false;
     put_inputs(joined, seat, layer, x, 1);
     lay_out_pieces(seat);
-    if (!meet(joined, seat))
+    if (!meet_members(joined, seat))
         return false;
     for (int on = 0; take_piece(joined, seat, layer, &on, &piece);)
         forward_piece(joined, seat, layer, piece);
@@ -327,7 +327,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
         copy_pieces(joined, seat, layer, NULL, errors->dy);
         seat->dbiases = dbiases;
         lay_out_pieces(seat);
-        together = meet(joined, seat);
+        together = meet_members(joined, seat);
     }
     if (!together) {
         joined->local->products->add(joined->local, thread, layer, errors, dbiases, first, rate);
@@ -346,33 +346,33 @@ static void joined_add_product(struct home *home, int thread, const struct layer
 
 // --- the rest -------------------------------------------------------------------------
 
-static struct home *local_of(const struct home *home) {
+static struct home *local_home(const struct home *home) {
     return ((const struct joined *)home)->local;
 }
 
 static const float *joined_weights(struct home *home, int thread) {
-    struct home *local = local_of(home);
+    struct home *local = local_home(home);
     return local->ops->weights(local, thread);
 }
 
 static void joined_add(struct home *home, int thread, const struct layer *layer, struct span span,
                        const float *gradient, float rate) {
-    struct home *local = local_of(home);
+    struct home *local = local_home(home);
     local->ops->add(local, thread, layer, span, gradient, rate);
 }
 
 static void joined_settle(struct home *home, int thread) {
-    struct home *local = local_of(home);
+    struct home *local = local_home(home);
     local->ops->settle(local, thread);
 }
 
 static uint64_t joined_clock(const struct home *home) {
-    struct home *local = local_of(home);
+    struct home *local = local_home(home);
     return local->ops->clock(local);
 }
 
 static void joined_add_clock(struct home *home, int thread) {
-    struct home *local = local_of(home);
+    struct home *local = local_home(home);
     local->ops->add_clock(local, thread);
 }
 

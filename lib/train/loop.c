@@ -10,7 +10,7 @@
 // --- for one thread -------------------------------------------------------------
 
 // Draws the next mini-batch for the caller; false: the round is over.
-static bool claim(struct loop *loop) {
+static bool claim_batch(struct loop *loop) {
     uint64_t number = atomic_load(&loop->next);
     do {
         if (number >= atomic_load(&loop->until))
@@ -32,7 +32,7 @@ static struct batch *take_or_leave(const struct seat *seat, double *waited) {
     return supply_take(config->supply, config->patience, waited);
 }
 
-static struct batch *take(struct seat *seat) {
+static struct batch *take_batch(struct seat *seat) {
     const struct loop_config *config = &seat->loop->config;
     double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
     struct batch *batch = take_or_leave(seat, &waited);
@@ -53,8 +53,8 @@ void loop_end_step(struct loop *loop, int samples, float rate) {
 
 struct batch *seat_take(struct seat *seat) {
     struct loop *loop = seat->loop;
-    while (claim(loop)) {
-        struct batch *batch = take(seat);
+    while (claim_batch(loop)) {
+        struct batch *batch = take_batch(seat);
         if (!batch || batch->n > 0)
             return batch;
         supply_give_back(loop->config.supply, batch);
@@ -117,7 +117,7 @@ static int open_context(struct seat *seat) {
     return STATUS_OK;
 }
 
-static void park(struct loop *loop) {
+static void stop_running(struct loop *loop) {
     if (atomic_fetch_sub(&loop->running, 1) == 1)
         gate_open(&loop->end);
 }
@@ -135,22 +135,22 @@ static bool await_round(struct loop *loop, uint32_t *round) {
 
 // Neighbours on one NUMA node, as many on each: with its context and its copy of the weights,
 // where it has one, which it is the first to touch.
-static void bind(const struct seat *seat) {
+static void bind_to_node(const struct seat *seat) {
     node_bind(seat->index * node_count() / seat->loop->config.threads);
 }
 
 static void *train_thread(void *self) {
     struct seat *seat = self;
     uint32_t round = 0;
-    bind(seat);
+    bind_to_node(seat);
     open_context(seat);
-    park(seat->loop);
+    stop_running(seat->loop);
     while (await_round(seat->loop, &round)) {
         if (seat->loop->config.sync)
             loop_sync(seat);
         else
             loop_async(seat);
-        park(seat->loop);
+        stop_running(seat->loop);
     }
     net_close(seat->net);
     free(seat->solo.gradient);

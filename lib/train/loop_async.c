@@ -8,7 +8,7 @@
 //  noise that this introduces." (Adam 3.2.2)
 #include "train/loop_threads.h"
 
-static void train(struct seat *seat, const struct batch *batch) {
+static void train_on_batch(struct seat *seat, const struct batch *batch) {
     double loss;
     if (solo_train(&seat->solo, batch, loop_rate(seat->loop, batch->number), &loss))
         seat_count(seat, batch->n, loss);
@@ -16,16 +16,16 @@ static void train(struct seat *seat, const struct batch *batch) {
         loop_diverge(seat, batch, loss / batch->n);
 }
 
-static void train_all(struct seat *seat) {
+static void train_batches(struct seat *seat) {
     for (struct batch *batch; (batch = seat_take(seat));) {
-        train(seat, batch);
+        train_on_batch(seat, batch);
         supply_give_back(seat->loop->config.supply, batch);
     }
 }
 
 void loop_async(struct seat *seat) {
     struct home *home = seat->loop->config.home;
-    train_all(seat);
+    train_batches(seat);
     solo_leave(&seat->solo);
     home->ops->settle(home, seat->index);
 }

@@ -42,17 +42,18 @@ static int chunks_of(int n, int chunk) {
     return (n + chunk - 1) / chunk;
 }
 
-static bool has_factors(const struct home *home, const struct layer *layer) {
+static bool home_takes_factors(const struct home *home, const struct layer *layer) {
     return home->products && home->products->takes(home, layer, true);
 }
 
 // Cuts every layer's parameters into pieces, but where the home takes factors; only
 // counts them where to is NULL.
-static size_t cut(const struct model *model, const struct home *home, struct piece *to) {
+static size_t cut_into_pieces(const struct model *model, const struct home *home,
+                              struct piece *to) {
     size_t count = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
-        size_t n = has_factors(home, layer) ? 0 : optimizer_all(layer).n;
+        size_t n = home_takes_factors(home, layer) ? 0 : optimizer_all(layer).n;
         for (size_t first = 0; first < n; first += PIECE, count++)
             if (to)
                 to[count] = (struct piece){
@@ -70,7 +71,7 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
     step->stride = (config->model->parameter_count + line - 1) / line * line;
     step->meeting.threads = config->threads;
     step->losses = mem_zeroed(chunks, sizeof *step->losses);
-    step->piece_count = cut(config->model, config->home, NULL);
+    step->piece_count = cut_into_pieces(config->model, config->home, NULL);
     step->pieces = mem_zeroed(step->piece_count + 1, sizeof *step->pieces);
     if (!__builtin_mul_overflow(chunks, step->stride, &floats))
         step->gradients = mem_floats(floats);
@@ -79,7 +80,7 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
             err, STATUS_IO,
             "out of memory: a synchronous mini-batch of %d samples needs %zu gradients",
             config->batch, chunks);
-    cut(config->model, config->home, step->pieces);
+    cut_into_pieces(config->model, config->home, step->pieces);
     return STATUS_OK;
 }
 
@@ -101,7 +102,7 @@ static void end_step(struct loop *loop) {
         loop_end_step(loop, samples, step->rate);
 }
 
-static void take(struct seat *seat) {
+static void take_mini_batch(struct seat *seat) {
     struct loop *loop = seat->loop;
     struct step *step = &loop->step;
     if (step->batch)
@@ -124,7 +125,7 @@ static bool chunk_offered(void *self, const struct layer *layer, const struct de
     const struct loop_config *config = &seat->loop->config;
     struct home *home = config->home;
     struct step *step = &seat->loop->step;
-    if (!has_factors(home, layer))
+    if (!home_takes_factors(home, layer))
         return false;
     if (!optimizer_accepts_product(config->kernels, errors))
         atomic_store(&step->refused, true);
@@ -148,13 +149,13 @@ static void compute_chunk(struct seat *seat, int c) {
                  step->gradients + (size_t)c * step->stride, NULL, NULL);
 }
 
-static void compute(struct seat *seat) {
+static void compute_chunks(struct seat *seat) {
     struct step *step = &seat->loop->step;
     for (int c; (c = atomic_fetch_add(&step->next_chunk, 1)) < step->chunks;)
         compute_chunk(seat, c);
 }
 
-static void add_piece(const struct loop_config *config, struct step *step, struct piece *piece) {
+static void sum_piece(const struct loop_config *config, struct step *step, struct piece *piece) {
     const struct kernels *kernels = config->kernels;
     float *sum = step->gradients + piece->layer->weights.offset + piece->span.first;
     for (int c = 1; c < step->chunks; c++)
@@ -168,11 +169,11 @@ static void add_piece(const struct loop_config *config, struct step *step, struc
 static void add_up(struct loop *loop) {
     struct step *step = &loop->step;
     for (size_t i; (i = atomic_fetch_add(&step->next_sum, 1)) < step->piece_count;)
-        add_piece(&loop->config, step, &step->pieces[i]);
+        sum_piece(&loop->config, step, &step->pieces[i]);
 }
 
 // The factor of each layer's pieces, by the sum of their squares in order.
-static void clip(const struct optimizer *optimizer, struct step *step) {
+static void clip_gradients(const struct optimizer *optimizer, struct step *step) {
     struct piece *end = step->pieces + step->piece_count;
     for (struct piece *begin = step->pieces, *next; begin < end; begin = next) {
         double squares = 0;
@@ -191,7 +192,7 @@ static double step_loss(const struct step *step) {
 }
 
 // Done once, when all sums are there: is the update good?
-static void judge(struct seat *seat) {
+static void judge_update(struct seat *seat) {
     struct step *step = &seat->loop->step;
     double loss = step_loss(step);
     if (!isfinite(loss))
@@ -201,7 +202,7 @@ static void judge(struct seat *seat) {
         return;
     }
     if (seat->loop->config.optimizer->clip > 0)
-        clip(seat->loop->config.optimizer, step);
+        clip_gradients(seat->loop->config.optimizer, step);
     seat_count(seat, step->batch->n, loss);
     seat->loop->config.home->ops->add_clock(seat->loop->config.home, seat->index);
 }
@@ -216,7 +217,7 @@ static void apply_piece(struct seat *seat, const struct piece *piece) {
                            step->rate);
 }
 
-static void apply(struct seat *seat) {
+static void apply_pieces(struct seat *seat) {
     struct step *step = &seat->loop->step;
     for (size_t i; (i = atomic_fetch_add(&step->next_update, 1)) < step->piece_count;)
         apply_piece(seat, &step->pieces[i]);
@@ -226,20 +227,20 @@ void loop_sync(struct seat *seat) {
     struct step *step = &seat->loop->step;
     for (;;) {
         if (meeting_arrive(&step->meeting)) {
-            take(seat);
+            take_mini_batch(seat);
             meeting_end(&step->meeting);
         }
         if (!step->batch)
             return;
-        compute(seat);
+        compute_chunks(seat);
         if (meeting_arrive(&step->meeting))
             meeting_end(&step->meeting);
         add_up(seat->loop);
         if (meeting_arrive(&step->meeting)) {
-            judge(seat);
+            judge_update(seat);
             meeting_end(&step->meeting);
         }
         if (!atomic_load(&step->refused))
-            apply(seat);
+            apply_pieces(seat);
     }
 }

@@ -42,7 +42,7 @@ struct worker {
     struct batch batch; // the usable ones
 };
 
-static void fail(struct predictor *p, int status, const struct error *why) {
+static void predictor_fail(struct predictor *p, int status, const struct error *why) {
     pthread_mutex_lock(&p->failing);
     if (p->status == STATUS_OK) {
         p->status = status;
@@ -60,8 +60,8 @@ static bool input_waits(int descriptor) {
 }
 
 // Labels beyond the model's classes: a fault where labels count, else none.
-static int check_label(const struct predict_config *config, struct sample *sample,
-                       struct error *err) {
+static int settle_label(const struct predict_config *config, struct sample *sample,
+                        struct error *err) {
     int classes = config->known > 0 ? config->known : model_classes(config->model);
     if (config->labelled && sample->label < 0)
         return error_set(err, STATUS_DATA, "%s: has no label", sample->path);
@@ -74,7 +74,7 @@ static int check_label(const struct predict_config *config, struct sample *sampl
 }
 
 // Reads the next batch into the worker's slots: their count, and the batch's number.
-static int take(struct worker *w, uint64_t *number) {
+static int take_samples(struct worker *w, uint64_t *number) {
     struct predictor *p = w->predictor;
     const struct predict_config *config = p->config;
     int n = 0;
@@ -91,7 +91,7 @@ static int take(struct worker *w, uint64_t *number) {
             error_context(&slot->why, "%s", slot->sample.path);
         p->done = !more || slot->last;
         if (slot->status == STATUS_OK && more)
-            slot->status = check_label(config, &slot->sample, &slot->why);
+            slot->status = settle_label(config, &slot->sample, &slot->why);
         n += more || slot->status != STATUS_OK;
     }
     *number = p->batches;
@@ -101,7 +101,7 @@ static int take(struct worker *w, uint64_t *number) {
 }
 
 // From the sample to its place in the batch.
-static int prepare(struct worker *w, struct slot *slot) {
+static int put_in_batch(struct worker *w, struct slot *slot) {
     struct batch *batch = &w->batch;
     struct sample *sample = &slot->sample;
     struct error *err = &slot->why;
@@ -116,7 +116,8 @@ static int prepare(struct worker *w, struct slot *slot) {
     return STATUS_OK;
 }
 
-static int tell(struct worker *w, struct slot *slot, const float *scores, struct error *err) {
+static int tell_result(struct worker *w, struct slot *slot, const float *scores,
+                       struct error *err) {
     const struct predict_config *config = w->predictor->config;
     bool bad = !slot->last && (slot->status == STATUS_SKIPPED || slot->status == STATUS_DATA);
     if (slot->status == STATUS_OK) {
@@ -139,20 +140,20 @@ static int tell_batch(struct worker *w, int n, struct error *err) {
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         const float *scores = net_scores(w->net) + (size_t)row * classes;
         row += w->slots[i].status == STATUS_OK;
-        status = tell(w, &w->slots[i], scores, err);
+        status = tell_result(w, &w->slots[i], scores, err);
     }
     return status;
 }
 
-static int run(struct worker *w, struct error *err) {
+static int predict_batches(struct worker *w, struct error *err) {
     struct predictor *p = w->predictor;
     uint64_t number;
     int n, status = STATUS_OK;
-    while (status == STATUS_OK && (n = take(w, &number)) > 0) {
+    while (status == STATUS_OK && (n = take_samples(w, &number)) > 0) {
         w->batch.n = 0;
         for (int i = 0; i < n; i++)
             if (w->slots[i].status == STATUS_OK)
-                w->slots[i].status = prepare(w, &w->slots[i]);
+                w->slots[i].status = put_in_batch(w, &w->slots[i]);
         if (!p->config->exact)
             prepared_pass(p->prepared, w->net, number);
         if (w->batch.n > 0)
@@ -196,9 +197,9 @@ static void *predict_thread(void *argument) {
     struct error err = {0};
     int status = open_worker(&w, &err);
     if (status == STATUS_OK)
-        status = run(&w, &err);
+        status = predict_batches(&w, &err);
     if (status != STATUS_OK)
-        fail(w.predictor, status, &err);
+        predictor_fail(w.predictor, status, &err);
     close_worker(&w);
     return NULL;
 }

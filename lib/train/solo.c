@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static bool is_over(const struct solo *solo) {
+static bool training_is_over(const struct solo *solo) {
     return solo->refused ||
            (solo->stopped && atomic_load_explicit(solo->stopped, memory_order_relaxed));
 }
@@ -30,7 +30,7 @@ static bool layer_shared(void *self, const struct layer *layer, float *y, const 
 static void layer_ready(void *self, const struct layer *layer, const float *ready) {
     struct solo *solo = self;
     float *gradient = solo->gradient + layer->weights.offset;
-    if (is_over(solo))
+    if (training_is_over(solo))
         return;
     if (!optimizer_accepts(solo->kernels, layer, ready)) {
         solo->refused = true;
@@ -51,7 +51,7 @@ static bool layer_offered(void *self, const struct layer *layer, const struct de
     const struct home_products *products = solo->home->products;
     if (!products || solo->optimizer->clip > 0 || !products->takes(solo->home, layer, false))
         return false;
-    if (is_over(solo) || !optimizer_accepts_product(solo->kernels, errors)) {
+    if (training_is_over(solo) || !optimizer_accepts_product(solo->kernels, errors)) {
         solo_leave(solo);
         return false;
     }
@@ -97,7 +97,7 @@ bool solo_train(struct solo *solo, const struct batch *batch, float rate, double
     }
     if (solo->refused)
         *loss = NAN;
-    if (is_over(solo))
+    if (training_is_over(solo))
         return false;
     home->ops->add_clock(home, solo->thread);
     return true;

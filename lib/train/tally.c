@@ -37,7 +37,7 @@ void tally_free(struct tally *tally) {
 }
 
 // Whether class a comes before class b; scores that are not numbers come last.
-static bool better(const float *scores, int a, int b) {
+static bool ranks_before(const float *scores, int a, int b) {
     float x = scores[a], y = scores[b];
     if (x == y || (x != x && y != y))
         return a < b;
@@ -48,7 +48,7 @@ static bool better(const float *scores, int a, int b) {
 static int rank_of(const float *scores, int classes, int label) {
     int rank = 0;
     for (int c = 0; c < classes; c++)
-        rank += c != label && better(scores, c, label);
+        rank += c != label && ranks_before(scores, c, label);
     return rank;
 }
 
@@ -56,7 +56,7 @@ void scores_top(const float *scores, int classes, int *top, int k) {
     int n = 0; // how many stand in top, in order
     for (int c = 0; c < classes; c++) {
         int place = n;
-        while (place > 0 && better(scores, c, top[place - 1]))
+        while (place > 0 && ranks_before(scores, c, top[place - 1]))
             place--;
         if (place == k)
             continue;
@@ -82,18 +82,18 @@ void tally_add(struct tally *tally, const float *scores, int32_t label) {
         tally->confusion[(size_t)label * (size_t)tally->classes + (size_t)best]++;
 }
 
-static double share(double sum, uint64_t samples) {
+static double mean_over_samples(double sum, uint64_t samples) {
     return samples ? sum / (double)samples : 0;
 }
 
 double tally_top1(const struct tally *tally) {
-    return share((double)tally->top1, tally->samples);
+    return mean_over_samples((double)tally->top1, tally->samples);
 }
 
 double tally_top5(const struct tally *tally) {
-    return share((double)tally->top5, tally->samples);
+    return mean_over_samples((double)tally->top5, tally->samples);
 }
 
 double tally_loss(const struct tally *tally) {
-    return share(tally->loss, tally->samples);
+    return mean_over_samples(tally->loss, tally->samples);
 }

@@ -57,10 +57,10 @@ struct trainer {
 
 // --- talk -----------------------------------------------------------------------------
 
-static void say(const struct trainer *trainer, const char *format, ...)
+static void say_line(const struct trainer *trainer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(const struct trainer *trainer, const char *format, ...) {
+static void say_line(const struct trainer *trainer, const char *format, ...) {
     char text[ERROR_TEXT];
     va_list args;
     va_start(args, format);
@@ -74,10 +74,10 @@ static double rate_now(const struct trainer *trainer, uint64_t batch_number) {
 }
 
 // A line of metrics.jsonl; what cannot be written never ends a run.
-static void report(struct trainer *trainer, const char *event, json_t *fields) {
+static void report_event(struct trainer *trainer, const char *event, json_t *fields) {
     struct error err = {0};
     if (events_write(trainer->metrics, &trainer->config->checkpoint, event, fields, &err))
-        say(trainer, "warning: %s; the run goes on", err.text);
+        say_line(trainer, "warning: %s; the run goes on", err.text);
 }
 
 static void report_start(struct trainer *trainer) {
@@ -96,11 +96,11 @@ static void report_start(struct trainer *trainer) {
         json_object_set_new(fields, "test", feed_describe(settings->test, trainer->feed->test));
     struct error err = {0};
     if (metrics_write(trainer->metrics, "start", fields, &err))
-        say(trainer, "warning: %s; the run goes on", err.text);
+        say_line(trainer, "warning: %s; the run goes on", err.text);
 }
 
 // Where the run stands, from the sums of the loop.
-static void locate(struct trainer *trainer) {
+static void update_position(struct trainer *trainer) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     trainer->number = loop_next(trainer->loop);
     checkpoint->clock = trainer->home->ops->clock(trainer->home);
@@ -114,7 +114,7 @@ static void report_train(struct trainer *trainer) {
     double seconds = trainer->trained - trainer->reported_trained;
     if (samples <= 0 || seconds <= 0)
         return;
-    locate(trainer);
+    update_position(trainer);
     json_t *fields =
         json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                                     //
                   "loss", events_number((now.loss - trainer->reported.loss) / samples), //
@@ -125,7 +125,7 @@ static void report_train(struct trainer *trainer) {
                   "wait",
                   (now.waited - trainer->reported.waited) / (seconds * trainer->threads), //
                   "seconds", seconds);
-    report(trainer, "train", fields);
+    report_event(trainer, "train", fields);
     trainer->reported = now;
     trainer->reported_trained = trainer->trained;
 }
@@ -171,7 +171,7 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
     return error_set(err, STATUS_STOPPED, "stopped while testing");
 }
 
-static int test(struct trainer *trainer, struct error *err) {
+static int test_model(struct trainer *trainer, struct error *err) {
     struct tally tally;
     double before = clock_seconds();
     int status = tally_init(&tally, model_classes(trainer->model), err);
@@ -190,8 +190,8 @@ static int test(struct trainer *trainer, struct error *err) {
         trainer->top1 = tally_top1(&tally);
         char text[EVENTS_TEXT];
         events_eval_text(text, trainer->config->checkpoint.epoch, &tally);
-        report(trainer, "eval", events_eval(&tally, clock_seconds() - before));
-        say(trainer, "%s", text);
+        report_event(trainer, "eval", events_eval(&tally, clock_seconds() - before));
+        say_line(trainer, "%s", text);
     }
     tally_free(&tally);
     if (status != STATUS_STOPPED)
@@ -216,7 +216,7 @@ static int name_last_good(const struct trainer *trainer, struct error *err) {
                      trainer->config->folder);
 }
 
-static int save(struct trainer *trainer, struct error *err) {
+static int save_checkpoint(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
     double before = clock_seconds();
     show_progress(trainer, "saving");
@@ -230,9 +230,9 @@ static int save(struct trainer *trainer, struct error *err) {
         return name_last_good(trainer, err);
     trainer->saved = trainer->number;
     char *path = run_folder_checkpoint(config->folder, config->checkpoint.clock);
-    report(trainer, "checkpoint",
-           json_pack("{s:s, s:f}", "path", path ? path : config->folder, "seconds",
-                     trainer->last_save - before));
+    report_event(trainer, "checkpoint",
+                 json_pack("{s:s, s:f}", "path", path ? path : config->folder, "seconds",
+                           trainer->last_save - before));
     free(path);
     return STATUS_OK;
 }
@@ -257,7 +257,7 @@ static bool save_is_due(const struct trainer *trainer) {
            clock_seconds() - trainer->last_save >= trainer->every_seconds;
 }
 
-static void obey(struct trainer *trainer) {
+static void obey_wish(struct trainer *trainer) {
     const struct trainer_hooks *hooks = &trainer->config->hooks;
     enum trainer_wish wish = hooks->wish(hooks->self);
     trainer->stop |= wish == TRAINER_STOP;
@@ -277,7 +277,7 @@ static void watch_stream(struct trainer *trainer) {
         trainer->heard = samples;
         trainer->heard_at = now;
     } else if (trainer->feed->source && now - trainer->heard_at > SILENCE) {
-        say(trainer, "waiting for standard input: no samples for %d s", SILENCE);
+        say_line(trainer, "waiting for standard input: no samples for %d s", SILENCE);
         trainer->heard_at = INFINITY;
     }
 }
@@ -300,7 +300,7 @@ static void watch_health(struct trainer *trainer) {
 }
 
 // Says once what is wrong, if anything.
-static void examine(struct trainer *trainer) {
+static void warn_about_health(struct trainer *trainer) {
     char text[HEALTH_TEXT];
     const struct health_view view = {
         .feed = trainer->feed,
@@ -313,17 +313,17 @@ static void examine(struct trainer *trainer) {
     };
     trainer->examine = false;
     if (health_explain(&trainer->health, &view, text))
-        say(trainer, "%s", text);
+        say_line(trainer, "%s", text);
 }
 
 // Lets the threads train up to `until`, or until the caller wishes otherwise.
-static void train(struct trainer *trainer, uint64_t until) {
+static void train_until(struct trainer *trainer, uint64_t until) {
     double before = clock_seconds(), base = trainer->trained;
     loop_start(trainer->loop, until);
     for (bool there = false; !there;) {
         there = loop_wait(trainer->loop, POLL);
         trainer->trained = base + clock_seconds() - before;
-        obey(trainer);
+        obey_wish(trainer);
         watch_stream(trainer);
         watch_health(trainer);
         if (trainer->trained - trainer->reported_trained >= trainer->config->settings.metrics_every)
@@ -332,13 +332,13 @@ static void train(struct trainer *trainer, uint64_t until) {
     }
     if (!trainer->examine || loop_next(trainer->loop) >= until)
         report_train(trainer);
-    locate(trainer);
+    update_position(trainer);
 }
 
-static int diverged(struct trainer *trainer, double loss, struct error *err) {
+static int report_divergence(struct trainer *trainer, double loss, struct error *err) {
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
-    report(trainer, "nan", json_pack("{s:o}", "loss", events_number(loss)));
-    report(trainer, "stop", json_pack("{s:s}", "reason", "nan"));
+    report_event(trainer, "nan", json_pack("{s:o}", "loss", events_number(loss)));
+    report_event(trainer, "stop", json_pack("{s:s}", "reason", "nan"));
     char advice[HEALTH_TEXT];
     health_advise(advice, loop_diverged_input(trainer->loop));
     error_set(err, STATUS_DIVERGED,
@@ -348,8 +348,8 @@ static int diverged(struct trainer *trainer, double loss, struct error *err) {
     return name_last_good(trainer, err);
 }
 
-static int stopped(struct trainer *trainer, struct error *err) {
-    report(trainer, "stop", json_pack("{s:s}", "reason", "signal"));
+static int report_stop(struct trainer *trainer, struct error *err) {
+    report_event(trainer, "stop", json_pack("{s:s}", "reason", "signal"));
     return error_set(err, STATUS_STOPPED,
                      "stopped at epoch %.4g, all is saved; go on with --resume %s",
                      trainer->config->checkpoint.epoch, trainer->config->folder);
@@ -358,34 +358,34 @@ static int stopped(struct trainer *trainer, struct error *err) {
 // At its end a stream is known to have been one epoch.
 static void measure_stream(struct trainer *trainer) {
     trainer->pace.samples = trainer->config->checkpoint.samples;
-    locate(trainer);
+    update_position(trainer);
 }
 
 // One stretch and what is due behind it.
-static int stretch(struct trainer *trainer, struct error *err) {
+static int train_stretch(struct trainer *trainer, struct error *err) {
     double loss;
     int status = STATUS_OK;
     uint64_t test_at = next_multiple(trainer, trainer->config->settings.eval_every);
     uint64_t save_at = next_multiple(trainer, trainer->every_epochs);
-    train(trainer, test_at < save_at ? test_at : save_at);
+    train_until(trainer, test_at < save_at ? test_at : save_at);
     if (loop_diverged(trainer->loop, &loss))
-        return diverged(trainer, loss, err);
+        return report_divergence(trainer, loss, err);
     if (trainer->examine)
-        examine(trainer);
+        warn_about_health(trainer);
     bool exhausted = loop_exhausted(trainer->loop) && !trainer->stop;
     trainer->ended = trainer->number >= trainer->last || exhausted;
     if (exhausted && !loader_status(trainer->loader, NULL))
         measure_stream(trainer);
     bool test_due = trainer->number == test_at || trainer->ended;
     if (trainer->feed->test && test_due && !trainer->stop && !loader_status(trainer->loader, NULL))
-        status = test(trainer, err);
+        status = test_model(trainer, err);
     bool save_due = trainer->number == save_at || trainer->ended || trainer->stop || trainer->save;
     if (!status && save_due && trainer->saved != trainer->number)
-        status = save(trainer, err);
-    return !status && trainer->stop ? stopped(trainer, err) : status;
+        status = save_checkpoint(trainer, err);
+    return !status && trainer->stop ? report_stop(trainer, err) : status;
 }
 
-static int done(struct trainer *trainer, struct error *err) {
+static int report_done(struct trainer *trainer, struct error *err) {
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
     json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - trainer->started, "top1",
                                trainer->top1 < 0 ? json_null() : json_real(trainer->top1));
@@ -393,21 +393,21 @@ static int done(struct trainer *trainer, struct error *err) {
     if (status)
         json_decref(fields);
     else
-        report(trainer, "done", fields);
+        report_event(trainer, "done", fields);
     return status;
 }
 
-static int train_all(struct trainer *trainer, struct error *err) {
+static int train_epochs(struct trainer *trainer, struct error *err) {
     int status = STATUS_OK;
     trainer->ended = trainer->number >= trainer->last;
     if (trainer->ended) {
-        say(trainer, "nothing to do: all %" PRIu64 " epochs are done; --epochs gives more",
-            trainer->epochs);
+        say_line(trainer, "nothing to do: all %" PRIu64 " epochs are done; --epochs gives more",
+                 trainer->epochs);
         return STATUS_OK;
     }
     status = run_folder_not_done(trainer->config->folder, err);
     while (!status && !trainer->ended)
-        status = stretch(trainer, err);
+        status = train_stretch(trainer, err);
     if (status)
         return status;
     // The loader's threads end here, and say whether they came to the end of the data.
@@ -417,12 +417,12 @@ static int train_all(struct trainer *trainer, struct error *err) {
     trainer->loader = NULL;
     if (status)
         return error_context(err, "%s", trainer->config->settings.data);
-    return done(trainer, err);
+    return report_done(trainer, err);
 }
 
 // --- beginning and end ------------------------------------------------------------------
 
-static void set_range(struct trainer *trainer) {
+static void set_batch_range(struct trainer *trainer) {
     const struct settings *settings = &trainer->config->settings;
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
     bool stream = trainer->feed->source != NULL;
@@ -445,7 +445,7 @@ static void set_range(struct trainer *trainer) {
 
 // What the checkpoints record of this run; the same for the same settings and
 // data, so that two runs can be compared byte by byte.
-static int record(struct trainer *trainer, struct error *err) {
+static int record_run(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     const struct settings *settings = &trainer->config->settings;
     trainer->before = checkpoint->run;
@@ -454,8 +454,8 @@ static int record(struct trainer *trainer, struct error *err) {
     json_t *train = feed_describe(settings->data, trainer->feed->train);
     const char *now = json_string_value(json_object_get(train, "digest"));
     if (trainer->config->resumed && digest && now && strcmp(digest, now) != 0)
-        say(trainer, "note: %s is not the training set of before (digest %s, was %s)",
-            settings->data, now, digest);
+        say_line(trainer, "note: %s is not the training set of before (digest %s, was %s)",
+                 settings->data, now, digest);
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
     if (checkpoint->run && trainer->feed->test)
         json_object_set_new(checkpoint->run, "test",
@@ -473,21 +473,21 @@ static int keep_names(struct trainer *trainer, struct error *err) {
     return status;
 }
 
-static int open_data(struct trainer *trainer, struct error *err) {
+static int open_feed(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
     int status = feed_open(&trainer->feed, &config->settings, trainer->model,
                            &config->checkpoint.classes, &config->data, err);
     if (!status)
         status = keep_names(trainer, err);
     if (!status)
-        status = record(trainer, err);
+        status = record_run(trainer, err);
     if (status)
         return status;
-    set_range(trainer);
+    set_batch_range(trainer);
     return settings_schedule(&config->settings, (double)trainer->epochs, &trainer->schedule, err);
 }
 
-static int open_folder(struct trainer *trainer, struct error *err) {
+static int open_run_folder(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
     if (config->resumed)
         return STATUS_OK;
@@ -558,11 +558,11 @@ static int open_run(struct trainer *trainer, struct error *err) {
                              &trainer->config->checkpoint.optimizer,
                              settings->sync ? 1 : trainer->threads, err);
     if (!status)
-        status = open_data(trainer, err);
+        status = open_feed(trainer, err);
     if (!status)
         status = weights_make(&trainer->config->checkpoint, trainer->model, err);
     if (!status)
-        status = open_folder(trainer, err);
+        status = open_run_folder(trainer, err);
     if (!status)
         status = open_metrics(trainer, err);
     if (!status)
@@ -592,14 +592,14 @@ int trainer_run(struct trainer_config *config, struct error *err) {
         char text[HEALTH_TEXT];
         report_start(&trainer);
         if (trainer.feed->train && health_classes(text, trainer.model, classes_of(&trainer)))
-            say(&trainer, "%s", text);
+            say_line(&trainer, "%s", text);
         if (!config->settings.sync && trainer.threads > 1)
-            say(&trainer, "%s",
-                home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
-        status = train_all(&trainer, err);
+            say_line(&trainer, "%s",
+                     home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
+        status = train_epochs(&trainer, err);
         if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
-            report(&trainer, "stop",
-                   json_pack("{s:s, s:s}", "reason", "error", "error", err->text));
+            report_event(&trainer, "stop",
+                         json_pack("{s:s, s:s}", "reason", "error", "error", err->text));
     }
     close_run(&trainer);
     return status;
