@@ -54,7 +54,7 @@ static int look_around(struct follow *follow, struct error *err) {
 }
 
 // Waits a little, for whatever comes next.
-static void rest(struct follow *follow, uint32_t seen, double seconds) {
+static void wait_for_news(struct follow *follow, uint32_t seen, double seconds) {
     member_wait(follow->member, seen, seconds < POLL ? seconds : POLL);
 }
 
@@ -69,7 +69,7 @@ static int wait_for_run(struct follow *follow, struct error *err) {
         follow->run = member_run(follow->member);
         if (follow->run)
             return STATUS_OK;
-        rest(follow, seen, POLL);
+        wait_for_news(follow, seen, POLL);
     }
 }
 
@@ -80,7 +80,7 @@ static int wait_until_due(struct follow *follow, struct error *err) {
         double left = follow->due - clock_seconds();
         if (status || follow->over || left <= 0)
             return status;
-        rest(follow, seen, left);
+        wait_for_news(follow, seen, left);
     }
 }
 
@@ -92,7 +92,7 @@ static void look_up_routes(void *self, uint64_t epoch) {
     member_look(follow->member);
 }
 
-static void say(void *self, const char *text) {
+static void say_line(void *self, const char *text) {
     const struct member_hooks *hooks = &((struct follow *)self)->options.member.hooks;
     if (hooks->say)
         hooks->say(hooks->self, text);
@@ -108,7 +108,7 @@ static int open_servers(struct follow *follow, struct error *err) {
         .insecure = o->insecure,
         .self = follow,
         .stale = look_up_routes,
-        .say = say,
+        .say = say_line,
     };
     if (member_identity(follow->member, &identity)) {
         options.hello.run = identity.run;
@@ -168,7 +168,7 @@ static int pull_weights(struct follow *follow, struct error *err) {
             status = check_patience(follow, since, err);
         take_routes(follow);
         if (!status)
-            rest(follow, seen, POLL);
+            wait_for_news(follow, seen, POLL);
     }
     if (status)
         servers_stop(follow->servers);
@@ -227,7 +227,7 @@ static void ask_names(struct follow *follow) {
     kept_drop(routes);
 }
 
-static void describe(struct follow *follow, struct follow_copy *copy, bool last) {
+static void describe_run(struct follow *follow, struct follow_copy *copy, bool last) {
     struct member_identity identity;
     *copy = (struct follow_copy){
         .model = follow->model,
@@ -276,7 +276,7 @@ int follow_next(struct follow *follow, struct follow_copy *copy, struct error *e
     if (status)
         return status;
     ask_names(follow);
-    describe(follow, copy, last);
+    describe_run(follow, copy, last);
     if (last) { // nobody needs to wait until it is tested
         member_close(follow->member, "it has the last weights");
         follow->member = NULL;

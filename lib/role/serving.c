@@ -48,8 +48,8 @@ static int whether_to_end(const struct serving_role *role, void *self, struct me
     return STATUS_SKIPPED;
 }
 
-static int live(const struct serving_role *role, void *self, struct member *member,
-                const struct serving_hooks *hooks, struct error *err) {
+static int serve_until_end(const struct serving_role *role, void *self, struct member *member,
+                           const struct serving_hooks *hooks, struct error *err) {
     for (;;) {
         uint32_t seen = member_news(member);
         int status = whether_to_end(role, self, member, hooks, err);
@@ -72,7 +72,7 @@ int serving_run(const struct serving_role *role, void *self, const struct servin
     if (open)
         status = role->tell(self, &told, &own);
     if (!status)
-        status = live(role, self, member, hooks, &own);
+        status = serve_until_end(role, self, member, hooks, &own);
     role->end(self, status, &own);
     if (open)
         ready_forget(&told);

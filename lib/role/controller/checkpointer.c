@@ -60,7 +60,7 @@ static void take_routes(struct checkpointer *s) {
     servers_route(s->servers, routes);
 }
 
-static void tell(void *self, const char *text) {
+static void say_line(void *self, const char *text) {
     checkpointer_say(self, "%s", text);
 }
 
@@ -71,7 +71,7 @@ static int open_servers(struct checkpointer *s, struct error *err) {
         .keys = s->config.keys,
         .insecure = s->config.insecure,
         .self = s,
-        .say = tell,
+        .say = say_line,
     };
     int status = servers_open(&s->servers, &options, err);
     if (status)
@@ -116,7 +116,7 @@ static int open_test(struct checkpointer *s, struct error *err) {
 }
 
 // It may have been tried before.
-static void detach(struct checkpointer *s) {
+static void detach_data(struct checkpointer *s) {
     struct checkpoint *c = &s->checkpoint;
     feed_close(s->feed);
     s->feed = NULL;
@@ -127,8 +127,8 @@ static void detach(struct checkpointer *s) {
     c->classes = (struct classes){0};
 }
 
-static int attach(struct checkpointer *s, bool first, struct error *err) {
-    detach(s);
+static int attach_data(struct checkpointer *s, bool first, struct error *err) {
+    detach_data(s);
     struct data_servers servers = checkpointer_data_servers(s);
     int status = data_servers_describe(&servers, model_classes(s->checkpoint.model), &s->data, err);
     if (!status)
@@ -157,11 +157,11 @@ static int take_settings(struct checkpointer *s, struct error *err) {
     return status ? status : settings_optimizer(&s->settings, &s->checkpoint.optimizer, err);
 }
 
-static int carry_out(struct checkpointer *s, const struct checkpointer_job *job,
-                     struct error *err) {
+static int carry_out_job(struct checkpointer *s, const struct checkpointer_job *job,
+                         struct error *err) {
     int status = take_settings(s, err);
     if (!status && job->attach)
-        status = attach(s, job->initialise, err);
+        status = attach_data(s, job->initialise, err);
     if (!status && (job->test || job->save))
         status = checkpointer_take_copy(s, err);
     if (!status && job->test && s->feed->test)
@@ -178,14 +178,14 @@ static void do_job(struct checkpointer *s) {
     result->job = s->job;
     result->err = (struct error){0};
     result->path[0] = 0;
-    result->err.status = carry_out(s, &s->job, &result->err);
+    result->err.status = carry_out_job(s, &s->job, &result->err);
     result->clock = s->checkpoint.clock;
     result->epoch = s->checkpoint.epoch;
     atomic_store(&s->over, true);
     gate_open(s->config.gate);
 }
 
-static void *work(void *self) {
+static void *checkpointer_thread(void *self) {
     struct checkpointer *s = self;
     while (!atomic_load(&s->stopping)) {
         uint32_t seen = gate_look(&s->gate);
@@ -214,7 +214,7 @@ int checkpointer_open(struct checkpointer **out, const struct checkpointer_confi
     int status = model_parse(&s->checkpoint.model, config->model_name, config->model, NULL, 0, err);
     if (!status)
         status = open_servers(s, err);
-    s->started = !status && pthread_create(&s->thread, NULL, work, s) == 0;
+    s->started = !status && pthread_create(&s->thread, NULL, checkpointer_thread, s) == 0;
     if (!status && !s->started)
         status = error_set(err, STATUS_IO, "cannot start a thread");
     if (status)

@@ -94,7 +94,7 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
 }
 
 // Bytes of the model in the checkpoint; 0: there is none.
-static uint64_t measure(const struct checkpointer *s) {
+static uint64_t file_size(const struct checkpointer *s) {
     char file[1100];
     struct stat about;
     snprintf(file, sizeof file, "%s/model.safetensors", s->result.path);
@@ -109,13 +109,13 @@ int checkpointer_save(struct checkpointer *s, struct error *err) {
     snprintf(s->result.path, sizeof s->result.path, "%s", path);
     free(path);
     // What the run goes on from may be in another folder.
-    bool there = s->ever_saved && s->saved == s->checkpoint.clock && measure(s) > 0;
+    bool there = s->ever_saved && s->saved == s->checkpoint.clock && file_size(s) > 0;
     int status =
         there ? STATUS_OK
               : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
     if (status)
         return status;
-    s->result.bytes = measure(s);
+    s->result.bytes = file_size(s);
     s->saved = s->checkpoint.clock;
     s->ever_saved = true;
     if (!there)

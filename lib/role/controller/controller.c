@@ -20,7 +20,7 @@
 #define PAGE 1.0  // seconds from one page of /metrics to the next
 
 // Also called by the checkpointer's thread.
-static void say(void *self, const char *text) {
+static void say_line(void *self, const char *text) {
     struct controller *c = self;
     pthread_mutex_lock(&c->talk);
     c->config->hooks.say(c->config->hooks.self, text);
@@ -33,7 +33,7 @@ void controller_say(struct controller *c, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    say(c, text);
+    say_line(c, text);
 }
 
 int controller_draft(const struct controller *c, struct cluster **next, struct error *err) {
@@ -196,8 +196,8 @@ static void say_why(const struct controller *c, char why[512], const char *name,
 }
 
 // Its loss ends the run, or not.
-static int leave(const struct controller *c, struct cluster *next,
-                 const struct cluster_member *member, const char *why, struct error *err) {
+static int remove_member(const struct controller *c, struct cluster *next,
+                         const struct cluster_member *member, const char *why, struct error *err) {
     bool stop = member->role == PROTO_ROLE_WORKER && next->stage == CLUSTER_TRAINING &&
                 !strcmp(c->settings.on_peer_loss, "stop");
     cluster_leave(next, member->number);
@@ -205,7 +205,8 @@ static int leave(const struct controller *c, struct cluster *next,
     return status || !stop ? status : cluster_enter(next, CLUSTER_DRAINING, err);
 }
 
-static int lose(struct controller *c, const struct cluster_member *member, struct error *err) {
+static int lose_member(struct controller *c, const struct cluster_member *member,
+                       struct error *err) {
     struct cluster *next;
     char name[128], why[512];
     uint32_t number = member->number;
@@ -213,7 +214,7 @@ static int lose(struct controller *c, const struct cluster_member *member, struc
     say_why(c, why, name, vitals_of(&c->vitals, number));
     int status = controller_draft(c, &next, err);
     if (!status)
-        status = leave(c, next, member, why, err);
+        status = remove_member(c, next, member, why, err);
     status = controller_commit(c, next, status, err);
     if (status)
         return status;
@@ -229,7 +230,7 @@ static bool is_needed(const struct controller *c, const struct cluster_member *m
            (reads && cluster_part_of(c->cluster, member->number));
 }
 
-static void miss(struct controller *c, const struct cluster_member *member) {
+static void miss_member(struct controller *c, const struct cluster_member *member) {
     bool data = member->role == PROTO_ROLE_DATA_SERVER;
     double left = data ? c->settings.data_patience : c->settings.server_patience;
     char name[128], more[64] = "as long as it takes";
@@ -266,12 +267,12 @@ static int check_silence(struct controller *c, struct error *err) {
         if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);
         else if (is_needed(c, member))
-            miss(c, member);
+            miss_member(c, member);
         else
-            status = lose(c, member, err);
+            status = lose_member(c, member, err);
     }
     const struct cluster_member *lost = status ? NULL : given_up(c);
-    return lost ? lose(c, lost, err) : status;
+    return lost ? lose_member(c, lost, err) : status;
 }
 
 // What the checkpointer waits for ends, too.
@@ -301,7 +302,7 @@ static int check_servers(struct controller *c, struct error *err) {
 
 // --- what is wished -----------------------------------------------------------------------------
 
-static int stop(struct controller *c, bool save, struct error *err) {
+static int stop_run(struct controller *c, bool save, struct error *err) {
     char why[512];
     if (!save || c->cluster->stage == CLUSTER_STARTING) {
         snprintf(why, sizeof why, "stopped%s; what was saved before is kept in %s",
@@ -319,9 +320,9 @@ static int look_for_wishes(struct controller *c, struct error *err) {
     if (wish == TRAINER_SAVE && stage == CLUSTER_TRAINING)
         c->saved = -1;
     if (c->stop_now && stage < CLUSTER_STOPPING)
-        return stop(c, false, err);
+        return stop_run(c, false, err);
     if ((c->stop_wanted || wish == TRAINER_STOP) && stage < CLUSTER_DRAINING)
-        return stop(c, true, err);
+        return stop_run(c, true, err);
     if (!c->diverged || stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     char why[256];
@@ -331,7 +332,7 @@ static int look_for_wishes(struct controller *c, struct error *err) {
     return controller_end(c, STATUS_DIVERGED, CLUSTER_STOPPING, why, err);
 }
 
-static void show(struct controller *c) {
+static void show_progress(struct controller *c) {
     if (c->cluster->stage >= CLUSTER_STOPPING)
         return; // those who knew how far it is have left
     struct trainer_progress now = {
@@ -384,8 +385,9 @@ static int put_page(struct controller *c, struct error *err) {
 
 // --- life ---------------------------------------------------------------------------------------
 
-static enum proto_refusal welcome(void *context, struct link *link, const struct proto_hello *hello,
-                                  struct proto_welcome *answer, uint64_t *detail) {
+static enum proto_refusal welcome_caller(void *context, struct link *link,
+                                         const struct proto_hello *hello,
+                                         struct proto_welcome *answer, uint64_t *detail) {
     struct controller *c = context;
     static const struct proto_id any;
     if (memcmp(&hello->run, &any, sizeof any) != 0 && memcmp(&hello->run, &c->run, sizeof any) != 0)
@@ -405,23 +407,26 @@ static enum proto_refusal welcome(void *context, struct link *link, const struct
     return PROTO_REFUSAL_NONE;
 }
 
-static void receive(void *context, struct link *link, uint64_t request, uint16_t type,
-                    const union proto_message *message, struct buffer *payload) {
+static void queue_request(void *context, struct link *link, uint64_t request, uint16_t type,
+                          const union proto_message *message, struct buffer *payload) {
     struct controller *c = context;
     (void)payload;
-    inbox_put(&c->inbox, link, request, type, message);
+    request_queue_add(&c->queue, link, request, type, message);
 }
 
 static void hung_up(void *context, struct link *link, const char *why) {
     struct controller *c = context;
     (void)why;
-    inbox_put_closed(&c->inbox, link);
+    request_queue_add_closed(&c->queue, link);
 }
 
 static int open_listener(struct controller *c, struct error *err) {
     const struct controller_config *config = c->config;
     const struct link_options options = {
-        .handlers = {.context = c, .hello = welcome, .request = receive, .closed = hung_up},
+        .handlers = {.context = c,
+                     .hello = welcome_caller,
+                     .request = queue_request,
+                     .closed = hung_up},
         .keys = config->keys,
         .insecure = config->insecure,
     };
@@ -444,7 +449,7 @@ static int open_checkpointer(struct controller *c, struct error *err) {
         .metrics = c->metrics,
         .gate = &c->gate,
         .self = c,
-        .say = say,
+        .say = say_line,
     };
     return checkpointer_open(&c->checkpointer, &config, err);
 }
@@ -490,8 +495,8 @@ static int open_controller(struct controller *c, struct error *err) {
 
 static int answer_all(struct controller *c, struct error *err) {
     int status = STATUS_OK;
-    for (struct letter *letter; !status && (letter = inbox_take(&c->inbox));)
-        status = controller_answer(c, letter, err);
+    for (struct queued_request *queued; !status && (queued = request_queue_take(&c->queue));)
+        status = controller_answer(c, queued, err);
     return status;
 }
 
@@ -505,7 +510,7 @@ static void look_at_clock(struct controller *c) {
     c->stepped = now;
 }
 
-static int step(struct controller *c, struct error *err) {
+static int controller_step(struct controller *c, struct error *err) {
     look_at_clock(c);
     int status = answer_all(c, err);
     if (!status)
@@ -522,15 +527,15 @@ static int step(struct controller *c, struct error *err) {
         status = controller_stay(c, err);
     controller_look_for_waits(c);
     controller_look_for_idleness(c);
-    show(c);
+    show_progress(c);
     return status ? status : put_page(c, err);
 }
 
-static int run(struct controller *c, struct error *err) {
+static int run_until_left(struct controller *c, struct error *err) {
     int status = STATUS_OK;
     while (!status && !c->all_left) {
         uint32_t seen = gate_look(&c->gate);
-        status = step(c, err);
+        status = controller_step(c, err);
         if (!status && !c->all_left)
             gate_wait(&c->gate, seen, TICK);
     }
@@ -583,7 +588,7 @@ static void close_controller(struct controller *c, bool ran) {
         remember_end(c);
     controller_answer_saves(&c->saving, NULL, "the run ends");
     controller_answer_saves(&c->saves, NULL, "the run ends");
-    inbox_close(&c->inbox);
+    request_queue_close(&c->queue);
     metrics_close(c->metrics);
     agreed_close(&c->agreed);
     progress_free(&c->progress);
@@ -598,12 +603,12 @@ int controller_run(const struct controller_config *config, struct error *err) {
     if (asprintf(&c.port_file, "%s/controller.port", config->folder) < 0)
         return error_nomem(err);
     c.port = (struct ready){.port_file = c.port_file, .fd = -1};
-    inbox_open(&c.inbox, &c.gate);
+    request_queue_open(&c.queue, &c.gate);
     pthread_mutex_init(&c.talk, NULL);
     int status = open_controller(&c, err);
     bool ran = !status;
     if (ran) {
-        status = run(&c, err);
+        status = run_until_left(&c, err);
         report_end(&c, status, err);
     }
     close_controller(&c, ran);

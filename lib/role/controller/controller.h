@@ -11,7 +11,7 @@
 //   stopping   all others leave
 //
 // Threads: one answers all requests in the order in which they came, so that the state
-// needs no locks; it waits for nothing else. Threads of the network fill its inbox. The
+// needs no locks; it waits for nothing else. Threads of the network fill its queue. The
 // checkpointer has its own thread.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_H

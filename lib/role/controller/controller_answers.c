@@ -10,24 +10,25 @@
 #include "core/printable.h"
 #include "role/controller/controller_internal.h"
 
-static enum proto_role role_of(const struct letter *letter) {
-    return (enum proto_role)(uintptr_t)link_user(letter->link);
+static enum proto_role role_of(const struct queued_request *queued) {
+    return (enum proto_role)(uintptr_t)link_user(queued->link);
 }
 
-static int answer(const struct letter *letter, uint16_t type, const void *message) {
+static int send_answer(const struct queued_request *queued, uint16_t type, const void *message) {
     struct error err = {0};
-    if (link_answer(letter->link, letter->request, type, message, NULL, &err))
-        link_refuse(letter->link, letter->request, PROTO_REFUSAL_TOO_LARGE, PROTO_BODY_MAX,
+    if (link_answer(queued->link, queued->request, type, message, NULL, &err))
+        link_refuse(queued->link, queued->request, PROTO_REFUSAL_TOO_LARGE, PROTO_BODY_MAX,
                     err.text);
     return STATUS_OK;
 }
 
-static int done(const struct letter *letter) {
-    return answer(letter, PROTO_TYPE_DONE, NULL);
+static int answer_done(const struct queued_request *queued) {
+    return send_answer(queued, PROTO_TYPE_DONE, NULL);
 }
 
-static int refuse(const struct letter *letter, enum proto_refusal code, const char *text) {
-    link_refuse(letter->link, letter->request, code, 0, text);
+static int refuse_request(const struct queued_request *queued, enum proto_refusal code,
+                          const char *text) {
+    link_refuse(queued->link, queued->request, code, 0, text);
     return STATUS_OK;
 }
 
@@ -74,19 +75,20 @@ static uint32_t epoch_for(const struct controller *c, const struct cluster_membe
     return part ? cluster_part_epoch(c->cluster, part) : 0;
 }
 
-static int answer_join(struct controller *c, struct letter *letter, struct error *err) {
-    const struct proto_join *join = &letter->message->message.join;
+static int answer_join(struct controller *c, struct queued_request *queued, struct error *err) {
+    const struct proto_join *join = &queued->message->message.join;
     const struct cluster_part *part = NULL;
     struct cluster *next;
     struct error why = {0};
     if (c->cluster->stage >= CLUSTER_STOPPING)
-        return refuse(letter, PROTO_REFUSAL_STOPPING, "the run ends");
-    if (join->role != role_of(letter) || join->role == PROTO_ROLE_CONTROLLER ||
+        return refuse_request(queued, PROTO_REFUSAL_STOPPING, "the run ends");
+    if (join->role != role_of(queued) || join->role == PROTO_ROLE_CONTROLLER ||
         join->role == PROTO_ROLE_ADMINISTRATOR)
-        return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "");
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
     if (join->role == PROTO_ROLE_DATA_SERVER &&
         !cluster_vacant(c->cluster, join, controller_is_absent, c, &part))
-        return refuse(letter, PROTO_REFUSAL_BUSY, "another data server serves these samples");
+        return refuse_request(queued, PROTO_REFUSAL_BUSY,
+                              "another data server serves these samples");
     uint32_t before = part ? part->member : 0;
     bool back = part && part->out;
     if (back)
@@ -95,7 +97,7 @@ static int answer_join(struct controller *c, struct letter *letter, struct error
     uint32_t number = status ? 0 : join_draft(next, join, before, &why);
     status = controller_commit(c, next, status ? status : why.status, err);
     if (why.status)
-        return refuse(letter, PROTO_REFUSAL_BUSY, why.text);
+        return refuse_request(queued, PROTO_REFUSAL_BUSY, why.text);
     const struct cluster_member *member = status ? NULL : cluster_numbered(c->cluster, number);
     if (status || (status = welcome_member(c, before, back, member, err)))
         return status;
@@ -106,7 +108,7 @@ static int answer_join(struct controller *c, struct letter *letter, struct error
         .silence = CONTROLLER_SILENCE,
         .epoch = epoch_for(c, member),
     };
-    return answer(letter, PROTO_TYPE_JOINED, &joined);
+    return send_answer(queued, PROTO_TYPE_JOINED, &joined);
 }
 
 // Parameter servers stay until whoever reads from them has left.
@@ -135,7 +137,7 @@ static void say_back(struct controller *c, const struct cluster_member *member) 
         controller_say(c, "%s is back", name);
 }
 
-static int leave(struct controller *c, uint32_t number, struct error *err) {
+static int let_member_leave(struct controller *c, uint32_t number, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
@@ -147,11 +149,12 @@ static int leave(struct controller *c, uint32_t number, struct error *err) {
 }
 
 // A worker that pushes to a parameter server that is gone would only wait for it.
-static int dismiss(struct controller *c, struct letter *letter, const struct cluster_member *member,
-                   struct error *err) {
-    int status = leave(c, member->number, err);
+static int dismiss_member(struct controller *c, struct queued_request *queued,
+                          const struct cluster_member *member, struct error *err) {
+    int status = let_member_leave(c, member->number, err);
     return status ? status
-                  : refuse(letter, PROTO_REFUSAL_PEER_LOST, c->cluster->why ? c->cluster->why : "");
+                  : refuse_request(queued, PROTO_REFUSAL_PEER_LOST,
+                                   c->cluster->why ? c->cluster->why : "");
 }
 
 // A controller that is started again must know how many whole epochs are done.
@@ -176,14 +179,15 @@ static bool look_at_progress(struct controller *c, const struct cluster_member *
     return whole;
 }
 
-static int answer_heartbeat(struct controller *c, struct letter *letter, struct error *err) {
-    const struct proto_heartbeat *figures = &letter->message->message.heartbeat;
+static int answer_heartbeat(struct controller *c, struct queued_request *queued,
+                            struct error *err) {
+    const struct proto_heartbeat *figures = &queued->message->message.heartbeat;
     const struct cluster_member *member = cluster_find(c->cluster, figures->session);
     if (!member)
-        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
     if (member->role == PROTO_ROLE_WORKER && cluster_lost(c->cluster) &&
         c->cluster->stage == CLUSTER_STOPPING)
-        return dismiss(c, letter, member, err);
+        return dismiss_member(c, queued, member, err);
     say_back(c, member);
     if (look_at_progress(c, member, figures)) {
         int status = agree_on_progress(c, err);
@@ -193,7 +197,7 @@ static int answer_heartbeat(struct controller *c, struct letter *letter, struct 
     }
     if (!vitals_tell(&c->vitals, member->number, figures, clock_seconds()))
         return error_nomem(err);
-    vitals_link(&c->vitals, member->number, letter->link);
+    vitals_link(&c->vitals, member->number, queued->link);
     enum proto_order order = order_for(c, member);
     const struct proto_beat beat = {
         .members = c->cluster->members_epoch,
@@ -203,56 +207,57 @@ static int answer_heartbeat(struct controller *c, struct letter *letter, struct 
         .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster->order,
     };
     vitals_beat(&c->vitals, member->number, beat.members);
-    return answer(letter, PROTO_TYPE_BEAT, &beat);
+    return send_answer(queued, PROTO_TYPE_BEAT, &beat);
 }
 
-static int answer_leave(struct controller *c, struct letter *letter, struct error *err) {
-    const struct proto_leave *message = &letter->message->message.leave;
+static int answer_leave(struct controller *c, struct queued_request *queued, struct error *err) {
+    const struct proto_leave *message = &queued->message->message.leave;
     const struct cluster_member *member = cluster_find(c->cluster, message->session);
     char name[128], reason[PROTO_ADDRESS_MAX + 1];
     if (!member)
-        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
     cluster_name(name, member);
     printable_copy(reason, sizeof reason, message->reason.at, message->reason.length);
-    int status = leave(c, member->number, err);
+    int status = let_member_leave(c, member->number, err);
     if (status)
         return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
-    return done(letter);
+    return answer_done(queued);
 }
 
 // --- what there is to know ----------------------------------------------------------------------
 
 // Who asks, as far as it matters for what it may see.
-static const struct cluster_member *asker(const struct letter *letter) {
+static const struct cluster_member *reader_of(const struct queued_request *queued) {
     static const struct cluster_member reader = {.role = PROTO_ROLE_WORKER};
-    enum proto_role role = role_of(letter);
+    enum proto_role role = role_of(queued);
     return role == PROTO_ROLE_WORKER || role == PROTO_ROLE_EVALUATOR ? &reader : NULL;
 }
 
-static int answer_get_routes(struct controller *c, struct letter *letter, struct error *err) {
-    const struct cluster_member *member = asker(letter);
+static int answer_get_routes(struct controller *c, struct queued_request *queued,
+                             struct error *err) {
+    const struct cluster_member *member = reader_of(queued);
     struct kept *routes;
     uint64_t epoch = controller_routes_epoch(c, member);
-    if (letter->message->message.get_routes.known == epoch)
-        return answer(letter, PROTO_TYPE_ROUTES, &(struct proto_routes){.epoch = epoch});
+    if (queued->message->message.get_routes.known == epoch)
+        return send_answer(queued, PROTO_TYPE_ROUTES, &(struct proto_routes){.epoch = epoch});
     int status = controller_routes(c, member, &routes, err);
     if (status)
         return status;
-    answer(letter, PROTO_TYPE_ROUTES, &routes->message.routes);
+    send_answer(queued, PROTO_TYPE_ROUTES, &routes->message.routes);
     kept_drop(routes);
     return STATUS_OK;
 }
 
-static int answer_get_run(struct controller *c, struct letter *letter, struct error *err) {
+static int answer_get_run(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct cluster *cluster = c->cluster;
     struct proto_run run = {.version = cluster->settings_version};
-    if (letter->message->message.get_run.known != run.version) {
+    if (queued->message->message.get_run.known != run.version) {
         run.model = proto_text(cluster->model);
         run.settings = proto_text(cluster->settings);
     }
     (void)err;
-    return answer(letter, PROTO_TYPE_RUN, &run);
+    return send_answer(queued, PROTO_TYPE_RUN, &run);
 }
 
 static void fill_figures(struct proto_member *out, const struct vital *vital) {
@@ -337,15 +342,16 @@ struct proto_member *controller_status(const struct controller *c, struct proto_
     return members;
 }
 
-static int answer_get_status(struct controller *c, struct letter *letter, struct error *err) {
+static int answer_get_status(struct controller *c, struct queued_request *queued,
+                             struct error *err) {
     const struct cluster *cluster = c->cluster;
     struct proto_status status = {.run = cluster->run, .epoch = cluster->members_epoch};
-    if (letter->message->message.get_status.known == cluster->members_epoch)
-        return answer(letter, PROTO_TYPE_STATUS, &status);
+    if (queued->message->message.get_status.known == cluster->members_epoch)
+        return send_answer(queued, PROTO_TYPE_STATUS, &status);
     struct proto_member *members = controller_status(c, &status);
     if (!members)
         return error_nomem(err);
-    answer(letter, PROTO_TYPE_STATUS, &status);
+    send_answer(queued, PROTO_TYPE_STATUS, &status);
     free(members);
     return STATUS_OK;
 }
@@ -382,7 +388,8 @@ static int check_rule(const struct controller *c, const struct settings *next, s
 }
 
 // The settings as they are, then the lines: the last one counts.
-static int changed(const struct controller *c, const char *lines, char **text, struct error *err) {
+static int changed_settings(const struct controller *c, const char *lines, char **text,
+                            struct error *err) {
     struct settings next;
     char *all = NULL;
     settings_default(&next);
@@ -399,7 +406,7 @@ static int changed(const struct controller *c, const char *lines, char **text, s
     return status;
 }
 
-static int settle(struct controller *c, const char *text, struct error *err) {
+static int settle_change(struct controller *c, const char *text, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
@@ -408,44 +415,44 @@ static int settle(struct controller *c, const char *text, struct error *err) {
     return status ? status : controller_settle(c, text, err);
 }
 
-static int answer_set(struct controller *c, struct letter *letter, struct error *err) {
-    const struct proto_text *given = &letter->message->message.set.settings;
+static int answer_set(struct controller *c, struct queued_request *queued, struct error *err) {
+    const struct proto_text *given = &queued->message->message.set.settings;
     struct error why = {0};
     char *lines = NULL, *text = NULL;
     if (asprintf(&lines, "%.*s", (int)given->length, given->at) < 0)
         return error_nomem(err);
-    if (!all_live(lines, &why) || changed(c, lines, &text, &why)) {
+    if (!all_live(lines, &why) || changed_settings(c, lines, &text, &why)) {
         free(lines);
-        return refuse(letter, PROTO_REFUSAL_BAD_SETTING, why.text);
+        return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING, why.text);
     }
-    int status = settle(c, text, err);
+    int status = settle_change(c, text, err);
     for (char *p = lines; *p; p++)
         *p = *p == '\n' ? ' ' : *p;
     if (!status)
         controller_say(c, "set %s", lines);
     free(lines);
     free(text);
-    return status ? status : done(letter);
+    return status ? status : answer_done(queued);
 }
 
 // Answered when it is written.
-static int take_save(struct controller *c, struct letter *letter) {
+static int take_save(struct controller *c, struct queued_request *queued) {
     if (c->cluster->stage != CLUSTER_TRAINING) {
-        refuse(letter, PROTO_REFUSAL_NOT_READY, cluster_stage_name(c->cluster->stage));
-        letter_free(letter);
+        refuse_request(queued, PROTO_REFUSAL_NOT_READY, cluster_stage_name(c->cluster->stage));
+        queued_request_free(queued);
         return STATUS_OK;
     }
-    letter->next = c->saves;
-    c->saves = letter;
+    queued->next = c->saves;
+    c->saves = queued;
     return STATUS_OK;
 }
 
-static int answer_stop(struct controller *c, struct letter *letter) {
-    if (letter->message->message.stop.save)
+static int answer_stop(struct controller *c, struct queued_request *queued) {
+    if (queued->message->message.stop.save)
         c->stop_wanted = true;
     else
         c->stop_now = true;
-    return done(letter);
+    return answer_done(queued);
 }
 
 // A parameter server refused what no sound program sends. The user hears of it, and the row
@@ -470,15 +477,15 @@ static void hear_refused(struct controller *c, const struct cluster_member *serv
 }
 
 // Lines are written as they came when they are what adam-metrics(5) says of all lines.
-static int answer_report(struct controller *c, struct letter *letter) {
-    const struct proto_report *report = &letter->message->message.report;
+static int answer_report(struct controller *c, struct queued_request *queued) {
+    const struct proto_report *report = &queued->message->message.report;
     struct error why = {0};
     json_t *line = NULL;
     const struct cluster_member *sender = cluster_find(c->cluster, report->session);
     if (!sender)
-        return refuse(letter, PROTO_REFUSAL_WRONG_SESSION, "");
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
     if (json_read(&line, report->line.at, report->line.length, &why))
-        return refuse(letter, PROTO_REFUSAL_MALFORMED, why.text);
+        return refuse_request(queued, PROTO_REFUSAL_MALFORMED, why.text);
     const char *event = json_string_value(json_object_get(line, "event"));
     char *text =
         event ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(13))
@@ -491,7 +498,8 @@ static int answer_report(struct controller *c, struct letter *letter) {
     }
     if (text && !strcmp(event, "refused"))
         hear_refused(c, sender, line);
-    int status = text ? done(letter) : refuse(letter, PROTO_REFUSAL_MALFORMED, "no event in it");
+    int status = text ? answer_done(queued)
+                      : refuse_request(queued, PROTO_REFUSAL_MALFORMED, "no event in it");
     free(text);
     json_decref(line);
     return status;
@@ -499,41 +507,41 @@ static int answer_report(struct controller *c, struct letter *letter) {
 
 // --- all ----------------------------------------------------------------------------------------
 
-static int answer_one(struct controller *c, struct letter *letter, struct error *err) {
-    switch (letter->type) {
+static int answer_one(struct controller *c, struct queued_request *queued, struct error *err) {
+    switch (queued->type) {
     case PROTO_TYPE_JOIN:
-        return answer_join(c, letter, err);
+        return answer_join(c, queued, err);
     case PROTO_TYPE_HEARTBEAT:
-        return answer_heartbeat(c, letter, err);
+        return answer_heartbeat(c, queued, err);
     case PROTO_TYPE_LEAVE:
-        return answer_leave(c, letter, err);
+        return answer_leave(c, queued, err);
     case PROTO_TYPE_GET_ROUTES:
-        return answer_get_routes(c, letter, err);
+        return answer_get_routes(c, queued, err);
     case PROTO_TYPE_GET_RUN:
-        return answer_get_run(c, letter, err);
+        return answer_get_run(c, queued, err);
     case PROTO_TYPE_GET_STATUS:
-        return answer_get_status(c, letter, err);
+        return answer_get_status(c, queued, err);
     case PROTO_TYPE_REPORT:
-        return answer_report(c, letter);
+        return answer_report(c, queued);
     default:
-        return refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "a controller is not asked this");
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "a controller is not asked this");
     }
 }
 
 // Who asks in the name of another is told, and named: at once, then when they have doubled.
-static bool is_impostor(struct controller *c, const struct letter *letter) {
+static bool is_impostor(struct controller *c, const struct queued_request *queued) {
     uint64_t session;
-    if (link_check_session(letter->link, letter->type, &letter->message->message, &session) ==
+    if (link_check_session(queued->link, queued->type, &queued->message->message, &session) ==
         PROTO_REFUSAL_NONE)
         return false;
-    link_refuse(letter->link, letter->request, PROTO_REFUSAL_WRONG_SESSION, session,
+    link_refuse(queued->link, queued->request, PROTO_REFUSAL_WRONG_SESSION, session,
                 proto_refusal_text(PROTO_REFUSAL_WRONG_SESSION));
     c->impostors++;
     if ((c->impostors & (c->impostors - 1)) == 0)
         controller_say(
             c, "refused a %s of a %s (%s): session %" PRIu64 " is not its own; %" PRIu64 " so far",
-            proto_message_name(letter->type), proto_role_name(role_of(letter)),
-            link_address(letter->link), session, c->impostors);
+            proto_message_name(queued->type), proto_role_name(role_of(queued)),
+            link_address(queued->link), session, c->impostors);
     return true;
 }
 
@@ -541,22 +549,22 @@ static bool is_for_people(uint16_t type) {
     return type == PROTO_TYPE_SET || type == PROTO_TYPE_SAVE || type == PROTO_TYPE_STOP;
 }
 
-int controller_answer(struct controller *c, struct letter *letter, struct error *err) {
+int controller_answer(struct controller *c, struct queued_request *queued, struct error *err) {
     int status = STATUS_OK;
-    if (!letter->message)
-        vitals_closed(&c->vitals, letter->link, clock_seconds());
-    else if (is_impostor(c, letter))
+    if (!queued->message)
+        vitals_closed(&c->vitals, queued->link, clock_seconds());
+    else if (is_impostor(c, queued))
         ;
-    else if (is_for_people(letter->type) && role_of(letter) != PROTO_ROLE_ADMINISTRATOR)
-        refuse(letter, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
-    else if (letter->type == PROTO_TYPE_SAVE)
-        return take_save(c, letter);
-    else if (letter->type == PROTO_TYPE_SET)
-        status = answer_set(c, letter, err);
-    else if (letter->type == PROTO_TYPE_STOP)
-        status = answer_stop(c, letter);
+    else if (is_for_people(queued->type) && role_of(queued) != PROTO_ROLE_ADMINISTRATOR)
+        refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
+    else if (queued->type == PROTO_TYPE_SAVE)
+        return take_save(c, queued);
+    else if (queued->type == PROTO_TYPE_SET)
+        status = answer_set(c, queued, err);
+    else if (queued->type == PROTO_TYPE_STOP)
+        status = answer_stop(c, queued);
     else
-        status = answer_one(c, letter, err);
-    letter_free(letter);
+        status = answer_one(c, queued, err);
+    queued_request_free(queued);
     return status;
 }

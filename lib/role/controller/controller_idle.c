@@ -21,14 +21,14 @@ static bool is_worker(const struct cluster_member *member) {
 }
 
 // A worker that neither waits nor is silent: it is at a long mini-batch.
-static bool computes(const struct controller *c, const struct cluster_member *member) {
+static bool is_computing(const struct controller *c, const struct cluster_member *member) {
     const struct vital *vital = vitals_of(&c->vitals, member->number);
     return is_worker(member) && vital && !vital->waits_for[0] && !controller_withholds(c, member);
 }
 
-static double limit(const struct controller *c) {
+static double idle_limit(const struct controller *c) {
     for (size_t i = 0; i < c->cluster->member_count; i++)
-        if (computes(c, &c->cluster->members[i]))
+        if (is_computing(c, &c->cluster->members[i]))
             return fmax(idle_least, slack * c->longest_gap);
     return idle_least;
 }
@@ -36,7 +36,7 @@ static double limit(const struct controller *c) {
 double controller_idle(const struct controller *c) {
     double idle = clock_seconds() - fmax(c->trained_at, c->stage_began);
     bool works = c->cluster->stage == CLUSTER_TRAINING && !controller_is_finished(c);
-    return works && idle >= limit(c) ? idle : 0;
+    return works && idle >= idle_limit(c) ? idle : 0;
 }
 
 // --- words ------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ static json_t *waits_of(const struct proto_status *status) {
 }
 
 // In the log each time, and in the metrics once.
-static void say(struct controller *c, double idle) {
+static void say_idle(struct controller *c, double idle) {
     struct proto_status status;
     struct proto_member *members = controller_status(c, &status);
     char *why = members ? figures_idle(&status) : NULL;
@@ -85,7 +85,7 @@ void controller_look_for_idleness(struct controller *c) {
         say_over(c);
     if (idle == 0 || idle < 2 * c->idle_told)
         return;
-    say(c, idle);
+    say_idle(c, idle);
     if (c->idle_told == 0)
         c->idle_since = fmax(c->trained_at, c->stage_began);
     c->idle_told = idle;

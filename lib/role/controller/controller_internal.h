@@ -1,7 +1,7 @@
 // What the parts of the controller share: controller.c (its life), controller_stages.c (the stages
 // of the run), controller_answers.c (requests), controller_open.c (the run at the start),
 // controller_data.c (data servers that are away), controller_idle.c (why nothing is trained).
-// Only the controller's thread uses it, except for the inbox.
+// Only the controller's thread uses it, except for the queue.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 
@@ -14,13 +14,13 @@
 #include "remote/data_servers.h"
 #include "role/controller/checkpointer.h"
 #include "role/controller/controller.h"
-#include "role/controller/inbox.h"
+#include "role/controller/request_queue.h"
 
 struct controller {
     const struct controller_config *config;
     struct gate gate;     // opened when something came, or a job is over
     pthread_mutex_t talk; // of the hooks say and progress: the checkpointer calls say, too
-    struct inbox inbox;
+    struct request_queue queue;
     struct listener *listener;
     struct http *http; // NULL: none
     double page_due;   // clock_seconds of its next page
@@ -48,11 +48,12 @@ struct controller {
     double top1;            // below 0: not tested yet
     uint64_t clock;         // of the last copy
     bool stop_wanted, stop_now, diverged;
-    bool all_left;                 // nobody is left of a run that is stopping
-    char diverging[128];           // the member that first reported that it `diverged`
-    uint64_t impostors;            // requests with the session of another member
-    struct letter *saves, *saving; // requests for the next checkpoint, and for the one under way
-    double stage_began;            // clock_seconds
+    bool all_left;       // nobody is left of a run that is stopping
+    char diverging[128]; // the member that first reported that it `diverged`
+    uint64_t impostors;  // requests with the session of another member
+    struct queued_request *saves,
+        *saving;        // requests for the next checkpoint, and for the one under way
+    double stage_began; // clock_seconds
     struct patience patience;
     char waits_for[PROTO_ADDRESS_MAX];
     char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
@@ -86,8 +87,8 @@ int controller_take_result(struct controller *c, struct error *err);
 // Does what is due in this stage, and enters the next when it is over.
 int controller_stay(struct controller *c, struct error *err);
 // Answers requests for a checkpoint: with the result, or with a refusal and `why`.
-void controller_answer_saves(struct letter **waiting, const struct checkpointer_result *result,
-                             const char *why);
+void controller_answer_saves(struct queued_request **waiting,
+                             const struct checkpointer_result *result, const char *why);
 // Whether all data servers have reported that their last epoch is over.
 bool controller_is_finished(const struct controller *c);
 // Counts the silence of all members from now: this controller was away itself.
@@ -144,9 +145,9 @@ uint64_t controller_routes_epoch(const struct controller *c, const struct cluste
 // The figures of all members. Returns the members that `status` points to, for free(); NULL when
 // out of memory.
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
-// Answers one request, and takes over the letter. An error is the controller's end: it could not
+// Answers one request, and takes over the queued. An error is the controller's end: it could not
 // write its state.
-int controller_answer(struct controller *c, struct letter *letter, struct error *err);
+int controller_answer(struct controller *c, struct queued_request *queued, struct error *err);
 // The path of the newest checkpoint; without one that of the run's folder, and false.
 bool controller_latest(const struct controller *c, char path[512]);
 // Whether the run's folder holds a file of this name.

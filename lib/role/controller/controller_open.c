@@ -81,8 +81,8 @@ static int new_cluster(const struct controller *c, struct cluster *next, const s
     return status;
 }
 
-static int begin(const struct controller *c, struct cluster *next, const char *resume,
-                 struct error *err) {
+static int begin_run(const struct controller *c, struct cluster *next, const char *resume,
+                     struct error *err) {
     const struct run_file *file = c->config->file;
     struct model *model = NULL;
     int status = check_file(file, err);
@@ -107,7 +107,7 @@ static int begin_anew(struct controller *c, const char *resume, struct error *er
     const char *folder = c->config->folder;
     bool keep = resume && same_folder(resume, folder);
     struct cluster *next = mem_zeroed(1, sizeof *next);
-    int status = next ? begin(c, next, resume, err) : error_nomem(err);
+    int status = next ? begin_run(c, next, resume, err) : error_nomem(err);
     if (!status && !keep && !c->agreed.record)
         status = run_folder_check(folder, err);
     if (!status)
@@ -138,7 +138,7 @@ static int read_state(struct controller *c, struct error *err) {
     return status;
 }
 
-static bool answers(const struct controller *c, const struct cluster_member *member) {
+static bool member_answers(const struct controller *c, const struct cluster_member *member) {
     const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
     const struct proto_hello hello = {
         .role = PROTO_ROLE_CONTROLLER,
@@ -160,7 +160,7 @@ static bool servers_live(const struct controller *c) {
     for (size_t i = 0; live && i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
         if (cluster_serves(c->cluster, member->number))
-            live = !member->gone && answers(c, member);
+            live = !member->gone && member_answers(c, member);
     }
     return live;
 }

@@ -83,7 +83,7 @@ void controller_look_for_waits(struct controller *c) {
 
 // --- jobs ---------------------------------------------------------------------------------------
 
-static bool begin(struct controller *c, const struct checkpointer_job *job) {
+static bool begin_job(struct controller *c, const struct checkpointer_job *job) {
     struct checkpointer_job whole = *job;
     if (clock_seconds() < c->retry || checkpointer_busy(c->checkpointer))
         return false;
@@ -119,28 +119,28 @@ static void look_for_jobs(struct controller *c) {
         .test = is_due(c->tested, epoch, c->settings.eval_every),
         .save = c->saves || save_is_due(c, epoch),
     };
-    if ((job.test || job.save) && begin(c, &job)) {
+    if ((job.test || job.save) && begin_job(c, &job)) {
         c->tested = job.test ? epoch : c->tested;
         c->saved = job.save ? epoch : c->saved;
         c->saved_at = job.save ? clock_seconds() : c->saved_at;
     }
 }
 
-void controller_answer_saves(struct letter **waiting, const struct checkpointer_result *result,
-                             const char *why) {
+void controller_answer_saves(struct queued_request **waiting,
+                             const struct checkpointer_result *result, const char *why) {
     while (*waiting) {
-        struct letter *letter = *waiting;
-        *waiting = letter->next;
+        struct queued_request *queued = *waiting;
+        *waiting = queued->next;
         const struct proto_saved saved = {
             .number = result ? result->clock : 0,
             .bytes = result ? result->bytes : 0,
             .path = proto_text(result ? result->path : ""),
         };
         if (why)
-            link_refuse(letter->link, letter->request, PROTO_REFUSAL_STORAGE, 0, why);
+            link_refuse(queued->link, queued->request, PROTO_REFUSAL_STORAGE, 0, why);
         else
-            link_answer(letter->link, letter->request, PROTO_TYPE_SAVED, &saved, NULL, NULL);
-        letter_free(letter);
+            link_answer(queued->link, queued->request, PROTO_TYPE_SAVED, &saved, NULL, NULL);
+        queued_request_free(queued);
     }
 }
 
@@ -228,7 +228,7 @@ static bool workers_are_there(const struct controller *c) {
 }
 
 // Also when one that had been given some is gone: the others change what they hold, too.
-static int assign(struct controller *c, struct error *err) {
+static int assign_buckets(struct controller *c, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
@@ -240,7 +240,7 @@ static int assign(struct controller *c, struct error *err) {
 }
 
 // What the data servers have now is the data of the run.
-static int divide(const struct controller *c, struct cluster *next, struct error *err) {
+static int divide_data(const struct controller *c, struct cluster *next, struct error *err) {
     int status = cluster_divide(next, err);
     for (size_t i = 0; !status && i < next->part_count; i++) {
         const struct vital *vital = vitals_of(&c->vitals, next->parts[i].member);
@@ -254,7 +254,7 @@ static int begin_training(struct controller *c, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        status = divide(c, next, err);
+        status = divide_data(c, next, err);
     if (!status)
         status = cluster_enter(next, CLUSTER_TRAINING, err);
     return controller_commit(c, next, status, err);
@@ -266,7 +266,7 @@ static int stay_starting(struct controller *c, struct error *err) {
         cluster_count(c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
     int status = STATUS_OK;
     if (ready && (c->cluster->routes_epoch == 0 || cluster_lost(c->cluster)))
-        status = assign(c, err);
+        status = assign_buckets(c, err);
     if (!status)
         status = controller_tell_routes(c, err);
     if (status || !ready)
@@ -276,8 +276,8 @@ static int stay_starting(struct controller *c, struct error *err) {
     if (c->attached)
         return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
     if (!checkpointer_busy(c->checkpointer) &&
-        begin(c, &(struct checkpointer_job){
-                     .attach = true, .initialise = true, .buckets = c->cluster->routes->epoch}))
+        begin_job(c, &(struct checkpointer_job){
+                         .attach = true, .initialise = true, .buckets = c->cluster->routes->epoch}))
         c->attached_routes = c->cluster->routes_epoch;
     return STATUS_OK;
 }
@@ -323,12 +323,12 @@ static int stay_draining(struct controller *c, struct error *err) {
 
 static int stay_saving(struct controller *c) {
     if (c->attached && !checkpointer_busy(c->checkpointer))
-        begin(c, &(struct checkpointer_job){
-                     .test = c->cluster->finished,
-                     .save = true,
-                     .done = c->cluster->finished,
-                     .last = true,
-                 });
+        begin_job(c, &(struct checkpointer_job){
+                         .test = c->cluster->finished,
+                         .save = true,
+                         .done = c->cluster->finished,
+                         .last = true,
+                     });
     return STATUS_OK;
 }
 
@@ -355,7 +355,7 @@ static int attach_again(struct controller *c, struct error *err) {
     bool needed = !c->attached && c->cluster->stage > CLUSTER_STARTING &&
                   c->cluster->stage < CLUSTER_STOPPING;
     if (!status && needed && !checkpointer_busy(c->checkpointer))
-        begin(c, &(struct checkpointer_job){.attach = true});
+        begin_job(c, &(struct checkpointer_job){.attach = true});
     return status;
 }
 

@@ -59,7 +59,7 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     figures->waiting = atomic_load(&server->busy);
 }
 
-static double share(uint64_t part, uint64_t rest) {
+static double share_of(uint64_t part, uint64_t rest) {
     return part + rest > 0 ? (double)part / (double)(part + rest) : 0;
 }
 
@@ -73,12 +73,12 @@ static void look_at_rates(struct data_server *server) {
     const struct moment now = moment_now(server), before = server->looked;
     uint64_t leased = now.figures.dealer.leased - before.figures.dealer.leased;
     atomic_store(&server->rate, (double)leased / (now.time - before.time));
-    atomic_store(&server->busy, share(now.figures.busy - before.figures.busy,
-                                      now.figures.leases - before.figures.leases));
+    atomic_store(&server->busy, share_of(now.figures.busy - before.figures.busy,
+                                         now.figures.leases - before.figures.leases));
     server->looked = now;
 }
 
-static void report(struct data_server *server) {
+static void report_figures(struct data_server *server) {
     const struct moment now = moment_now(server), before = server->reported;
     const struct data_service_figures *f = &now.figures, *then = &before.figures;
     struct error err = {0};
@@ -91,16 +91,16 @@ static void report(struct data_server *server) {
                   "images_per_s", (double)(f->dealer.leased - then->dealer.leased) / seconds,    //
                   "ready", (json_int_t)f->dealer.ready,                                          //
                   "cache_hits",                                                                  //
-                  share(f->pictures.hits - then->pictures.hits,
-                        f->pictures.misses - then->pictures.misses),             //
-                  "cache_bytes", (json_int_t)f->pictures.bytes,                  //
-                  "leases", (json_int_t)f->leases,                               //
-                  "busy", (json_int_t)f->busy,                                   //
-                  "wait", share(f->busy - then->busy, f->leases - then->leases), //
-                  "again", (json_int_t)f->again,                                 //
-                  "refused", (json_int_t)f->refused,                             //
-                  "received", (json_int_t)f->received,                           //
-                  "sent", (json_int_t)f->sent,                                   //
+                  share_of(f->pictures.hits - then->pictures.hits,
+                           f->pictures.misses - then->pictures.misses),             //
+                  "cache_bytes", (json_int_t)f->pictures.bytes,                     //
+                  "leases", (json_int_t)f->leases,                                  //
+                  "busy", (json_int_t)f->busy,                                      //
+                  "wait", share_of(f->busy - then->busy, f->leases - then->leases), //
+                  "again", (json_int_t)f->again,                                    //
+                  "refused", (json_int_t)f->refused,                                //
+                  "received", (json_int_t)f->received,                              //
+                  "sent", (json_int_t)f->sent,                                      //
                   "seconds", seconds);
     if (event_report(server->member, PROTO_ROLE_DATA_SERVER, "serve", fields, &err))
         serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
@@ -137,7 +137,7 @@ static int parse_ops(struct data_server *server, const char *text, struct error 
 }
 
 // The first time that it hears what is trained: from then on it serves.
-static int begin(struct data_server *server, struct error *err) {
+static int begin_serving(struct data_server *server, struct error *err) {
     const struct data_server_options *o = server->o;
     const struct settings *settings = &server->settings;
     struct member_identity identity;
@@ -184,13 +184,13 @@ static int obey_run(struct data_server *server, struct error *err) {
     if (status)
         return status;
     if (!server->serving)
-        return begin(server, err);
+        return begin_serving(server, err);
     const struct lease_rules rules = rules_of(&server->settings);
     data_service_rules(server->service, &rules);
     return STATUS_OK;
 }
 
-static int obey(struct data_server *server, struct error *err) {
+static int obey_controller(struct data_server *server, struct error *err) {
     if (kept_renew(&server->run, member_run(server->member)) && obey_run(server, err))
         return err->status;
     if (server->serving && kept_renew(&server->members, member_members(server->member)))
@@ -211,7 +211,7 @@ static void say_done(struct data_server *server) {
     server->done = figures.done;
 }
 
-static int tend(struct data_server *server, struct error *err) {
+static int tend_service(struct data_server *server, struct error *err) {
     double next, now = clock_seconds();
     if (!server->serving)
         return STATUS_OK;
@@ -220,7 +220,7 @@ static int tend(struct data_server *server, struct error *err) {
         member_look(server->member);
     look_at_rates(server);
     if (now >= server->reported.time + server->settings.metrics_every)
-        report(server);
+        report_figures(server);
     if (now < server->tend_at)
         return STATUS_OK;
     int status = data_service_tend(server->service, &next, err);
@@ -230,8 +230,8 @@ static int tend(struct data_server *server, struct error *err) {
 
 static int take_turn(void *self, struct error *err) {
     struct data_server *server = self;
-    int status = obey(server, err);
-    return status ? status : tend(server, err);
+    int status = obey_controller(server, err);
+    return status ? status : tend_service(server, err);
 }
 
 static bool stop_wanted(void *self) {
@@ -313,10 +313,10 @@ static int tell_ready(void *self, struct ready *ready, struct error *err) {
 }
 
 // Nobody asks any more, then the run is left.
-static void end(void *self, int status, const struct error *err) {
+static void end_server(void *self, int status, const struct error *err) {
     struct data_server *server = self;
     if (server->serving)
-        report(server);
+        report_figures(server);
     listener_close(server->listener);
     serving_leave(server->member, status, err);
     data_service_close(server->service);
@@ -328,7 +328,8 @@ static void end(void *self, int status, const struct error *err) {
 }
 
 int data_server_run(const struct data_server_options *options, struct error *err) {
-    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn, end};
+    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn,
+                                             end_server};
     struct data_server server = {.o = options};
     return serving_run(&role, &server, &options->hooks, &options->ready, err);
 }

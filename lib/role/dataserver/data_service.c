@@ -83,7 +83,7 @@ int data_service_tend(struct data_service *service, double *next, struct error *
     return dealer_status(service->dealer, err);
 }
 
-static bool lives(const struct proto_status *status, uint64_t session) {
+static bool session_lives(const struct proto_status *status, uint64_t session) {
     const struct proto_member *members = status->members.at;
     for (uint32_t i = 0; i < status->members.count; i++)
         if (members[i].session == session)
@@ -110,7 +110,7 @@ int data_service_members(struct data_service *service, const struct proto_status
     if (!atomic_load(&service->begun))
         return STATUS_OK;
     while ((session = dealer_session(service->dealer, i)) > 0)
-        if (lives(status, session))
+        if (session_lives(status, session))
             i++;
         else
             dealer_gone(service->dealer, session); // another takes its place in the list

@@ -14,7 +14,7 @@ enum {
 
 // --- the journal -----------------------------------------------------------------
 
-static void say(const struct data_service *service, const char *text) {
+static void say_line(const struct data_service *service, const char *text) {
     if (service->options.say)
         service->options.say(service->options.self, text);
 }
@@ -28,7 +28,7 @@ static void journal_trouble(struct data_service *service, const struct error *er
              "warning: %s; if this server is killed, what is finished from now "
              "on is handed out again",
              err->text);
-    say(service, text);
+    say_line(service, text);
 }
 
 void service_note_finished(struct data_service *service, uint32_t epoch, struct range places) {
@@ -70,7 +70,7 @@ static int go_on(struct data_service *service, const struct journal_place *place
     snprintf(text, sizeof text,
              "goes on in epoch %" PRIu32 ", of which %" PRIu64 " samples are finished",
              place->epoch, ranges_places(&place->finished));
-    say(service, text);
+    say_line(service, text);
     return STATUS_OK;
 }
 
@@ -84,7 +84,7 @@ static int catch_up(struct data_service *service, struct error *err) {
     if (status)
         return status;
     snprintf(text, sizeof text, "begins with epoch %" PRIu32 ", in which the run is", epoch);
-    say(service, text);
+    say_line(service, text);
     return STATUS_OK;
 }
 

@@ -89,8 +89,8 @@ static bool may_ask(enum proto_role role, uint16_t type) {
 }
 
 // A worker asks in its own session, and needs one.
-static enum proto_refusal allowed(const struct request *request, uint16_t type,
-                                  const union proto_message *message, uint64_t *detail) {
+static enum proto_refusal check_request(const struct request *request, uint16_t type,
+                                        const union proto_message *message, uint64_t *detail) {
     uint64_t session;
     *detail = type;
     if (!may_ask(request->peer->role, type))
@@ -100,8 +100,8 @@ static enum proto_refusal allowed(const struct request *request, uint16_t type,
     return link_check_session(request->link, type, message, detail);
 }
 
-static void serve(const struct request *request, uint16_t type,
-                  const union proto_message *message) {
+static void serve_request(const struct request *request, uint16_t type,
+                          const union proto_message *message) {
     struct data_service *service = request->service;
     switch (type) {
     case PROTO_TYPE_GET_DATA:
@@ -138,9 +138,9 @@ void service_request(void *context, struct link *link, uint64_t number, uint16_t
     const struct request request = {context, link, link_user(link), number};
     (void)payload;
     uint64_t detail;
-    enum proto_refusal refusal = allowed(&request, type, message, &detail);
+    enum proto_refusal refusal = check_request(&request, type, message, &detail);
     if (refusal)
         service_refuse(&request, refusal, detail, NULL);
     else
-        serve(&request, type, message);
+        serve_request(&request, type, message);
 }

@@ -94,8 +94,8 @@ static struct offence *offence_of(struct paths *paths, enum proto_refusal code, 
     return offence;
 }
 
-static void complain(struct paths *paths, const struct caller *caller, uint16_t type,
-                     enum proto_refusal code, uint64_t detail) {
+static void note_offence(struct paths *paths, const struct caller *caller, uint16_t type,
+                         enum proto_refusal code, uint64_t detail) {
     if (!is_wrong(code))
         return;
     pthread_mutex_lock(&paths->lock);
@@ -260,7 +260,7 @@ static enum proto_refusal hear_hello(void *context, struct link *link,
         return code;
     }
     atomic_fetch_add(&paths->unwelcome, 1);
-    complain(paths, caller, PROTO_TYPE_HELLO, code, *detail);
+    note_offence(paths, caller, PROTO_TYPE_HELLO, code, *detail);
     caller_drop(caller);
     return code;
 }
@@ -304,17 +304,17 @@ static struct call *call_make(struct caller *caller, uint64_t request, uint16_t 
     return call;
 }
 
-static void refuse(struct caller *caller, uint64_t request, uint16_t type, enum proto_refusal code,
-                   uint64_t detail, const char *text) {
+static void refuse_request(struct caller *caller, uint64_t request, uint16_t type,
+                           enum proto_refusal code, uint64_t detail, const char *text) {
     struct paths *paths = caller->path->paths;
-    complain(paths, caller, type, code, detail);
+    note_offence(paths, caller, type, code, detail);
     if (request)
         link_refuse(caller->link, request, code, detail, *text ? text : proto_refusal_text(code));
 }
 
 // Who is not answered for lack of memory hears of it by the end of the link.
-static void answer(struct caller *caller, uint64_t request, uint16_t type, const void *message,
-                   const struct link_payload *payload) {
+static void send_answer(struct caller *caller, uint64_t request, uint16_t type, const void *message,
+                        const struct link_payload *payload) {
     if (link_answer(caller->link, request, type, message, payload, NULL))
         link_break(caller->link, "out of memory");
 }
@@ -330,7 +330,8 @@ static void answer_pull(struct call *call, const struct ps_answer *pulled) {
     struct call *longer =
         realloc(call, sizeof *call + pulled->part_count * sizeof(struct link_part));
     if (!longer) {
-        refuse(call->caller, call->request, call->type, PROTO_REFUSAL_BUSY, 100, "out of memory");
+        refuse_request(call->caller, call->request, call->type, PROTO_REFUSAL_BUSY, 100,
+                       "out of memory");
         call_free(call);
         return;
     }
@@ -339,7 +340,7 @@ static void answer_pull(struct call *call, const struct ps_answer *pulled) {
     const struct link_payload payload = {longer->parts, pulled->part_count, call_free, longer};
     struct caller *caller = longer->caller;
     atomic_fetch_add(&caller->references, 1); // the call may be gone before the answer returns
-    answer(caller, longer->request, PROTO_TYPE_WEIGHTS, &weights, &payload);
+    send_answer(caller, longer->request, PROTO_TYPE_WEIGHTS, &weights, &payload);
     caller_drop(caller);
 }
 
@@ -347,7 +348,7 @@ static void answer_push(const struct call *call, const struct ps_answer *pushed)
     const struct proto_pushed message = {.sequence = call->sequence,
                                          .repeated = pushed->repeated,
                                          .pieces = {pushed->pieces, pushed->piece_count}};
-    answer(call->caller, call->request, PROTO_TYPE_PUSHED, &message, NULL);
+    send_answer(call->caller, call->request, PROTO_TYPE_PUSHED, &message, NULL);
 }
 
 // Called by lib/ps.
@@ -358,12 +359,13 @@ static void carried_out(void *context, const struct ps_answer *result) {
     if (result->code == PROTO_REFUSAL_BUSY)
         hooks->look(hooks->self);
     if (result->code) {
-        refuse(caller, call->request, call->type, result->code, result->detail, result->text);
+        refuse_request(caller, call->request, call->type, result->code, result->detail,
+                       result->text);
     } else if (call->request && call->type == PROTO_TYPE_PULL) {
         answer_pull(call, result);
         return;
     } else if (call->request && call->type == PROTO_TYPE_STORE) {
-        answer(caller, call->request, PROTO_TYPE_DONE, NULL, NULL);
+        send_answer(caller, call->request, PROTO_TYPE_DONE, NULL, NULL);
     } else if (call->request) {
         answer_push(call, result);
     }
@@ -374,13 +376,14 @@ static void tell_versions(struct caller *caller, struct ps *ps, uint64_t request
                           const struct proto_get_versions *message) {
     struct proto_piece *pieces = mem_array(PROTO_PIECES_MAX, sizeof *pieces);
     if (!pieces) {
-        refuse(caller, request, PROTO_TYPE_GET_VERSIONS, PROTO_REFUSAL_BUSY, 100, "out of memory");
+        refuse_request(caller, request, PROTO_TYPE_GET_VERSIONS, PROTO_REFUSAL_BUSY, 100,
+                       "out of memory");
         return;
     }
     const struct proto_versions versions = {
         proto_list(pieces, ps_versions(ps, message->first, message->count, pieces))};
     if (request)
-        answer(caller, request, PROTO_TYPE_VERSIONS, &versions, NULL);
+        send_answer(caller, request, PROTO_TYPE_VERSIONS, &versions, NULL);
     free(pieces);
 }
 
@@ -410,7 +413,7 @@ static void hear_training(struct caller *caller, uint64_t request, uint16_t type
         code = link_check_session(caller->link, type, message, &detail);
     if (code) {
         atomic_fetch_add(&caller->path->paths->unwelcome, 1);
-        refuse(caller, request, type, code, detail, "");
+        refuse_request(caller, request, type, code, detail, "");
         return;
     }
     if (type == PROTO_TYPE_GET_VERSIONS) {
@@ -445,7 +448,7 @@ static void tell_status(struct caller *caller, uint64_t request) {
     if (served)
         status.run = served->run;
     if (request)
-        answer(caller, request, PROTO_TYPE_STATUS, &status, NULL);
+        send_answer(caller, request, PROTO_TYPE_STATUS, &status, NULL);
 }
 
 static void hear_admin(struct caller *caller, uint64_t request, uint16_t type) {
@@ -454,11 +457,11 @@ static void hear_admin(struct caller *caller, uint64_t request, uint16_t type) {
         tell_status(caller, request);
     } else if (type == PROTO_TYPE_STOP) {
         if (request)
-            answer(caller, request, PROTO_TYPE_DONE, NULL, NULL);
+            send_answer(caller, request, PROTO_TYPE_DONE, NULL, NULL);
         paths->options.hooks.stop(paths->options.hooks.self);
     } else {
-        refuse(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type,
-               "ask the controller of the run");
+        refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type,
+                       "ask the controller of the run");
     }
 }
 
@@ -471,7 +474,7 @@ static void hear_request(void *context, struct link *link, uint64_t request, uin
     else if (path->kind == PATH_ADMIN)
         hear_admin(caller, request, type);
     else
-        refuse(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
+        refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
 }
 
 // --- opening and closing -----------------------------------------------------

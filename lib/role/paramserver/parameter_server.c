@@ -126,7 +126,7 @@ static void put_count(json_t *fields, const char *name, uint64_t count) {
     json_object_set_new(fields, name, json_integer((json_int_t)count));
 }
 
-static void report(struct parameter_server *server, double time) {
+static void report_figures(struct parameter_server *server, double time) {
     struct moment moment = {.time = time};
     const struct moment *before = &server->reported;
     uint64_t received, sent;
@@ -185,7 +185,8 @@ static int read_rules(const struct settings *settings, struct optimizer *optimiz
 }
 
 // The first time that it hears what is trained: from then on it serves.
-static int begin(struct parameter_server *server, const struct proto_run *run, struct error *err) {
+static int begin_serving(struct parameter_server *server, const struct proto_run *run,
+                         struct error *err) {
     struct member_identity identity;
     struct ps_options options = {.kernels = kernels_best(), .threads = (int)server->o->threads};
     struct ps *ps;
@@ -223,7 +224,7 @@ static int obey_run(struct parameter_server *server, const struct proto_run *run
         return status;
     free(server->settings_text);
     server->settings_text = text;
-    return server->ps ? change_settings(server, err) : begin(server, run, err);
+    return server->ps ? change_settings(server, err) : begin_serving(server, run, err);
 }
 
 static int obey_members(struct parameter_server *server, const struct proto_status *status,
@@ -302,7 +303,7 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
     return STATUS_OK;
 }
 
-static int obey(struct parameter_server *server, struct error *err) {
+static int obey_controller(struct parameter_server *server, struct error *err) {
     int status = STATUS_OK;
     if (kept_renew(&server->run, member_run(server->member)))
         status = obey_run(server, &server->run->message.run, err);
@@ -335,13 +336,13 @@ static bool stop_wanted(void *self) {
 static int take_turn(void *self, struct error *err) {
     struct parameter_server *server = self;
     struct complaint complaint;
-    int status = obey(server, err);
+    int status = obey_controller(server, err);
     if (status)
         return status;
     double now = clock_seconds();
     look_at_rates(server, now);
     if (server->ps && now >= server->reported.time + server->settings.metrics_every)
-        report(server, now);
+        report_figures(server, now);
     while (paths_complaint(server->paths, &complaint))
         report_refused(server, &complaint);
     return STATUS_OK;
@@ -410,11 +411,11 @@ static int tell_ready(void *self, struct ready *ready, struct error *err) {
 }
 
 // Nobody asks any more, then nothing is applied any more, then the run is left.
-static void end(void *self, int status, const struct error *err) {
+static void end_server(void *self, int status, const struct error *err) {
     struct parameter_server *server = self;
     struct ps *ps = server->ps;
     if (server->member && ps)
-        report(server, clock_seconds());
+        report_figures(server, clock_seconds());
     paths_close(server->paths);
     pthread_mutex_lock(&server->lock);
     server->ps = NULL;
@@ -431,7 +432,8 @@ static void end(void *self, int status, const struct error *err) {
 }
 
 int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
-    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn, end};
+    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn,
+                                             end_server};
     struct parameter_server server = {.o = options};
     pthread_mutex_init(&server.lock, NULL);
     return serving_run(&role, &server, &options->hooks, &options->ready, err);

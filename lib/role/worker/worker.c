@@ -26,7 +26,7 @@ void worker_say(struct worker *worker, const char *text) {
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void say(void *self, const char *text) {
+static void say_line(void *self, const char *text) {
     worker_say(self, text);
 }
 
@@ -43,7 +43,7 @@ void worker_fail(struct worker *worker, const struct error *why) {
     worker_end(worker, WORKER_FAILED);
 }
 
-static bool ends(struct worker *worker) {
+static bool is_ending(struct worker *worker) {
     return atomic_load(&worker->end) != WORKER_GOES_ON;
 }
 
@@ -67,7 +67,7 @@ static void count_sharers(struct worker *worker) {
         home_servers_sharers(worker->home, count);
 }
 
-static void hear(struct worker *worker) {
+static void take_orders(struct worker *worker) {
     const struct trainer_hooks *hooks = &worker->options.hooks;
     struct member_order order;
     struct error err = {0};
@@ -85,8 +85,8 @@ static void hear(struct worker *worker) {
 
 // Everything that is waited for ends: at once what nobody needs any more, after a while
 // the bringing home.
-static void enforce(struct worker *worker, double *since) {
-    if (!ends(worker))
+static void enforce_end(struct worker *worker, double *since) {
+    if (!is_ending(worker))
         return;
     double now = clock_seconds();
     *since = *since > 0 ? *since : now;
@@ -96,22 +96,22 @@ static void enforce(struct worker *worker, double *since) {
         servers_stop(worker->servers);
 }
 
-static void *watch(void *self) {
+static void *watch_thread(void *self) {
     struct worker *worker = self;
     double since = 0;
     while (!atomic_load(&worker->closing)) {
         uint32_t seen = member_news(worker->member);
         forward_routes(worker);
         count_sharers(worker);
-        hear(worker);
-        enforce(worker, &since);
+        take_orders(worker);
+        enforce_end(worker, &since);
         member_wait(worker->member, seen, POLL);
     }
     return NULL;
 }
 
 static int start_watching(struct worker *worker, struct error *err) {
-    if (pthread_create(&worker->watcher, NULL, watch, worker))
+    if (pthread_create(&worker->watcher, NULL, watch_thread, worker))
         return error_set(err, STATUS_IO, "cannot start a thread to listen to the controller");
     worker->watching = true;
     return STATUS_OK;
@@ -147,7 +147,7 @@ static int wait_for_run(struct worker *worker, struct error *err) {
         if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
             worker_end(worker, WORKER_OVER);
         worker->run = member_run(worker->member);
-        if (worker->run || ends(worker))
+        if (worker->run || is_ending(worker))
             return STATUS_OK;
         member_wait(worker->member, seen, POLL);
     }
@@ -205,7 +205,7 @@ static int open_parts(struct worker *worker, struct error *err) {
 // How long an epoch is, is for the data servers to say.
 static void wait_for_data(struct worker *worker) {
     worker->pace.batch = (uint64_t)worker->settings.batch;
-    while (!ends(worker)) {
+    while (!is_ending(worker)) {
         uint32_t seen = member_news(worker->member);
         worker->pace.samples = data_client_figures(worker->data).total;
         if (worker->pace.samples > 0)
@@ -236,10 +236,10 @@ static bool newer_run(const struct worker *worker, struct kept *run) {
 }
 
 // Lets the threads train until all ends; stands still to change settings.
-static void train(struct worker *worker) {
+static void train_until_end(struct worker *worker) {
     bool parked = true, started = false; // before loop_start, exhausted is of the call before
     double loss;
-    while (!ends(worker) || !parked) {
+    while (!is_ending(worker) || !parked) {
         struct kept *run = member_run(worker->member);
         bool changed = newer_run(worker, run);
         if (parked && changed)
@@ -251,7 +251,7 @@ static void train(struct worker *worker) {
         started = true;
         if (parked)
             loop_start(worker->loop, UINT64_MAX);
-        else if (changed || ends(worker))
+        else if (changed || is_ending(worker))
             loop_pause(worker->loop);
         parked = loop_wait(worker->loop, POLL);
         if (parked && loop_diverged(worker->loop, &loss))
@@ -263,7 +263,7 @@ static void train(struct worker *worker) {
 // The supply has no more: the run is about to be over, or something failed. Under hardsync
 // others may still need this worker's turn. True: there is more after all.
 static bool await_end(struct worker *worker) {
-    while (!ends(worker)) {
+    while (!is_ending(worker)) {
         if (!data_client_over(worker->data))
             return true;
         uint32_t seen = member_news(worker->member);
@@ -274,7 +274,7 @@ static bool await_end(struct worker *worker) {
     return false;
 }
 
-static int diverged(struct worker *worker, double loss, struct error *err) {
+static int error_diverged(struct worker *worker, double loss, struct error *err) {
     return error_set(err, STATUS_DIVERGED,
                      "the loss is no longer finite (%g; rate %g), and the update was refused; try "
                      "a lower rate, a warmup or clip",
@@ -294,9 +294,9 @@ static int train_all(struct worker *worker, double *loss, struct error *err) {
     worker_state(worker, PROTO_STATE_WORKING);
     worker_report_start(worker);
     do {
-        train(worker);
+        train_until_end(worker);
         if (loop_diverged(worker->loop, loss))
-            return diverged(worker, *loss, err);
+            return error_diverged(worker, *loss, err);
         int status = bring_home(worker, err);
         if (status && atomic_load(&worker->end) != WORKER_FAILED)
             return status;
@@ -305,24 +305,24 @@ static int train_all(struct worker *worker, double *loss, struct error *err) {
 }
 
 // The first weights, which come when the run begins.
-static int begin(struct worker *worker, struct error *err) {
+static int begin_training(struct worker *worker, struct error *err) {
     int status = home_servers_begin(worker->home, err);
     if (!status)
         wait_for_data(worker);
-    if (ends(worker))
+    if (is_ending(worker))
         return why_it_ends(worker, err);
     return status ? status : worker_open_loop(worker, err);
 }
 
-static int work(struct worker *worker, double *loss, struct error *err) {
+static int do_run(struct worker *worker, double *loss, struct error *err) {
     int status = wait_for_run(worker, err);
-    if (status || ends(worker))
+    if (status || is_ending(worker))
         return status;
     status = read_run(worker, err);
     if (!status)
         status = open_parts(worker, err);
     if (!status)
-        status = begin(worker, err);
+        status = begin_training(worker, err);
     if (status || !worker->loop)
         return status;
     worker->begun = clock_seconds();
@@ -332,7 +332,7 @@ static int work(struct worker *worker, double *loss, struct error *err) {
 
 // --- its beginning and its end --------------------------------------------------------
 
-static int join(struct worker *worker, struct error *err) {
+static int join_run(struct worker *worker, struct error *err) {
     const struct worker_options *o = &worker->options;
     const struct member_options options = {
         .role = PROTO_ROLE_WORKER,
@@ -342,7 +342,7 @@ static int join(struct worker *worker, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
         .members = true,
-        .hooks = {.self = worker, .say = say, .figures = worker_figures},
+        .hooks = {.self = worker, .say = say_line, .figures = worker_figures},
     };
     return member_open(&worker->member, &options, err);
 }
@@ -362,7 +362,7 @@ static const char *reason_of(int status, bool lost) {
                                        : "it failed";
 }
 
-static void leave(struct worker *worker, int status, bool lost) {
+static void leave_run(struct worker *worker, int status, bool lost) {
     stop_watching(worker);
     if (worker->servers)
         servers_stop(worker->servers);
@@ -393,17 +393,17 @@ static bool has_lost_session(struct worker *worker, int status) {
 
 // From joining to leaving. *lost: it should join anew. *refused grows by its pushes that
 // were refused.
-static int live(const struct worker_options *options, bool *lost, uint64_t *refused,
-                struct error *err) {
+static int run_once(const struct worker_options *options, bool *lost, uint64_t *refused,
+                    struct error *err) {
     struct worker worker = {
         .options = *options, .figures = {.loss = NAN}, .refused_before = *refused};
     double loss = NAN;
     pthread_mutex_init(&worker.lock, NULL);
     pthread_mutex_init(&worker.data_lock, NULL);
-    int status = join(&worker, err);
+    int status = join_run(&worker, err);
     *lost = false;
     if (!status) {
-        status = work(&worker, &loss, err);
+        status = do_run(&worker, &loss, err);
         *lost = has_lost_session(&worker, status);
         worker_state(&worker, PROTO_STATE_LEAVING);
         if (!*lost)
@@ -411,7 +411,7 @@ static int live(const struct worker_options *options, bool *lost, uint64_t *refu
     }
     if (worker.servers)
         *refused += servers_figures(worker.servers).pushes_refused;
-    leave(&worker, status, *lost);
+    leave_run(&worker, status, *lost);
     return status;
 }
 
@@ -423,7 +423,7 @@ static void say_lost(const struct worker_options *options, const struct error *e
 }
 
 // False when the user wishes it to end.
-static bool rest(const struct worker_options *options) {
+static bool rest_before_retry(const struct worker_options *options) {
     const struct timespec poll = {.tv_nsec = (long)(POLL * 1e9)};
     for (double until = clock_seconds() + AGAIN; clock_seconds() < until;) {
         if (options->hooks.wish && options->hooks.wish(options->hooks.self) == TRAINER_STOP)
@@ -438,10 +438,10 @@ int worker_run(const struct worker_options *options, struct error *err) {
     for (;;) {
         struct error why = {0};
         bool lost;
-        int status = live(options, &lost, &refused, &why);
+        int status = run_once(options, &lost, &refused, &why);
         if (lost)
             say_lost(options, &why);
-        if (!lost || !rest(options)) {
+        if (!lost || !rest_before_retry(options)) {
             if (err)
                 *err = why;
             return status;

@@ -5,7 +5,7 @@
 
 #define PATIENCE 0.05 // seconds that softsync's threads wait for samples before the home hears
 
-static void say(void *self, const char *text) {
+static void say_line(void *self, const char *text) {
     worker_say(self, text);
 }
 
@@ -35,12 +35,12 @@ int worker_open_servers(struct worker *worker, struct error *err) {
         .insecure = worker->options.insecure,
         .self = worker,
         .stale = look_up_routes,
-        .say = say,
+        .say = say_line,
     };
     return servers_open(&worker->servers, &options, err);
 }
 
-static void idle(void *self) {
+static void on_idle(void *self) {
     home_servers_hurry(((struct worker *)self)->home);
 }
 
@@ -67,15 +67,15 @@ int worker_open_data(struct worker *worker, struct error *err) {
         .keys = worker->options.keys,
         .insecure = worker->options.insecure,
         .self = worker,
-        .idle = idle,
-        .say = say,
+        .idle = on_idle,
+        .say = say_line,
     };
     return data_client_open(&worker->data, &options, err);
 }
 
 // The home and the data client call each other: the client is closed first, and the home
 // may be at work until it is closed, too.
-static uint64_t mark(void *self) {
+static uint64_t trained_mark(void *self) {
     struct worker *worker = self;
     pthread_mutex_lock(&worker->data_lock);
     uint64_t mark = worker->data ? data_client_trained(worker->data) : 0;
@@ -83,7 +83,7 @@ static uint64_t mark(void *self) {
     return mark;
 }
 
-static void applied(void *self, uint64_t mark) {
+static void finish_trained(void *self, uint64_t mark) {
     struct worker *worker = self;
     pthread_mutex_lock(&worker->data_lock);
     if (worker->data)
@@ -91,7 +91,7 @@ static void applied(void *self, uint64_t mark) {
     pthread_mutex_unlock(&worker->data_lock);
 }
 
-static void lost(void *self, uint64_t from, uint64_t mark) {
+static void lose_trained(void *self, uint64_t from, uint64_t mark) {
     struct worker *worker = self;
     pthread_mutex_lock(&worker->data_lock);
     if (worker->data)
@@ -99,7 +99,7 @@ static void lost(void *self, uint64_t from, uint64_t mark) {
     pthread_mutex_unlock(&worker->data_lock);
 }
 
-static void turn(void *self, uint64_t clock) {
+static void set_step(void *self, uint64_t clock) {
     struct worker *worker = self;
     pthread_mutex_lock(&worker->data_lock);
     if (worker->data)
@@ -116,7 +116,7 @@ void worker_close_data(struct worker *worker) {
 }
 
 // "auto": where staleness is bounded by the protocol it is worth a wait.
-static bool overlaps(const struct worker *worker) {
+static bool overlaps_pulls(const struct worker *worker) {
     const char *overlap = worker->settings.overlap;
     bool usual = worker->protocol.kind == PROTOCOL_ASYNC;
     return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
@@ -139,14 +139,14 @@ int worker_open_home(struct worker *worker, struct error *err) {
         .pull_every = (uint64_t)settings->pull_every,
         .hardsync = is_hardsync(worker),
         .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
-        .overlap = overlaps(worker),
+        .overlap = overlaps_pulls(worker),
         .modulated = worker_is_modulated(worker),
         .factors = settings->factors,
         .self = worker,
-        .mark = mark,
-        .applied = applied,
-        .lost = lost,
-        .turn = turn,
+        .mark = trained_mark,
+        .applied = finish_trained,
+        .lost = lose_trained,
+        .turn = set_step,
     };
     bool delta = worker->protocol.kind == PROTOCOL_ASYNC && worker->push == PUSH_DELTA;
     return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);

@@ -7,7 +7,7 @@
 #include "role/worker/worker_internal.h"
 #include "train/events.h"
 
-static void report(struct worker *worker, const char *event, json_t *fields) {
+static void report_event(struct worker *worker, const char *event, json_t *fields) {
     struct error err = {0};
     if (event_report(worker->member, PROTO_ROLE_WORKER, event, fields, &err))
         worker_say(worker, err.text);
@@ -16,17 +16,18 @@ static void report(struct worker *worker, const char *event, json_t *fields) {
 void worker_report_start(struct worker *worker) {
     char protocol[PROTOCOL_TEXT];
     protocol_name(&worker->protocol, protocol);
-    report(worker, "start",
-           json_pack("{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:I, s:I}", "command",
-                     worker->options.command, "version", ADAM_VERSION, "seed",
-                     (json_int_t)worker->settings.seed, "threads", worker->threads, "batch",
-                     (json_int_t)worker->settings.batch, "protocol", protocol, "push",
-                     protocol_push_names[worker->push], "cpu", worker->kernels->name, "model",
-                     worker->model->name, "parameters", (json_int_t)worker->model->parameter_count,
-                     "connections", (json_int_t)worker->model->connections));
+    report_event(worker, "start",
+                 json_pack("{s:s, s:s, s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:I, s:I}", "command",
+                           worker->options.command, "version", ADAM_VERSION, "seed",
+                           (json_int_t)worker->settings.seed, "threads", worker->threads, "batch",
+                           (json_int_t)worker->settings.batch, "protocol", protocol, "push",
+                           protocol_push_names[worker->push], "cpu", worker->kernels->name, "model",
+                           worker->model->name, "parameters",
+                           (json_int_t)worker->model->parameter_count, "connections",
+                           (json_int_t)worker->model->connections));
 }
 
-static struct worker_report look(const struct worker *worker) {
+static struct worker_report report_now(const struct worker *worker) {
     return (struct worker_report){
         .sums = loop_sums(worker->loop),
         .seconds = clock_seconds() - worker->begun,
@@ -43,7 +44,7 @@ struct lately {
     double samples, seconds, loss, waiting, overlap;
 };
 
-static struct lately compare(const struct worker *worker, const struct worker_report *now) {
+static struct lately compare_reports(const struct worker *worker, const struct worker_report *now) {
     const struct worker_report *then = &worker->reported;
     double threads = (double)worker->threads;
     struct lately lately = {
@@ -69,7 +70,7 @@ static void report_place(struct worker *worker, uint64_t samples, const char *ev
                   "epoch", epoch_of(worker), "samples", (json_int_t)samples);
     json_object_update(fields, more);
     json_decref(more);
-    report(worker, event, fields);
+    report_event(worker, event, fields);
 }
 
 static void report_train(struct worker *worker, const struct worker_report *now,
@@ -127,8 +128,8 @@ static void set_figures(struct worker *worker, const struct worker_report *now,
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void show(struct worker *worker, const struct worker_report *now,
-                 const struct lately *lately) {
+static void show_progress(struct worker *worker, const struct worker_report *now,
+                          const struct lately *lately) {
     struct trainer_progress *progress = &worker->progress;
     const struct trainer_hooks *hooks = &worker->options.hooks;
     progress->epoch = epoch_of(worker);
@@ -146,10 +147,10 @@ static void show(struct worker *worker, const struct worker_report *now,
 }
 
 void worker_report(struct worker *worker, bool last) {
-    const struct worker_report now = look(worker);
-    const struct lately lately = compare(worker, &now);
+    const struct worker_report now = report_now(worker);
+    const struct lately lately = compare_reports(worker, &now);
     set_figures(worker, &now, &lately);
-    show(worker, &now, &lately);
+    show_progress(worker, &now, &lately);
     if (lately.seconds <= 0 || lately.samples <= 0 ||
         (!last && lately.seconds < worker->settings.metrics_every))
         return;
