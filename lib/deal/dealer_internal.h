@@ -1,4 +1,4 @@
-// What the parts of a dealer share. Inside lib/data/dealer*.c only.
+// Shared by the parts of a dealer. For lib/deal/dealer*.c only.
 //
 //   dealer.c         beginning and end, figures
 //   dealer_make.c    makers: threads that make samples, and batches of them
