@@ -1,5 +1,5 @@
 // One operation of a chain, and the picture that a chain works on. Inside
-// lib/data/ops*.c only.
+// lib/ops only.
 #ifndef ADAM_OPS_OP_H
 #define ADAM_OPS_OP_H
 

@@ -1,4 +1,4 @@
-// What the two homes share. Inside lib/role/home_*.c only.
+// What the two homes share. Inside lib/remote only.
 #ifndef ADAM_REMOTE_HOME_SERVERS_INTERNAL_H
 #define ADAM_REMOTE_HOME_SERVERS_INTERNAL_H
 

@@ -1,5 +1,5 @@
 // Names of a checkpoint's tensors, metadata and files: what save and load share.
-// Inside lib/train/checkpoint*.c only.
+// Inside lib/run only.
 #ifndef ADAM_RUN_CHECKPOINT_TENSORS_H
 #define ADAM_RUN_CHECKPOINT_TENSORS_H
 

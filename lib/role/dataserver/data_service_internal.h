@@ -1,4 +1,4 @@
-// What the parts of the data service share. Inside lib/role/data_service*.c only.
+// What the parts of the data service share. Inside lib/role/dataserver only.
 //
 //   data_service.c          beginning and end, what the owner has it do, figures
 //   data_service_peer.c     links: who calls

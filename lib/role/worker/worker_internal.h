@@ -1,4 +1,4 @@
-// What the parts of a worker share. Inside lib/role/worker*.c only.
+// What the parts of a worker share. Inside lib/role/worker only.
 #ifndef ADAM_ROLE_WORKER_WORKER_INTERNAL_H
 #define ADAM_ROLE_WORKER_WORKER_INTERNAL_H
 
