@@ -132,7 +132,8 @@ static bool read_numbers(struct cluster *c, const json_t *object) {
 
 // Older states have none.
 static bool read_skipped(struct cluster *c, const json_t *object) {
-    return !json_object_get(object, "skipped") || read_number(object, "skipped", INT64_MAX, &c->skipped);
+    return !json_object_get(object, "skipped") ||
+           read_number(object, "skipped", INT64_MAX, &c->skipped);
 }
 
 static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
