@@ -8,10 +8,10 @@ load ../helper/mutants
     local name source script count=0 bad=
     while IFS=$'\t' read -r name source script; do
         [[ "$name" != \#* ]] || continue
-        if ! mutant_made "lib/ps/$source" "$script" test_ps; then
+        if ! mutant_made "lib/$source" "$script" test_ps; then
             bad+="no mutant: $name $(head -n 3 log)"$'\n'
         elif timeout 20 ./mutant >log 2>&1 &&
-            mutant_made "lib/ps/$source" "$script" test_ps_threads &&
+            mutant_made "lib/$source" "$script" test_ps_threads &&
             timeout 20 ./mutant >log 2>&1; then
             bad+="not noticed: $name"$'\n'
         fi
