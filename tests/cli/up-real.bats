@@ -32,7 +32,7 @@ members() {
 }
 
 @test "a run of six processes ends with status 0 and an accuracy; none is left" {
-    run_ok adam-ctl up run.conf --ps 2 --workers 2
+    run_ok adam-ctl up run.conf --ps 2 --workers 2 --set epochs=12
     [[ "$stderr" = *"test accuracy"* ]]
     [ -e run/DONE ]
     adam-eval --model run/latest --data digits-test.arec --json | jq -e '.top1 > 0.5'
