@@ -145,7 +145,7 @@ int delta_factors_open(struct delta_factors **out, const struct home_servers_con
     factors->config = config;
     int status = open_parts(factors, err);
     if (!status && factors->count > 0) {
-        delta_factors_change(factors, config->modulated);
+        delta_factors_change(factors);
         *out = factors;
         return STATUS_OK;
     }
@@ -170,7 +170,8 @@ void delta_factors_close(struct delta_factors *factors) {
 }
 
 // Servers change the rate of factors by their staleness, but not deltas.
-void delta_factors_change(struct delta_factors *factors, bool modulated) {
+void delta_factors_change(struct delta_factors *factors) {
+    bool modulated = factors->config->protocol->modulate == MODULATE_EACH;
     for (int i = 0; i < factors->count; i++) {
         struct chosen *chosen = &factors->chosen[i];
         atomic_store(&chosen->allowed, !modulated && is_exact(factors->config, chosen->layer));

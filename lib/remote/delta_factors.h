@@ -22,8 +22,8 @@ struct delta_factors;
 int delta_factors_open(struct delta_factors **out, const struct home_servers_config *config,
                        struct error *err);
 void delta_factors_close(struct delta_factors *factors);
-// The optimizer's settings, or what staleness does to rates (config.modulated), may be others.
-void delta_factors_change(struct delta_factors *factors, bool modulated);
+// The settings of the optimizer and of the protocol may be others.
+void delta_factors_change(struct delta_factors *factors);
 
 // Training threads, at any time: the product is kept, if its layer's are; the layer has
 // changed by something else than a product that was kept.

@@ -29,8 +29,9 @@
 #include "remote/delta_factors.h"
 #include "remote/home_servers_internal.h"
 
-// Exchanges by cost that the threads train ahead of servers that do not answer.
-enum { EXCHANGES_MOST = 2 };
+// Exchanges by cost that the threads of a worker that trains alone are ahead of servers that do
+// not answer. Beside others it is one: what a worker has not heard is what it will repeat.
+enum { EXCHANGES_ALONE = 2 };
 // Pushes with factors between two pulls of all weights, at least.
 enum { UNSURE_MOST = 16 };
 
@@ -111,11 +112,15 @@ static void forget_versions(struct delta *delta) {
     delta->unsure = 0;
 }
 
+static bool is_shared(const struct delta *delta) {
+    return atomic_load(&delta->common.sharers) > 1;
+}
+
 // `every`, or less at the beginning of training beside others.
 static uint64_t distance_of(const struct delta *delta, const _Atomic uint64_t *every) {
     const struct home_servers *common = &delta->common;
     uint64_t usual = atomic_load(every);
-    if (atomic_load(&common->exact) || atomic_load(&common->sharers) <= 1)
+    if (atomic_load(&common->exact) || !is_shared(delta))
         return usual;
     uint64_t most = home_delta_most(common->config.batch, atomic_load(&common->sharers),
                                     atomic_load(&delta->clock));
@@ -134,9 +139,10 @@ static uint64_t pull_due(struct delta *delta) {
     return atomic_load(&delta->pulled) + distance_of(delta, &delta->common.pull_every);
 }
 
-// Whether distances are kept to: where products are kept there is no room for more.
+// Whether distances are kept to: beside others, and where products are kept, for which there is
+// no more room.
 static bool is_strict(const struct delta *delta) {
-    return atomic_load(&delta->common.exact) || atomic_load(&delta->keeps);
+    return atomic_load(&delta->common.exact) || is_shared(delta) || atomic_load(&delta->keeps);
 }
 
 // Where an exchange that is begun now counts from.
@@ -252,11 +258,12 @@ static bool is_adrift(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t push = distance_of(delta, &common->push_every);
     uint64_t pull = distance_of(delta, &common->pull_every);
-    uint64_t now = atomic_load(&delta->clock);
-    bool adrift =
-        atomic_load(&common->exact)
-            ? now >= push_due(delta) + push || now >= pull_due(delta) + pull
-            : now - atomic_load(&delta->settled) > EXCHANGES_MOST * (push > pull ? push : pull);
+    uint64_t now = atomic_load(&delta->clock), most = push > pull ? push : pull;
+    if (!is_shared(delta))
+        most *= EXCHANGES_ALONE;
+    bool adrift = atomic_load(&common->exact)
+                      ? now >= push_due(delta) + push || now >= pull_due(delta) + pull
+                      : now - atomic_load(&delta->settled) > most;
     return adrift && !home_servers_status(common, NULL);
 }
 
@@ -307,6 +314,10 @@ static struct home *local_of(struct home *home) {
     return ((struct delta *)home)->local;
 }
 
+static float delta_rate(const struct home *home, float rate) {
+    return home_servers_rate(&((const struct delta *)home)->common, rate);
+}
+
 static const float *delta_weights(struct home *home, int thread) {
     struct home *local = local_of(home);
     return local->ops->weights(local, thread);
@@ -318,7 +329,7 @@ static void delta_add(struct home *home, int thread, const struct layer *layer, 
     struct delta_factors *factors = ((struct delta *)home)->factors;
     if (factors)
         delta_factors_spoil(factors, layer);
-    local->ops->add(local, thread, layer, span, gradient, rate);
+    local->ops->add(local, thread, layer, span, gradient, delta_rate(home, rate));
 }
 
 static bool delta_takes_product(const struct home *home, const struct layer *layer, bool sync) {
@@ -331,6 +342,7 @@ static void delta_add_product(struct home *home, int thread, const struct layer 
                               float rate) {
     struct home *local = local_of(home);
     struct delta_factors *factors = ((struct delta *)home)->factors;
+    rate = delta_rate(home, rate);
     if (factors)
         delta_factors_add(factors, layer, errors, rate);
     local->products->add(local, thread, layer, errors, dbiases, first, rate);
@@ -339,7 +351,7 @@ static void delta_add_product(struct home *home, int thread, const struct layer 
 static void delta_enter(struct home *home, int thread, int samples, float rate) {
     struct home *local = local_of(home);
     if (local->meetings)
-        local->meetings->enter(local, thread, samples, rate);
+        local->meetings->enter(local, thread, samples, delta_rate(home, rate));
 }
 
 static bool delta_forward(struct home *home, int thread, const struct layer *layer, float *y,
@@ -465,11 +477,11 @@ static void take_rule(struct delta *delta) {
     atomic_store(&delta->optimizer.learners, (unsigned)atomic_load(&delta->common.sharers));
 }
 
-static void delta_change(struct home_servers *home, bool modulated) {
+static void delta_change(struct home_servers *home) {
     struct delta *delta = (struct delta *)home;
     take_rule(delta);
     if (delta->factors)
-        delta_factors_change(delta->factors, modulated);
+        delta_factors_change(delta->factors);
 }
 
 static void delta_share(struct home_servers *home, size_t sharers) {

@@ -88,8 +88,16 @@ struct gradient {
     _Atomic uint64_t clock;
 };
 
+static bool is_hardsync(const struct home_servers_config *config) {
+    return config->protocol->kind == PROTOCOL_HARDSYNC;
+}
+
+static bool is_softsync(const struct home_servers_config *config) {
+    return config->protocol->kind == PROTOCOL_SOFTSYNC;
+}
+
 static bool overlaps_pulls(const struct home_servers_config *config) {
-    return config->overlap && !config->hardsync;
+    return config->overlap && !is_hardsync(config);
 }
 
 static double moving_mean(double mean, double last) {
@@ -113,7 +121,7 @@ static void ask_weights(struct gradient *gradient, bool newer) {
 // next: the first one's is everybody's.
 static void tell_turn(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
-    if (config->hardsync && config->turn)
+    if (is_hardsync(config) && config->turn)
         config->turn(config->self, gradient->versions[gradient->here][0]);
 }
 
@@ -276,7 +284,7 @@ static void weigh_errors(const struct group *group, float *errors, size_t units)
 static double group_rate(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
     const struct group *group = &gradient->group;
-    bool mean = config->softsync || config->optimizer->rule == RULE_ADAGRAD;
+    bool mean = is_softsync(config) || config->optimizer->rule == RULE_ADAGRAD;
     return mean ? group->rate / (double)group->batches : group->rate;
 }
 
@@ -351,7 +359,7 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
 
 // There are no samples just now: hears of the gradient before, and holds up nobody.
 static void step_without(struct gradient *gradient, double *waited) {
-    bool softsync = gradient->common.config.softsync;
+    bool softsync = is_softsync(&gradient->common.config);
     if (!is_delivered(gradient) || !deliver_weights(gradient, waited))
         return;
     if (gradient->group.batches > 0 && (softsync || atomic_load(&gradient->hurry)))
@@ -366,7 +374,7 @@ static void step_softly(struct gradient *gradient, int samples, float rate, doub
         step_without(gradient, waited);
         return;
     }
-    add_batch(gradient, samples, rate);
+    add_batch(gradient, samples, home_servers_rate(&gradient->common, rate));
     if (gradient->group.batches >= gradient->group.every) {
         if (!deliver_weights(gradient, waited))
             return;
@@ -383,14 +391,14 @@ static void gradient_step(struct home_servers *home, int samples, float rate) {
         return;
     if (samples > 0)
         gradient->step_mean = moving_mean(gradient->step_mean, clock_seconds() - gradient->begun);
-    if (gradient->common.config.hardsync)
+    if (is_hardsync(&gradient->common.config))
         step_hardsync(gradient, samples, rate, &waited);
     else
         step_softly(gradient, samples, rate, &waited);
     home_servers_waited(&gradient->common, waited * gradient->common.config.threads);
     if (home_servers_status(&gradient->common, NULL))
         atomic_store(&gradient->pulling, PULL_LATER); // one may be under way for good
-    else if (samples > 0 || gradient->common.config.hardsync)
+    else if (samples > 0 || is_hardsync(&gradient->common.config))
         plan_pull(gradient);
 }
 

@@ -10,7 +10,7 @@ static uint64_t least_every(const struct home_servers *home, size_t sharers) {
 
 static void set_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every,
                      size_t sharers) {
-    bool exact = push_every > 0 && !home->config.hardsync;
+    bool exact = push_every > 0 && home->config.protocol->kind != PROTOCOL_HARDSYNC;
     uint64_t push = exact ? push_every : least_every(home, sharers);
     home->config.push_every = push_every;
     home->config.pull_every = pull_every;
@@ -20,10 +20,22 @@ static void set_pace(struct home_servers *home, uint64_t push_every, uint64_t pu
     atomic_store(&home->exact, exact);
 }
 
+static void set_factor(struct home_servers *home) {
+    const struct home_servers_config *config = &home->config;
+    double factor = protocol_push_factor(config->protocol, (uint64_t)config->batch,
+                                         atomic_load(&home->sharers));
+    atomic_store(&home->factor, (float)factor);
+}
+
+float home_servers_rate(const struct home_servers *home, float rate) {
+    return rate * atomic_load(&home->factor);
+}
+
 void home_servers_init(struct home_servers *home, const struct home_servers_config *config) {
     home->config = *config;
     pthread_mutex_init(&home->lock, NULL);
     set_pace(home, config->push_every, config->pull_every, 1);
+    set_factor(home);
 }
 
 void home_servers_free(struct home_servers *home) {
@@ -112,9 +124,10 @@ void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t 
     pthread_mutex_unlock(&home->lock);
 }
 
-void home_servers_change(struct home_servers *home, bool modulated) {
+void home_servers_change(struct home_servers *home) {
+    set_factor(home);
     if (home->change)
-        home->change(home, modulated);
+        home->change(home);
 }
 
 void home_servers_sharers(struct home_servers *home, size_t sharers) {
@@ -122,6 +135,7 @@ void home_servers_sharers(struct home_servers *home, size_t sharers) {
     pthread_mutex_lock(&home->lock);
     bool more = sharers > home->sharers;
     set_pace(home, config->push_every, config->pull_every, sharers);
+    set_factor(home);
     pthread_mutex_unlock(&home->lock);
     if (home->share)
         home->share(home, sharers);

@@ -30,6 +30,7 @@
 #include <stdbool.h>
 
 #include "remote/servers_client.h"
+#include "rule/protocol.h"
 #include "train/home.h"
 
 struct home_servers;
@@ -42,10 +43,9 @@ struct home_servers_config { // what it points to must outlive the home
     int threads, batch;
     // Mini-batches between two; 0: by cost; as pushes. hardsync pushes each mini-batch.
     uint64_t push_every, pull_every;
-    bool hardsync;       // the next mini-batch waits for the next weights
-    bool softsync;       // others may wait for this worker's turn
+    // Its settings may change between home_servers_change's calls; its kind does not.
+    const struct protocol *protocol;
     bool overlap;        // gradients: weights come while the threads compute
-    bool modulated;      // servers change the rate of a push by its staleness
     const char *factors; // dense layers that push factors: auto, none, LAYER,...
     // Which samples are in a push, for whoever must know that they were applied: `mark` is
     // asked before what it holds is taken, `applied` told when it was acknowledged, or
@@ -80,11 +80,12 @@ int home_servers_flush(struct home_servers *home, struct error *err);
 void home_servers_hurry(struct home_servers *home);
 // Other distances between pushes and pulls, from now on; any thread.
 void home_servers_pace(struct home_servers *home, uint64_t push_every, uint64_t pull_every);
-// The optimizer's settings may have changed, and whether servers change rates by staleness.
-// While the threads stand still.
-void home_servers_change(struct home_servers *home, bool modulated);
-// So many workers share the model from now on, this one included: distances by cost are
-// other ones, and those who came are told what was learned here. Any thread.
+// The settings of the optimizer and of the protocol may have changed. While the threads stand
+// still.
+void home_servers_change(struct home_servers *home);
+// So many workers share the model from now on, this one included: distances by cost and the
+// protocol's factor of the rate are other ones, and those who came are told what was learned
+// here. Any thread.
 void home_servers_sharers(struct home_servers *home, size_t sharers);
 
 // STATUS_OK as long as exchanges go well; else what exchange_wait said, and nothing is

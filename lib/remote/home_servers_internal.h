@@ -15,12 +15,13 @@ struct home_servers { // each home's own struct begins with this
     void (*step)(struct home_servers *home, int samples, float rate); // NULL: nothing to do
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
-    void (*change)(struct home_servers *home, bool modulated);
+    void (*change)(struct home_servers *home);
     void (*share)(struct home_servers *home, size_t sharers); // how many they are; NULL: no matter
     _Atomic uint64_t push_every, pull_every;                  // in use
     atomic_bool exact;                                        // as the user wants them, not by cost
     _Atomic uint64_t pushes;                                  // that were applied
     _Atomic size_t sharers; // changed under the lock, as are config's distances
+    _Atomic float factor;   // the protocol's, of each push's rate
     uint64_t marked;        // of the last push whose end is known
     _Atomic double waited;
     _Atomic uint64_t too_stale;
@@ -31,6 +32,9 @@ struct home_servers { // each home's own struct begins with this
 
 void home_servers_init(struct home_servers *home, const struct home_servers_config *config);
 void home_servers_free(struct home_servers *home);
+
+// The learning rate of a push, where the schedule says `rate`.
+float home_servers_rate(const struct home_servers *home, float rate);
 
 // Waits until the exchange is over. True: it was carried out, or was too stale (*stale, may
 // be NULL), which is counted. False: it failed, and so has the home.

@@ -56,6 +56,13 @@ double protocol_factor(const struct protocol *protocol, uint64_t staleness) {
     return 1;
 }
 
+double protocol_push_factor(const struct protocol *protocol, uint64_t batch, size_t workers) {
+    if (protocol->kind != PROTOCOL_ASYNC || !protocol->reference_batch)
+        return 1;
+    double all = (double)protocol->reference_batch * (double)(workers ? workers : 1);
+    return sqrt((double)batch / all);
+}
+
 double protocol_update_factor(const struct protocol *protocol, uint64_t samples) {
     if (protocol->kind == PROTOCOL_ASYNC || !protocol->reference_batch)
         return 1;

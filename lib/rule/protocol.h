@@ -3,6 +3,7 @@
 #ifndef ADAM_RULE_PROTOCOL_H
 #define ADAM_RULE_PROTOCOL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -50,6 +51,12 @@ uint32_t protocol_turns(const struct protocol *protocol, uint32_t workers);
 
 // What the learning rate of a gradient of this staleness is multiplied by.
 double protocol_factor(const struct protocol *protocol, uint64_t staleness);
+
+// async: what the rate of a push is multiplied by, when so many workers push for mini-batches of
+// `batch` samples: sqrt(batch / (B workers)), so that the workers' pushes together move the
+// weights as far as hardsync's one update of their mean. Each push was computed on weights that
+// lack the pushes that came meanwhile, which all of it at the full rate would repeat. Otherwise 1.
+double protocol_push_factor(const struct protocol *protocol, uint64_t batch, size_t workers);
 
 // What the rate of an update that was made of so many samples is multiplied by: "In hardsync
 // protocol, the learning rate is multiplied by a factor sqrt(lambda mu / B), where B is the

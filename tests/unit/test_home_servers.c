@@ -156,7 +156,8 @@ struct learner {
     struct feed feed;
     struct servers *servers;
     pthread_t thread;
-    bool delta, hardsync, overlap;
+    bool delta, overlap;
+    struct protocol protocol;
     double rate;         // 0: the scene's
     const char *factors; // NULL: none
     int mu;              // 0: 8
@@ -189,7 +190,7 @@ static struct home_servers *open_home(struct learner *learner) {
         .batch = learner->feed.mu,
         .push_every = learner->push_every,
         .pull_every = learner->pull_every,
-        .hardsync = learner->hardsync,
+        .protocol = &learner->protocol,
         .overlap = learner->overlap,
         .factors = learner->factors ? learner->factors : "none",
         .self = learner,
@@ -254,8 +255,8 @@ static void test_hardsync(struct tap *tap, int break_one_in) {
     float *wanted = alone(tap, &s, LAMBDA * MU, true);
     s.fake.break_one_in = break_one_in;
     for (int i = 0; i < LAMBDA; i++) {
-        learners[i] =
-            (struct learner){.s = &s, .hardsync = true, .session = (uint64_t)i, .push_every = 1};
+        learners[i] = (struct learner){
+            .s = &s, .protocol.kind = PROTOCOL_HARDSYNC, .session = (uint64_t)i, .push_every = 1};
         fill(&learners[i].feed, i, LAMBDA, MU);
         pthread_create(&learners[i].thread, NULL, learn, &learners[i]);
     }
@@ -432,6 +433,46 @@ static void test_drift(struct tap *tap) {
     close_lone(tap, &lone);
 }
 
+// The same beside three others, with distances by cost: 16 samples of each at first.
+static void test_drift_beside(struct tap *tap) {
+    enum { DISTANCE = 16, REFUSALS = 20 };
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone(tap, &lone, 0);
+    home_servers_sharers(lone.home, 4);
+    pthread_mutex_lock(&fake->lock);
+    fake->busy = REFUSALS;
+    pthread_mutex_unlock(&fake->lock);
+    for (int made = 1; made <= 6 * DISTANCE; made++) {
+        step(&lone);
+        float applied = first_weight(fake);
+        if (applied < (float)(made - DISTANCE - 1))
+            FAIL(tap, "after %d steps the servers have %g", made, (double)applied);
+    }
+    close_lone(tap, &lone);
+}
+
+static void step_and_flush(struct tap *tap, struct lone *lone, double weight) {
+    step(lone);
+    CHECK_INT(tap, home_servers_flush(lone->home, NULL), STATUS_OK);
+    CHECK_NEAR(tap, first_weight(&lone->s.fake), weight, 1e-6);
+}
+
+static void test_rate(struct tap *tap) {
+    struct lone lone;
+    open_lone_as(tap, &lone, (struct learner){.delta = true, .protocol.reference_batch = 1}, 0);
+    step_and_flush(tap, &lone, 1);
+    home_servers_sharers(lone.home, 4);
+    step_and_flush(tap, &lone, 1.5);
+    lone.learner->protocol.reference_batch = 4;
+    home_servers_change(lone.home);
+    step_and_flush(tap, &lone, 1.75);
+    lone.learner->protocol.reference_batch = 0;
+    home_servers_change(lone.home);
+    step_and_flush(tap, &lone, 2.75);
+    close_lone(tap, &lone);
+}
+
 static uint64_t distance(struct home_servers *home, size_t sharers) {
     home_servers_sharers(home, sharers);
     return home_servers_figures(home).push_every;
@@ -528,6 +569,9 @@ int main(void) {
     TEST(&tap,
          "one keeps back 2048 samples, several 128 together; who comes hears what is held back",
          { test_company(&tap); });
+    TEST(&tap, "beside others it is at most one ahead", { test_drift_beside(&tap); });
+    TEST(&tap, "the rate of a delta is divided by the root of the workers and of the reference",
+         { test_rate(&tap); });
     TEST(&tap, "workers tell each other more often at first", { test_beginning(&tap); });
     TEST(&tap, "pushes of deltas are the mini-batches divided by their distance, rounded up",
          { test_distance(&tap, (struct learner){.delta = true}); });

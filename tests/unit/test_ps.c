@@ -1127,10 +1127,16 @@ static void test_words(struct tap *tap) {
         CHECK_INT(tap, protocol_turns(&protocol, 30), 1);
         protocol.reference_batch = 16;
         CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), sqrt(60), 1e-9);
+        CHECK_NEAR(tap, protocol_push_factor(&protocol, 16, 4), 1, 0);
         protocol.kind = PROTOCOL_HARDSYNC;
         CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), sqrt(2), 1e-9);
         protocol.kind = PROTOCOL_ASYNC;
         CHECK_NEAR(tap, protocol_update_factor(&protocol, 32), 1, 0);
+        CHECK_NEAR(tap, protocol_push_factor(&protocol, 16, 4), 0.5, 1e-9);
+        CHECK_NEAR(tap, protocol_push_factor(&protocol, 64, 1), 2, 1e-9);
+        CHECK_NEAR(tap, protocol_push_factor(&protocol, 16, 0), 1, 1e-9);
+        protocol.reference_batch = 0;
+        CHECK_NEAR(tap, protocol_push_factor(&protocol, 16, 4), 1, 0);
         protocol.kind = PROTOCOL_SOFTSYNC;
         protocol.n = 2;
         CHECK_INT(tap, protocol_turns(&protocol, 31), 15);

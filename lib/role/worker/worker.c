@@ -227,7 +227,7 @@ static void change_settings(struct worker *worker, struct kept *run) {
     }
     home_servers_pace(worker->home, (uint64_t)worker->settings.push_every,
                       (uint64_t)worker->settings.pull_every);
-    home_servers_change(worker->home, worker_is_modulated(worker));
+    home_servers_change(worker->home);
     worker_say(worker, "the settings have changed");
 }
 

@@ -78,8 +78,6 @@ int worker_open_data(struct worker *worker, struct error *err);
 int worker_open_loop(struct worker *worker, struct error *err); // the length of an epoch is known
 // Before the home, which may be at work until it is closed, too.
 void worker_close_data(struct worker *worker);
-// Whether the rate is modulated by each push's staleness, as the settings have it now.
-bool worker_is_modulated(const struct worker *worker);
 
 // worker_report.c: what it tells of itself. By the owner's thread, but worker_figures.
 void worker_report_start(struct worker *worker);

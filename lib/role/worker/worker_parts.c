@@ -122,10 +122,6 @@ static bool overlaps_pulls(const struct worker *worker) {
     return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
 }
 
-bool worker_is_modulated(const struct worker *worker) {
-    return worker->protocol.modulate == MODULATE_EACH;
-}
-
 int worker_open_home(struct worker *worker, struct error *err) {
     const struct settings *settings = &worker->settings;
     const struct home_servers_config config = {
@@ -137,10 +133,8 @@ int worker_open_home(struct worker *worker, struct error *err) {
         .batch = (int)settings->batch,
         .push_every = (uint64_t)settings->push_every,
         .pull_every = (uint64_t)settings->pull_every,
-        .hardsync = is_hardsync(worker),
-        .softsync = worker->protocol.kind == PROTOCOL_SOFTSYNC,
+        .protocol = &worker->protocol,
         .overlap = overlaps_pulls(worker),
-        .modulated = worker_is_modulated(worker),
         .factors = settings->factors,
         .self = worker,
         .mark = trained_mark,
