@@ -36,18 +36,18 @@ void gate_open(struct gate *gate) {
         futex_call(&gate->opened, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
-bool meeting_arrive(struct meeting *meeting) {
-    uint32_t round = atomic_load(&meeting->round);
-    if (atomic_fetch_add(&meeting->arrived, 1) + 1 == meeting->threads)
+bool barrier_arrive(struct barrier *barrier) {
+    uint32_t round = atomic_load(&barrier->round);
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == barrier->threads)
         return true;
-    for (uint32_t seen = gate_look(&meeting->gate); atomic_load(&meeting->round) == round;
-         seen = gate_look(&meeting->gate))
-        gate_wait(&meeting->gate, seen, -1);
+    for (uint32_t seen = gate_look(&barrier->gate); atomic_load(&barrier->round) == round;
+         seen = gate_look(&barrier->gate))
+        gate_wait(&barrier->gate, seen, -1);
     return false;
 }
 
-void meeting_end(struct meeting *meeting) {
-    atomic_store(&meeting->arrived, 0);
-    atomic_fetch_add(&meeting->round, 1);
-    gate_open(&meeting->gate);
+void barrier_end(struct barrier *barrier) {
+    atomic_store(&barrier->arrived, 0);
+    atomic_fetch_add(&barrier->round, 1);
+    gate_open(&barrier->gate);
 }

@@ -29,17 +29,17 @@ void gate_wait(struct gate *gate, uint32_t seen, double seconds);
 // Wakes all who wait.
 void gate_open(struct gate *gate);
 
-// A place where `threads` threads meet. The last to arrive gets true and is then
-// alone: the others wait until it calls meeting_end. So what must be done once
+// A barrier for `threads` threads. The last to arrive gets true and is then
+// alone: the others wait until it calls barrier_end. So what must be done once
 // between two phases is done there.
-struct meeting {
+struct barrier {
     int threads;
     _Atomic int arrived;
     _Atomic uint32_t round;
     struct gate gate;
 };
 
-bool meeting_arrive(struct meeting *meeting);
-void meeting_end(struct meeting *meeting);
+bool barrier_arrive(struct barrier *barrier);
+void barrier_end(struct barrier *barrier);
 
 #endif

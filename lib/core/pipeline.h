@@ -19,8 +19,8 @@ struct pipeline {
 
     // Fills a slot, or says *more = false. Called by one thread only, in order.
     int (*read)(void *context, void *slot, bool *more, struct error *err);
-    // Works on a slot; `worker` is 0..threads-1, for scratch of its own.
-    int (*work)(void *context, int worker, void *slot, struct error *err);
+    // Works on a slot; `thread` is 0..threads-1, for scratch of its own.
+    int (*work)(void *context, int thread, void *slot, struct error *err);
     // Takes the results, in the order of reading, on the thread of the caller.
     int (*write)(void *context, void *slot, struct error *err);
     // May be NULL. Asked several times a second; true ends the run.

@@ -11,23 +11,23 @@
 #include "store/map.h"
 
 // Where the bytes of a sample are.
-enum place {
-    PLACE_MEMORY, // in `bytes`, at `offset`
-    PLACE_MAP,    // in the mapped records, the chunk at `offset`
-    PLACE_FILE,   // in a file of its own, whose path is in `bytes` at `offset`
+enum item_storage {
+    ITEM_IN_MEMORY, // in `bytes`, at `offset`
+    ITEM_IN_MAP,    // in the mapped records, the chunk at `offset`
+    ITEM_IN_FILE,   // in a file of its own, whose path is in `bytes` at `offset`
 };
 
-struct item {
+struct dataset_item {
     uint64_t offset;
-    uint64_t size; // PLACE_MEMORY: of the sample; PLACE_FILE: most that is read
-    uint64_t key;  // in `keys`; PLACE_MAP: the record has it
+    uint64_t size; // ITEM_IN_MEMORY: of the sample; ITEM_IN_FILE: most that is read
+    uint64_t key;  // in `keys`; ITEM_IN_MAP: the record has it
     int32_t label;
     uint16_t width, height, channels; // 0: encoded
-    uint8_t place, type;
+    uint8_t storage, type;
 };
 
 // Grows by half, so that growing costs no more than filling.
-struct block {
+struct growing_bytes {
     uint8_t *data;
     size_t size, capacity;
 };
@@ -35,37 +35,37 @@ struct block {
 struct dataset {
     char *name; // for messages
     struct classes classes;
-    struct item *items;
+    struct dataset_item *items;
     uint32_t count, capacity;
-    struct block bytes, keys;
+    struct growing_bytes bytes, keys;
     struct map map;        // records of ours
     atomic_uchar *checked; // by sample: whether its CRC-32 was found right
     uint32_t digest;
 };
 
-static int block_add(struct block *block, const void *data, size_t size, uint64_t *offset,
+static int bytes_add(struct growing_bytes *bytes, const void *data, size_t size, uint64_t *offset,
                      struct error *err) {
     size_t wanted;
-    if (__builtin_add_overflow(block->size, size, &wanted))
+    if (__builtin_add_overflow(bytes->size, size, &wanted))
         return error_nomem(err);
-    if (wanted > block->capacity) {
-        size_t capacity = block->capacity + block->capacity / 2;
+    if (wanted > bytes->capacity) {
+        size_t capacity = bytes->capacity + bytes->capacity / 2;
         capacity = capacity < wanted ? wanted : capacity;
-        uint8_t *grown = mem_resize(block->data, capacity, 1);
+        uint8_t *grown = mem_resize(bytes->data, capacity, 1);
         if (!grown)
             return error_nomem(err);
-        block->data = grown;
-        block->capacity = capacity;
+        bytes->data = grown;
+        bytes->capacity = capacity;
     }
     if (size > 0)
-        memcpy(block->data + block->size, data, size);
-    *offset = block->size;
-    block->size = wanted;
+        memcpy(bytes->data + bytes->size, data, size);
+    *offset = bytes->size;
+    bytes->size = wanted;
     return STATUS_OK;
 }
 
 // One more item, or NULL with the reason in `err`.
-static struct item *item_add(struct dataset *dataset, struct error *err) {
+static struct dataset_item *item_add(struct dataset *dataset, struct error *err) {
     if (dataset->count == UINT32_MAX) {
         error_set(err, STATUS_DATA, "%s: more than 2^32 - 1 samples", dataset->name);
         return NULL;
@@ -73,7 +73,7 @@ static struct item *item_add(struct dataset *dataset, struct error *err) {
     if (dataset->count == dataset->capacity) {
         uint32_t capacity = dataset->count < UINT32_MAX / 2 ? 2 * dataset->count : UINT32_MAX;
         capacity = capacity ? capacity : 1024;
-        struct item *items = mem_resize(dataset->items, capacity, sizeof *items);
+        struct dataset_item *items = mem_resize(dataset->items, capacity, sizeof *items);
         if (!items) {
             error_nomem(err);
             return NULL;
@@ -81,8 +81,8 @@ static struct item *item_add(struct dataset *dataset, struct error *err) {
         dataset->items = items;
         dataset->capacity = capacity;
     }
-    struct item *item = &dataset->items[dataset->count++];
-    *item = (struct item){.label = LABEL_NONE};
+    struct dataset_item *item = &dataset->items[dataset->count++];
+    *item = (struct dataset_item){.label = LABEL_NONE};
     return item;
 }
 
@@ -98,18 +98,18 @@ static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label)
 // Keeps what a source gave; file_bytes: most bytes of its file, 0 when it came whole.
 static int dataset_add(struct dataset *dataset, const struct sample *sample, uint64_t file_bytes,
                        struct error *err) {
-    struct item *item = item_add(dataset, err);
+    struct dataset_item *item = item_add(dataset, err);
     if (!item)
         return err->status;
-    int status = block_add(&dataset->keys, sample->key, strlen(sample->key) + 1, &item->key, err);
+    int status = bytes_add(&dataset->keys, sample->key, strlen(sample->key) + 1, &item->key, err);
     if (status)
         return status;
     item->label = sample->label;
     digest_add(dataset, crc32_of(0, sample->key, strlen(sample->key)), sample->label);
     if (file_bytes) {
-        item->place = PLACE_FILE;
+        item->storage = ITEM_IN_FILE;
         item->size = file_bytes;
-        return block_add(&dataset->bytes, sample->path, strlen(sample->path) + 1, &item->offset,
+        return bytes_add(&dataset->bytes, sample->path, strlen(sample->path) + 1, &item->offset,
                          err);
     }
     bool encoded = sample->encoded_size > 0;
@@ -121,7 +121,7 @@ static int dataset_add(struct dataset *dataset, const struct sample *sample, uin
         item->height = (uint16_t)image->height;
         item->channels = (uint16_t)image->channels;
     }
-    return block_add(&dataset->bytes, encoded ? sample->encoded : image->data, item->size,
+    return bytes_add(&dataset->bytes, encoded ? sample->encoded : image->data, item->size,
                      &item->offset, err);
 }
 
@@ -157,10 +157,10 @@ static int read_samples(struct dataset *dataset, struct source *source, struct e
 static int take_index(struct dataset *dataset, const struct arec_index *index, struct error *err) {
     for (uint32_t i = 0; i < index->count; i++) {
         const struct arec_position *position = &index->positions[i];
-        struct item *item = item_add(dataset, err);
+        struct dataset_item *item = item_add(dataset, err);
         if (!item)
             return err->status;
-        item->place = PLACE_MAP;
+        item->storage = ITEM_IN_MAP;
         item->offset = position->offset;
         item->label = position->label;
         digest_add(dataset, position->key_crc, position->label);
@@ -179,12 +179,12 @@ static int scan_records(struct dataset *dataset, struct source *source, struct e
             status = not_skipped(&sample, err);
         if (status || !more)
             break;
-        struct item *item = item_add(dataset, err);
+        struct dataset_item *item = item_add(dataset, err);
         if (!item) {
             status = err->status;
             break;
         }
-        item->place = PLACE_MAP;
+        item->storage = ITEM_IN_MAP;
         item->offset = source_offset(source);
         item->label = sample.label;
         digest_add(dataset, crc32_of(0, sample.key, strlen(sample.key)), sample.label);
@@ -341,9 +341,9 @@ static int map_record(const struct dataset *dataset, uint32_t index, struct arec
 }
 
 const char *dataset_key(const struct dataset *dataset, uint32_t index) {
-    const struct item *item = &dataset->items[index];
+    const struct dataset_item *item = &dataset->items[index];
     struct arec_record record;
-    if (item->place != PLACE_MAP)
+    if (item->storage != ITEM_IN_MAP)
         return (const char *)dataset->keys.data + item->key;
     return map_record(dataset, index, &record, NULL) ? "" : record.key;
 }
@@ -372,7 +372,7 @@ static int map_image(const struct dataset *dataset, uint32_t index,
     return arec_record_image(image, &record, err);
 }
 
-static int file_image(const struct dataset *dataset, const struct item *item,
+static int file_image(const struct dataset *dataset, const struct dataset_item *item,
                       const struct decode_options *options, struct image *image,
                       struct error *err) {
     struct sample sample = {.path = (char *)dataset->bytes.data + item->offset};
@@ -391,10 +391,10 @@ static int file_image(const struct dataset *dataset, const struct item *item,
 
 int dataset_image(const struct dataset *dataset, uint32_t index,
                   const struct decode_options *options, struct image *image, struct error *err) {
-    const struct item *item = &dataset->items[index];
-    if (item->place == PLACE_MAP)
+    const struct dataset_item *item = &dataset->items[index];
+    if (item->storage == ITEM_IN_MAP)
         return map_image(dataset, index, options, image, err);
-    if (item->place == PLACE_FILE)
+    if (item->storage == ITEM_IN_FILE)
         return file_image(dataset, item, options, image, err);
     const uint8_t *data = dataset->bytes.data + item->offset;
     if (item->width == 0)

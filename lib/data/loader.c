@@ -16,16 +16,16 @@
 #include "core/turn.h"
 #include "data/order.h"
 
-struct slot {
+struct ring_slot {
     _Alignas(MEM_ALIGN) _Atomic uint64_t turn;
     struct gate gate; // opened when the turn moves
     struct batch batch;
 };
 
 // What one loading thread uses again and again.
-struct worker {
+struct loader_thread {
     struct loader *loader;
-    pthread_t thread;
+    pthread_t id;
     struct input input;
     struct sample *samples; // of a source: one batch, still encoded
 };
@@ -35,10 +35,10 @@ struct loader {
     struct loader_config config;
     struct decode_options decode;
     uint64_t per_epoch; // batches of an epoch of the data set
-    struct slot *slots;
+    struct ring_slot *slots;
     uint64_t slot_count;
     struct arena arena; // of all batches
-    struct worker *workers;
+    struct loader_thread *threads;
     int started;
     struct turn reading; // of a source, in order of the batches
     pthread_mutex_t naming;
@@ -51,7 +51,7 @@ struct loader {
     struct error err; // of the thread that set `failing` first; valid behind `failed`
 };
 
-static struct slot *batch_slot(const struct loader *loader, uint64_t number) {
+static struct ring_slot *slot_of_batch(const struct loader *loader, uint64_t number) {
     return &loader->slots[number % loader->slot_count];
 }
 
@@ -72,7 +72,7 @@ void loader_cancel(struct loader *loader) {
 
 // Waits until the slot of batch `number` has reached `turn`; false: it never will.
 static bool wait_turn(struct loader *loader, uint64_t number, uint64_t turn) {
-    struct slot *slot = batch_slot(loader, number);
+    struct ring_slot *slot = slot_of_batch(loader, number);
     for (;;) {
         uint32_t seen = gate_look(&slot->gate);
         if (is_beyond_end(loader, number))
@@ -83,7 +83,7 @@ static bool wait_turn(struct loader *loader, uint64_t number, uint64_t turn) {
     }
 }
 
-static void move_turn(struct slot *slot, uint64_t turn) {
+static void move_turn(struct ring_slot *slot, uint64_t turn) {
     atomic_store(&slot->turn, turn);
     gate_open(&slot->gate);
 }
@@ -92,7 +92,7 @@ static void move_turn(struct slot *slot, uint64_t turn) {
 // sleeps until half of it is free: one wake-up for many small batches.
 static bool wait_room(struct loader *loader, uint64_t number) {
     uint64_t half = number + (loader->slot_count - 1) / 2;
-    if (atomic_load(&batch_slot(loader, number)->turn) < 2 * number &&
+    if (atomic_load(&slot_of_batch(loader, number)->turn) < 2 * number &&
         !is_beyond_end(loader, half) && !wait_turn(loader, half, 2 * half) &&
         atomic_load(&loader->cancelled))
         return false;
@@ -101,21 +101,21 @@ static bool wait_room(struct loader *loader, uint64_t number) {
 
 // --- a batch of a data set ----------------------------------------------------
 
-static int put_indexed(struct worker *worker, struct batch *batch, int i, uint32_t index,
+static int put_indexed(struct loader_thread *thread, struct batch *batch, int i, uint32_t index,
                        struct error *err) {
-    const struct dataset *dataset = worker->loader->config.dataset;
+    const struct dataset *dataset = thread->loader->config.dataset;
     batch->index[i] = index;
     batch->label[i] = dataset_label(dataset, index);
-    struct image *image = &worker->input.image;
-    int status = dataset_image(dataset, index, &worker->loader->decode, image, err);
+    struct image *image = &thread->input.image;
+    int status = dataset_image(dataset, index, &thread->loader->decode, image, err);
     if (status)
         return status;
-    status = input_put(&worker->input, image, dataset_key_hash(dataset, index), batch, i, err);
+    status = input_put(&thread->input, image, dataset_key_hash(dataset, index), batch, i, err);
     return status ? error_context(err, "sample '%s'", dataset_key(dataset, index)) : STATUS_OK;
 }
 
-static int fill_indexed(struct worker *worker, struct batch *batch, struct error *err) {
-    const struct loader *loader = worker->loader;
+static int fill_indexed(struct loader_thread *thread, struct batch *batch, struct error *err) {
+    const struct loader *loader = thread->loader;
     const struct loader_config *config = &loader->config;
     uint32_t count = dataset_count(config->dataset);
     batch->epoch = batch->number / loader->per_epoch;
@@ -127,7 +127,7 @@ static int fill_indexed(struct worker *worker, struct batch *batch, struct error
     for (int i = 0; !status && i < batch->n; i++) {
         uint32_t place = (uint32_t)first + (uint32_t)i;
         status =
-            put_indexed(worker, batch, i, config->shuffle ? order_at(&order, place) : place, err);
+            put_indexed(thread, batch, i, config->shuffle ? order_at(&order, place) : place, err);
     }
     return status;
 }
@@ -159,12 +159,12 @@ int loader_names(struct loader *loader, struct classes *classes, struct error *e
 }
 
 // Reads the samples of one batch; a short batch is the last one.
-static int read_samples(struct worker *worker, struct batch *batch, struct error *err) {
-    struct loader *loader = worker->loader;
+static int read_samples(struct loader_thread *thread, struct batch *batch, struct error *err) {
+    struct loader *loader = thread->loader;
     bool more = true;
     batch->n = 0;
     while (batch->n < loader->config.batch) {
-        struct sample *sample = &worker->samples[batch->n];
+        struct sample *sample = &thread->samples[batch->n];
         int status = source_next(loader->config.source, sample, &more, err);
         if (status == STATUS_SKIPPED)
             err->status = STATUS_DATA; // damaged input is not trained around
@@ -183,17 +183,18 @@ static int read_samples(struct worker *worker, struct batch *batch, struct error
     return copy_names(loader, err);
 }
 
-static int put_batch_sample(struct worker *worker, struct batch *batch, int i, struct error *err) {
-    struct sample *sample = &worker->samples[i];
-    uint64_t place = batch->number * (uint64_t)worker->loader->config.batch + (uint64_t)i;
+static int put_batch_sample(struct loader_thread *thread, struct batch *batch, int i,
+                            struct error *err) {
+    struct sample *sample = &thread->samples[i];
+    uint64_t place = batch->number * (uint64_t)thread->loader->config.batch + (uint64_t)i;
     batch->index[i] = (uint32_t)place;
     batch->label[i] = sample->label;
-    int status = sample_decode(sample, &worker->loader->decode, err);
+    int status = sample_decode(sample, &thread->loader->decode, err);
     if (status)
         return status;
     uint64_t key = hash_bytes(sample->key, strlen(sample->key));
-    image_swap(&sample->image, &worker->input.image);
-    status = input_put(&worker->input, &worker->input.image, key, batch, i, err);
+    image_swap(&sample->image, &thread->input.image);
+    status = input_put(&thread->input, &thread->input.image, key, batch, i, err);
     return status ? error_context(err, "sample '%s'", sample->key) : STATUS_OK;
 }
 
@@ -203,18 +204,18 @@ static bool batch_is_wanted(const struct loader *loader, uint64_t number) {
 }
 
 // Samples are read by one thread at a time, in order; decoded by all at once.
-static int fill_streamed(struct worker *worker, struct batch *batch, struct error *err) {
-    struct loader *loader = worker->loader;
+static int fill_streamed(struct loader_thread *thread, struct batch *batch, struct error *err) {
+    struct loader *loader = thread->loader;
     batch->epoch = 0;
     if (!turn_begin(&loader->reading, batch->number))
         return STATUS_OK;
     int status =
-        is_beyond_end(loader, batch->number) ? STATUS_OK : read_samples(worker, batch, err);
+        is_beyond_end(loader, batch->number) ? STATUS_OK : read_samples(thread, batch, err);
     if (!status)
         turn_end(&loader->reading);
     bool decode = batch_is_wanted(loader, batch->number) && !is_beyond_end(loader, batch->number);
     for (int i = 0; !status && decode && i < batch->n; i++)
-        status = put_batch_sample(worker, batch, i, err);
+        status = put_batch_sample(thread, batch, i, err);
     return status;
 }
 
@@ -229,17 +230,17 @@ static void loader_fail(struct loader *loader, const struct error *err) {
 }
 
 static void *make_batches(void *self) {
-    struct worker *worker = self;
-    struct loader *loader = worker->loader;
+    struct loader_thread *thread = self;
+    struct loader *loader = thread->loader;
     struct error err = {0};
     for (;;) {
         uint64_t number = atomic_fetch_add(&loader->next_fill, 1);
-        struct slot *slot = batch_slot(loader, number);
+        struct ring_slot *slot = slot_of_batch(loader, number);
         if (!wait_room(loader, number))
             return NULL;
         slot->batch.number = number;
-        int status = loader->config.source ? fill_streamed(worker, &slot->batch, &err)
-                                           : fill_indexed(worker, &slot->batch, &err);
+        int status = loader->config.source ? fill_streamed(thread, &slot->batch, &err)
+                                           : fill_indexed(thread, &slot->batch, &err);
         if (status) {
             loader_fail(loader, &err);
             return NULL;
@@ -253,7 +254,7 @@ static void *make_batches(void *self) {
 
 struct batch *loader_take(struct loader *loader, double *waited) {
     uint64_t number = atomic_fetch_add(&loader->next_take, 1);
-    struct slot *slot = batch_slot(loader, number);
+    struct ring_slot *slot = slot_of_batch(loader, number);
     if (is_beyond_end(loader, number))
         return NULL;
     if (atomic_load(&slot->turn) >= 2 * number + 1)
@@ -266,7 +267,7 @@ struct batch *loader_take(struct loader *loader, double *waited) {
 }
 
 void loader_give_back(struct loader *loader, struct batch *batch) {
-    move_turn(batch_slot(loader, batch->number), 2 * (batch->number + loader->slot_count));
+    move_turn(slot_of_batch(loader, batch->number), 2 * (batch->number + loader->slot_count));
 }
 
 // --- as a supply --------------------------------------------------------------
@@ -281,7 +282,7 @@ static bool wait_next(struct loader *loader, double patience, double *waited) {
     bool there;
     for (;;) {
         uint64_t number = atomic_load(&loader->next_take);
-        struct slot *slot = batch_slot(loader, number);
+        struct ring_slot *slot = slot_of_batch(loader, number);
         uint32_t seen = gate_look(&slot->gate);
         there = is_beyond_end(loader, number) || atomic_load(&slot->turn) >= 2 * number + 1;
         if (there || now - before >= patience)
@@ -346,30 +347,30 @@ static int make_batch_slots(struct loader *loader, struct error *err) {
     // The first number that each slot waits for, at or behind the first batch.
     for (uint64_t i = 0; i < loader->slot_count; i++) {
         uint64_t number = atomic_load(&loader->next_fill) + i;
-        atomic_store(&batch_slot(loader, number)->turn, 2 * number);
+        atomic_store(&slot_of_batch(loader, number)->turn, 2 * number);
     }
     return STATUS_OK;
 }
 
-static int make_worker(struct loader *loader, struct worker *worker, struct error *err) {
-    worker->loader = loader;
+static int start_thread(struct loader *loader, struct loader_thread *thread, struct error *err) {
+    thread->loader = loader;
     if (loader->config.source)
-        worker->samples = mem_zeroed((size_t)loader->config.batch, sizeof *worker->samples);
-    if (loader->config.source && !worker->samples)
+        thread->samples = mem_zeroed((size_t)loader->config.batch, sizeof *thread->samples);
+    if (loader->config.source && !thread->samples)
         return error_nomem(err);
-    if (input_open(&worker->input, &loader->config.input, err))
+    if (input_open(&thread->input, &loader->config.input, err))
         return STATUS_IO;
-    if (pthread_create(&worker->thread, NULL, make_batches, worker))
+    if (pthread_create(&thread->id, NULL, make_batches, thread))
         return error_set(err, STATUS_IO, "cannot start a loading thread");
     loader->started++;
     return STATUS_OK;
 }
 
-static void free_worker(const struct loader *loader, struct worker *worker) {
-    for (int i = 0; worker->samples && i < loader->config.batch; i++)
-        sample_free(&worker->samples[i]);
-    free(worker->samples);
-    input_close(&worker->input);
+static void free_thread(const struct loader *loader, struct loader_thread *thread) {
+    for (int i = 0; thread->samples && i < loader->config.batch; i++)
+        sample_free(&thread->samples[i]);
+    free(thread->samples);
+    input_close(&thread->input);
 }
 
 // Where numbers begin and end. A stream is read from its beginning, whatever the
@@ -402,11 +403,11 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     set_batch_range(loader);
     input_decode_hint(&config->input, &loader->decode);
     int status = make_batch_slots(loader, err);
-    loader->workers = mem_zeroed((size_t)config->threads, sizeof *loader->workers);
-    if (!status && !loader->workers)
+    loader->threads = mem_zeroed((size_t)config->threads, sizeof *loader->threads);
+    if (!status && !loader->threads)
         status = error_nomem(err);
     for (int i = 0; !status && i < config->threads; i++)
-        status = make_worker(loader, &loader->workers[i], err);
+        status = start_thread(loader, &loader->threads[i], err);
     if (status)
         loader_stop(loader, NULL);
     else
@@ -425,7 +426,7 @@ int loader_status(const struct loader *loader, struct error *err) {
 void loader_abandon(struct loader *loader) {
     loader_cancel(loader);
     for (int i = 0; i < loader->started; i++)
-        pthread_detach(loader->workers[i].thread);
+        pthread_detach(loader->threads[i].id);
 }
 
 int loader_stop(struct loader *loader, struct error *err) {
@@ -434,15 +435,15 @@ int loader_stop(struct loader *loader, struct error *err) {
     if (loader->slots)
         loader_cancel(loader);
     for (int i = 0; i < loader->started; i++)
-        pthread_join(loader->workers[i].thread, NULL);
-    for (int i = 0; loader->workers && i < loader->config.threads; i++)
-        free_worker(loader, &loader->workers[i]);
+        pthread_join(loader->threads[i].id, NULL);
+    for (int i = 0; loader->threads && i < loader->config.threads; i++)
+        free_thread(loader, &loader->threads[i]);
     int status = loader_status(loader, err);
     turn_free(&loader->reading);
     pthread_mutex_destroy(&loader->naming);
     classes_free(&loader->names);
     arena_close(&loader->arena);
-    free(loader->workers);
+    free(loader->threads);
     free(loader->slots);
     free(loader);
     return status;

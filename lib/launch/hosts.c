@@ -11,13 +11,13 @@
 #include "net/address.h"
 
 // Where a file is read, for messages.
-struct place {
+struct file_line {
     const char *path;
     int line;
     struct error *err;
 };
 
-static int line_error(const struct place *at, const char *what, const char *word) {
+static int line_error(const struct file_line *at, const char *what, const char *word) {
     return error_set(at->err, STATUS_DATA, "%s:%d: error: %s '%s'", at->path, at->line, what, word);
 }
 
@@ -29,7 +29,7 @@ static const struct {
              {"worker", PROTO_ROLE_WORKER}};
 enum { ROLES = sizeof roles / sizeof *roles };
 
-static int set_roles(struct host *host, char *text, const struct place *at) {
+static int set_roles(struct host *host, char *text, const struct file_line *at) {
     char *rest;
     memset(host->takes, 0, sizeof host->takes);
     for (char *name = strtok_r(text, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
@@ -43,7 +43,7 @@ static int set_roles(struct host *host, char *text, const struct place *at) {
     return STATUS_OK;
 }
 
-static int set_number(int *number, const char *text, const struct place *at) {
+static int set_number(int *number, const char *text, const struct file_line *at) {
     int64_t value;
     if (!text_integer(text, strlen(text), &value) || value < 1 || value > 4096)
         return line_error(at, "needs a whole number from 1 to 4096, not", text);
@@ -51,7 +51,7 @@ static int set_number(int *number, const char *text, const struct place *at) {
     return STATUS_OK;
 }
 
-static int set_address(struct host *host, const char *text, const struct place *at) {
+static int set_address(struct host *host, const char *text, const struct file_line *at) {
     if (!*text || strpbrk(text, "/@"))
         return line_error(at, "needs the name or number of a host, not", text);
     if (address_is_any(text))
@@ -61,7 +61,7 @@ static int set_address(struct host *host, const char *text, const struct place *
     return host->address ? STATUS_OK : error_nomem(at->err);
 }
 
-static int set_host_key(struct host *host, char *word, const struct place *at) {
+static int set_host_key(struct host *host, char *word, const struct file_line *at) {
     char *value = strchr(word, '=');
     if (!value)
         return line_error(at, "no KEY=VALUE:", word);
@@ -78,7 +78,7 @@ static int set_host_key(struct host *host, char *word, const struct place *at) {
 }
 
 // Takes a name over as that of a host with all roles.
-static int host_init(struct host *host, const char *name, const struct place *at) {
+static int host_init(struct host *host, const char *name, const struct file_line *at) {
     const char *user = strrchr(name, '@');
     if (*name == '-') // would be an option of ssh
         return line_error(at, "no name of a host:", name);
@@ -90,7 +90,7 @@ static int host_init(struct host *host, const char *name, const struct place *at
     return host->name && host->address ? STATUS_OK : error_nomem(at->err);
 }
 
-static int parse_line(struct hosts *hosts, char *line, const struct place *at) {
+static int parse_line(struct hosts *hosts, char *line, const struct file_line *at) {
     static const char blank[] = " \t\r\n";
     char *rest, *word;
     line[strcspn(line, "#")] = 0;
@@ -112,7 +112,7 @@ int hosts_read(struct hosts *hosts, const char *path, struct error *err) {
     char *line = NULL;
     size_t size = 0;
     int status = STATUS_OK;
-    struct place at = {.path = path, .err = err};
+    struct file_line at = {.path = path, .err = err};
     *hosts = (struct hosts){0};
     FILE *file = fopen(path, "re");
     if (!file)

@@ -56,7 +56,7 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
         if (status)
             return status;
     }
-    solo_seated(&trial->solo, threads);
+    solo_set_thread(&trial->solo, threads);
     return STATUS_OK;
 }
 

@@ -37,7 +37,7 @@ static bool by_kept(const struct pass *pass) {
 
 // Where this thread begins: a whole cache line of outputs.
 static int first_unit(const struct pass *pass) {
-    return (int)((int64_t)pass->layer->units * pass->seat / pass->seats) / 16 * 16;
+    return (int)((int64_t)pass->layer->units * pass->thread / pass->threads) / 16 * 16;
 }
 
 void affine_forward(const struct pass *pass) {

@@ -6,10 +6,10 @@
 #include "model/net_inside.h"
 #include "model/prepared.h"
 
-void net_seated(struct net *net, int seat, int seats) {
+void net_set_thread(struct net *net, int thread, int threads) {
     for (int i = 0; i < net->model->layer_count; i++) {
-        net->nodes[i].pass.seat = seat;
-        net->nodes[i].pass.seats = seats;
+        net->nodes[i].pass.thread = thread;
+        net->nodes[i].pass.threads = threads;
     }
 }
 

@@ -30,10 +30,10 @@ int net_part(const struct model *model, const struct kernels *kernels, int n);
 int net_most(const struct net *net);
 size_t net_sample(const struct net *net);
 
-// This thread is number `seat` of `seats` that share weights without locks: in large
+// This thread is number `thread` of `threads` that share weights without locks: in large
 // layers it begins where the others are not, so that they do not wait for each other's
 // cache lines. Sums of errors are added up in another order then. At first: 0 of 1.
-void net_seated(struct net *net, int seat, int seats);
+void net_set_thread(struct net *net, int thread, int threads);
 
 // Offered the forward pass of a dense layer over n samples: y (n x units) = W x + b for
 // x (n x inputs). Who takes it, true, has written y.

@@ -113,7 +113,7 @@ static void connect(struct net *net) {
         pass->act = node->fused.act;
         pass->undone = node->fused.undone;
         pass->undoes = node->fused.undoes;
-        pass->seats = 1;
+        pass->threads = 1;
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = net_from(net, pass->layer, j);
             pass->in[j] = net->model->layers[pass->layer->from[j]].out;

@@ -10,13 +10,13 @@
 struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
-    enum act act;      // to apply to the outputs (model/fuse.h)
-    bool undone;       // errors of the outputs have come through `act`, which is a relu
-    bool undoes;       // errors of the input are to go through the relu that it came from
-    int n;             // samples
-    int lanes, blocks; // samples in a block; 0: plain samples
-    int seat, seats;   // see net_seated
-    net_share *share;  // NULL, or who may compute y of a dense layer
+    enum act act;        // to apply to the outputs (model/fuse.h)
+    bool undone;         // errors of the outputs have come through `act`, which is a relu
+    bool undoes;         // errors of the input are to go through the relu that it came from
+    int n;               // samples
+    int lanes, blocks;   // samples in a block; 0: plain samples
+    int thread, threads; // see net_set_thread
+    net_share *share;    // NULL, or who may compute y of a dense layer
     void *sharer;
     int places;           // for samples: n, or lanes * blocks
     struct window window; // of a layer that has one; in a pass of some rows (net_bands.c) theirs

@@ -9,22 +9,22 @@
 
 enum { EXCERPT_BEFORE = 60, EXCERPT_WIDTH = 100 }; // bytes of a long line that are shown
 
-struct place {
+struct position {
     int line, column;  // from 1
     const char *start; // of the line
     const char *end;   // behind its last character
 };
 
-static struct place place_of(const struct script *script, const char *at) {
-    struct place place = {.line = 1, .start = script->text};
+static struct position position_of(const struct script *script, const char *at) {
+    struct position position = {.line = 1, .start = script->text};
     for (const char *p = script->text; p < at; p++)
         if (*p == '\n') {
-            place.line++;
-            place.start = p + 1;
+            position.line++;
+            position.start = p + 1;
         }
-    place.column = (int)(at - place.start) + 1;
-    place.end = place.start + strcspn(place.start, "\n");
-    return place;
+    position.column = (int)(at - position.start) + 1;
+    position.end = position.start + strcspn(position.start, "\n");
+    return position;
 }
 
 static bool continues_character(char c) { // the second and later bytes of one in UTF-8
@@ -37,9 +37,9 @@ static bool is_control(char c) {
 
 // The line as a terminal may show it, and below it blanks up to the caret. Tabs
 // stay tabs in both, so that the caret stands below its character.
-static void excerpt(char *text, size_t size, const struct place *place, const char *at,
+static void excerpt(char *text, size_t size, const struct position *position, const char *at,
                     size_t length) {
-    const char *from = place->start, *to = place->end;
+    const char *from = position->start, *to = position->end;
     if (at - from > EXCERPT_WIDTH - EXCERPT_BEFORE / 2)
         from = at - EXCERPT_BEFORE;
     if (to - from > EXCERPT_WIDTH)
@@ -59,7 +59,7 @@ static void excerpt(char *text, size_t size, const struct place *place, const ch
     for (const char *p = at + 1; p < at + length && p < to; p++)
         if (!continues_character(*p))
             marks[m++] = '~';
-    snprintf(text, size, "\n%5d | %s\n      | %s", place->line, shown, marks);
+    snprintf(text, size, "\n%5d | %s\n      | %s", position->line, shown, marks);
 }
 
 // The override that wrote the word around `at`, or NULL.
@@ -83,10 +83,10 @@ int script_error(const struct script *script, const char *at, size_t length, str
     const char *set = set_at(script, at);
     if (set)
         return error_set(err, STATUS_USAGE, "--set %.200s: %s", set, message);
-    struct place place = place_of(script, at);
-    excerpt(lines, sizeof lines, &place, at, length);
-    return error_set(err, STATUS_DATA, "%s:%d:%d: error: %s%s", script->name, place.line,
-                     place.column, message, lines);
+    struct position position = position_of(script, at);
+    excerpt(lines, sizeof lines, &position, at, length);
+    return error_set(err, STATUS_DATA, "%s:%d:%d: error: %s%s", script->name, position.line,
+                     position.column, message, lines);
 }
 
 // A copy without byte-order mark and carriage returns at line ends.

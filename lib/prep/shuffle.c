@@ -8,31 +8,31 @@
 #include "sample/packed.h"
 
 // Stands in front of every packed sample, in memory and in the file.
-struct place {
+struct sort_key {
     uint64_t order, number; // sorted by both: number is the order of putting
     int64_t part;
 };
 
-struct item {
-    struct place place;
-    uint8_t *data; // the place, then the packed sample
+struct sort_item {
+    struct sort_key key;
+    uint8_t *data; // the key, then the packed sample
     size_t size;
 };
 
 // A sorted run in the file, and its next item.
-struct run {
+struct sorted_run {
     struct park_reader reader;
     uint64_t from, to;
-    struct place place;
+    struct sort_key key;
 };
 
 struct shuffle {
     uint64_t memory, used;
-    struct item *items;
+    struct sort_item *items;
     size_t count, capacity, taken;
     uint64_t number;
     struct park *park; // when something was spilled
-    struct run *runs;
+    struct sorted_run *runs;
     size_t run_count, run_capacity;
     size_t *heap; // runs with items left, the first item's run at [0]
     size_t heap_count;
@@ -65,14 +65,14 @@ uint64_t shuffle_spilled(const struct shuffle *shuffle) {
     return shuffle->park ? park_end(shuffle->park) : 0;
 }
 
-static int compare_places(const struct place *a, const struct place *b) {
+static int compare_keys(const struct sort_key *a, const struct sort_key *b) {
     if (a->order != b->order)
         return a->order < b->order ? -1 : 1;
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
 static int compare_items(const void *a, const void *b) {
-    return compare_places(&((const struct item *)a)->place, &((const struct item *)b)->place);
+    return compare_keys(&((const struct sort_item *)a)->key, &((const struct sort_item *)b)->key);
 }
 
 static bool grow_array(void **array, size_t *capacity, size_t count, size_t size) {
@@ -93,7 +93,7 @@ static int spill_run(struct shuffle *s, struct error *err) {
         return status;
     if (!grow_array((void **)&s->runs, &s->run_capacity, s->run_count, sizeof *s->runs))
         return error_nomem(err);
-    struct run run = {.from = park_end(s->park)};
+    struct sorted_run run = {.from = park_end(s->park)};
     qsort(s->items, s->count, sizeof *s->items, compare_items);
     for (size_t i = 0; i < s->count && !status; i++)
         status = park_put(s->park, s->items[i].data, s->items[i].size, err);
@@ -109,8 +109,8 @@ static int spill_run(struct shuffle *s, struct error *err) {
 
 int shuffle_put(struct shuffle *shuffle, uint64_t order, int part, const struct sample *sample,
                 struct error *err) {
-    struct item item = {.place = {order, shuffle->number++, part}};
-    item.size = sizeof item.place + packed_size(sample);
+    struct sort_item item = {.key = {order, shuffle->number++, part}};
+    item.size = sizeof item.key + packed_size(sample);
     uint64_t cost = item.size + sizeof item;
     if (shuffle->count && shuffle->used + cost > shuffle->memory) {
         int status = spill_run(shuffle, err);
@@ -123,8 +123,8 @@ int shuffle_put(struct shuffle *shuffle, uint64_t order, int part, const struct 
         free(item.data);
         return error_nomem(err);
     }
-    memcpy(item.data, &item.place, sizeof item.place);
-    packed_write(item.data + sizeof item.place, sample);
+    memcpy(item.data, &item.key, sizeof item.key);
+    packed_write(item.data + sizeof item.key, sample);
     shuffle->items[shuffle->count++] = item;
     shuffle->used += cost;
     return STATUS_OK;
@@ -133,7 +133,7 @@ int shuffle_put(struct shuffle *shuffle, uint64_t order, int part, const struct 
 // ---- merging ----
 
 static bool heap_before(const struct shuffle *s, size_t a, size_t b) {
-    return compare_places(&s->runs[s->heap[a]].place, &s->runs[s->heap[b]].place) < 0;
+    return compare_keys(&s->runs[s->heap[a]].key, &s->runs[s->heap[b]].key) < 0;
 }
 
 static void sift_down(struct shuffle *s, size_t at) {
@@ -151,13 +151,13 @@ static void sift_down(struct shuffle *s, size_t at) {
 }
 
 // Reads the next item of a run.
-static int run_advance(struct run *run, bool *more, struct error *err) {
+static int run_advance(struct sorted_run *run, bool *more, struct error *err) {
     int status = park_next(&run->reader, more, err);
     if (status || !*more)
         return status;
-    if (run->reader.size < sizeof run->place)
+    if (run->reader.size < sizeof run->key)
         return error_set(err, STATUS_IO, "a temporary file is damaged");
-    memcpy(&run->place, run->reader.piece, sizeof run->place);
+    memcpy(&run->key, run->reader.piece, sizeof run->key);
     return STATUS_OK;
 }
 
@@ -173,7 +173,7 @@ static int start_merge(struct shuffle *s, struct error *err) {
     uint64_t share = s->memory / s->run_count;
     size_t buffer = share < 4096 ? 4096 : share > 1 << 20 ? 1 << 20 : (size_t)share;
     for (size_t i = 0; i < s->run_count; i++) {
-        struct run *run = &s->runs[i];
+        struct sorted_run *run = &s->runs[i];
         bool more = false;
         status = park_read(&run->reader, s->park, run->from, run->to, buffer, err);
         if (!status)
@@ -193,10 +193,10 @@ static int take_merged(struct shuffle *s, int *part, struct sample *sample, bool
     *more = s->heap_count > 0;
     if (!*more)
         return STATUS_OK;
-    struct run *run = &s->runs[s->heap[0]];
-    *part = (int)run->place.part;
-    int status = packed_read(sample, run->reader.piece + sizeof run->place,
-                             run->reader.size - sizeof run->place, err);
+    struct sorted_run *run = &s->runs[s->heap[0]];
+    *part = (int)run->key.part;
+    int status = packed_read(sample, run->reader.piece + sizeof run->key,
+                             run->reader.size - sizeof run->key, err);
     bool again;
     if (!status)
         status = run_advance(run, &again, err);
@@ -215,10 +215,10 @@ static int take_from_memory(struct shuffle *s, int *part, struct sample *sample,
     *more = s->taken < s->count;
     if (!*more)
         return STATUS_OK;
-    struct item *item = &s->items[s->taken++];
-    *part = (int)item->place.part;
+    struct sort_item *item = &s->items[s->taken++];
+    *part = (int)item->key.part;
     int status =
-        packed_read(sample, item->data + sizeof item->place, item->size - sizeof item->place, err);
+        packed_read(sample, item->data + sizeof item->key, item->size - sizeof item->key, err);
     free(item->data);
     return status;
 }

@@ -134,13 +134,13 @@ static json_t *cursor_json(const struct proto_data *data, const struct proto_cur
                      list);
 }
 
-struct place { // in the data of one server
+struct server_progress { // in the data of one server
     json_t *cursor;
     uint64_t samples, finished; // in its range; finished in the epoch
     uint32_t epoch;
 };
 
-static int ask_place(struct link *link, struct place *place, struct error *err) {
+static int ask_progress(struct link *link, struct server_progress *progress, struct error *err) {
     struct kept *data, *cursor;
     int status =
         ask_server(link, PROTO_TYPE_GET_DATA, &(struct proto_get_data){.names = UINT32_MAX},
@@ -149,25 +149,26 @@ static int ask_place(struct link *link, struct place *place, struct error *err) 
         return status;
     status = ask_server(link, PROTO_TYPE_GET_CURSOR, NULL, PROTO_TYPE_CURSOR, &cursor, err);
     if (!status) {
-        place->cursor = cursor_json(&data->message.data, &cursor->message.cursor, &place->finished);
-        place->samples = data->message.data.samples;
-        place->epoch = cursor->message.cursor.epoch;
+        progress->cursor =
+            cursor_json(&data->message.data, &cursor->message.cursor, &progress->finished);
+        progress->samples = data->message.data.samples;
+        progress->epoch = cursor->message.cursor.epoch;
         kept_drop(cursor);
-        status = place->cursor ? STATUS_OK : error_nomem(err);
+        status = progress->cursor ? STATUS_OK : error_nomem(err);
     }
     kept_drop(data);
     return status;
 }
 
 // What it had finished of its last epoch only itself knows: all of that is wanted again.
-static struct place place_of(const struct data_servers *servers,
-                             const struct data_servers_part *part) {
+static struct server_progress absent_progress(const struct data_servers *servers,
+                                              const struct data_servers_part *part) {
     json_t *cursor =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:[]}", "digest", (json_int_t)servers->digest, "first",
                   (json_int_t)part->first, "samples", (json_int_t)part->samples, "seed",
                   (json_int_t)servers->seed, "epoch", (json_int_t)part->epoch, "finished");
     double whole = floor(part->done);
-    return (struct place){
+    return (struct server_progress){
         .cursor = cursor,
         .samples = part->samples,
         .epoch = (uint32_t)whole,
@@ -175,13 +176,13 @@ static struct place place_of(const struct data_servers *servers,
     };
 }
 
-static int dial_place(const struct data_servers *servers, size_t i, struct place *place,
-                      struct error *err) {
+static int dial_progress(const struct data_servers *servers, size_t i,
+                         struct server_progress *progress, struct error *err) {
     struct link *link;
     int status = dial_server(servers, i, &link, err);
     if (status)
         return status;
-    status = ask_place(link, place, err);
+    status = ask_progress(link, progress, err);
     link_close(link);
     return status;
 }
@@ -194,17 +195,17 @@ int data_servers_cursors(const struct data_servers *servers, json_t **cursors, u
     *cursors = json_array();
     *finished = 0;
     for (size_t i = 0; !status && i < all; i++) {
-        struct place place = {0};
+        struct server_progress progress = {0};
         if (i < routes && is_absent(servers, server_at(servers, i)->member))
             continue;
         if (i < routes)
-            status = dial_place(servers, i, &place, err);
+            status = dial_progress(servers, i, &progress, err);
         else
-            place = place_of(servers, &servers->absent[i - routes]);
-        if (!status && json_array_append_new(*cursors, place.cursor))
+            progress = absent_progress(servers, &servers->absent[i - routes]);
+        if (!status && json_array_append_new(*cursors, progress.cursor))
             status = error_nomem(err);
-        samples += place.samples;
-        *finished += place.epoch * place.samples + place.finished;
+        samples += progress.samples;
+        *finished += progress.epoch * progress.samples + progress.finished;
     }
     *epoch = samples ? (double)*finished / (double)samples : 0;
     if (status)
@@ -295,11 +296,11 @@ static int set_cursor(struct link *link, const json_t *cursor, struct error *err
 static int resume_one(const struct data_servers *servers, size_t i, const json_t *cursors,
                       struct error *err) {
     struct link *link;
-    struct place here = {0};
+    struct server_progress here = {0};
     int status = dial_server(servers, i, &link, err);
     if (status)
         return status;
-    status = ask_place(link, &here, err);
+    status = ask_progress(link, &here, err);
     json_t *there = status ? NULL : find_cursor(cursors, here.cursor);
     if (there && is_behind(here.cursor, there))
         status = set_cursor(link, there, err);

@@ -81,27 +81,27 @@ static json_t *metadata_of(const struct checkpoint *checkpoint) {
                      "run", text_json(checkpoint->run));
 }
 
-static struct tensor tensor_of(const struct place *place, const float *values) {
+static struct tensor tensor_of(const struct named_parameter *named, const float *values) {
     struct tensor tensor = {
-        .name = place->name,
+        .name = named->name,
         .dtype = "F32",
-        .rank = place->parameter->rank,
-        .data = values + place->parameter->offset,
-        .bytes = place->parameter->count * sizeof *values,
+        .rank = named->parameter->rank,
+        .data = values + named->parameter->offset,
+        .bytes = named->parameter->count * sizeof *values,
     };
     for (int i = 0; i < tensor.rank; i++)
-        tensor.dims[i] = (uint64_t)place->parameter->dims[i];
+        tensor.dims[i] = (uint64_t)named->parameter->dims[i];
     return tensor;
 }
 
-static int write_tensors(const struct checkpoint *checkpoint, int fd, const struct place *places,
-                         const struct place *states, size_t count, struct file_sum *sum,
-                         struct error *err) {
+static int write_tensors(const struct checkpoint *checkpoint, int fd,
+                         const struct named_parameter *named, const struct named_parameter *states,
+                         size_t count, struct file_sum *sum, struct error *err) {
     struct tensor *tensors = mem_array(2 * count, sizeof *tensors);
     json_t *metadata = metadata_of(checkpoint);
     size_t n = 0;
     for (size_t i = 0; tensors && i < count; i++)
-        tensors[n++] = tensor_of(&places[i], checkpoint->parameters);
+        tensors[n++] = tensor_of(&named[i], checkpoint->parameters);
     for (size_t i = 0; tensors && states && i < count; i++)
         tensors[n++] = tensor_of(&states[i], checkpoint->state);
     int status = tensors && metadata ? safetensors_write(fd, tensors, n, metadata, sum, err)
@@ -114,15 +114,15 @@ static int write_tensors(const struct checkpoint *checkpoint, int fd, const stru
 static int write_model(const struct checkpoint *checkpoint, int fd, struct file_sum *sum,
                        struct error *err) {
     const char *state = checkpoint->state ? optimizer_state_name(checkpoint->optimizer.rule) : NULL;
-    struct place *places = NULL, *states = NULL;
+    struct named_parameter *named = NULL, *states = NULL;
     size_t count = 0;
-    int status = places_of(&places, &count, checkpoint->model, NULL, err);
+    int status = named_parameters(&named, &count, checkpoint->model, NULL, err);
     if (!status && state)
-        status = places_of(&states, &count, checkpoint->model, state, err);
+        status = named_parameters(&states, &count, checkpoint->model, state, err);
     if (!status)
-        status = write_tensors(checkpoint, fd, places, states, count, sum, err);
-    places_free(places, count);
-    places_free(states, count);
+        status = write_tensors(checkpoint, fd, named, states, count, sum, err);
+    named_parameters_free(named, count);
+    named_parameters_free(states, count);
     return status;
 }
 

@@ -249,37 +249,37 @@ static bool same_shape(const struct tensor *tensor, const uint64_t *dims, int ra
     return true;
 }
 
-static int get_tensor(const struct safetensors *file, const struct place *place, float *values,
-                      struct error *err) {
-    const struct parameter *parameter = place->parameter;
-    const struct tensor *tensor = safetensors_find(file, place->name);
+static int get_tensor(const struct safetensors *file, const struct named_parameter *named,
+                      float *values, struct error *err) {
+    const struct parameter *parameter = named->parameter;
+    const struct tensor *tensor = safetensors_find(file, named->name);
     uint64_t dims[TENSOR_RANK_MAX];
     char wanted[128], found[128];
     if (!tensor)
-        return error_set(err, STATUS_DATA, "tensor '%s' is missing", place->name);
+        return error_set(err, STATUS_DATA, "tensor '%s' is missing", named->name);
     for (int i = 0; i < parameter->rank; i++)
         dims[i] = (uint64_t)parameter->dims[i];
     if (!same_shape(tensor, dims, parameter->rank))
         return error_set(err, STATUS_DATA, "tensor '%s' is %s %s where the model has F32 %s",
-                         place->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
+                         named->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
                          shape_text(wanted, parameter->rank, dims));
     memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
     for (size_t i = 0; i < parameter->count; i++)
         if (!isfinite(values[parameter->offset + i]))
             return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers",
-                             place->name);
+                             named->name);
     return STATUS_OK;
 }
 
 static int get_tensors(const struct safetensors *file, const struct model *model,
                        const char *prefix, float **values, struct error *err) {
-    struct place *places = NULL;
+    struct named_parameter *named = NULL;
     size_t count = 0;
     *values = mem_floats(model->parameter_count);
-    int status = *values ? places_of(&places, &count, model, prefix, err) : error_nomem(err);
+    int status = *values ? named_parameters(&named, &count, model, prefix, err) : error_nomem(err);
     for (size_t i = 0; !status && i < count; i++)
-        status = get_tensor(file, &places[i], *values, err);
-    places_free(places, count);
+        status = get_tensor(file, &named[i], *values, err);
+    named_parameters_free(named, count);
     return status;
 }
 

@@ -14,15 +14,15 @@
 enum { CHECKPOINT_SEALED = 2 };
 
 // Which values of a model lie where: one entry per block of parameters.
-struct place {
+struct named_parameter {
     char *name; // "c1.weight", "momentum.c1.bias"
     const struct parameter *parameter;
 };
 
-// All places of `model`: prefix NULL for the parameters, else "momentum" and so
-// on. *out is freed with places_free. STATUS_IO when out of memory.
-int places_of(struct place **out, size_t *count, const struct model *model, const char *prefix,
-              struct error *err);
-void places_free(struct place *places, size_t count);
+// All parameters of `model`: prefix NULL for the parameters, else "momentum" and so
+// on. *out is freed with named_parameters_free. STATUS_IO when out of memory.
+int named_parameters(struct named_parameter **out, size_t *count, const struct model *model,
+                     const char *prefix, struct error *err);
+void named_parameters_free(struct named_parameter *named, size_t count);
 
 #endif

@@ -3,7 +3,7 @@
 // Here threads also share reading the weights of large dense layers: each weight is read once for
 // the samples of all threads, instead of once a thread.
 //
-// The members of a mini-batch (core/party.h) meet at a large dense layer with n_i samples each, N
+// The members of a mini-batch (core/phaser.h) meet at a large dense layer with n_i samples each, N
 // together. Its units are cut into a slice for each thread, and each slice into pieces.
 //
 //   forward    each thread copies its rows of x into `inputs` (N x inputs)      - all meet -
@@ -33,13 +33,13 @@
 // samples yet, stops, or finds a loss or gradient that is not finite. If it leaves after the
 // beginning, the others learn at the next meeting that its samples are missing, and finish the
 // mini-batch alone, as threads without locks. All threads see the same layers in the same order,
-// as core/party.h requires.
+// as core/phaser.h requires.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
-#include "core/party.h"
+#include "core/phaser.h"
 #include "train/home.h"
 
 enum {
@@ -55,7 +55,7 @@ enum {
 };
 
 // A thread's state. Others read it between the meetings of a pass, or at the beginning.
-struct seat {
+struct joined_thread {
     _Alignas(MEM_ALIGN) int samples;
     float rate;
     bool due; // it has not reached the first joined layer of its mini-batch
@@ -79,15 +79,15 @@ struct joined {
     const struct kernels *kernels;
     float *parameters;
     int threads;
-    struct seat *seats;
-    struct seat **members; // of the mini-batch, by place; seat.members of them
-    struct party *party;
+    struct joined_thread *states;
+    struct joined_thread **members; // of the mini-batch, by place; thread.members of them
+    struct phaser *phaser;
     float *inputs; // samples x inputs of all threads
     float *pieces; // outputs or their errors: piece behind piece, each samples x units
 };
 
 // Units [first, first + units) of a layer.
-struct piece {
+struct unit_range {
     int first, units;
 };
 
@@ -98,11 +98,11 @@ static int piece_count(const struct layer *layer, int members) {
 }
 
 // Piece number `index` of `count`, over all slices; begins at a multiple of PIECE_UNITS.
-static struct piece make_piece(const struct layer *layer, int count, int index) {
+static struct unit_range make_piece(const struct layer *layer, int count, int index) {
     int64_t units = layer->units;
     int first = (int)(units * index / count) / PIECE_UNITS * PIECE_UNITS;
     int end = (int)(units * (index + 1) / count) / PIECE_UNITS * PIECE_UNITS;
-    return (struct piece){first, (index + 1 == count ? layer->units : end) - first};
+    return (struct unit_range){first, (index + 1 == count ? layer->units : end) - first};
 }
 
 static bool is_joined(const struct layer *layer, int threads) {
@@ -122,27 +122,27 @@ static void share_rates(struct joined *joined, int members) {
     for (int m = 0; m < members; m++)
         most = joined->members[m]->rate > most ? joined->members[m]->rate : most;
     for (int m = 0; m < members; m++) {
-        struct seat *seat = joined->members[m];
-        seat->step = most;
-        seat->factor = most > 0 ? seat->rate / most : 1;
-        sum += seat->factor;
+        struct joined_thread *member = joined->members[m];
+        member->step = most;
+        member->factor = most > 0 ? member->rate / most : 1;
+        sum += member->factor;
     }
     for (int m = 0; m < members; m++)
         joined->members[m]->decays = sum;
 }
 
-// Called by the party when a mini-batch begins: numbers its members.
-static void seat_all(void *self) {
+// Called by the phaser when a mini-batch begins: numbers its members.
+static void number_members(void *self) {
     struct joined *joined = self;
     int members = 0, rows = 0;
     for (int i = 0; i < joined->threads; i++) {
-        struct seat *seat = &joined->seats[i];
-        if (!party_has(joined->party, i))
+        struct joined_thread *member = &joined->states[i];
+        if (!phaser_has(joined->phaser, i))
             continue;
-        seat->place = members;
-        seat->row = rows;
-        rows += seat->samples;
-        joined->members[members++] = seat;
+        member->place = members;
+        member->row = rows;
+        rows += member->samples;
+        joined->members[members++] = member;
     }
     for (int m = 0; m < members; m++) {
         joined->members[m]->members = members;
@@ -153,76 +153,76 @@ static void seat_all(void *self) {
 
 static void joined_enter(struct home *home, int thread, int samples, float rate) {
     struct joined *joined = (struct joined *)home;
-    struct seat *seat = &joined->seats[thread];
-    seat->samples = samples;
-    seat->rate = rate;
-    seat->members = 0;
-    seat->due = true;
-    party_enter(joined->party, thread);
+    struct joined_thread *member = &joined->states[thread];
+    member->samples = samples;
+    member->rate = rate;
+    member->members = 0;
+    member->due = true;
+    phaser_enter(joined->phaser, thread);
 }
 
 // Waits for the others at the first joined layer of a mini-batch: layers below it are not
 // synchronised. Returns whether the thread has company.
 static bool begin_joined_pass(struct joined *joined, int thread) {
-    struct seat *seat = &joined->seats[thread];
-    if (seat->due)
-        party_begin(joined->party, thread);
-    seat->due = false;
-    return seat->members > 1;
+    struct joined_thread *member = &joined->states[thread];
+    if (member->due)
+        phaser_begin(joined->phaser, thread);
+    member->due = false;
+    return member->members > 1;
 }
 
 static void joined_leave(struct home *home, int thread) {
     struct joined *joined = (struct joined *)home;
-    party_leave(joined->party, thread);
-    joined->seats[thread].members = 0;
+    phaser_leave(joined->phaser, thread);
+    joined->states[thread].members = 0;
 }
 
 // Waits for all members. False: one has left, so its samples are missing; all finish alone.
-static bool meet_members(struct joined *joined, struct seat *seat) {
-    if (!party_meet(joined->party))
-        seat->members = 0;
-    return seat->members > 1;
+static bool meet_members(struct joined *joined, struct joined_thread *member) {
+    if (!phaser_meet(joined->phaser))
+        member->members = 0;
+    return member->members > 1;
 }
 
 // --- passes ---------------------------------------------------------------------------
 
 // Makes the pieces of the thread's slice available. Call before the meeting that opens the pass:
 // nobody takes pieces between the last meeting and this one.
-static void lay_out_pieces(struct seat *seat) {
-    atomic_store_explicit(&seat->taken, 0, memory_order_relaxed);
+static void lay_out_pieces(struct joined_thread *member) {
+    atomic_store_explicit(&member->taken, 0, memory_order_relaxed);
 }
 
 // Takes a free piece of the slice of member place + *on, or of the slices after it. False: none is
 // left.
-static bool take_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                       int *on, struct piece *piece) {
-    int pieces = piece_count(layer, seat->members);
-    for (; *on < seat->members; ++*on) {
-        int m = (seat->place + *on) % seat->members;
+static bool take_piece(struct joined *joined, const struct joined_thread *member,
+                       const struct layer *layer, int *on, struct unit_range *piece) {
+    int pieces = piece_count(layer, member->members);
+    for (; *on < member->members; ++*on) {
+        int m = (member->place + *on) % member->members;
         int i = atomic_fetch_add_explicit(&joined->members[m]->taken, 1, memory_order_relaxed);
         if (i >= pieces)
             continue;
-        *piece = make_piece(layer, seat->members * pieces, m * pieces + i);
+        *piece = make_piece(layer, member->members * pieces, m * pieces + i);
         return true;
     }
     return false;
 }
 
-static float *piece_values(const struct joined *joined, const struct seat *seat,
-                           struct piece piece) {
-    return joined->pieces + (size_t)piece.first * (size_t)seat->rows;
+static float *piece_values(const struct joined *joined, const struct joined_thread *member,
+                           struct unit_range piece) {
+    return joined->pieces + (size_t)piece.first * (size_t)member->rows;
 }
 
 // Copies the thread's samples, outputs or their errors, from all pieces to `to`, or from `from` to
 // all pieces.
-static void copy_pieces(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                        float *to, const float *from) {
-    int count = seat->members * piece_count(layer, seat->members);
+static void copy_pieces(struct joined *joined, const struct joined_thread *member,
+                        const struct layer *layer, float *to, const float *from) {
+    int count = member->members * piece_count(layer, member->members);
     for (int p = 0; p < count; p++) {
-        struct piece piece = make_piece(layer, count, p);
+        struct unit_range piece = make_piece(layer, count, p);
         size_t units = (size_t)piece.units;
-        float *in = piece_values(joined, seat, piece) + (size_t)seat->row * units;
-        for (int i = 0; i < seat->samples; i++, in += units) {
+        float *in = piece_values(joined, member, piece) + (size_t)member->row * units;
+        for (int i = 0; i < member->samples; i++, in += units) {
             size_t at = (size_t)i * (size_t)layer->units + (size_t)piece.first;
             if (to)
                 memcpy(to + at, in, units * sizeof *in);
@@ -232,10 +232,10 @@ static void copy_pieces(struct joined *joined, const struct seat *seat, const st
     }
 }
 
-static void put_inputs(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                       const float *x, float factor) {
-    size_t inputs = inputs_of(layer), n = (size_t)seat->samples * inputs;
-    float *to = joined->inputs + (size_t)seat->row * inputs;
+static void put_inputs(struct joined *joined, const struct joined_thread *member,
+                       const struct layer *layer, const float *x, float factor) {
+    size_t inputs = inputs_of(layer), n = (size_t)member->samples * inputs;
+    float *to = joined->inputs + (size_t)member->row * inputs;
     if (factor == 1)
         memcpy(to, x, n * sizeof *to);
     else
@@ -243,57 +243,57 @@ static void put_inputs(struct joined *joined, const struct seat *seat, const str
             to[i] = factor * x[i];
 }
 
-static void forward_piece(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                          struct piece piece) {
+static void forward_piece(struct joined *joined, const struct joined_thread *member,
+                          const struct layer *layer, struct unit_range piece) {
     size_t inputs = inputs_of(layer), first = (size_t)piece.first;
     const float *weights = joined->parameters + layer->weights.offset + first * inputs;
     const float *biases = joined->parameters + layer->biases.offset + first;
-    joined->kernels->dense(piece_values(joined, seat, piece), joined->inputs, weights, biases,
-                           seat->rows, piece.units, (int)inputs, 0, seat->scratch);
+    joined->kernels->dense(piece_values(joined, member, piece), joined->inputs, weights, biases,
+                           member->rows, piece.units, (int)inputs, 0, member->scratch);
 }
 
 static bool joined_forward(struct home *home, int thread, const struct layer *layer, float *y,
                            const float *x, int n) {
     struct joined *joined = (struct joined *)home;
-    struct seat *seat = &joined->seats[thread];
-    struct piece piece;
+    struct joined_thread *member = &joined->states[thread];
+    struct unit_range piece;
     (void)n;
     if (!is_joined(layer, joined->threads) || !begin_joined_pass(joined, thread))
         return false;
-    put_inputs(joined, seat, layer, x, 1);
-    lay_out_pieces(seat);
-    if (!meet_members(joined, seat))
+    put_inputs(joined, member, layer, x, 1);
+    lay_out_pieces(member);
+    if (!meet_members(joined, member))
         return false;
-    for (int on = 0; take_piece(joined, seat, layer, &on, &piece);)
-        forward_piece(joined, seat, layer, piece);
-    party_meet(joined->party);
-    copy_pieces(joined, seat, layer, y, NULL);
+    for (int on = 0; take_piece(joined, member, layer, &on, &piece);)
+        forward_piece(joined, member, layer, piece);
+    phaser_meet(joined->phaser);
+    copy_pieces(joined, member, layer, y, NULL);
     return true;
 }
 
-static void step_weights(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                         struct piece piece, float *dx) {
-    struct update update = optimizer_weights_update(joined->optimizer, layer, seat->step);
+static void step_weights(struct joined *joined, const struct joined_thread *member,
+                         const struct layer *layer, struct unit_range piece, float *dx) {
+    struct update update = optimizer_weights_update(joined->optimizer, layer, member->step);
     const struct dense_errors errors = {
-        .dy = piece_values(joined, seat, piece),
+        .dy = piece_values(joined, member, piece),
         .x = joined->inputs,
         .dx = dx,
-        .add = seat->took,
-        .n = seat->rows,
+        .add = member->took,
+        .n = member->rows,
         .units = piece.units,
         .inputs = layer->weights.dims[1],
         .of = layer->units,
     };
-    update.decay *= seat->decays;
+    update.decay *= member->decays;
     joined->kernels->dense_step(joined->parameters + layer->weights.offset +
                                     (size_t)piece.first * inputs_of(layer),
                                 NULL, &errors, &update);
 }
 
-static void step_biases(struct joined *joined, const struct seat *seat, const struct layer *layer,
-                        struct piece piece) {
-    for (int m = 0; m < seat->members; m++) {
-        const struct seat *other = joined->members[m];
+static void step_biases(struct joined *joined, const struct joined_thread *member,
+                        const struct layer *layer, struct unit_range piece) {
+    for (int m = 0; m < member->members; m++) {
+        const struct joined_thread *other = joined->members[m];
         struct update update = optimizer_biases_update(joined->optimizer, layer, other->rate);
         joined->kernels->update(joined->parameters + layer->biases.offset + piece.first, NULL,
                                 other->dbiases + piece.first, (size_t)piece.units, &update);
@@ -301,13 +301,13 @@ static void step_biases(struct joined *joined, const struct seat *seat, const st
 }
 
 // Sums the errors of this thread's inputs over the members.
-static void take_errors(const struct joined *joined, const struct seat *seat,
+static void take_errors(const struct joined *joined, const struct joined_thread *member,
                         const struct layer *layer, float *dx) {
-    size_t at = (size_t)seat->row * inputs_of(layer);
-    size_t n = (size_t)seat->samples * inputs_of(layer);
+    size_t at = (size_t)member->row * inputs_of(layer);
+    size_t n = (size_t)member->samples * inputs_of(layer);
     bool some = false;
-    for (int m = 0; m < seat->members; m++) {
-        const struct seat *other = joined->members[m];
+    for (int m = 0; m < member->members; m++) {
+        const struct joined_thread *other = joined->members[m];
         if (other->took && some)
             joined->kernels->axpy(dx, other->errors + at, n, 1);
         else if (other->took)
@@ -320,28 +320,28 @@ static void joined_add_product(struct home *home, int thread, const struct layer
                                const struct dense_errors *errors, const float *dbiases, int first,
                                float rate) {
     struct joined *joined = (struct joined *)home;
-    struct seat *seat = &joined->seats[thread];
-    bool together = seat->members > 1 && is_joined(layer, joined->threads);
+    struct joined_thread *member = &joined->states[thread];
+    bool together = member->members > 1 && is_joined(layer, joined->threads);
     if (together) {
-        put_inputs(joined, seat, layer, errors->x, seat->factor);
-        copy_pieces(joined, seat, layer, NULL, errors->dy);
-        seat->dbiases = dbiases;
-        lay_out_pieces(seat);
-        together = meet_members(joined, seat);
+        put_inputs(joined, member, layer, errors->x, member->factor);
+        copy_pieces(joined, member, layer, NULL, errors->dy);
+        member->dbiases = dbiases;
+        lay_out_pieces(member);
+        together = meet_members(joined, member);
     }
     if (!together) {
         joined->local->products->add(joined->local, thread, layer, errors, dbiases, first, rate);
         return;
     }
-    struct piece piece;
-    seat->took = false;
-    for (int on = 0; take_piece(joined, seat, layer, &on, &piece); seat->took = true) {
-        step_weights(joined, seat, layer, piece, errors->dx ? seat->errors : NULL);
-        step_biases(joined, seat, layer, piece);
+    struct unit_range piece;
+    member->took = false;
+    for (int on = 0; take_piece(joined, member, layer, &on, &piece); member->took = true) {
+        step_weights(joined, member, layer, piece, errors->dx ? member->errors : NULL);
+        step_biases(joined, member, layer, piece);
     }
-    party_meet(joined->party);
+    phaser_meet(joined->phaser);
     if (errors->dx)
-        take_errors(joined, seat, layer, errors->dx);
+        take_errors(joined, member, layer, errors->dx);
 }
 
 // --- the rest -------------------------------------------------------------------------
@@ -378,11 +378,11 @@ static void joined_add_clock(struct home *home, int thread) {
 
 static void joined_close(struct home *home) {
     struct joined *joined = (struct joined *)home;
-    for (int i = 0; joined->seats && i < joined->threads; i++)
-        free(joined->seats[i].errors), free(joined->seats[i].scratch);
-    free(joined->seats);
+    for (int i = 0; joined->states && i < joined->threads; i++)
+        free(joined->states[i].errors), free(joined->states[i].scratch);
+    free(joined->states);
     free(joined->members);
-    party_close(joined->party);
+    phaser_close(joined->phaser);
     if (joined->local)
         joined->local->ops->close(joined->local);
     free(joined->inputs), free(joined->pieces);
@@ -443,12 +443,12 @@ int home_joined_check(const struct model *model, const struct optimizer *optimiz
     return STATUS_OK;
 }
 
-// Zeroed seats, each on cache lines of its own.
-static struct seat *open_seats(int threads) {
-    struct seat *seats = aligned_alloc(MEM_ALIGN, (size_t)threads * sizeof *seats);
-    if (seats)
-        memset(seats, 0, (size_t)threads * sizeof *seats);
-    return seats;
+// Zeroed states, each on cache lines of its own.
+static struct joined_thread *open_states(int threads) {
+    struct joined_thread *states = aligned_alloc(MEM_ALIGN, (size_t)threads * sizeof *states);
+    if (states)
+        memset(states, 0, (size_t)threads * sizeof *states);
+    return states;
 }
 
 static bool open_buffers(struct joined *joined, int batch) {
@@ -463,12 +463,12 @@ static bool open_buffers(struct joined *joined, int batch) {
     joined->inputs = mem_untouched_floats(samples * inputs);
     joined->pieces = mem_untouched_floats(samples * units);
     bool whole =
-        joined->inputs && joined->pieces && joined->seats && joined->members && joined->party;
+        joined->inputs && joined->pieces && joined->states && joined->members && joined->phaser;
     for (int i = 0; whole && i < joined->threads; i++) {
-        struct seat *seat = &joined->seats[i];
-        seat->errors = mem_untouched_floats(samples * inputs);
-        seat->scratch = mem_untouched_floats(dense_scratch((int)samples, (int)inputs) + 1);
-        whole = seat->errors && seat->scratch;
+        struct joined_thread *member = &joined->states[i];
+        member->errors = mem_untouched_floats(samples * inputs);
+        member->scratch = mem_untouched_floats(dense_scratch((int)samples, (int)inputs) + 1);
+        whole = member->errors && member->scratch;
     }
     return whole;
 }
@@ -487,9 +487,9 @@ int home_joined(struct home **out, const struct home_config *config, struct erro
         .kernels = config->kernels,
         .parameters = config->parameters,
         .threads = threads,
-        .seats = open_seats(threads),
-        .members = mem_zeroed((size_t)threads, sizeof(struct seat *)),
-        .party = party_open(threads, seat_all, joined),
+        .states = open_states(threads),
+        .members = mem_zeroed((size_t)threads, sizeof(struct joined_thread *)),
+        .phaser = phaser_open(threads, number_members, joined),
     };
     int status = home_local(&joined->local, &shared, err);
     if (!status && !open_buffers(joined, config->batch))

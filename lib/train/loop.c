@@ -20,29 +20,29 @@ static bool claim_batch(struct loop *loop) {
 }
 
 // Nobody waits for a thread that waits for data.
-static struct batch *take_or_leave(const struct seat *seat, double *waited) {
-    const struct loop_config *config = &seat->loop->config;
+static struct batch *take_or_leave(const struct loop_thread *thread, double *waited) {
+    const struct loop_config *config = &thread->loop->config;
     if (config->sync || !config->home->meetings)
         return supply_take(config->supply, config->patience, waited);
     struct batch *batch = supply_take(config->supply, 0, waited);
     if (!batch || batch->n > 0)
         return batch;
     supply_give_back(config->supply, batch);
-    solo_leave(&seat->solo);
+    solo_leave(&thread->solo);
     return supply_take(config->supply, config->patience, waited);
 }
 
-static struct batch *take_batch(struct seat *seat) {
-    const struct loop_config *config = &seat->loop->config;
-    double sum = atomic_load_explicit(&seat->waited, memory_order_relaxed), waited = 0;
-    struct batch *batch = take_or_leave(seat, &waited);
+static struct batch *take_batch(struct loop_thread *thread) {
+    const struct loop_config *config = &thread->loop->config;
+    double sum = atomic_load_explicit(&thread->waited, memory_order_relaxed), waited = 0;
+    struct batch *batch = take_or_leave(thread, &waited);
     // Synchronous threads all wait while one takes.
     sum += config->sync ? waited * config->threads : waited;
-    atomic_store_explicit(&seat->waited, sum, memory_order_relaxed);
+    atomic_store_explicit(&thread->waited, sum, memory_order_relaxed);
     if (!batch)
-        atomic_store(&seat->loop->exhausted, true);
+        atomic_store(&thread->loop->exhausted, true);
     else if (batch->n > 0)
-        atomic_store_explicit(&seat->loop->place, batch->number, memory_order_relaxed);
+        atomic_store_explicit(&thread->loop->place, batch->number, memory_order_relaxed);
     return batch;
 }
 
@@ -51,10 +51,10 @@ void loop_end_step(struct loop *loop, int samples, float rate) {
         loop->config.step(loop->config.step_self, samples, rate);
 }
 
-struct batch *seat_take(struct seat *seat) {
-    struct loop *loop = seat->loop;
+struct batch *loop_thread_take(struct loop_thread *thread) {
+    struct loop *loop = thread->loop;
     while (claim_batch(loop)) {
-        struct batch *batch = take_batch(seat);
+        struct batch *batch = take_batch(thread);
         if (!batch || batch->n > 0)
             return batch;
         supply_give_back(loop->config.supply, batch);
@@ -64,25 +64,25 @@ struct batch *seat_take(struct seat *seat) {
     return NULL;
 }
 
-void seat_count(struct seat *seat, int samples, double loss) {
-    uint64_t n = atomic_load_explicit(&seat->samples, memory_order_relaxed);
-    double sum = atomic_load_explicit(&seat->loss, memory_order_relaxed);
-    atomic_store_explicit(&seat->samples, n + (uint64_t)samples, memory_order_relaxed);
-    atomic_store_explicit(&seat->loss, sum + loss, memory_order_relaxed);
+void loop_thread_count(struct loop_thread *thread, int samples, double loss) {
+    uint64_t n = atomic_load_explicit(&thread->samples, memory_order_relaxed);
+    double sum = atomic_load_explicit(&thread->loss, memory_order_relaxed);
+    atomic_store_explicit(&thread->samples, n + (uint64_t)samples, memory_order_relaxed);
+    atomic_store_explicit(&thread->loss, sum + loss, memory_order_relaxed);
 }
 
-static float largest_input(const struct seat *seat, const struct batch *batch) {
-    const struct kernels *kernels = seat->loop->config.kernels;
-    size_t count = (size_t)batch->n * net_sample(seat->net);
+static float largest_input(const struct loop_thread *thread, const struct batch *batch) {
+    const struct kernels *kernels = thread->loop->config.kernels;
+    size_t count = (size_t)batch->n * net_sample(thread->net);
     return kernels->finite(batch->input, count) ? kernels->largest(batch->input, count) : NAN;
 }
 
-void loop_diverge(struct seat *seat, const struct batch *batch, double loss) {
-    struct loop *loop = seat->loop;
+void loop_diverge(struct loop_thread *thread, const struct batch *batch, double loss) {
+    struct loop *loop = thread->loop;
     if (atomic_exchange(&loop->diverged, true))
         return;
     atomic_store(&loop->diverged_loss, loss);
-    atomic_store(&loop->diverged_input, largest_input(seat, batch));
+    atomic_store(&loop->diverged_input, largest_input(thread, batch));
     loop_pause(loop);
 }
 
@@ -91,29 +91,30 @@ float loop_rate(const struct loop *loop, uint64_t number) {
 }
 
 // The context is the thread's own: allocated, and first touched, by it.
-static int open_context(struct seat *seat) {
-    const struct loop_config *config = &seat->loop->config;
+static int open_context(struct loop_thread *thread) {
+    const struct loop_config *config = &thread->loop->config;
     int most = config->sync
                    ? step_chunk(config->batch)
                    : solo_part(config->home, config->model, config->kernels, config->batch);
-    int status = net_open(&seat->net, config->model, config->kernels, most, NET_TRAIN, &seat->err);
+    int status =
+        net_open(&thread->net, config->model, config->kernels, most, NET_TRAIN, &thread->err);
     if (status || config->sync)
         return status;
-    seat->solo = (struct solo){
+    thread->solo = (struct solo){
         .kernels = config->kernels,
         .optimizer = config->optimizer,
         .home = config->home,
-        .thread = seat->index,
-        .net = seat->net,
+        .thread = thread->index,
+        .net = thread->net,
         // Most of it is never written where dense layers step by the product (net_offer).
         .gradient = mem_untouched_floats(config->model->parameter_count),
         .seed = config->seed,
-        .stopped = &seat->loop->diverged,
+        .stopped = &thread->loop->diverged,
     };
-    if (!seat->solo.gradient)
-        return error_set(&seat->err, STATUS_IO, "out of memory for the gradient of thread %d",
-                         seat->index);
-    solo_seated(&seat->solo, config->threads);
+    if (!thread->solo.gradient)
+        return error_set(&thread->err, STATUS_IO, "out of memory for the gradient of thread %d",
+                         thread->index);
+    solo_set_thread(&thread->solo, config->threads);
     return STATUS_OK;
 }
 
@@ -135,25 +136,25 @@ static bool await_round(struct loop *loop, uint32_t *round) {
 
 // Neighbours on one NUMA node, as many on each: with its context and its copy of the weights,
 // where it has one, which it is the first to touch.
-static void bind_to_node(const struct seat *seat) {
-    node_bind(seat->index * node_count() / seat->loop->config.threads);
+static void bind_to_node(const struct loop_thread *thread) {
+    node_bind(thread->index * node_count() / thread->loop->config.threads);
 }
 
 static void *train_thread(void *self) {
-    struct seat *seat = self;
+    struct loop_thread *thread = self;
     uint32_t round = 0;
-    bind_to_node(seat);
-    open_context(seat);
-    stop_running(seat->loop);
-    while (await_round(seat->loop, &round)) {
-        if (seat->loop->config.sync)
-            loop_sync(seat);
+    bind_to_node(thread);
+    open_context(thread);
+    stop_running(thread->loop);
+    while (await_round(thread->loop, &round)) {
+        if (thread->loop->config.sync)
+            loop_sync(thread);
         else
-            loop_async(seat);
-        stop_running(seat->loop);
+            loop_async(thread);
+        stop_running(thread->loop);
     }
-    net_close(seat->net);
-    free(seat->solo.gradient);
+    net_close(thread->net);
+    free(thread->solo.gradient);
     return NULL;
 }
 
@@ -193,10 +194,10 @@ void loop_pause(struct loop *loop) {
 struct loop_sums loop_sums(const struct loop *loop) {
     struct loop_sums sums = {0};
     for (int i = 0; i < loop->started; i++) {
-        const struct seat *seat = &loop->seats[i];
-        sums.samples += atomic_load_explicit(&seat->samples, memory_order_relaxed);
-        sums.loss += atomic_load_explicit(&seat->loss, memory_order_relaxed);
-        sums.waited += atomic_load_explicit(&seat->waited, memory_order_relaxed);
+        const struct loop_thread *thread = &loop->threads[i];
+        sums.samples += atomic_load_explicit(&thread->samples, memory_order_relaxed);
+        sums.loss += atomic_load_explicit(&thread->loss, memory_order_relaxed);
+        sums.waited += atomic_load_explicit(&thread->waited, memory_order_relaxed);
     }
     return sums;
 }
@@ -216,24 +217,24 @@ float loop_diverged_input(const struct loop *loop) {
 }
 
 static int start_threads(struct loop *loop, struct error *err) {
-    size_t bytes = (size_t)loop->config.threads * sizeof *loop->seats;
-    loop->seats = aligned_alloc(MEM_ALIGN, bytes);
-    if (!loop->seats)
+    size_t bytes = (size_t)loop->config.threads * sizeof *loop->threads;
+    loop->threads = aligned_alloc(MEM_ALIGN, bytes);
+    if (!loop->threads)
         return error_nomem(err);
-    memset(loop->seats, 0, bytes);
+    memset(loop->threads, 0, bytes);
     atomic_store(&loop->running, loop->config.threads);
     for (int i = 0; i < loop->config.threads; i++) {
-        struct seat *seat = &loop->seats[i];
-        *seat = (struct seat){.loop = loop, .index = i};
-        if (pthread_create(&seat->thread, NULL, train_thread, seat))
+        struct loop_thread *thread = &loop->threads[i];
+        *thread = (struct loop_thread){.loop = loop, .index = i};
+        if (pthread_create(&thread->id, NULL, train_thread, thread))
             return error_set(err, STATUS_IO, "cannot start training thread %d", i);
         loop->started++;
     }
     while (!loop_wait(loop, -1))
         continue;
     for (int i = 0; i < loop->started; i++) {
-        if (loop->seats[i].err.status) {
-            *err = loop->seats[i].err;
+        if (loop->threads[i].err.status) {
+            *err = loop->threads[i].err;
             return err->status;
         }
     }
@@ -264,8 +265,8 @@ void loop_close(struct loop *loop) {
     atomic_store(&loop->closing, true);
     gate_open(&loop->begin);
     for (int i = 0; i < loop->started; i++)
-        pthread_join(loop->seats[i].thread, NULL);
+        pthread_join(loop->threads[i].id, NULL);
     step_close(&loop->step);
-    free(loop->seats);
+    free(loop->threads);
     free(loop);
 }

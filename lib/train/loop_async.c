@@ -8,24 +8,24 @@
 //  noise that this introduces." (Adam 3.2.2)
 #include "train/loop_threads.h"
 
-static void train_on_batch(struct seat *seat, const struct batch *batch) {
+static void train_on_batch(struct loop_thread *thread, const struct batch *batch) {
     double loss;
-    if (solo_train(&seat->solo, batch, loop_rate(seat->loop, batch->number), &loss))
-        seat_count(seat, batch->n, loss);
+    if (solo_train(&thread->solo, batch, loop_rate(thread->loop, batch->number), &loss))
+        loop_thread_count(thread, batch->n, loss);
     else
-        loop_diverge(seat, batch, loss / batch->n);
+        loop_diverge(thread, batch, loss / batch->n);
 }
 
-static void train_batches(struct seat *seat) {
-    for (struct batch *batch; (batch = seat_take(seat));) {
-        train_on_batch(seat, batch);
-        supply_give_back(seat->loop->config.supply, batch);
+static void train_batches(struct loop_thread *thread) {
+    for (struct batch *batch; (batch = loop_thread_take(thread));) {
+        train_on_batch(thread, batch);
+        supply_give_back(thread->loop->config.supply, batch);
     }
 }
 
-void loop_async(struct seat *seat) {
-    struct home *home = seat->loop->config.home;
-    train_batches(seat);
-    solo_leave(&seat->solo);
-    home->ops->settle(home, seat->index);
+void loop_async(struct loop_thread *thread) {
+    struct home *home = thread->loop->config.home;
+    train_batches(thread);
+    solo_leave(&thread->solo);
+    home->ops->settle(home, thread->index);
 }

@@ -49,14 +49,14 @@ static bool home_takes_factors(const struct home *home, const struct layer *laye
 // Cuts every layer's parameters into pieces, but where the home takes factors; only
 // counts them where to is NULL.
 static size_t cut_into_pieces(const struct model *model, const struct home *home,
-                              struct piece *to) {
+                              struct update_piece *to) {
     size_t count = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         size_t n = home_takes_factors(home, layer) ? 0 : optimizer_all(layer).n;
         for (size_t first = 0; first < n; first += PIECE, count++)
             if (to)
-                to[count] = (struct piece){
+                to[count] = (struct update_piece){
                     .layer = layer,
                     .span = {first, n - first < PIECE ? n - first : PIECE},
                 };
@@ -69,7 +69,7 @@ int step_open(struct step *step, const struct loop_config *config, struct error 
     step->chunk = step_chunk(config->batch);
     size_t chunks = (size_t)chunks_of(config->batch, step->chunk);
     step->stride = (config->model->parameter_count + line - 1) / line * line;
-    step->meeting.threads = config->threads;
+    step->barrier.threads = config->threads;
     step->losses = mem_zeroed(chunks, sizeof *step->losses);
     step->piece_count = cut_into_pieces(config->model, config->home, NULL);
     step->pieces = mem_zeroed(step->piece_count + 1, sizeof *step->pieces);
@@ -102,12 +102,12 @@ static void end_step(struct loop *loop) {
         loop_end_step(loop, samples, step->rate);
 }
 
-static void take_mini_batch(struct seat *seat) {
-    struct loop *loop = seat->loop;
+static void take_mini_batch(struct loop_thread *thread) {
+    struct loop *loop = thread->loop;
     struct step *step = &loop->step;
     if (step->batch)
         end_step(loop);
-    step->batch = seat_take(seat);
+    step->batch = loop_thread_take(thread);
     if (!step->batch)
         return;
     step->rate = loop_rate(loop, step->batch->number);
@@ -121,41 +121,42 @@ static void take_mini_batch(struct seat *seat) {
 // The gradient of a dense layer is not formed where the home takes its factors.
 static bool chunk_offered(void *self, const struct layer *layer, const struct dense_errors *errors,
                           const float *dbiases) {
-    struct seat *seat = self;
-    const struct loop_config *config = &seat->loop->config;
+    struct loop_thread *thread = self;
+    const struct loop_config *config = &thread->loop->config;
     struct home *home = config->home;
-    struct step *step = &seat->loop->step;
+    struct step *step = &thread->loop->step;
     if (!home_takes_factors(home, layer))
         return false;
     if (!optimizer_accepts_product(config->kernels, errors))
         atomic_store(&step->refused, true);
-    home->products->add(home, seat->index, layer, errors, dbiases, seat->first, step->rate);
+    home->products->add(home, thread->index, layer, errors, dbiases, thread->first, step->rate);
     return true;
 }
 
-static void compute_chunk(struct seat *seat, int c) {
-    const struct loop_config *config = &seat->loop->config;
-    struct step *step = &seat->loop->step;
+static void compute_chunk(struct loop_thread *thread, int c) {
+    const struct loop_config *config = &thread->loop->config;
+    struct step *step = &thread->loop->step;
     const struct batch *batch = step->batch;
     int first = c * step->chunk;
     int n = batch->n - first < step->chunk ? batch->n - first : step->chunk;
-    const float *weights = config->home->ops->weights(config->home, seat->index);
-    net_forward(seat->net, weights, batch->input + (size_t)first * net_sample(seat->net), n,
+    const float *weights = config->home->ops->weights(config->home, thread->index);
+    net_forward(thread->net, weights, batch->input + (size_t)first * net_sample(thread->net), n,
                 batch->draw + first, config->seed);
-    step->losses[c] = net_loss(seat->net, batch->label + first);
-    seat->first = first;
-    net_offered(seat->net, chunk_offered, seat);
-    net_backward(seat->net, weights, batch->label + first, 1.0f / (float)batch->n,
+    step->losses[c] = net_loss(thread->net, batch->label + first);
+    thread->first = first;
+    net_offered(thread->net, chunk_offered, thread);
+    net_backward(thread->net, weights, batch->label + first, 1.0f / (float)batch->n,
                  step->gradients + (size_t)c * step->stride, NULL, NULL);
 }
 
-static void compute_chunks(struct seat *seat) {
-    struct step *step = &seat->loop->step;
+static void compute_chunks(struct loop_thread *thread) {
+    struct step *step = &thread->loop->step;
     for (int c; (c = atomic_fetch_add(&step->next_chunk, 1)) < step->chunks;)
-        compute_chunk(seat, c);
+        compute_chunk(thread, c);
 }
 
-static void sum_piece(const struct loop_config *config, struct step *step, struct piece *piece) {
+static void sum_piece(const struct loop_config *config, struct step *step,
+                      struct update_piece *piece) {
     const struct kernels *kernels = config->kernels;
     float *sum = step->gradients + piece->layer->weights.offset + piece->span.first;
     for (int c = 1; c < step->chunks; c++)
@@ -174,12 +175,12 @@ static void add_up(struct loop *loop) {
 
 // The factor of each layer's pieces, by the sum of their squares in order.
 static void clip_gradients(const struct optimizer *optimizer, struct step *step) {
-    struct piece *end = step->pieces + step->piece_count;
-    for (struct piece *begin = step->pieces, *next; begin < end; begin = next) {
+    struct update_piece *end = step->pieces + step->piece_count;
+    for (struct update_piece *begin = step->pieces, *next; begin < end; begin = next) {
         double squares = 0;
         for (next = begin; next < end && next->layer == begin->layer; next++)
             squares += next->squares;
-        for (struct piece *piece = begin; piece < next; piece++)
+        for (struct update_piece *piece = begin; piece < next; piece++)
             piece->factor = optimizer_clip_factor(optimizer, squares);
     }
 }
@@ -192,55 +193,55 @@ static double step_loss(const struct step *step) {
 }
 
 // Done once, when all sums are there: is the update good?
-static void judge_update(struct seat *seat) {
-    struct step *step = &seat->loop->step;
+static void judge_update(struct loop_thread *thread) {
+    struct step *step = &thread->loop->step;
     double loss = step_loss(step);
     if (!isfinite(loss))
         atomic_store(&step->refused, true);
     if (atomic_load(&step->refused)) {
-        loop_diverge(seat, step->batch, loss / step->batch->n);
+        loop_diverge(thread, step->batch, loss / step->batch->n);
         return;
     }
-    if (seat->loop->config.optimizer->clip > 0)
-        clip_gradients(seat->loop->config.optimizer, step);
-    seat_count(seat, step->batch->n, loss);
-    seat->loop->config.home->ops->add_clock(seat->loop->config.home, seat->index);
+    if (thread->loop->config.optimizer->clip > 0)
+        clip_gradients(thread->loop->config.optimizer, step);
+    loop_thread_count(thread, step->batch->n, loss);
+    thread->loop->config.home->ops->add_clock(thread->loop->config.home, thread->index);
 }
 
-static void apply_piece(struct seat *seat, const struct piece *piece) {
-    const struct loop_config *config = &seat->loop->config;
-    struct step *step = &seat->loop->step;
+static void apply_piece(struct loop_thread *thread, const struct update_piece *piece) {
+    const struct loop_config *config = &thread->loop->config;
+    struct step *step = &thread->loop->step;
     float *gradient = step->gradients + piece->layer->weights.offset;
     if (config->optimizer->clip > 0)
         optimizer_scale(gradient + piece->span.first, piece->span.n, piece->factor);
-    config->home->ops->add(config->home, seat->index, piece->layer, piece->span, gradient,
+    config->home->ops->add(config->home, thread->index, piece->layer, piece->span, gradient,
                            step->rate);
 }
 
-static void apply_pieces(struct seat *seat) {
-    struct step *step = &seat->loop->step;
+static void apply_pieces(struct loop_thread *thread) {
+    struct step *step = &thread->loop->step;
     for (size_t i; (i = atomic_fetch_add(&step->next_update, 1)) < step->piece_count;)
-        apply_piece(seat, &step->pieces[i]);
+        apply_piece(thread, &step->pieces[i]);
 }
 
-void loop_sync(struct seat *seat) {
-    struct step *step = &seat->loop->step;
+void loop_sync(struct loop_thread *thread) {
+    struct step *step = &thread->loop->step;
     for (;;) {
-        if (meeting_arrive(&step->meeting)) {
-            take_mini_batch(seat);
-            meeting_end(&step->meeting);
+        if (barrier_arrive(&step->barrier)) {
+            take_mini_batch(thread);
+            barrier_end(&step->barrier);
         }
         if (!step->batch)
             return;
-        compute_chunks(seat);
-        if (meeting_arrive(&step->meeting))
-            meeting_end(&step->meeting);
-        add_up(seat->loop);
-        if (meeting_arrive(&step->meeting)) {
-            judge_update(seat);
-            meeting_end(&step->meeting);
+        compute_chunks(thread);
+        if (barrier_arrive(&step->barrier))
+            barrier_end(&step->barrier);
+        add_up(thread->loop);
+        if (barrier_arrive(&step->barrier)) {
+            judge_update(thread);
+            barrier_end(&step->barrier);
         }
         if (!atomic_load(&step->refused))
-            apply_pieces(seat);
+            apply_pieces(thread);
     }
 }

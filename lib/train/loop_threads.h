@@ -11,10 +11,10 @@
 #include "train/solo.h"
 
 // One training thread. The counters are written by it alone, read by the caller.
-struct seat {
+struct loop_thread {
     _Alignas(MEM_ALIGN) struct loop *loop;
     int index;
-    pthread_t thread;
+    pthread_t id;
     struct net *net;
     struct solo solo; // asynchronous: of this thread
     int first;        // synchronous: of the chunk in hand, its first sample
@@ -24,7 +24,7 @@ struct seat {
 };
 
 // Parameters of one layer that are added up and applied together.
-struct piece {
+struct update_piece {
     const struct layer *layer;
     struct span span;
     double squares; // of the gradient's sum, where it is to be clipped
@@ -33,15 +33,15 @@ struct piece {
 
 // One synchronous mini-batch.
 struct step {
-    struct meeting meeting;
+    struct barrier barrier;
     struct batch *batch; // NULL: none, the threads park
     float rate;
-    int chunk;            // samples of a chunk
-    int chunks;           // of this mini-batch
-    float *gradients;     // one a chunk, one behind the other
-    size_t stride;        // floats from one to the next
-    double *losses;       // one a chunk
-    struct piece *pieces; // of all parameters, in order
+    int chunk;                   // samples of a chunk
+    int chunks;                  // of this mini-batch
+    float *gradients;            // one a chunk, one behind the other
+    size_t stride;               // floats from one to the next
+    double *losses;              // one a chunk
+    struct update_piece *pieces; // of all parameters, in order
     size_t piece_count;
     _Atomic int next_chunk;
     _Atomic size_t next_sum, next_update; // pieces
@@ -50,7 +50,7 @@ struct step {
 
 struct loop {
     struct loop_config config;
-    struct seat *seats;
+    struct loop_thread *threads;
     int started;
     uint64_t first_clock; // of the home, when the loop was opened
     struct step step;
@@ -67,17 +67,17 @@ struct loop {
 
 // The next mini-batch, or NULL when the round is over or the supply has no more; counts
 // the waiting. Each time that patience ends without one, calls loop_end_step with 0 samples.
-struct batch *seat_take(struct seat *seat);
+struct batch *loop_thread_take(struct loop_thread *thread);
 // Calls the step function of the configuration, if there is one.
 void loop_end_step(struct loop *loop, int samples, float rate);
-void seat_count(struct seat *seat, int samples, double loss);
+void loop_thread_count(struct loop_thread *thread, int samples, double loss);
 // The thread met a loss or gradient that is not finite in this mini-batch.
-void loop_diverge(struct seat *seat, const struct batch *batch, double loss);
+void loop_diverge(struct loop_thread *thread, const struct batch *batch, double loss);
 float loop_rate(const struct loop *loop, uint64_t number);
 
 // One round of one thread.
-void loop_async(struct seat *seat);
-void loop_sync(struct seat *seat);
+void loop_async(struct loop_thread *thread);
+void loop_sync(struct loop_thread *thread);
 
 // The step's buffers, whose size depends on the mini-batch and the model alone.
 int step_open(struct step *step, const struct loop_config *config, struct error *err);

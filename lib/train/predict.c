@@ -12,7 +12,7 @@
 #include "model/prepared.h"
 
 // One sample of a batch.
-struct slot {
+struct sample_result {
     struct sample sample;
     int status;       // why it cannot be used
     struct error why; // when status is not 0
@@ -34,12 +34,12 @@ struct predictor {
 };
 
 // What one thread owns.
-struct worker {
+struct predict_thread {
     struct predictor *predictor;
     struct net *net;
     struct input input;
-    struct slot *slots; // batch
-    struct batch batch; // the usable ones
+    struct sample_result *results; // batch
+    struct batch batch;            // the usable ones
 };
 
 static void predictor_fail(struct predictor *p, int status, const struct error *why) {
@@ -73,26 +73,26 @@ static int settle_label(const struct predict_config *config, struct sample *samp
     return STATUS_OK;
 }
 
-// Reads the next batch into the worker's slots: their count, and the batch's number.
-static int take_samples(struct worker *w, uint64_t *number) {
-    struct predictor *p = w->predictor;
+// Reads the next batch into the thread's results: their count, and the batch's number.
+static int take_samples(struct predict_thread *t, uint64_t *number) {
+    struct predictor *p = t->predictor;
     const struct predict_config *config = p->config;
     int n = 0;
     pthread_mutex_lock(&p->reading);
     while (n < config->batch && !p->done && (n == 0 || input_waits(config->descriptor))) {
-        struct slot *slot = &w->slots[n];
+        struct sample_result *result = &t->results[n];
         bool more = true;
-        slot->status = source_next(config->source, &slot->sample, &more, &slot->why);
-        slot->last = slot->status != STATUS_OK && slot->status != STATUS_SKIPPED;
-        if (slot->status == STATUS_SKIPPED &&
-            source_passes_over(config->source, &slot->sample, &slot->why))
+        result->status = source_next(config->source, &result->sample, &more, &result->why);
+        result->last = result->status != STATUS_OK && result->status != STATUS_SKIPPED;
+        if (result->status == STATUS_SKIPPED &&
+            source_passes_over(config->source, &result->sample, &result->why))
             continue;
-        if (slot->status == STATUS_SKIPPED)
-            error_context(&slot->why, "%s", slot->sample.path);
-        p->done = !more || slot->last;
-        if (slot->status == STATUS_OK && more)
-            slot->status = settle_label(config, &slot->sample, &slot->why);
-        n += more || slot->status != STATUS_OK;
+        if (result->status == STATUS_SKIPPED)
+            error_context(&result->why, "%s", result->sample.path);
+        p->done = !more || result->last;
+        if (result->status == STATUS_OK && more)
+            result->status = settle_label(config, &result->sample, &result->why);
+        n += more || result->status != STATUS_OK;
     }
     *number = p->batches;
     p->batches += n > 0;
@@ -101,106 +101,106 @@ static int take_samples(struct worker *w, uint64_t *number) {
 }
 
 // From the sample to its place in the batch.
-static int put_in_batch(struct worker *w, struct slot *slot) {
-    struct batch *batch = &w->batch;
-    struct sample *sample = &slot->sample;
-    struct error *err = &slot->why;
-    int status = sample_decode(sample, &w->predictor->decode, err);
+static int put_in_batch(struct predict_thread *t, struct sample_result *result) {
+    struct batch *batch = &t->batch;
+    struct sample *sample = &result->sample;
+    struct error *err = &result->why;
+    int status = sample_decode(sample, &t->predictor->decode, err);
     if (status != STATUS_OK)
         return status; // it names the path already
     batch->label[batch->n] = sample->label;
-    status = input_put(&w->input, &sample->image, 0, batch, batch->n, err);
+    status = input_put(&t->input, &sample->image, 0, batch, batch->n, err);
     if (status != STATUS_OK)
         return error_context(err, "%s", sample->path);
     batch->n++;
     return STATUS_OK;
 }
 
-static int tell_result(struct worker *w, struct slot *slot, const float *scores,
+static int tell_result(struct predict_thread *t, struct sample_result *result, const float *scores,
                        struct error *err) {
-    const struct predict_config *config = w->predictor->config;
-    bool bad = !slot->last && (slot->status == STATUS_SKIPPED || slot->status == STATUS_DATA);
-    if (slot->status == STATUS_OK) {
+    const struct predict_config *config = t->predictor->config;
+    bool bad = !result->last && (result->status == STATUS_SKIPPED || result->status == STATUS_DATA);
+    if (result->status == STATUS_OK) {
         if (config->tally)
-            tally_add(config->tally, scores, slot->sample.label);
-        return config->each ? config->each(config->self, &slot->sample, scores, err) : STATUS_OK;
+            tally_add(config->tally, scores, result->sample.label);
+        return config->each ? config->each(config->self, &result->sample, scores, err) : STATUS_OK;
     }
     if (bad && config->skip)
-        return config->skip(config->self, &slot->sample, &slot->why, err);
-    *err = slot->why;
-    return bad ? STATUS_DATA : slot->status;
+        return config->skip(config->self, &result->sample, &result->why, err);
+    *err = result->why;
+    return bad ? STATUS_DATA : result->status;
 }
 
-static int tell_batch(struct worker *w, int n, struct error *err) {
-    const struct predict_config *config = w->predictor->config;
+static int tell_batch(struct predict_thread *t, int n, struct error *err) {
+    const struct predict_config *config = t->predictor->config;
     size_t classes = (size_t)model_classes(config->model);
     int status = STATUS_OK, row = 0;
-    if (config->tally && w->batch.n > 0)
-        config->tally->loss += net_loss(w->net, w->batch.label);
+    if (config->tally && t->batch.n > 0)
+        config->tally->loss += net_loss(t->net, t->batch.label);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
-        const float *scores = net_scores(w->net) + (size_t)row * classes;
-        row += w->slots[i].status == STATUS_OK;
-        status = tell_result(w, &w->slots[i], scores, err);
+        const float *scores = net_scores(t->net) + (size_t)row * classes;
+        row += t->results[i].status == STATUS_OK;
+        status = tell_result(t, &t->results[i], scores, err);
     }
     return status;
 }
 
-static int predict_batches(struct worker *w, struct error *err) {
-    struct predictor *p = w->predictor;
+static int predict_batches(struct predict_thread *t, struct error *err) {
+    struct predictor *p = t->predictor;
     uint64_t number;
     int n, status = STATUS_OK;
-    while (status == STATUS_OK && (n = take_samples(w, &number)) > 0) {
-        w->batch.n = 0;
+    while (status == STATUS_OK && (n = take_samples(t, &number)) > 0) {
+        t->batch.n = 0;
         for (int i = 0; i < n; i++)
-            if (w->slots[i].status == STATUS_OK)
-                w->slots[i].status = put_in_batch(w, &w->slots[i]);
+            if (t->results[i].status == STATUS_OK)
+                t->results[i].status = put_in_batch(t, &t->results[i]);
         if (!p->config->exact)
-            prepared_pass(p->prepared, w->net, number);
-        if (w->batch.n > 0)
-            net_forward(w->net, p->config->parameters, w->batch.input, w->batch.n, NULL, 0);
+            prepared_pass(p->prepared, t->net, number);
+        if (t->batch.n > 0)
+            net_forward(t->net, p->config->parameters, t->batch.input, t->batch.n, NULL, 0);
         if (!turn_begin(&p->turn, number))
             break;
-        status = tell_batch(w, n, err);
+        status = tell_batch(t, n, err);
         if (status == STATUS_OK)
             turn_end(&p->turn);
     }
     return status;
 }
 
-static int open_worker(struct worker *w, struct error *err) {
-    const struct predict_config *config = w->predictor->config;
-    size_t batch = (size_t)config->batch, values = input_values(&w->predictor->input);
+static int open_thread(struct predict_thread *t, struct error *err) {
+    const struct predict_config *config = t->predictor->config;
+    size_t batch = (size_t)config->batch, values = input_values(&t->predictor->input);
     if (__builtin_mul_overflow(values, batch, &values))
         return error_nomem(err);
-    w->slots = mem_zeroed(batch, sizeof *w->slots);
-    w->batch.label = mem_zeroed(batch, sizeof *w->batch.label);
-    w->batch.input = mem_floats(values);
-    if (!w->slots || !w->batch.label || !w->batch.input)
+    t->results = mem_zeroed(batch, sizeof *t->results);
+    t->batch.label = mem_zeroed(batch, sizeof *t->batch.label);
+    t->batch.input = mem_floats(values);
+    if (!t->results || !t->batch.label || !t->batch.input)
         return error_nomem(err);
-    if (input_open(&w->input, &w->predictor->input, err))
+    if (input_open(&t->input, &t->predictor->input, err))
         return STATUS_IO;
-    return net_open(&w->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
+    return net_open(&t->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
 }
 
-static void close_worker(struct worker *w) {
-    for (int i = 0; w->slots && i < w->predictor->config->batch; i++)
-        sample_free(&w->slots[i].sample);
-    net_close(w->net);
-    input_close(&w->input);
-    free(w->slots);
-    free(w->batch.label);
-    free(w->batch.input);
+static void close_thread(struct predict_thread *t) {
+    for (int i = 0; t->results && i < t->predictor->config->batch; i++)
+        sample_free(&t->results[i].sample);
+    net_close(t->net);
+    input_close(&t->input);
+    free(t->results);
+    free(t->batch.label);
+    free(t->batch.input);
 }
 
 static void *predict_thread(void *argument) {
-    struct worker w = {.predictor = argument};
+    struct predict_thread t = {.predictor = argument};
     struct error err = {0};
-    int status = open_worker(&w, &err);
+    int status = open_thread(&t, &err);
     if (status == STATUS_OK)
-        status = predict_batches(&w, &err);
+        status = predict_batches(&t, &err);
     if (status != STATUS_OK)
-        predictor_fail(w.predictor, status, &err);
-    close_worker(&w);
+        predictor_fail(t.predictor, status, &err);
+    close_thread(&t);
     return NULL;
 }
 

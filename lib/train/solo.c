@@ -12,9 +12,9 @@ int solo_part(const struct home *home, const struct model *model, const struct k
     return home->meetings ? batch : net_part(model, kernels, batch);
 }
 
-void solo_seated(const struct solo *solo, int threads) {
+void solo_set_thread(const struct solo *solo, int threads) {
     if (!solo->home->apart)
-        net_seated(solo->net, solo->thread, threads);
+        net_set_thread(solo->net, solo->thread, threads);
 }
 
 void solo_leave(const struct solo *solo) {

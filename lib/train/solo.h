@@ -36,8 +36,8 @@ int solo_part(const struct home *home, const struct model *model, const struct k
               int batch);
 
 // Call once the net is open. Where `threads` threads share weights, each begins at a
-// different place in large layers (net_seated).
-void solo_seated(const struct solo *solo, int threads);
+// different place in large layers (net_set_thread).
+void solo_set_thread(const struct solo *solo, int threads);
 
 // Trains on `batch` at learning rate `rate`. *loss is the sum over the samples, before the
 // update. False: the solo was stopped; or the loss or a gradient was not finite, then *loss

@@ -33,7 +33,7 @@ static vector winograd_turn(float *to, int step, const float *from, int maps) {
 // Writes the errors of up to LANES maps of a tile, samples x pixels x maps, with zeros outside
 // the picture. Returns their sum over pixels and samples: the tile's part of the biases' gradient.
 static vector errors_squares(const struct tiles *t, float *squares, const float *from,
-                             struct place p, int maps) {
+                             struct tile_position p, int maps) {
     const struct winograd *w = t->winograd;
     const struct window *v = w->window;
     vector sum = {0};
@@ -76,7 +76,8 @@ static void winograd_errors(const struct tiles *t, const float *dy, float *dbias
         for (int m = first; m < end; m += LANES) {
             int maps = least(end - m, LANES);
             float *to = t->winograd->values + (size_t)((m - first) * chunk + i * LANES) * LANES;
-            vector sum = errors_squares(t, squares, dy + (size_t)m * LANES, place_of(t, i), maps);
+            vector sum =
+                errors_squares(t, squares, dy + (size_t)m * LANES, tile_position(t, i), maps);
             errors_tile(t, to, squares);
             store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
         }

@@ -125,7 +125,7 @@ static void winograd_outputs(const struct tiles *t, float *y, const float *biase
     const struct window *v = w->window;
     size_t pixel = (size_t)w->maps * LANES, row = (size_t)v->out_w * pixel;
     for (int i = 0; i < t->count; i++) {
-        struct place p = place_of(t, i);
+        struct tile_position p = tile_position(t, i);
         size_t at = (p.block * (size_t)v->out_h + (size_t)p.y) * row + (size_t)p.x * pixel;
         struct output o = {.to = y + at,
                            .row = row,

@@ -87,16 +87,16 @@ static bool tiles_next(struct tiles *t, int blocks) {
 }
 
 // A tile's block and its first output pixel.
-struct place {
+struct tile_position {
     size_t block;
     int y, x;
 };
 
-static struct place place_of(const struct tiles *t, int tile) {
+static struct tile_position tile_position(const struct tiles *t, int tile) {
     const struct winograd_part *p = t->part;
     int all = p->down * p->across, i = t->first + tile;
-    return (struct place){(size_t)(i / all), p->y + i % all / p->across * WINOGRAD_TILE,
-                          p->x + i % p->across * WINOGRAD_TILE};
+    return (struct tile_position){(size_t)(i / all), p->y + i % all / p->across * WINOGRAD_TILE,
+                                  p->x + i % p->across * WINOGRAD_TILE};
 }
 
 // Maps point i of the n that a short side uses to its number among all points: the last of an
@@ -151,7 +151,7 @@ static void winograd_data(const struct tiles *t, const float *x) {
     const struct window *v = w->window;
     size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
     for (int i = 0; i < t->count; i++) {
-        struct place p = place_of(t, i);
+        struct tile_position p = tile_position(t, i);
         float *to = w->data + (size_t)(i * w->sizes.channels) * LANES;
         const float *picture = x + p.block * (size_t)v->h * row;
         int top = p.y - v->pad_h, left = p.x - v->pad_w;

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
-#include "core/party.h"
+#include "core/phaser.h"
 #include "core/random.h"
 
 enum { MEMBERS = 4, ROUNDS = 3000, MEETINGS = 3 };
 
 struct scene {
-    struct party *party;
+    struct phaser *phaser;
     // Written when a round begins, read in it: races are for the thread sanitizer to find.
     int round;
     bool in[MEMBERS];
@@ -30,7 +30,7 @@ static void begun(void *self) {
     int in = 0;
     s->round++;
     for (int i = 0; i < MEMBERS; i++)
-        in += s->in[i] = party_has(s->party, i);
+        in += s->in[i] = phaser_has(s->phaser, i);
     s->largest = in > s->largest ? in : s->largest;
     s->alone += in == 1;
 }
@@ -46,23 +46,23 @@ static bool all_said(const struct scene *s, int what) {
 // One round; leaves before meeting number `last`.
 static void round_of(struct member *member, int last) {
     struct scene *s = member->scene;
-    party_enter(s->party, member->index);
-    party_begin(s->party, member->index);
+    phaser_enter(s->phaser, member->index);
+    phaser_begin(s->phaser, member->index);
     int round = s->round;
     member->rounds++;
     for (int m = 0; m < MEETINGS; m++) {
         if (m == last) {
-            party_leave(s->party, member->index);
+            phaser_leave(s->phaser, member->index);
             return;
         }
         s->at[member->index] = round * MEETINGS + m;
-        if (!party_meet(s->party)) {
+        if (!phaser_meet(s->phaser)) {
             member->parted++;
             return; // as all others do
         }
         member->wrong += !s->in[member->index] || s->round != round;
         member->wrong += !all_said(s, round * MEETINGS + m);
-        party_meet(s->party);
+        phaser_meet(s->phaser);
         member->whole++;
     }
 }
@@ -73,14 +73,14 @@ static void *come_and_go(void *self) {
     for (int i = 0; i < ROUNDS; i++) {
         round_of(member, (int)random_below(&random, 20));
         if (random_below(&random, 8) == 0)
-            party_leave(member->scene->party, member->index);
+            phaser_leave(member->scene->phaser, member->index);
         if (random_below(&random, 16) == 0) { // comes, but does not begin
-            party_enter(member->scene->party, member->index);
-            party_leave(member->scene->party, member->index);
+            phaser_enter(member->scene->phaser, member->index);
+            phaser_leave(member->scene->phaser, member->index);
         }
     }
-    party_leave(member->scene->party, member->index);
-    party_leave(member->scene->party, member->index); // is out
+    phaser_leave(member->scene->phaser, member->index);
+    phaser_leave(member->scene->phaser, member->index); // is out
     return NULL;
 }
 
@@ -88,10 +88,10 @@ static void test_all(struct tap *tap) {
     TEST(tap, "who is in is waited for, who is out is not, whatever the order", {
         struct scene s = {0};
         struct member members[MEMBERS];
-        s.party = party_open(MEMBERS, begun, &s);
+        s.phaser = phaser_open(MEMBERS, begun, &s);
         for (int i = 0; i < MEMBERS; i++) {
             members[i] = (struct member){.scene = &s, .index = i};
-            party_enter(s.party, i); // so that the first round is that of all
+            phaser_enter(s.phaser, i); // so that the first round is that of all
         }
         for (int i = 0; i < MEMBERS; i++)
             CHECK_INT(tap, pthread_create(&members[i].thread, NULL, come_and_go, &members[i]), 0);
@@ -100,24 +100,24 @@ static void test_all(struct tap *tap) {
             pthread_join(members[i].thread, NULL);
             CHECK_INT(tap, members[i].rounds, ROUNDS);
             CHECK_INT(tap, members[i].wrong, 0);
-            CHECK(tap, !party_has(s.party, i));
+            CHECK(tap, !phaser_has(s.phaser, i));
             whole += members[i].whole, parted += members[i].parted;
         }
         CHECK(tap, whole > 0);
         CHECK(tap, parted > 0);
         CHECK_INT(tap, s.largest, MEMBERS);
-        party_close(s.party);
+        phaser_close(s.phaser);
     });
     TEST(tap, "one alone waits for nobody", {
         struct scene s = {0};
         struct member member = {.scene = &s, .index = 2};
-        s.party = party_open(MEMBERS, begun, &s);
+        s.phaser = phaser_open(MEMBERS, begun, &s);
         for (int i = 0; i < 3; i++)
             round_of(&member, MEETINGS);
         CHECK_INT(tap, s.alone, 3);
         CHECK_INT(tap, member.whole, 3 * MEETINGS);
-        CHECK(tap, party_has(s.party, 2) && !party_has(s.party, 0));
-        party_close(s.party);
+        CHECK(tap, phaser_has(s.phaser, 2) && !phaser_has(s.phaser, 0));
+        phaser_close(s.phaser);
     });
 }
 
