@@ -6,7 +6,8 @@
 #include "core/invariant.h"
 #include "core/mem.h"
 
-int progress_reserve(struct progress *progress, const struct cluster *next, struct error *err) {
+int progress_reserve(struct part_progress *progress, const struct cluster *next,
+                     struct error *err) {
     struct progress_part *more = mem_resize(progress->parts, next->part_count + 1, sizeof *more);
     if (!more)
         return error_nomem(err);
@@ -14,7 +15,7 @@ int progress_reserve(struct progress *progress, const struct cluster *next, stru
     return STATUS_OK;
 }
 
-void progress_follow(struct progress *progress, const struct cluster *state) {
+void progress_follow(struct part_progress *progress, const struct cluster *state) {
     for (; progress->count < state->part_count; progress->count++)
         progress->parts[progress->count] = (struct progress_part){0};
     progress->count = state->part_count;
@@ -22,13 +23,13 @@ void progress_follow(struct progress *progress, const struct cluster *state) {
         progress->parts[i].epoch = state->parts[i].epoch;
 }
 
-void progress_apply(const struct progress *progress, struct cluster *copy) {
+void progress_apply(const struct part_progress *progress, struct cluster *copy) {
     INVARIANT(progress->count == copy->part_count);
     for (size_t i = 0; i < progress->count; i++)
         copy->parts[i].epoch = progress->parts[i].epoch;
 }
 
-uint64_t progress_samples(const struct progress *progress, const struct cluster *state) {
+uint64_t progress_samples(const struct part_progress *progress, const struct cluster *state) {
     double sum = 0;
     INVARIANT(progress->count == state->part_count);
     for (size_t i = 0; i < progress->count; i++)
@@ -36,7 +37,7 @@ uint64_t progress_samples(const struct progress *progress, const struct cluster 
     return (uint64_t)llround(fmax(sum - (double)state->skipped, 0));
 }
 
-void progress_free(struct progress *progress) {
+void progress_free(struct part_progress *progress) {
     free(progress->parts);
-    *progress = (struct progress){0};
+    *progress = (struct part_progress){0};
 }

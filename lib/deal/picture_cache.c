@@ -17,7 +17,7 @@ struct cached {   // a picture, never changed
 // Bytes of one that are asked for ahead: the processor itself follows a row of lines.
 enum { LINE = 64, EXPECTED = 8 * LINE };
 
-struct set {
+struct cached_set {
     struct dataset *dataset;
     uint64_t first; // of its samples within the whole
 };
@@ -25,7 +25,7 @@ struct set {
 struct picture_cache {
     struct picture_cache_options options;
     struct decode_options decode;
-    struct set *sets;
+    struct cached_set *sets;
     size_t set_count;
     uint64_t whole;
     uint32_t first, count; // the part
@@ -188,7 +188,7 @@ static int open_datasets(struct picture_cache *pictures, struct error *err) {
     if (!pictures->sets)
         return error_nomem(err);
     for (size_t i = 0; i < options->path_count; i++) {
-        struct set *set = &pictures->sets[i];
+        struct cached_set *set = &pictures->sets[i];
         int status = dataset_open(&set->dataset, options->paths[i], &options->source, true,
                                   i > 0 ? picture_cache_classes(pictures) : NULL, err);
         if (status)

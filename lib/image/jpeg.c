@@ -84,7 +84,7 @@ static struct jpeg_error_mgr *trap_init(struct trap *trap, struct error *err) {
     return &trap->mgr;
 }
 
-struct reader {
+struct jpeg_reader {
     struct jpeg_decompress_struct info;
     struct jpeg_progress_mgr progress;
     struct trap trap;
@@ -154,7 +154,7 @@ static void read_cmyk_rows(struct jpeg_decompress_struct *info, struct image *im
     }
 }
 
-static int read_header(struct reader *r, const uint8_t *data, size_t size,
+static int read_header(struct jpeg_reader *r, const uint8_t *data, size_t size,
                        const struct decode_options *options) {
     struct jpeg_decompress_struct *info = &r->info;
     jpeg_create_decompress(info);
@@ -173,8 +173,8 @@ static int read_header(struct reader *r, const uint8_t *data, size_t size,
 }
 
 // Returns twice when libjpeg fails, so it holds no variable that changes.
-static int read_picture(struct reader *r, struct image *image, const uint8_t *data, size_t size,
-                        const struct decode_options *options) {
+static int read_picture(struct jpeg_reader *r, struct image *image, const uint8_t *data,
+                        size_t size, const struct decode_options *options) {
     struct jpeg_decompress_struct *info = &r->info;
     if (setjmp(r->trap.out))
         return r->trap.status;
@@ -200,7 +200,7 @@ static int read_picture(struct reader *r, struct image *image, const uint8_t *da
 
 int jpeg_decode(struct image *image, const uint8_t *data, size_t size,
                 const struct decode_options *options, struct error *err) {
-    struct reader r = {0};
+    struct jpeg_reader r = {0};
     r.info.err = trap_init(&r.trap, err);
     int status = read_picture(&r, image, data, size, options);
     jpeg_destroy_decompress(&r.info);
@@ -211,7 +211,7 @@ int jpeg_decode(struct image *image, const uint8_t *data, size_t size,
     return status;
 }
 
-struct writer {
+struct jpeg_writer {
     struct jpeg_compress_struct info;
     struct jpeg_destination_mgr destination;
     struct trap trap;
@@ -220,7 +220,7 @@ struct writer {
 
 // libjpeg fills the free part of `out`.
 static void give_room(j_compress_ptr info, size_t least) {
-    struct writer *w = info->client_data;
+    struct jpeg_writer *w = info->client_data;
     if (!encoded_reserve(w->out, least))
         ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
     w->destination.next_output_byte = w->out->data + w->out->size;
@@ -232,14 +232,14 @@ static void destination_open(j_compress_ptr info) {
 }
 
 static boolean destination_full(j_compress_ptr info) {
-    struct writer *w = info->client_data;
+    struct jpeg_writer *w = info->client_data;
     w->out->size = w->out->capacity;
     give_room(info, 1); // twice as much
     return TRUE;
 }
 
 static void destination_close(j_compress_ptr info) {
-    struct writer *w = info->client_data;
+    struct jpeg_writer *w = info->client_data;
     w->out->size = w->out->capacity - w->destination.free_in_buffer;
 }
 
@@ -255,7 +255,7 @@ static void set_parameters(struct jpeg_compress_struct *info, const struct image
         info->comp_info[0].h_samp_factor = info->comp_info[0].v_samp_factor = 1;
 }
 
-static int write_picture(struct writer *w, const struct image *image, int quality) {
+static int write_picture(struct jpeg_writer *w, const struct image *image, int quality) {
     struct jpeg_compress_struct *info = &w->info;
     const size_t line = (size_t)image->width * (size_t)image->channels;
     if (setjmp(w->trap.out))
@@ -274,10 +274,10 @@ static int write_picture(struct writer *w, const struct image *image, int qualit
 }
 
 int jpeg_encode(struct encoded *out, const struct image *image, int quality, struct error *err) {
-    struct writer w = {.out = out,
-                       .destination = {.init_destination = destination_open,
-                                       .empty_output_buffer = destination_full,
-                                       .term_destination = destination_close}};
+    struct jpeg_writer w = {.out = out,
+                            .destination = {.init_destination = destination_open,
+                                            .empty_output_buffer = destination_full,
+                                            .term_destination = destination_close}};
     w.info.err = trap_init(&w.trap, err);
     int status = write_picture(&w, image, quality);
     jpeg_destroy_compress(&w.info);

@@ -10,7 +10,7 @@
 #define MAX_INFLATION 1032
 #define MAX_EXIF (1 << 20)
 
-struct reader {
+struct png_reader {
     png_structp png;
     png_infop info;
     const uint8_t *data;
@@ -20,7 +20,7 @@ struct reader {
 };
 
 static void on_read(png_structp png, png_bytep to, size_t n) {
-    struct reader *r = png_get_io_ptr(png);
+    struct png_reader *r = png_get_io_ptr(png);
     if (n > r->size - r->at) {
         r->status = error_set(r->err, STATUS_DATA, "truncated PNG");
         png_longjmp(png, 1);
@@ -30,7 +30,7 @@ static void on_read(png_structp png, png_bytep to, size_t n) {
 }
 
 static void on_read_error(png_structp png, png_const_charp text) {
-    struct reader *r = png_get_error_ptr(png);
+    struct png_reader *r = png_get_error_ptr(png);
     // For want of memory libpng has no code, only words.
     r->status = strstr(text, "memory") ? error_nomem(r->err)
                                        : error_set(r->err, STATUS_DATA, "PNG: %s", text);
@@ -52,7 +52,7 @@ static void skip_extras(png_structp png) {
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // format_check_size decides
 }
 
-static int check_size(struct reader *r, const struct decode_options *options) {
+static int check_size(struct png_reader *r, const struct decode_options *options) {
     uint64_t width = png_get_image_width(r->png, r->info);
     uint64_t height = png_get_image_height(r->png, r->info);
     uint64_t bits =
@@ -82,14 +82,14 @@ static int set_transformations(png_structp png, png_infop info, int channels) {
     return passes;
 }
 
-static int orientation(const struct reader *r) {
+static int orientation(const struct png_reader *r) {
     png_unknown_chunkp chunks;
     int count = png_get_unknown_chunks(r->png, r->info, &chunks);
     return count > 0 ? exif_orientation(chunks[0].data, chunks[0].size) : 1;
 }
 
 // Returns twice when libpng fails, so it holds no variable that changes.
-static int read_picture(struct reader *r, struct image *image,
+static int read_picture(struct png_reader *r, struct image *image,
                         const struct decode_options *options) {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -115,7 +115,7 @@ static int read_picture(struct reader *r, struct image *image,
 
 int png_decode(struct image *image, const uint8_t *data, size_t size,
                const struct decode_options *options, struct error *err) {
-    struct reader r = {.data = data, .size = size, .err = err};
+    struct png_reader r = {.data = data, .size = size, .err = err};
     r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_read_error, on_warning);
     r.info = r.png ? png_create_info_struct(r.png) : NULL;
     int status = r.info ? read_picture(&r, image, options) : error_nomem(err);
@@ -128,7 +128,7 @@ int png_decode(struct image *image, const uint8_t *data, size_t size,
     return status;
 }
 
-struct writer {
+struct png_writer {
     png_structp png;
     png_infop info;
     struct encoded *out;
@@ -137,7 +137,7 @@ struct writer {
 };
 
 static void on_write(png_structp png, png_bytep from, size_t n) {
-    struct writer *w = png_get_io_ptr(png);
+    struct png_writer *w = png_get_io_ptr(png);
     if (!encoded_reserve(w->out, n)) {
         w->status = error_nomem(w->err);
         png_longjmp(png, 1);
@@ -151,12 +151,12 @@ static void on_flush(png_structp png) {
 }
 
 static void on_write_error(png_structp png, png_const_charp text) {
-    struct writer *w = png_get_error_ptr(png);
+    struct png_writer *w = png_get_error_ptr(png);
     w->status = error_set(w->err, STATUS_IO, "PNG: %s", text);
     png_longjmp(png, 1);
 }
 
-static int write_picture(struct writer *w, const struct image *image) {
+static int write_picture(struct png_writer *w, const struct image *image) {
     const size_t line = (size_t)image->width * (size_t)image->channels;
     if (setjmp(png_jmpbuf(w->png)))
         return w->status;
@@ -172,7 +172,7 @@ static int write_picture(struct writer *w, const struct image *image) {
 }
 
 int png_encode(struct encoded *out, const struct image *image, struct error *err) {
-    struct writer w = {.out = out, .err = err};
+    struct png_writer w = {.out = out, .err = err};
     w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &w, on_write_error, on_warning);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     int status = w.info ? write_picture(&w, image) : error_nomem(err);

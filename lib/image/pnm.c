@@ -9,7 +9,7 @@
 #define MAX_NUMBER 999999999 // of a size; format_check_size has the last word
 #define MAX_MAXVAL 65535
 
-struct reader {
+struct pnm_reader {
     const uint8_t *data;
     size_t size, at;
     bool last;    // no more bytes will follow these
@@ -19,25 +19,25 @@ struct reader {
     struct error *err;
 };
 
-static bool is_plain(const struct reader *r) {
+static bool is_plain(const struct pnm_reader *r) {
     return r->kind <= '3';
 }
 
-static bool is_bitmap(const struct reader *r) {
+static bool is_bitmap(const struct pnm_reader *r) {
     return r->kind == '1' || r->kind == '4';
 }
 
-static int ran_out(struct reader *r) {
+static int ran_out(struct pnm_reader *r) {
     r->wanting = true;
     return r->last ? error_set(r->err, STATUS_DATA, "truncated PNM") : STATUS_DATA;
 }
 
-static void skip_comment(struct reader *r) {
+static void skip_comment(struct pnm_reader *r) {
     while (r->at < r->size && r->data[r->at] != '\n' && r->data[r->at] != '\r')
         r->at++;
 }
 
-static void skip_space(struct reader *r) {
+static void skip_space(struct pnm_reader *r) {
     while (r->at < r->size) {
         if (r->data[r->at] == '#')
             skip_comment(r);
@@ -49,7 +49,7 @@ static void skip_space(struct reader *r) {
 }
 
 // A number is complete when something else follows it, or nothing ever will.
-static int read_number(struct reader *r, uint64_t limit, const char *what, unsigned *value) {
+static int read_number(struct pnm_reader *r, uint64_t limit, const char *what, unsigned *value) {
     skip_space(r);
     size_t start = r->at;
     uint64_t number = 0;
@@ -68,7 +68,7 @@ static int read_number(struct reader *r, uint64_t limit, const char *what, unsig
 }
 
 // One white space, or a comment up to the end of its line, stands before a raster.
-static int end_header(struct reader *r) {
+static int end_header(struct pnm_reader *r) {
     if (r->at < r->size && r->data[r->at] == '#')
         skip_comment(r);
     if (r->at == r->size)
@@ -80,7 +80,7 @@ static int end_header(struct reader *r) {
     return STATUS_OK;
 }
 
-static int read_header(struct reader *r, unsigned *width, unsigned *height) {
+static int read_header(struct pnm_reader *r, unsigned *width, unsigned *height) {
     if (r->size < 3)
         return ran_out(r);
     if (codec_of(r->data, r->size) != CODEC_PNM)
@@ -102,7 +102,8 @@ static int read_header(struct reader *r, unsigned *width, unsigned *height) {
 
 // The fewest bytes that can hold the raster, so that no few bytes make us
 // allocate much. Sizes are within the limits by now.
-static size_t least_bytes(const struct reader *r, size_t width, size_t height, size_t channels) {
+static size_t least_bytes(const struct pnm_reader *r, size_t width, size_t height,
+                          size_t channels) {
     if (r->kind == '1')
         return width * height;
     if (is_plain(r)) // a digit each, and something between
@@ -112,23 +113,23 @@ static size_t least_bytes(const struct reader *r, size_t width, size_t height, s
     return width * height * channels * (r->maxval > 255 ? 2 : 1);
 }
 
-static uint8_t scaled(const struct reader *r, unsigned value) {
+static uint8_t scaled(const struct pnm_reader *r, unsigned value) {
     return (uint8_t)((value * 255 + r->maxval / 2) / r->maxval);
 }
 
-static int too_large(const struct reader *r, size_t at, unsigned value) {
+static int too_large(const struct pnm_reader *r, size_t at, unsigned value) {
     return error_set(r->err, STATUS_DATA, "PNM: byte %zu: the value %u is more than the maxval %u",
                      at, value, r->maxval);
 }
 
-static int read_bits(struct reader *r, uint8_t *values, size_t width, size_t height) {
+static int read_bits(struct pnm_reader *r, uint8_t *values, size_t width, size_t height) {
     for (size_t y = 0; y < height; y++, values += width, r->at += (width + 7) / 8)
         for (size_t x = 0; x < width; x++)
             values[x] = r->data[r->at + x / 8] & (0x80 >> x % 8) ? 0 : 255; // 1 is black
     return STATUS_OK;
 }
 
-static int read_plain_bits(struct reader *r, uint8_t *values, size_t n) {
+static int read_plain_bits(struct pnm_reader *r, uint8_t *values, size_t n) {
     for (size_t i = 0; i < n; i++) {
         skip_space(r);
         if (r->at == r->size)
@@ -141,7 +142,7 @@ static int read_plain_bits(struct reader *r, uint8_t *values, size_t n) {
     return STATUS_OK;
 }
 
-static int read_plain_values(struct reader *r, uint8_t *values, size_t n) {
+static int read_plain_values(struct pnm_reader *r, uint8_t *values, size_t n) {
     for (size_t i = 0; i < n; i++) {
         unsigned value;
         int status = read_number(r, r->maxval, "value", &value);
@@ -152,7 +153,7 @@ static int read_plain_values(struct reader *r, uint8_t *values, size_t n) {
     return STATUS_OK;
 }
 
-static int read_bytes(struct reader *r, uint8_t *values, size_t n) {
+static int read_bytes(struct pnm_reader *r, uint8_t *values, size_t n) {
     uint8_t table[256];
     const uint8_t *from = r->data + r->at;
     for (unsigned v = 0; v <= r->maxval; v++)
@@ -166,7 +167,7 @@ static int read_bytes(struct reader *r, uint8_t *values, size_t n) {
     return STATUS_OK;
 }
 
-static int read_words(struct reader *r, uint8_t *values, size_t n) {
+static int read_words(struct pnm_reader *r, uint8_t *values, size_t n) {
     for (size_t i = 0; i < n; i++, r->at += 2) {
         unsigned value = (unsigned)r->data[r->at] << 8 | r->data[r->at + 1];
         if (value > r->maxval)
@@ -176,7 +177,7 @@ static int read_words(struct reader *r, uint8_t *values, size_t n) {
     return STATUS_OK;
 }
 
-static int read_raster(struct reader *r, uint8_t *values, size_t width, size_t height,
+static int read_raster(struct pnm_reader *r, uint8_t *values, size_t width, size_t height,
                        size_t channels) {
     size_t n = width * height * channels;
     if (r->kind == '1')
@@ -188,7 +189,7 @@ static int read_raster(struct reader *r, uint8_t *values, size_t width, size_t h
     return r->maxval > 255 ? read_words(r, values, n) : read_bytes(r, values, n);
 }
 
-static int read_picture(struct reader *r, struct image *image,
+static int read_picture(struct pnm_reader *r, struct image *image,
                         const struct decode_options *options) {
     unsigned width = 0, height = 0;
     int status = read_header(r, &width, &height);
@@ -214,7 +215,7 @@ static int read_picture(struct reader *r, struct image *image,
 
 int pnm_decode(struct image *image, const void *data, size_t size, size_t *used,
                const struct decode_options *options, struct error *err) {
-    struct reader r = {.data = data, .size = size, .err = err};
+    struct pnm_reader r = {.data = data, .size = size, .err = err};
     int status = read_picture(&r, image, options);
     *used = status ? 0 : r.at;
     return r.wanting ? STATUS_OK : status;
@@ -222,7 +223,7 @@ int pnm_decode(struct image *image, const void *data, size_t size, size_t *used,
 
 int pnm_decode_last(struct image *image, const uint8_t *data, size_t size,
                     const struct decode_options *options, struct error *err) {
-    struct reader r = {.data = data, .size = size, .last = true, .err = err};
+    struct pnm_reader r = {.data = data, .size = size, .last = true, .err = err};
     return read_picture(&r, image, options);
 }
 

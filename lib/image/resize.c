@@ -138,20 +138,20 @@ static int axis_fix(struct resize_axis *axis, int precision, struct error *err) 
 }
 
 // What one call works with; freed at its end.
-struct plan {
+struct resize_plan {
     struct resize_axis x, y;
     int column, columns; // of the source, that the results need
     void *row;           // those columns, between the passes
 };
 
-static void plan_free(struct plan *plan) {
+static void plan_free(struct resize_plan *plan) {
     axis_free(&plan->x);
     axis_free(&plan->y);
     free(plan->row);
 }
 
 // Makes the columns count from the first one needed.
-static void plan_columns(struct plan *plan) {
+static void plan_columns(struct resize_plan *plan) {
     int end = 0;
     plan->column = plan->x.first[0];
     for (int i = 0; i < plan->x.count; i++) {
@@ -164,7 +164,7 @@ static void plan_columns(struct plan *plan) {
     plan->columns = end - plan->column;
 }
 
-static int plan_finish(struct plan *plan, const struct image *from, struct error *err) {
+static int plan_finish(struct resize_plan *plan, const struct image *from, struct error *err) {
     bool u8 = from->type == PIXEL_U8;
     plan_columns(plan);
     size_t values = (size_t)(plan->columns + plan->x.stride) * (size_t)from->channels;
@@ -179,7 +179,7 @@ static int plan_finish(struct plan *plan, const struct image *from, struct error
 
 // Rows first, as they are the fast pass and see all of a picture that shrinks:
 // each result row is summed from source rows, then narrowed.
-static void run_u8(struct image *to, const struct image *from, const struct plan *plan) {
+static void run_u8(struct image *to, const struct image *from, const struct resize_plan *plan) {
     const struct resize_kernels *k = kernels();
     const size_t channels = (size_t)from->channels;
     const size_t stride = (size_t)from->width * channels;
@@ -193,7 +193,7 @@ static void run_u8(struct image *to, const struct image *from, const struct plan
     }
 }
 
-static void run_f32(struct image *to, const struct image *from, const struct plan *plan) {
+static void run_f32(struct image *to, const struct image *from, const struct resize_plan *plan) {
     const struct resize_kernels *k = kernels();
     const size_t channels = (size_t)from->channels;
     const size_t stride = (size_t)from->width * channels;
@@ -217,7 +217,7 @@ int image_resize(struct image *to, const struct image *from, enum filter filter,
         height > full_height - top)
         return error_set(err, STATUS_DATA, "%dx%d pixels from (%d, %d) are outside of %dx%d", width,
                          height, left, top, full_width, full_height);
-    struct plan plan = {0};
+    struct resize_plan plan = {0};
     int status = image_shape(to, width, height, from->channels, from->type, err);
     if (!status)
         status = axis_init(&plan.x, filter, from->width, full_width, left, width, err);

@@ -75,8 +75,8 @@ static void set_parameters(struct pass *pass, const float *parameters, float *gr
     pass->dbiases = gradient ? gradient + layer->biases.offset : NULL;
 }
 
-static struct part whole_pass(const struct net *net) {
-    return (struct part){0, net->blocks};
+static struct block_range whole_pass(const struct net *net) {
+    return (struct block_range){0, net->blocks};
 }
 
 // The passes of a stack: one for each block; else one of all samples.
@@ -84,16 +84,16 @@ static int part_count(const struct net *net, const struct node *node) {
     return node->last > node->first + 1 ? net->blocks : 1;
 }
 
-static struct part part_of(const struct net *net, const struct node *node, int i) {
-    return part_count(net, node) > 1 ? (struct part){i, 1} : whole_pass(net);
+static struct block_range range_of(const struct net *net, const struct node *node, int i) {
+    return part_count(net, node) > 1 ? (struct block_range){i, 1} : whole_pass(net);
 }
 
 static void forward_layer(struct net *net, struct node *node, const float *parameters,
-                          struct part part) {
+                          struct block_range range) {
     struct pass *pass = &node->pass;
-    net_view(net, node, part);
+    net_view(net, node, range);
     if (!node->fused.within) {
-        net_turn_inputs(net, node, part);
+        net_turn_inputs(net, node, range);
         set_parameters(pass, parameters, NULL);
         if (pass->layer->type->forward)
             pass->layer->type->forward(pass);
@@ -107,26 +107,26 @@ static struct node *next_of(const struct net *net, const struct node *node) {
 }
 
 static void forward_bands(struct net *net, struct node *node, const float *parameters,
-                          struct part part) {
-    net_view(net, node, part);
-    net_turn_inputs(net, node, part);
+                          struct block_range range) {
+    net_view(net, node, range);
+    net_turn_inputs(net, node, range);
     set_parameters(&node->pass, parameters, NULL);
     for (int row = 0; row < node->rows; row += node->band)
         for (struct node *each = node; each; each = next_of(net, each)) {
-            net_view_band(net, each, part, row, NET_FORWARD);
+            net_view_band(net, each, range, row, NET_FORWARD);
             each->pass.layer->type->forward(&each->pass);
             tell(net, each->pass.layer, NET_FORWARD);
         }
 }
 
 static void forward_node(struct net *net, struct node *node, const float *parameters,
-                         struct part part) {
+                         struct block_range range) {
     if (node->prev)
         return;
     if (node->next)
-        forward_bands(net, node, parameters, part);
+        forward_bands(net, node, parameters, range);
     else
-        forward_layer(net, node, parameters, part);
+        forward_layer(net, node, parameters, range);
 }
 
 void net_forward(struct net *net, const float *parameters, const float *input, int n,
@@ -139,7 +139,7 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
     for (int i = 0; i < net->model->layer_count; i = net->nodes[i].last)
         for (int p = 0; p < part_count(net, &net->nodes[i]); p++)
             for (int l = i; l < net->nodes[i].last; l++)
-                forward_node(net, &net->nodes[l], parameters, part_of(net, &net->nodes[l], p));
+                forward_node(net, &net->nodes[l], parameters, range_of(net, &net->nodes[l], p));
 }
 
 static const struct node *output_node(const struct net *net) {
@@ -207,8 +207,8 @@ static bool adds_up(const struct node *node, bool first) {
 }
 
 // Whether this gradient is the first of its layer, and no other is there.
-static bool begins(const struct net *net, struct part part, int row) {
-    return !net->adds && part.first == 0 && row == 0;
+static bool begins(const struct net *net, struct block_range range, int row) {
+    return !net->adds && range.first == 0 && row == 0;
 }
 
 // Parameters for a part of the samples or rows; the gradient of any but the first goes
@@ -234,31 +234,31 @@ static void add_gradient(const struct net *net, const struct node *node, float *
 }
 
 static void backward_layer(struct net *net, struct node *node, const float *parameters,
-                           float *gradient, struct part part) {
+                           float *gradient, struct block_range range) {
     struct pass *pass = &node->pass;
-    net_view(net, node, part);
+    net_view(net, node, range);
     if (node->readers > 1)
         gather_errors(net, node);
     if (!node->fused.within) {
-        set_gradient(net, node, parameters, gradient, begins(net, part, 0));
+        set_gradient(net, node, parameters, gradient, begins(net, range, 0));
         node->taken = false;
         pass->offer = net->offer;
         pass->taker = net->taker;
         pass->taken = &node->taken;
         pass->layer->type->backward(pass);
-        net_turn_errors(net, node, part);
-        add_gradient(net, node, gradient, begins(net, part, 0));
+        net_turn_errors(net, node, range);
+        add_gradient(net, node, gradient, begins(net, range, 0));
     }
     tell(net, pass->layer, NET_BACKWARD);
 }
 
 // Of the layer and, before, of those that take the band from it.
 static void backward_band(struct net *net, struct node *node, const float *parameters,
-                          float *gradient, struct part part, int row) {
-    bool first = begins(net, part, row);
+                          float *gradient, struct block_range range, int row) {
+    bool first = begins(net, range, row);
     if (node->next)
-        backward_band(net, next_of(net, node), parameters, gradient, part, row);
-    net_view_band(net, node, part, row, NET_BACKWARD);
+        backward_band(net, next_of(net, node), parameters, gradient, range, row);
+    net_view_band(net, node, range, row, NET_BACKWARD);
     set_gradient(net, node, parameters, gradient, first);
     node->pass.layer->type->backward(&node->pass);
     add_gradient(net, node, gradient, first);
@@ -266,25 +266,25 @@ static void backward_band(struct net *net, struct node *node, const float *param
 }
 
 static void backward_bands(struct net *net, struct node *node, const float *parameters,
-                           float *gradient, struct part part) {
+                           float *gradient, struct block_range range) {
     struct node *pool = node;
     while (pool->next)
         pool = next_of(net, pool);
-    net_view(net, pool, part);
+    net_view(net, pool, range);
     if (pool->readers > 1)
         gather_errors(net, pool);
     for (int row = 0; row < node->rows; row += node->band)
-        backward_band(net, node, parameters, gradient, part, row);
+        backward_band(net, node, parameters, gradient, range, row);
 }
 
 static void backward_node(struct net *net, struct node *node, const float *parameters,
-                          float *gradient, struct part part) {
+                          float *gradient, struct block_range range) {
     if (node->prev)
         return;
     if (node->next)
-        backward_bands(net, node, parameters, gradient, part);
+        backward_bands(net, node, parameters, gradient, range);
     else
-        backward_layer(net, node, parameters, gradient, part);
+        backward_layer(net, node, parameters, gradient, range);
 }
 
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
@@ -296,7 +296,8 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
         for (int p = 0; p < part_count(net, node); p++)
             for (int l = end - 1; l >= first; l--)
                 if (net->nodes[l].wanted)
-                    backward_node(net, &net->nodes[l], parameters, gradient, part_of(net, node, p));
+                    backward_node(net, &net->nodes[l], parameters, gradient,
+                                  range_of(net, node, p));
         for (int l = end - 1; l >= first; l--) {
             const struct layer *layer = &net->model->layers[l];
             if (ready && layer->type->trains && !net->nodes[l].taken)

@@ -227,11 +227,11 @@ static void backward_pool(const struct net *net, struct node *node, int first, i
     pass->dy += (size_t)from * outputs_row(net, pass->layer);
 }
 
-void net_view_band(struct net *net, struct node *node, struct part part, int row,
+void net_view_band(struct net *net, struct node *node, struct block_range range, int row,
                    enum net_pass pass) {
     int before = row > 0 ? row - node->band : 0, end = row + node->band;
     int last = end < node->rows ? end : node->rows;
-    net_view(net, node, part);
+    net_view(net, node, range);
     if (pass == NET_FORWARD && node->next)
         forward_band(net, node, row, last, before);
     else if (pass == NET_FORWARD)

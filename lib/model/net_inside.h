@@ -64,7 +64,7 @@ struct net {
 };
 
 // Blocks of a pass, for layers that have blocks; others know only whole passes.
-struct part {
+struct block_range {
     int first, count;
 };
 
@@ -86,16 +86,16 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
 // Decides how n samples are laid out.
 void net_lay_out(struct net *net, int n);
 // Brings the pass of a layer to a part of the samples.
-void net_view(struct net *net, struct node *node, struct part part);
+void net_view(struct net *net, struct node *node, struct block_range range);
 // Copies the inputs that it wants in another layout; and errors back.
-void net_turn_inputs(const struct net *net, const struct node *node, struct part part);
-void net_turn_errors(const struct net *net, const struct node *node, struct part part);
+void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range);
+void net_turn_errors(const struct net *net, const struct node *node, struct block_range range);
 
 // Decides which layers go band by band, when all else is decided.
 void net_lay_bands(struct net *net);
 // Brings the pass, forward or backward, of such a layer to the band of the part, which is
 // one block, that begins at this row.
-void net_view_band(struct net *net, struct node *node, struct part part, int row,
+void net_view_band(struct net *net, struct node *node, struct block_range range, int row,
                    enum net_pass pass);
 
 #endif

@@ -85,18 +85,18 @@ static bool turns(const struct net *net, const struct node *node, int j) {
     return net->lanes && net_from(net, node->pass.layer, j)->blocked != node->blocked;
 }
 
-static size_t first_sample(const struct node *node, struct part part) {
-    return (size_t)(part.first * node->pass.lanes);
+static size_t first_sample(const struct node *node, struct block_range range) {
+    return (size_t)(range.first * node->pass.lanes);
 }
 
 // Where a layer reads its inputs and writes their errors.
-static void view_inputs(struct net *net, struct node *node, struct part part) {
+static void view_inputs(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
     float *errors = net->turned_errors;
     for (int j = 0; j < pass->layer->from_count; j++) {
         const struct node *from = net_from(net, pass->layer, j);
         bool turned = turns(net, node, j);
-        size_t at = first_sample(node, part) * shape_size(pass->in[j]);
+        size_t at = first_sample(node, range) * shape_size(pass->in[j]);
         pass->x[j] = turned                      ? node->turned[j] + at
                      : pass->layer->from[j] == 0 ? net->input
                                                  : from->y + (from->y_brief ? 0 : at);
@@ -108,12 +108,12 @@ static void view_inputs(struct net *net, struct node *node, struct part part) {
     }
 }
 
-void net_view(struct net *net, struct node *node, struct part part) {
+void net_view(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
-    int at = (int)first_sample(node, part), left = net->n - at;
+    int at = (int)first_sample(node, range), left = net->n - at;
     size_t outputs = (size_t)at * shape_size(pass->layer->out);
-    pass->blocks = pass->lanes ? part.count : 0;
-    pass->places = pass->lanes ? pass->lanes * part.count : net->n;
+    pass->blocks = pass->lanes ? range.count : 0;
+    pass->places = pass->lanes ? pass->lanes * range.count : net->n;
     pass->n = left < pass->places ? left : pass->places;
     pass->draw = net->draw ? net->draw + at : NULL;
     pass->window = layer_window(pass->layer);
@@ -121,7 +121,7 @@ void net_view(struct net *net, struct node *node, struct part part) {
     pass->y = node->y ? node->y + (node->y_brief ? 0 : outputs) : NULL;
     pass->dy = node->dy ? node->dy + (node->dy_brief ? 0 : outputs) : NULL;
     pass->kept = node->kept + (size_t)at * node->kept_sample;
-    view_inputs(net, node, part);
+    view_inputs(net, node, range);
 }
 
 static void turn(const struct net *net, const struct node *node, bool to_blocks, float *to,
@@ -131,19 +131,19 @@ static void turn(const struct net *net, const struct node *node, bool to_blocks,
                                         net->lanes);
 }
 
-void net_turn_inputs(const struct net *net, const struct node *node, struct part part) {
+void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range) {
     const struct layer *layer = node->pass.layer;
     for (int j = 0; j < layer->from_count; j++) {
-        size_t at = first_sample(node, part) * shape_size(node->pass.in[j]);
+        size_t at = first_sample(node, range) * shape_size(node->pass.in[j]);
         const float *input = layer->from[j] == 0 ? net->input : net_from(net, layer, j)->y;
         if (turns(net, node, j))
             turn(net, node, node->blocked, node->turned[j] + at, input + at, &node->pass.in[j]);
     }
 }
 
-void net_turn_errors(const struct net *net, const struct node *node, struct part part) {
+void net_turn_errors(const struct net *net, const struct node *node, struct block_range range) {
     for (int j = 0; j < node->pass.layer->from_count; j++) {
-        size_t at = first_sample(node, part) * shape_size(node->pass.in[j]);
+        size_t at = first_sample(node, range) * shape_size(node->pass.in[j]);
         if (turns(net, node, j) && node->errors[j])
             turn(net, node, !node->blocked, node->errors[j] + at, node->pass.dx[j],
                  &node->pass.in[j]);

@@ -8,28 +8,28 @@
 #include "model/script.h"
 
 // One override, cut in its three parts.
-struct set {
+struct override {
     const char *text; // the whole, for messages
     const char *layer, *key, *value;
     size_t layer_length, key_length, value_length;
 };
 
-static int set_error(const struct set *set, struct error *err, const char *message) {
+static int set_error(const struct override *set, struct error *err, const char *message) {
     return error_set(err, STATUS_USAGE, "--set %.200s: %s", set->text, message);
 }
 
 // Whether the value can stand on a line of the file, in quotes if need be.
-static bool can_be_written(const struct set *set) {
+static bool can_be_written(const struct override *set) {
     for (const char *p = set->value; *p; p += utf8_length(p))
         if (utf8_length(p) == 0 || (unsigned char)*p < 0x20 || *p == 0x7f)
             return false;
     return !strchr(set->value, '\'') || !strchr(set->value, '"');
 }
 
-static int set_cut(struct set *set, const char *text, struct error *err) {
+static int set_cut(struct override *set, const char *text, struct error *err) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    *set = (struct set){.text = text, .layer = text};
+    *set = (struct override){.text = text, .layer = text};
     set->layer_length = strspn(text, letters);
     const char *dot = text + set->layer_length;
     if (*dot == '.')
@@ -45,7 +45,7 @@ static int set_cut(struct set *set, const char *text, struct error *err) {
 }
 
 // Puts the value into the statement's word of that key, or adds one.
-static int set_put(const struct set *set, struct statement *statement, struct error *err) {
+static int set_put(const struct override *set, struct statement *statement, struct error *err) {
     struct word *word = script_word(statement, set->key, set->key_length);
     if (!word) {
         size_t count = (size_t)statement->count + 1;
@@ -64,7 +64,7 @@ static int set_put(const struct set *set, struct statement *statement, struct er
 }
 
 static int set_apply(struct script *script, const char *text, struct error *err) {
-    struct set set;
+    struct override set;
     int status = set_cut(&set, text, err);
     if (status != STATUS_OK)
         return status;

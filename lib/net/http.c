@@ -30,7 +30,7 @@ enum {
     REST = 100,      // milliseconds, when the process has no descriptors left
 };
 
-struct caller {
+struct http_caller {
     int fd;
     struct place place; // .since: when it called
     size_t got;         // bytes of `head`
@@ -47,7 +47,7 @@ struct http {
     pthread_mutex_t lock; // of `text`
     char *text;
     // The thread's own.
-    struct caller *callers[CALLERS];
+    struct http_caller *callers[CALLERS];
     size_t count;
     uint64_t rests_until;
 };
@@ -90,7 +90,7 @@ static char *answer_to(struct http *http, const char *head, size_t *size) {
 }
 
 // True while there is more to come.
-static bool read_request(struct http *http, struct caller *caller) {
+static bool read_request(struct http *http, struct http_caller *caller) {
     ssize_t n = recv(caller->fd, caller->head + caller->got, HEAD - caller->got, 0);
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -105,7 +105,7 @@ static bool read_request(struct http *http, struct caller *caller) {
     return caller->reply != NULL;
 }
 
-static bool send_reply(struct caller *caller) {
+static bool send_reply(struct http_caller *caller) {
     ssize_t n =
         send(caller->fd, caller->reply + caller->sent, caller->size - caller->sent, MSG_NOSIGNAL);
     if (n < 0)
@@ -117,7 +117,7 @@ static bool send_reply(struct caller *caller) {
 // --- callers --------------------------------------------------------------------------
 
 static void hang_up(struct http *http, size_t index) {
-    struct caller *caller = http->callers[index];
+    struct http_caller *caller = http->callers[index];
     close(caller->fd);
     free(caller->reply);
     free(caller);
@@ -150,7 +150,7 @@ static void accept_stream(struct http *http, uint64_t now) {
     struct sockaddr_storage from = {0};
     socklen_t size = sizeof from;
     int fd = accept4(http->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct caller *caller = fd < 0 ? NULL : mem_zeroed(1, sizeof *caller);
+    struct http_caller *caller = fd < 0 ? NULL : mem_zeroed(1, sizeof *caller);
     if (!caller) {
         if (fd >= 0)
             close(fd);
@@ -166,7 +166,7 @@ static void accept_stream(struct http *http, uint64_t now) {
 static void serve_stream(struct http *http, const struct pollfd *polled, size_t count,
                          uint64_t now) {
     for (size_t i = count; i-- > 0;) { // from the end, since hang_up takes the last one's place
-        struct caller *caller = http->callers[i];
+        struct http_caller *caller = http->callers[i];
         bool stays = now < caller->place.since + DEADLINE;
         if (stays && polled[i].revents)
             stays = caller->reply ? send_reply(caller) : read_request(http, caller);

@@ -279,7 +279,7 @@ int link_ask(struct link *link, struct link_request *request, struct error *err)
                      broken ? link->why : "too many requests in flight");
 }
 
-struct call {
+struct waiting_call {
     struct link *link;
     union proto_message *answer;
     struct kept **kept; // takes the answer whole, whatever it is
@@ -288,14 +288,14 @@ struct call {
     _Atomic bool over;
 };
 
-static int refuse_request(const struct call *call, const struct proto_refused *refusal) {
+static int refuse_request(const struct waiting_call *call, const struct proto_refused *refusal) {
     return error_set(call->err, STATUS_UNAVAILABLE, "%s: refused: %s: %.*s", call->link->address,
                      proto_refusal_name(refusal->code), (int)refusal->text.length,
                      refusal->text.at);
 }
 
 static void call_done(struct link_request *request) {
-    struct call *call = request->context;
+    struct waiting_call *call = request->context;
     struct link *link = call->link;
     call->status = request->status;
     if (request->status)
@@ -311,7 +311,7 @@ static void call_done(struct link_request *request) {
 }
 
 // Asks and waits until call_done was called.
-static int call_wait(struct call *call, struct link_request *request) {
+static int call_wait(struct waiting_call *call, struct link_request *request) {
     struct link *link = call->link;
     struct link_request own = *request;
     own.done = call_done;
@@ -330,13 +330,13 @@ static int call_wait(struct call *call, struct link_request *request) {
 
 int link_call(struct link *link, struct link_request *request, union proto_message *answer,
               struct error *err) {
-    struct call call = {.link = link, .answer = answer, .err = err};
+    struct waiting_call call = {.link = link, .answer = answer, .err = err};
     return call_wait(&call, request);
 }
 
 int link_call_kept(struct link *link, struct link_request *request, struct kept **answer,
                    struct error *err) {
-    struct call call = {.link = link, .kept = answer, .err = err};
+    struct waiting_call call = {.link = link, .kept = answer, .err = err};
     *answer = NULL;
     return call_wait(&call, request);
 }

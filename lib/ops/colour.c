@@ -11,7 +11,7 @@ static uint8_t byte_of(double v) {
 
 // Waits behind what waits, as a table: table[v] = scale * v + offset, rounded.
 static void wait_bytes(struct canvas *canvas, double scale, double offset) {
-    struct point *point = &canvas->point;
+    struct point_op *point = &canvas->point;
     for (int v = 0; v < 256; v++) {
         int before = point->mapped ? point->table[v] : v;
         point->table[v] = byte_of(scale * before + offset);

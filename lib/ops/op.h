@@ -57,7 +57,7 @@ struct geometry {
     float fill;
 };
 
-struct point {
+struct point_op {
     bool mapped; // bytes: through this table
     uint8_t table[256];
     bool linear; // to floats: value * gain[channel] + offset[channel]
@@ -69,7 +69,7 @@ struct canvas {
     struct image *image;
     struct ops_scratch *scratch;
     struct geometry geometry;
-    struct point point;
+    struct point_op point;
 };
 
 // Releases what its values own.

@@ -112,7 +112,7 @@ static void map_bytes(struct image *image, const uint8_t table[256]) {
 }
 
 static int make_linear(struct canvas *canvas, struct error *err) {
-    const struct point *point = &canvas->point;
+    const struct point_op *point = &canvas->point;
     float gain[OP_LIST_MOST], offset[OP_LIST_MOST];
     for (int c = 0; c < point->count; c++)
         gain[c] = (float)point->gain[c], offset[c] = (float)point->offset[c];

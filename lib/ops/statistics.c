@@ -4,7 +4,7 @@
 
 // Gives the waiting line as many channels as the list has, if it has only one.
 static int match_channels(const struct op *op, struct canvas *canvas, struct error *err) {
-    struct point *point = &canvas->point;
+    struct point_op *point = &canvas->point;
     int count = op->values[0].count, channels = canvas->image->channels;
     if (count != 1 && count != channels)
         return error_set(err, STATUS_DATA, "%s: %d values for a picture of %d channel%s",

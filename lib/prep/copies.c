@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-static int grow_counts(struct copies *c, size_t classes, struct error *err) {
+static int grow_counts(struct class_copies *c, size_t classes, struct error *err) {
     uint64_t *counts = mem_resize(c->counts, classes, sizeof *counts);
     c->counts = counts ? counts : c->counts;
     uint64_t *given = mem_resize(c->given, classes, sizeof *given);
@@ -20,7 +20,7 @@ static int grow_counts(struct copies *c, size_t classes, struct error *err) {
     return STATUS_OK;
 }
 
-int copies_count(struct copies *copies, int label, struct error *err) {
+int copies_count(struct class_copies *copies, int label, struct error *err) {
     if (label < 0)
         return STATUS_OK;
     if ((size_t)label >= copies->classes) {
@@ -38,7 +38,7 @@ static uint64_t spread_before(uint64_t n, uint64_t count, uint64_t places) {
     return (uint64_t)((unsigned __int128)n * places / count);
 }
 
-int64_t copies_next(struct copies *copies, int label) {
+int64_t copies_next(struct class_copies *copies, int label) {
     if (label < 0 || (size_t)label >= copies->classes || !copies->counts[label])
         return copies->per_sample;
     uint64_t all = copies->most * (uint64_t)copies->per_sample, count = copies->counts[label];
@@ -46,10 +46,10 @@ int64_t copies_next(struct copies *copies, int label) {
     return (int64_t)(spread_before(all, count, i + 1) - spread_before(all, count, i));
 }
 
-void copies_free(struct copies *copies) {
+void copies_free(struct class_copies *copies) {
     free(copies->counts);
     free(copies->given);
-    *copies = (struct copies){0};
+    *copies = (struct class_copies){0};
 }
 
 static const char *const placeholders[] = {"key", "copy", "number", "class"};

@@ -11,7 +11,7 @@
 // {.per_sample = N} gives N copies of every sample. With counts (copies_count on
 // every sample of a first pass) the classes are balanced: each gets as many as N
 // copies of the largest would be, spread evenly over its samples.
-struct copies {
+struct class_copies {
     int64_t per_sample;
     uint64_t *counts; // samples of each class; owned
     uint64_t *given;  // how many of them had their turn
@@ -19,10 +19,10 @@ struct copies {
     uint64_t most;
 };
 
-int copies_count(struct copies *copies, int label, struct error *err);
+int copies_count(struct class_copies *copies, int label, struct error *err);
 // The copies of the next sample with this label; in the order of the first pass.
-int64_t copies_next(struct copies *copies, int label);
-void copies_free(struct copies *copies);
+int64_t copies_next(struct class_copies *copies, int label);
+void copies_free(struct class_copies *copies);
 
 // Checks a pattern for keys, as in '{key}-{copy}': known placeholders only, and
 // {copy} or {number} among them when there are several copies. STATUS_USAGE.

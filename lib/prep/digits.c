@@ -89,37 +89,38 @@ static const struct style *style_of(struct random *r, int digit) {
 #define PIECES 8 // of the way from one mark to the next
 #define POINTS (STROKES * MARKS * PIECES)
 
-struct point {
+struct pen_point {
     float x, y;
 };
 
 // The path of the pen. It is lifted before each point that starts a stroke.
-struct path {
+struct pen_path {
     int count;
-    struct point points[POINTS];
+    struct pen_point points[POINTS];
     bool starts[POINTS];
 };
 
-static void add_point(struct path *path, float x, float y, bool starts) {
-    path->points[path->count] = (struct point){x, y};
+static void add_point(struct pen_path *path, float x, float y, bool starts) {
+    path->points[path->count] = (struct pen_point){x, y};
     path->starts[path->count++] = starts;
 }
 
 // The direction of the pen at mark i, coming from or going to mark `other`: that
 // of the neighbours' chord (Catmull and Rom), or straight along at ends and corners.
-static struct point pen_direction(const struct stroke *s, int i, int other) {
+static struct pen_point pen_direction(const struct stroke *s, int i, int other) {
     const struct mark *m = s->marks;
     int before = i - 1, after = i + 1;
     if (before < 0 || after >= s->count || m[i].corner)
         before = i < other ? i : other, after = i < other ? other : i;
     float scale = after - before == 2 ? 0.5f : 1.0f;
-    return (struct point){(m[after].x - m[before].x) * scale, (m[after].y - m[before].y) * scale};
+    return (struct pen_point){(m[after].x - m[before].x) * scale,
+                              (m[after].y - m[before].y) * scale};
 }
 
 // Hermite's cubic from mark i to the next, without its first point.
-static void add_curve_piece(struct path *path, const struct stroke *s, int i) {
+static void add_curve_piece(struct pen_path *path, const struct stroke *s, int i) {
     const struct mark *a = &s->marks[i], *b = &s->marks[i + 1];
-    struct point u = pen_direction(s, i, i + 1), v = pen_direction(s, i + 1, i);
+    struct pen_point u = pen_direction(s, i, i + 1), v = pen_direction(s, i + 1, i);
     for (int k = 1; k <= PIECES; k++) {
         float t = (float)k / PIECES, t2 = t * t, t3 = t2 * t;
         float wa = 2 * t3 - 3 * t2 + 1, wb = 3 * t2 - 2 * t3, wu = t3 - 2 * t2 + t, wv = t3 - t2;
@@ -129,7 +130,7 @@ static void add_curve_piece(struct path *path, const struct stroke *s, int i) {
 }
 
 // Nobody makes the same stroke twice: every mark is a little off.
-static void add_stroke(struct path *path, struct stroke stroke, struct random *r) {
+static void add_stroke(struct pen_path *path, struct stroke stroke, struct random *r) {
     const float off = 0.028f;
     for (int i = 0; i < stroke.count; i++) {
         stroke.marks[i].x += off * random_normal(r);
@@ -149,13 +150,13 @@ static float clamp_float(float x, float low, float high) {
 // A smooth field of displacements: a few long waves in random directions, which
 // bend strokes as an elastic sheet would (Simard, Steinkraus and Platt 2003 do the
 // same to pixels).
-static void bend_path(struct path *path, struct random *r) {
+static void bend_path(struct pen_path *path, struct random *r) {
     for (int wave = 0; wave < 3; wave++) {
         float fx = random_range(r, -5, 5), fy = random_range(r, -5, 5);
         float phase = random_range(r, 0, 6.2831853f);
         float dx = 0.035f * random_normal(r), dy = 0.035f * random_normal(r);
         for (int i = 0; i < path->count; i++) {
-            struct point *p = &path->points[i];
+            struct pen_point *p = &path->points[i];
             float s = sinf(fx * p->x + fy * p->y + phase);
             p->x += dx * s, p->y += dy * s;
         }
@@ -163,17 +164,17 @@ static void bend_path(struct path *path, struct random *r) {
 }
 
 // Slant, rotation, width and height; the result is about its own middle.
-static void place_path(struct path *path, float size, struct random *r) {
+static void place_path(struct pen_path *path, float size, struct random *r) {
     float height = size * random_range(r, 0.56f, 0.78f);
     float width = height * random_range(r, 0.5f, 0.85f);
     float slant = clamp_float(0.2f * random_normal(r), -0.5f, 0.5f);
     float angle = clamp_float(0.12f * random_normal(r), -0.35f, 0.35f);
     float c = cosf(angle), s = sinf(angle);
-    struct point low = {1e9f, 1e9f}, high = {-1e9f, -1e9f};
+    struct pen_point low = {1e9f, 1e9f}, high = {-1e9f, -1e9f};
     for (int i = 0; i < path->count; i++) {
-        struct point *p = &path->points[i];
+        struct pen_point *p = &path->points[i];
         float y = (p->y - 0.5f) * height, x = (p->x - 0.5f) * width - slant * y;
-        *p = (struct point){c * x - s * y, s * x + c * y};
+        *p = (struct pen_point){c * x - s * y, s * x + c * y};
         low.x = fminf(low.x, p->x), low.y = fminf(low.y, p->y);
         high.x = fmaxf(high.x, p->x), high.y = fmaxf(high.y, p->y);
     }
@@ -188,7 +189,8 @@ static void place_path(struct path *path, float size, struct random *r) {
 
 // Adds a line from a to b whose half width goes from `from` to `to`; the edge is
 // one pixel wide, so that it is antialiased.
-static void ink_line(float *ink, int size, struct point a, struct point b, float from, float to) {
+static void ink_line(float *ink, int size, struct pen_point a, struct pen_point b, float from,
+                     float to) {
     float reach = fmaxf(from, to) + 1;
     int left = (int)fmaxf(0, floorf(fminf(a.x, b.x) - reach));
     int right = (int)fminf((float)size - 1, ceilf(fmaxf(a.x, b.x) + reach));
@@ -208,7 +210,7 @@ static void ink_line(float *ink, int size, struct point a, struct point b, float
 }
 
 // The pen's half width changes steadily along the path.
-static void ink_path(float *ink, int size, const struct path *path, struct random *r) {
+static void ink_path(float *ink, int size, const struct pen_path *path, struct random *r) {
     float half = (float)size * random_range(r, 0.024f, 0.058f);
     float end = half * random_range(r, 0.7f, 1.3f), step = (end - half) / (float)path->count;
     for (int i = 1; i < path->count; i++)
@@ -239,7 +241,7 @@ int digits_draw(struct image *image, int size, uint64_t seed, uint64_t index, st
     memset(image->f32, 0, count * sizeof(float));
     struct random r = random_stream(seed, index, hash_bytes("digits", 6));
     const struct style *style = style_of(&r, digits_label(index));
-    struct path path = {0};
+    struct pen_path path = {0};
     for (int i = 0; i < STROKES && style->strokes[i].count; i++)
         add_stroke(&path, style->strokes[i], &r);
     bend_path(&path, &r);

@@ -10,7 +10,7 @@
 #include "sample/packed.h"
 
 // An input whose samples are kept because it can be read only once.
-struct kept {
+struct kept_range {
     bool kept;
     uint64_t from, to;
 };
@@ -26,7 +26,7 @@ struct inputs {
     struct park_reader reader;
     bool rewound; // what must be kept is kept
     struct park *park;
-    struct kept *kept;
+    struct kept_range *kept;
     int64_t taken;
     bool some;  // samples or reports came, wanted or not
     bool *seen; // by class of config.only: whether it came
@@ -95,7 +95,7 @@ static struct classes *source_classes(struct inputs *inputs) {
 }
 
 static int open_next_input(struct inputs *inputs, struct error *err) {
-    struct kept *kept = &inputs->kept[inputs->at];
+    struct kept_range *kept = &inputs->kept[inputs->at];
     if (inputs->rewound && kept->kept) {
         inputs->replaying = true;
         return park_read(&inputs->reader, inputs->park, kept->from, kept->to, 1 << 16, err);
@@ -113,7 +113,7 @@ static int open_next_input(struct inputs *inputs, struct error *err) {
 // samples are missing then, and the packed sample.
 static int keep_sample(struct inputs *inputs, const struct sample *sample, const char *reason,
                        struct error *err) {
-    struct kept *kept = &inputs->kept[inputs->at];
+    struct kept_range *kept = &inputs->kept[inputs->at];
     size_t missing = strlen(reason) + 1, packed = missing + sizeof sample->missing;
     size_t size = packed + packed_size(sample);
     uint8_t *piece = mem_array(size, 1);

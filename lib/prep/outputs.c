@@ -7,7 +7,7 @@
 
 #include "core/mem.h"
 
-struct part {
+struct split_sink {
     struct sink *sink;
     int64_t in_shard, shard;
 };
@@ -15,7 +15,7 @@ struct part {
 struct outputs {
     struct outputs_options options;
     const struct classes *classes;
-    struct part parts[SPLIT_PARTS];
+    struct split_sink parts[SPLIT_PARTS];
 };
 
 // Finds the place of a shard's number, "%d" or "%06d"; false when there is none.
@@ -108,7 +108,7 @@ int outputs_open(struct outputs **out, const struct outputs_options *options,
     return status;
 }
 
-static int next_shard(struct outputs *o, struct part *part, struct error *err) {
+static int next_shard(struct outputs *o, struct split_sink *part, struct error *err) {
     struct sink *full = part->sink;
     part->sink = NULL;
     int status = sink_close(full, err);
@@ -119,7 +119,7 @@ static int next_shard(struct outputs *o, struct part *part, struct error *err) {
 }
 
 int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err) {
-    struct part *p = &outputs->parts[part];
+    struct split_sink *p = &outputs->parts[part];
     if (outputs->options.max_count && p->in_shard == outputs->options.max_count) {
         int status = next_shard(outputs, p, err);
         if (status)

@@ -18,28 +18,28 @@
 #define GROUP_COPIES 16
 #define GROUP_BYTES (64 * 1024)
 
-enum state {
-    GOOD,
-    BAD,  // to be reported
-    NONE, // a further copy of a bad sample
+enum copy_state {
+    COPY_GOOD,
+    COPY_BAD,  // to be reported
+    COPY_NONE, // a further copy of a bad sample
 };
 
 // One copy of an input on its way.
-struct copy {
+struct sample_copy {
     int input; // in the group
     int64_t number;
     int part;
-    enum state state;
+    enum copy_state state;
     struct error error;
     struct sample out;
 };
 
-struct group {
+struct copy_group {
     struct sample inputs[GROUP_COPIES];
     uint64_t index[GROUP_COPIES]; // of each input in the run
     bool drawn;                   // the inputs are to be drawn
     int input_count, copy_count;
-    struct copy copies[GROUP_COPIES];
+    struct sample_copy copies[GROUP_COPIES];
     uint64_t finished;    // samples whose last copy is here, and missing ones
     struct classes added; // class names that appeared since the group before
 };
@@ -52,7 +52,7 @@ struct prepare {
     struct inputs *inputs; // NULL: digits are drawn
     struct classes classes;
     int classes_sent; // to the writer, with the groups
-    struct copies copies;
+    struct class_copies copies;
     struct strata strata;  // when stratify
     struct sample current; // its copies from next_copy on are still to come
     int64_t next_copy, copy_count;
@@ -95,17 +95,17 @@ static int read_sample(struct prepare *p, struct sample *sample, bool *more, str
     return p->inputs ? inputs_next(p->inputs, sample, more, err) : draw_next(p, sample, more, err);
 }
 
-static struct copy *add_copy(struct group *g) {
-    struct copy *copy = &g->copies[g->copy_count++];
-    copy->state = GOOD, copy->number = 0;
+static struct sample_copy *add_copy(struct copy_group *g) {
+    struct sample_copy *copy = &g->copies[g->copy_count++];
+    copy->state = COPY_GOOD, copy->number = 0;
     return copy;
 }
 
 // A sample that the source could not read takes part only to be reported in its turn.
-static int add_bad(struct group *g, const struct sample *sample, const struct error *why,
+static int add_bad(struct copy_group *g, const struct sample *sample, const struct error *why,
                    struct error *err) {
-    struct copy *copy = add_copy(g);
-    copy->state = BAD, copy->error = *why;
+    struct sample_copy *copy = add_copy(g);
+    copy->state = COPY_BAD, copy->error = *why;
     copy->input = g->input_count;
     struct sample *in = &g->inputs[g->input_count++];
     in->missing = sample->missing;
@@ -119,7 +119,7 @@ static int sample_part(const struct prepare *p, const struct sample *sample) {
 }
 
 // Reads the next input into `current`. A bad one goes into the group at once.
-static int next_input(struct prepare *p, struct group *g, bool *more, struct error *err) {
+static int next_input(struct prepare *p, struct copy_group *g, bool *more, struct error *err) {
     struct error why = {0};
     int status = read_sample(p, &p->current, more, &why);
     if (status == STATUS_SKIPPED) {
@@ -139,7 +139,7 @@ static int next_input(struct prepare *p, struct group *g, bool *more, struct err
     return STATUS_OK;
 }
 
-static int name_copy(struct prepare *p, struct copy *copy, const struct sample *in,
+static int name_copy(struct prepare *p, struct sample_copy *copy, const struct sample *in,
                      struct error *err) {
     const char *class_name =
         in->label >= 0 && in->label < p->classes.count ? p->classes.names[in->label] : "none";
@@ -153,7 +153,7 @@ static int name_copy(struct prepare *p, struct copy *copy, const struct sample *
 }
 
 // Puts the current input into the group, with as many of its copies as there is room for.
-static int add_current(struct prepare *p, struct group *g, struct error *err) {
+static int add_current(struct prepare *p, struct copy_group *g, struct error *err) {
     int room = GROUP_COPIES - g->copy_count;
     int64_t left = p->copy_count - p->next_copy;
     int count = left < room ? (int)left : room, input = g->input_count++;
@@ -166,7 +166,7 @@ static int add_current(struct prepare *p, struct group *g, struct error *err) {
     else
         status = packed_copy(in, &p->current, err);
     for (int i = 0; i < count && !status; i++) {
-        struct copy *copy = add_copy(g);
+        struct sample_copy *copy = add_copy(g);
         copy->input = input, copy->part = p->current_part, copy->number = p->next_copy++;
         status = name_copy(p, copy, in, err);
     }
@@ -186,7 +186,7 @@ static int send_classes(struct prepare *p, struct classes *added, struct error *
     return status;
 }
 
-static int fill_group(struct prepare *p, struct group *g, struct error *err) {
+static int fill_group(struct prepare *p, struct copy_group *g, struct error *err) {
     size_t bytes = 0;
     bool more = true;
     while (g->copy_count < GROUP_COPIES && g->input_count < GROUP_COPIES && bytes < GROUP_BYTES) {
@@ -207,7 +207,7 @@ static int fill_group(struct prepare *p, struct group *g, struct error *err) {
 
 static int read_prepare_group(void *context, void *slot, bool *more, struct error *err) {
     struct prepare *p = context;
-    struct group *g = slot;
+    struct copy_group *g = slot;
     g->input_count = g->copy_count = g->finished = 0;
     g->drawn = !p->inputs;
     classes_free(&g->added);
@@ -227,8 +227,8 @@ static int read_prepare_group(void *context, void *slot, bool *more, struct erro
 
 // ---- working ----
 
-static int ready_input(struct prepare *p, struct transform_scratch *scratch, struct group *g,
-                       const struct copy *copy, struct error *err) {
+static int ready_input(struct prepare *p, struct transform_scratch *scratch, struct copy_group *g,
+                       const struct sample_copy *copy, struct error *err) {
     struct sample *in = &g->inputs[copy->input];
     const struct prepare_config *config = p->config;
     if (g->drawn)
@@ -237,34 +237,34 @@ static int ready_input(struct prepare *p, struct transform_scratch *scratch, str
 }
 
 // A picture that cannot be used is the picture's fault; all else ends the run.
-static int judge_status(struct copy *copy, int status, bool fatal, struct error *err) {
+static int judge_status(struct sample_copy *copy, int status, bool fatal, struct error *err) {
     if (!status)
         return STATUS_OK;
     if (fatal || status != STATUS_DATA) {
         *err = copy->error;
         return error_context(err, "%s", copy->out.path);
     }
-    copy->state = BAD;
+    copy->state = COPY_BAD;
     return STATUS_OK;
 }
 
 // Makes the input of copy `i` ready. When it cannot be used none of its copies can;
 // only the first of all is to be reported.
-static int work_input(struct prepare *p, struct transform_scratch *scratch, struct group *g, int i,
-                      struct error *err) {
-    struct copy *copy = &g->copies[i];
+static int work_input(struct prepare *p, struct transform_scratch *scratch, struct copy_group *g,
+                      int i, struct error *err) {
+    struct sample_copy *copy = &g->copies[i];
     int status = judge_status(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
-    if (copy->state == GOOD)
+    if (copy->state == COPY_GOOD)
         return status;
-    copy->state = copy->number == 0 ? BAD : NONE;
+    copy->state = copy->number == 0 ? COPY_BAD : COPY_NONE;
     for (int k = i + 1; k < g->copy_count && g->copies[k].input == copy->input; k++)
-        g->copies[k].state = NONE;
+        g->copies[k].state = COPY_NONE;
     return status;
 }
 
-static int work_copy(struct prepare *p, struct transform_scratch *scratch, struct group *g, int i,
-                     struct error *err) {
-    struct copy *copy = &g->copies[i];
+static int work_copy(struct prepare *p, struct transform_scratch *scratch, struct copy_group *g,
+                     int i, struct error *err) {
+    struct sample_copy *copy = &g->copies[i];
     bool last = i + 1 == g->copy_count || g->copies[i + 1].input != copy->input, fatal;
     int status =
         transform_copy(&p->transform, scratch, chain_of(p, copy->part), &g->inputs[copy->input],
@@ -274,16 +274,16 @@ static int work_copy(struct prepare *p, struct transform_scratch *scratch, struc
 
 static int work_group(void *context, int worker, void *slot, struct error *err) {
     struct prepare *p = context;
-    struct group *g = slot;
+    struct copy_group *g = slot;
     struct transform_scratch *scratch = &p->scratch[worker];
     int ready = -1, status = STATUS_OK;
     for (int i = 0; i < g->copy_count && !status; i++) {
-        struct copy *copy = &g->copies[i];
-        if (copy->state == GOOD && copy->input != ready) {
+        struct sample_copy *copy = &g->copies[i];
+        if (copy->state == COPY_GOOD && copy->input != ready) {
             status = work_input(p, scratch, g, i, err);
             ready = copy->input;
         }
-        if (copy->state == GOOD && !status)
+        if (copy->state == COPY_GOOD && !status)
             status = work_copy(p, scratch, g, i, err);
     }
     return status;
@@ -316,15 +316,15 @@ static uint64_t shuffle_place(const struct prepare *p, const char *key) {
     return hash_mix(hash_mix(p->config->seed, 0x73687566), hash_bytes(key, strlen(key)));
 }
 
-static int write_copy(struct prepare *p, const struct group *g, const struct copy *copy,
+static int write_copy(struct prepare *p, const struct copy_group *g, const struct sample_copy *copy,
                       struct error *err) {
     const struct prepare_config *config = p->config;
-    if (copy->state == NONE)
+    if (copy->state == COPY_NONE)
         return STATUS_OK;
-    if (copy->state == GOOD && p->shuffle)
+    if (copy->state == COPY_GOOD && p->shuffle)
         return shuffle_put(p->shuffle, shuffle_place(p, copy->out.key), copy->part, &copy->out,
                            err);
-    if (copy->state == GOOD)
+    if (copy->state == COPY_GOOD)
         return write_sample(p, copy->part, &copy->out, err);
     const char *path = g->inputs[copy->input].path;
     p->counts->skipped += g->inputs[copy->input].missing;
@@ -341,7 +341,7 @@ static void report_progress(struct prepare *p) {
 
 static int write_group(void *context, void *slot, struct error *err) {
     struct prepare *p = context;
-    struct group *g = slot;
+    struct copy_group *g = slot;
     int status = learn_classes(p, &g->added, err);
     for (int i = 0; i < g->copy_count && !status; i++)
         status = write_copy(p, g, &g->copies[i], err);
@@ -466,7 +466,7 @@ static int open_output(struct prepare *p, struct error *err) {
     return config->shuffle ? shuffle_open(&p->shuffle, config->memory, err) : STATUS_OK;
 }
 
-static void free_groups(struct group *groups, int count) {
+static void free_groups(struct copy_group *groups, int count) {
     for (int i = 0; groups && i < count; i++) {
         for (int k = 0; k < GROUP_COPIES; k++) {
             sample_free(&groups[i].inputs[k]);
@@ -479,7 +479,7 @@ static void free_groups(struct group *groups, int count) {
 
 static int process_all(struct prepare *p, struct error *err) {
     int threads = p->config->threads, slots = 2 * threads + 2;
-    struct group *groups = mem_zeroed((size_t)slots, sizeof *groups);
+    struct copy_group *groups = mem_zeroed((size_t)slots, sizeof *groups);
     p->scratch = mem_zeroed((size_t)threads, sizeof *p->scratch);
     int status = groups && p->scratch ? STATUS_OK : error_nomem(err);
     for (int i = 0; i < threads && !status; i++)

@@ -20,7 +20,7 @@ struct measured {
     double sum[STATISTICS_CHANNELS], squares[STATISTICS_CHANNELS];
 };
 
-struct group {
+struct measured_group {
     int count;
     struct measured items[GROUP_SAMPLES];
     char kind[32];
@@ -43,7 +43,7 @@ struct measuring {
 
 static int read_sample_group(void *context, void *slot, bool *more, struct error *err) {
     struct measuring *m = context;
-    struct group *g = slot;
+    struct measured_group *g = slot;
     size_t bytes = 0;
     bool again = true;
     int status = m->failed.status;
@@ -102,7 +102,7 @@ static bool image_is_finite(const struct image *image) {
 
 static int measure_samples(void *context, int worker, void *slot, struct error *err) {
     const struct measuring *m = context;
-    struct group *g = slot;
+    struct measured_group *g = slot;
     (void)worker;
     (void)err;
     for (int i = 0; i < g->count; i++) {
@@ -234,7 +234,7 @@ static int count_sample(struct measuring *m, struct measured *item, struct error
 
 static int add_group(void *context, void *slot, struct error *err) {
     struct measuring *m = context;
-    struct group *g = slot;
+    struct measured_group *g = slot;
     int status = STATUS_OK;
     for (int i = 0; i < g->count && !status; i++)
         status = count_sample(m, &g->items[i], err);
@@ -249,7 +249,7 @@ static int add_group(void *context, void *slot, struct error *err) {
 
 static int measure_all(struct measuring *m, struct error *err) {
     int slots = 2 * m->config->threads + 2;
-    struct group *groups = mem_zeroed((size_t)slots, sizeof *groups);
+    struct measured_group *groups = mem_zeroed((size_t)slots, sizeof *groups);
     if (!groups)
         return error_nomem(err);
     struct pipeline pipeline = {

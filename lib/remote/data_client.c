@@ -203,7 +203,7 @@ int data_client_open(struct data_client **out, const struct data_client_options 
 
 static void free_slots(struct data_client *client) {
     for (int i = 0; client->slots && i < client->slot_count; i++) {
-        struct slot *slot = &client->slots[i];
+        struct batch_slot *slot = &client->slots[i];
         free(slot->batch.input);
         free(slot->batch.label);
         free(slot->batch.index);

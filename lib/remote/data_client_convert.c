@@ -29,8 +29,8 @@ static uint64_t number_of(const struct data_client *client, const struct fetch *
 }
 
 // The next batch of the fetch.
-static int convert_batch(struct data_client *client, const struct fetch *fetch, struct slot *slot,
-                         struct error *err) {
+static int convert_batch(struct data_client *client, const struct fetch *fetch,
+                         struct batch_slot *slot, struct error *err) {
     const struct proto_batch *answer = &fetch->answer;
     const struct data_peer *server = fetch->server;
     struct batch *batch = &slot->batch;
@@ -55,18 +55,18 @@ static int convert_batch(struct data_client *client, const struct fetch *fetch, 
     return status ? error_context(err, "data server %s", server->address) : STATUS_OK;
 }
 
-static struct slot *free_slot(const struct data_client *client) {
+static struct batch_slot *free_slot(const struct data_client *client) {
     for (int i = 0; i < client->slot_count; i++)
-        if (client->slots[i].state == SLOT_FREE)
+        if (client->slots[i].state == BATCH_FREE)
             return &client->slots[i];
     return NULL;
 }
 
 // The first fetch that arrived is this thread's until its last batch is a slot's.
-static void convert_one(struct data_client *client, struct slot *slot) {
+static void convert_one(struct data_client *client, struct batch_slot *slot) {
     struct fetch *fetch = STAILQ_FIRST(&client->arrived);
     struct error err = {0};
-    slot->state = SLOT_FILLED;
+    slot->state = BATCH_FILLED;
     slot->lease = fetch->lease;
     pthread_mutex_unlock(&client->lock);
     int status = convert_batch(client, fetch, slot, &err);
@@ -77,11 +77,11 @@ static void convert_one(struct data_client *client, struct slot *slot) {
         client_end_fetch(client, fetch);
     }
     if (status) {
-        slot->state = SLOT_FREE;
+        slot->state = BATCH_FREE;
         client_fail(client, &err);
         return;
     }
-    slot->state = SLOT_READY;
+    slot->state = BATCH_READY;
     client->ready_count++;
     STAILQ_INSERT_TAIL(&client->ready, slot, behind);
     if (client->waiting > 0)
@@ -89,7 +89,7 @@ static void convert_one(struct data_client *client, struct slot *slot) {
 }
 
 bool client_convert(struct data_client *client) {
-    struct slot *slot = STAILQ_EMPTY(&client->arrived) ? NULL : free_slot(client);
+    struct batch_slot *slot = STAILQ_EMPTY(&client->arrived) ? NULL : free_slot(client);
     if (slot)
         convert_one(client, slot);
     return slot != NULL;

@@ -71,12 +71,12 @@ struct fetch {
     size_t raw_room;
 };
 
-enum slot_state { SLOT_FREE, SLOT_FILLED, SLOT_READY, SLOT_TAKEN };
+enum batch_slot_state { BATCH_FREE, BATCH_FILLED, BATCH_READY, BATCH_TAKEN };
 
-struct slot {                  // room for a batch, and the batch in it
-    STAILQ_ENTRY(slot) behind; // of those that are ready
+struct batch_slot {                  // room for a batch, and the batch in it
+    STAILQ_ENTRY(batch_slot) behind; // of those that are ready
     struct batch batch;
-    enum slot_state state;
+    enum batch_slot_state state;
     struct held_lease *lease;
 };
 
@@ -90,7 +90,7 @@ struct data_client {
     struct data_client_options options;
     pthread_t fetcher, dialler;
     bool fetching, dialling; // the threads run
-    struct slot *slots;
+    struct batch_slot *slots;
     int slot_count;
     struct fetch *fetches; // each under way, with a batch or more of it not taken
     int fetch_count;
@@ -103,7 +103,7 @@ struct data_client {
     struct data_peer *servers;
     LIST_HEAD(held_lease_list, held_lease) leases;
     STAILQ_HEAD(fetch_queue, fetch) arrived;
-    STAILQ_HEAD(slot_queue, slot) ready;
+    STAILQ_HEAD(slot_queue, batch_slot) ready;
     int under_way; // batches that are asked for, arrived or ready
     uint32_t ready_count;
     int waiting;  // takers

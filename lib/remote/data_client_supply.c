@@ -14,9 +14,9 @@ static bool is_ended(const struct data_client *client) {
 }
 
 static struct batch *take_ready(struct data_client *client) {
-    struct slot *slot = STAILQ_FIRST(&client->ready);
+    struct batch_slot *slot = STAILQ_FIRST(&client->ready);
     STAILQ_REMOVE_HEAD(&client->ready, behind);
-    slot->state = SLOT_TAKEN;
+    slot->state = BATCH_TAKEN;
     client->ready_count--;
     client->under_way--;
     client->figures.batches++;
@@ -60,9 +60,10 @@ static void give_batch_back(struct supply *supply, struct batch *batch) {
     pthread_mutex_lock(&client->lock);
     uint64_t ordinal = client->given_back++;
     if (batch != &supply->empty) {
-        struct slot *slot = (struct slot *)((char *)batch - offsetof(struct slot, batch));
+        struct batch_slot *slot =
+            (struct batch_slot *)((char *)batch - offsetof(struct batch_slot, batch));
         client_add_trained(client, (struct trained){ordinal, slot->lease});
-        slot->state = SLOT_FREE;
+        slot->state = BATCH_FREE;
     }
     pthread_mutex_unlock(&client->lock);
 }

@@ -47,7 +47,7 @@ enum pulling {
 };
 
 // A dense layer that pushes factors.
-struct factors {
+struct layer_factors {
     const struct layer *layer;
     float *errors[2], *inputs[2]; // as the gradients: filled, and on their way
     size_t room[2];               // samples
@@ -56,7 +56,7 @@ struct factors {
 };
 
 // Mini-batches that go in one push, as far as they are trained on.
-struct group {
+struct push_group {
     uint64_t every, batches; // that it has in the end, and now
     int samples;
     double rate;        // sum
@@ -67,9 +67,9 @@ struct group {
 
 struct gradient {
     struct home_servers common;
-    struct group group;
+    struct push_group group;
     bool *taken; // of each layer: whether it pushes factors
-    struct factors *factors;
+    struct layer_factors *factors;
     int factor_count;
     float *weights[2], *gradient[2];
     uint64_t *versions[2];   // of `weights`
@@ -202,7 +202,7 @@ static bool deliver_weights(struct gradient *gradient, double *waited) {
 // --- mini-batches that go together ------------------------------------------------------
 
 // The share of the mini-batch in hand in the mean of those of the group.
-static float batch_share(const struct group *group, float rate) {
+static float batch_share(const struct push_group *group, float rate) {
     double sum = group->rate + (double)rate;
     return sum > 0 ? (float)((double)rate / sum) : 1 / (float)(group->batches + 1);
 }
@@ -223,7 +223,7 @@ static bool grow_floats(float **floats, size_t n) {
     return *floats != NULL;
 }
 
-static bool make_room_for(struct factors *factors, int filled, size_t samples) {
+static bool make_room_for(struct layer_factors *factors, int filled, size_t samples) {
     if (samples <= factors->room[filled])
         return true;
     factors->room[filled] = samples;
@@ -234,7 +234,7 @@ static bool make_room_for(struct factors *factors, int filled, size_t samples) {
 
 // For the group that begins.
 static int make_room(struct gradient *gradient, struct error *err) {
-    struct group *group = &gradient->group;
+    struct push_group *group = &gradient->group;
     size_t samples = group->every * (size_t)gradient->common.config.batch;
     bool whole = true;
     for (int i = 0; whole && i < gradient->factor_count; i++)
@@ -249,7 +249,7 @@ static int make_room(struct gradient *gradient, struct error *err) {
 }
 
 static int begin_group(struct gradient *gradient, struct error *err) {
-    struct group *group = &gradient->group;
+    struct push_group *group = &gradient->group;
     group->every = fitting_distance(gradient, atomic_load(&gradient->common.push_every));
     group->batches = 0;
     group->samples = 0;
@@ -259,7 +259,7 @@ static int begin_group(struct gradient *gradient, struct error *err) {
 
 // One more mini-batch is in.
 static void add_batch(struct gradient *gradient, int samples, float rate) {
-    struct group *group = &gradient->group;
+    struct push_group *group = &gradient->group;
     atomic_store(&gradient->hurry, false);
     if (group->batches++ == 0)
         memcpy(group->versions, gradient->versions[gradient->here],
@@ -271,7 +271,7 @@ static void add_batch(struct gradient *gradient, int samples, float rate) {
 }
 
 // As means of the mini-batches, whose errors are those of its own mean.
-static void weigh_errors(const struct group *group, float *errors, size_t units) {
+static void weigh_errors(const struct push_group *group, float *errors, size_t units) {
     if (group->batches == 1)
         return;
     for (int k = 0; k < group->samples; k++) {
@@ -283,13 +283,13 @@ static void weigh_errors(const struct group *group, float *errors, size_t units)
 
 static double group_rate(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
-    const struct group *group = &gradient->group;
+    const struct push_group *group = &gradient->group;
     bool mean = is_softsync(config) || config->optimizer->rule == RULE_ADAGRAD;
     return mean ? group->rate / (double)group->batches : group->rate;
 }
 
-static void send_factors(struct gradient *gradient, struct factors *factors) {
-    const struct group *group = &gradient->group;
+static void send_factors(struct gradient *gradient, struct layer_factors *factors) {
+    const struct push_group *group = &gradient->group;
     float *errors = factors->errors[gradient->filled];
     weigh_errors(group, errors, (size_t)factors->layer->weights.dims[0]);
     factors->product = (struct dense_errors){
@@ -444,7 +444,7 @@ static void gradient_add_product(struct home *home, int thread, const struct lay
     (void)rate;
     if (errors->dx)
         kernels->dense_back_input(errors, gradient_weights(home, thread) + layer->weights.offset);
-    struct factors *factors = gradient->factors;
+    struct layer_factors *factors = gradient->factors;
     size_t n = (size_t)errors->n, from = (size_t)(gradient->group.samples + first);
     size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
     while (factors->layer != layer)
@@ -469,7 +469,7 @@ static void gradient_add_clock(struct home *home, int thread) {
     atomic_fetch_add(&((struct gradient *)home)->clock, 1);
 }
 
-static void close_factors(struct factors *factors) {
+static void close_factors(struct layer_factors *factors) {
     exchange_close(factors->push);
     for (int i = 0; i < 2; i++)
         free(factors->errors[i]), free(factors->inputs[i]);
@@ -550,7 +550,7 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
     return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
 }
 
-static int open_layer(struct factors *factors, const struct home_servers_config *config,
+static int open_layer(struct layer_factors *factors, const struct home_servers_config *config,
                       const struct layer *layer, struct error *err) {
     const struct span span = {layer->weights.offset, optimizer_all(layer).n};
     factors->layer = layer;

@@ -14,12 +14,12 @@ void heat_colour(unsigned char rgb[3], double share, bool right) {
 }
 
 // A block of cells [from, to) on each axis.
-struct block {
+struct cells {
     int row, row_end, column, column_end;
 };
 
 // The largest share of its class; of right ones, where the block has any.
-static void block_colour(unsigned char rgb[3], const struct tally *tally, const struct block *b) {
+static void cells_colour(unsigned char rgb[3], const struct tally *tally, const struct cells *b) {
     double most = 0, right = 0;
     for (int row = b->row; row < b->row_end; row++)
         for (int column = b->column; column < b->column_end; column++) {
@@ -37,10 +37,10 @@ int heat_map(void **png, size_t *size, const struct tally *tally, struct error *
     struct image image = {0};
     int status = image_shape(&image, side, side, 3, PIXEL_U8, err);
     for (int i = 0; i < side * side && status == STATUS_OK; i++) {
-        struct block b = {.row = i / side * step, .column = i % side * step};
+        struct cells b = {.row = i / side * step, .column = i % side * step};
         b.row_end = b.row + step < tally->classes ? b.row + step : tally->classes;
         b.column_end = b.column + step < tally->classes ? b.column + step : tally->classes;
-        block_colour(&image.u8[3 * (size_t)i], tally, &b);
+        cells_colour(&image.u8[3 * (size_t)i], tally, &b);
     }
     if (status == STATUS_OK)
         status = image_encode(png, size, &image, CODEC_PNG, 0, err);

@@ -11,7 +11,7 @@
 enum { METRICS_VERSION = 1 };
 
 // Where the reader is in time: sessions follow each other without the gaps.
-struct reader {
+struct history_reader {
     struct history *history;
     double session_began; // t of the last start event
     double before;        // seconds of the sessions before it
@@ -36,7 +36,7 @@ static bool grow_column(double **column, size_t capacity) {
     return more != NULL;
 }
 
-static int curve_add(struct curve *curve, const struct reader *at, double value,
+static int curve_add(struct curve *curve, const struct history_reader *at, double value,
                      struct error *err) {
     if (curve->n == curve->capacity) {
         size_t capacity = curve->capacity ? 2 * curve->capacity : 64;
@@ -120,7 +120,7 @@ static double all_speed(const struct history *history) {
 }
 
 // Puts the line into its learner's curves, and what all learners do in its place.
-static int add_learner(struct reader *r, const json_t *line, double value[HISTORY_CURVES],
+static int add_learner(struct history_reader *r, const json_t *line, double value[HISTORY_CURVES],
                        struct error *err) {
     struct learner *learner =
         learner_of(r->history, json_integer_value(json_object_get(line, "rank")));
@@ -138,7 +138,7 @@ static int add_learner(struct reader *r, const json_t *line, double value[HISTOR
 }
 
 // A process of its own, which counts its mini-batches from 0.
-static int start_learner(struct reader *r, const json_t *line, struct error *err) {
+static int start_learner(struct history_reader *r, const json_t *line, struct error *err) {
     struct learner *learner =
         learner_of(r->history, json_integer_value(json_object_get(line, "rank")));
     if (!learner)
@@ -148,7 +148,7 @@ static int start_learner(struct reader *r, const json_t *line, struct error *err
     return STATUS_OK;
 }
 
-static int add_curve_values(struct reader *r, const char *event, const json_t *line,
+static int add_curve_values(struct history_reader *r, const char *event, const json_t *line,
                             struct error *err) {
     int status = STATUS_OK;
     double value[HISTORY_CURVES];
@@ -164,7 +164,7 @@ static int add_curve_values(struct reader *r, const char *event, const json_t *l
     return status;
 }
 
-static int add_start(struct reader *r, const json_t *line, struct error *err) {
+static int add_start(struct history_reader *r, const json_t *line, struct error *err) {
     r->before = r->time;
     if (json_array_size(r->history->starts) == 0)
         r->history->began = r->history->ended = number_member(line, "t");
@@ -180,7 +180,7 @@ static void end_with(struct history *history, enum history_end end, const char *
 }
 
 // Where the run is, by the line of one that knows.
-static void advance_by_line(struct reader *r, const json_t *line) {
+static void advance_by_line(struct history_reader *r, const json_t *line) {
     double step = number_member(line, "step"), samples = number_member(line, "samples");
     double epoch = number_member(line, "epoch");
     if (r->started && isfinite(epoch)) {
@@ -193,7 +193,7 @@ static void advance_by_line(struct reader *r, const json_t *line) {
 }
 
 // Moves the reader to the line's place in the run.
-static void move_to_line(struct reader *r, const json_t *line, bool leads) {
+static void move_to_line(struct history_reader *r, const json_t *line, bool leads) {
     double t = number_member(line, "t"), epoch = number_member(line, "epoch");
     if (isfinite(t))
         r->history->ended = t;
@@ -204,7 +204,7 @@ static void move_to_line(struct reader *r, const json_t *line, bool leads) {
         r->time = fmax(r->time, r->before + t - r->session_began);
 }
 
-static int add_metrics_line(struct reader *r, const json_t *line, struct error *err) {
+static int add_metrics_line(struct history_reader *r, const json_t *line, struct error *err) {
     const char *event = json_string_value(json_object_get(line, "event"));
     if (!json_is_object(line) || !event)
         return error_set(err, STATUS_DATA, "not a metrics line: it has no \"event\"");
@@ -228,7 +228,8 @@ static int add_metrics_line(struct reader *r, const json_t *line, struct error *
     return add_curve_values(r, event, line, err);
 }
 
-static int read_metrics_lines(struct reader *r, FILE *file, const char *path, struct error *err) {
+static int read_metrics_lines(struct history_reader *r, FILE *file, const char *path,
+                              struct error *err) {
     char *text = NULL;
     size_t capacity = 0;
     ssize_t length;
@@ -288,7 +289,7 @@ static int read_metrics_file(struct history *history, const char *path, struct e
     FILE *file = fopen(path, "re");
     if (!file)
         return error_errno(err, STATUS_NOINPUT, "cannot read %s", path);
-    struct reader r = {.history = history, .session_began = NAN};
+    struct history_reader r = {.history = history, .session_began = NAN};
     int status = read_metrics_lines(&r, file, path, err);
     fclose(file);
     history->batches = r.many ? all_batches(history) : r.step;

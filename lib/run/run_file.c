@@ -15,18 +15,18 @@ enum {
 #define BLANKS " \t\r\n\f\v"
 
 // A word of a line.
-struct word {
+struct text_range {
     const char *at;
     size_t length;
 };
 
-struct reader {
+struct run_file_reader {
     struct run_file *file;
     const char *path;
     int folder; // length of the path's folder with its slash
     const char *line;
     int number;
-    struct seen { // keys so far
+    struct seen_key { // keys so far
         char *key;
         int number;
     } * seen;
@@ -62,7 +62,8 @@ static int add_set(struct run_file *file, const char *key, const char *value, st
 // --- one line -----------------------------------------------------------------------------
 
 // Turns what err says into a message with place, line and caret. STATUS_DATA.
-static int point_at_word(const struct reader *r, struct word word, struct error *err) {
+static int point_at_word(const struct run_file_reader *r, struct text_range word,
+                         struct error *err) {
     struct error why = *err;
     int shown = (int)strcspn(r->line, "\r\n"), column = (int)(word.at - r->line);
     char waves[64];
@@ -74,12 +75,12 @@ static int point_at_word(const struct reader *r, struct word word, struct error 
                      "", n > 1 ? (int)n - 1 : 0, waves);
 }
 
-static struct word trim_blanks(const char *from, const char *end) {
+static struct text_range trim_blanks(const char *from, const char *end) {
     while (from < end && strchr(BLANKS, *from))
         from++;
     while (end > from && strchr(BLANKS, end[-1]))
         end--;
-    return (struct word){from, (size_t)(end - from)};
+    return (struct text_range){from, (size_t)(end - from)};
 }
 
 // Where the line ends for us: at its comment, if it has one.
@@ -91,7 +92,8 @@ static const char *end_of(const char *line) {
 }
 
 // The value as the settings want it: a relative path begins where the file is.
-static char *setting_value(const struct reader *r, const char *key, struct word word) {
+static char *setting_value(const struct run_file_reader *r, const char *key,
+                           struct text_range word) {
     char *text = NULL;
     bool relative = settings_path(key) && word.length && *word.at != '/';
     int n =
@@ -99,12 +101,12 @@ static char *setting_value(const struct reader *r, const char *key, struct word 
     return n < 0 ? NULL : text;
 }
 
-static int note_key(struct reader *r, const char *key, struct error *err) {
+static int note_key(struct run_file_reader *r, const char *key, struct error *err) {
     for (size_t i = 0; i < r->seen_count; i++)
         if (!strcmp(r->seen[i].key, key))
             return error_set(err, STATUS_USAGE, "'%s' is set in line %d already", key,
                              r->seen[i].number);
-    struct seen *more = mem_resize(r->seen, r->seen_count + 1, sizeof *more);
+    struct seen_key *more = mem_resize(r->seen, r->seen_count + 1, sizeof *more);
     if (!more)
         return error_nomem(err);
     r->seen = more;
@@ -118,11 +120,12 @@ static int set_key(struct run_file *file, const char *key, const char *value, st
                             : settings_set(&file->settings, key, value, err);
 }
 
-static int take_pair(struct reader *r, struct word key, struct word value, struct error *err) {
+static int take_pair(struct run_file_reader *r, struct text_range key, struct text_range value,
+                     struct error *err) {
     char name[64];
     if (key.length == 0 || key.length >= sizeof name) {
         error_set(err, STATUS_USAGE, "a key is missing before '='");
-        return point_at_word(r, (struct word){value.at, 1}, err);
+        return point_at_word(r, (struct text_range){value.at, 1}, err);
     }
     snprintf(name, sizeof name, "%.*s", (int)key.length, key.at);
     int status = note_key(r, name, err);
@@ -139,9 +142,9 @@ static int take_pair(struct reader *r, struct word key, struct word value, struc
     return point_at_word(r, known && value.length ? value : key, err);
 }
 
-static int read_setting_line(struct reader *r, struct error *err) {
+static int read_setting_line(struct run_file_reader *r, struct error *err) {
     const char *end = end_of(r->line);
-    struct word all = trim_blanks(r->line, end);
+    struct text_range all = trim_blanks(r->line, end);
     const char *equals = memchr(r->line, '=', (size_t)(end - r->line));
     if (!all.length)
         return STATUS_OK;
@@ -153,7 +156,7 @@ static int read_setting_line(struct reader *r, struct error *err) {
 
 // --- the file -----------------------------------------------------------------------------
 
-static int take_lines(struct reader *r, FILE *f, struct error *err) {
+static int take_lines(struct run_file_reader *r, FILE *f, struct error *err) {
     char *line = NULL;
     size_t room = 0;
     ssize_t length = 0;
@@ -175,7 +178,8 @@ static int take_lines(struct reader *r, FILE *f, struct error *err) {
 
 int run_file_read(struct run_file *file, const char *path, struct error *err) {
     const char *slash = strrchr(path, '/');
-    struct reader r = {.file = file, .path = path, .folder = slash ? (int)(slash - path) + 1 : 0};
+    struct run_file_reader r = {
+        .file = file, .path = path, .folder = slash ? (int)(slash - path) + 1 : 0};
     *file = (struct run_file){0};
     settings_default(&file->settings);
     FILE *f = fopen(path, "re");

@@ -10,7 +10,7 @@
 #include "store/crc.h"
 #include "store/spool.h"
 
-struct state {
+struct arec_sink {
     uint64_t offset; // where the next chunk begins
     uint64_t samples;
     int named;           // classes that were written
@@ -20,7 +20,7 @@ struct state {
 };
 
 static int write_bytes(struct sink *sink, const void *data, size_t size, struct error *err) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     state->offset += size;
     return output_write(sink->output, data, size, err);
 }
@@ -44,7 +44,7 @@ static int write_chunk(struct sink *sink, uint32_t type, uint64_t number, const 
 
 static int open_arec(struct sink *sink, struct error *err) {
     uint8_t header[AREC_HEADER];
-    struct state *state = sink->state = mem_zeroed(1, sizeof *state);
+    struct arec_sink *state = sink->state = mem_zeroed(1, sizeof *state);
     if (!state)
         return error_nomem(err);
     arec_header_encode(header);
@@ -53,7 +53,7 @@ static int open_arec(struct sink *sink, struct error *err) {
 }
 
 static void free_arec(struct sink *sink) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     if (!state)
         return;
     spool_close(state->index);
@@ -83,7 +83,7 @@ static int write_classes(struct sink *sink, int first, struct error *err) {
     }
     int status = write_chunk(sink, AREC_CLASSES, 0, body, size, NULL, 0, err);
     free(body);
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     state->named = count;
     return status;
 }
@@ -109,7 +109,7 @@ static int choose_data(struct sink *sink, const struct sample *sample, struct ar
     return status;
 }
 
-static int make_head(struct state *state, const struct arec_record *record, struct error *err) {
+static int make_head(struct arec_sink *state, const struct arec_record *record, struct error *err) {
     size_t size = arec_record_head(record->key_length);
     if (size > state->head_capacity) {
         uint8_t *head = mem_resize(state->head, size, 1);
@@ -124,7 +124,7 @@ static int make_head(struct state *state, const struct arec_record *record, stru
 
 // Of a copy, in front of it: the key of its original.
 static int write_original(struct sink *sink, const struct sample *sample, struct error *err) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     const char *original = sample_origin(sample);
     size_t length = strlen(original);
     if (!strcmp(original, sample->key))
@@ -136,7 +136,7 @@ static int write_original(struct sink *sink, const struct sample *sample, struct
 }
 
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     struct arec_record record = {.label = sample->label, .key = sample->key};
     record.key_length = strlen(sample->key);
     if (record.key_length > AREC_KEY_MAX)
@@ -163,7 +163,7 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
 }
 
 static int write_index(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     enum { BLOCK = AREC_ENTRIES * AREC_ENTRY };
     uint8_t *block = mem_array(BLOCK, 1);
     int status = block ? spool_rewind(state->index, err) : error_nomem(err);
@@ -180,7 +180,7 @@ static int write_index(struct sink *sink, struct error *err) {
 }
 
 static int finish(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct arec_sink *state = sink->state;
     struct arec_tail tail = {.classes = state->offset, .samples = state->samples};
     uint8_t body[AREC_TAIL];
     int status = write_classes(sink, 0, err);

@@ -12,7 +12,7 @@
 typedef void write_header(uint8_t header[ARRAY_HEADER_MAX], size_t *size,
                           const struct array *array);
 
-struct state {
+struct array_sink {
     write_header *header;
     bool big;           // byte order of floats
     struct image shape; // of all samples, once the first has come; holds no pixels
@@ -26,7 +26,7 @@ struct state {
 
 // The second file is opened at once, so that it is refused before the work.
 static int open_labels(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     char *name = NULL;
     if (sink->options.labels_out)
         name = mem_string(sink->options.labels_out);
@@ -41,7 +41,7 @@ static int open_labels(struct sink *sink, struct error *err) {
 }
 
 static int open_array(struct sink *sink, write_header *header, bool big, struct error *err) {
-    struct state *state = sink->state = mem_zeroed(1, sizeof *state);
+    struct array_sink *state = sink->state = mem_zeroed(1, sizeof *state);
     if (!state)
         return error_nomem(err);
     state->header = header;
@@ -62,7 +62,7 @@ static int open_npy(struct sink *sink, struct error *err) {
 }
 
 static void free_array(struct sink *sink) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     if (!state)
         return;
     spool_close(state->pixels);
@@ -73,7 +73,7 @@ static void free_array(struct sink *sink) {
 
 static int check_shape(struct sink *sink, const struct sample *sample, const struct image *image,
                        struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     struct image *shape = &state->shape;
     if (state->samples == 0)
         *shape = (struct image){.width = image->width,
@@ -90,7 +90,7 @@ static int check_shape(struct sink *sink, const struct sample *sample, const str
                      shape->channels, shape->height, shape->width, sink->kind->name);
 }
 
-static int put_label(struct state *state, int32_t label, struct error *err) {
+static int put_label(struct array_sink *state, int32_t label, struct error *err) {
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++)
         bytes[i] = (uint8_t)((uint64_t)label >> 8 * i);
@@ -100,7 +100,7 @@ static int put_label(struct state *state, int32_t label, struct error *err) {
 }
 
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     const struct image *image;
     const void *data;
     size_t size;
@@ -117,7 +117,7 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
     return status;
 }
 
-static int write_array(struct state *state, struct output *output, const struct array *array,
+static int write_array(struct array_sink *state, struct output *output, const struct array *array,
                        struct error *err) {
     uint8_t header[ARRAY_HEADER_MAX];
     size_t size;
@@ -127,7 +127,7 @@ static int write_array(struct state *state, struct output *output, const struct 
 
 // A label byte in IDX, as MNIST has it, while 256 are enough; else int64 in .npy.
 static int write_labels(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     bool idx = state->big;
     if (idx && state->highest > UINT8_MAX)
         return error_set(err, STATUS_DATA, "%s: label %lld does not fit in a byte", sink->path,
@@ -149,7 +149,7 @@ static int write_labels(struct sink *sink, struct error *err) {
 }
 
 static int finish_labels(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     struct output *output = state->labels_out;
     if (!output)
         return STATUS_OK;
@@ -168,7 +168,7 @@ static int finish_labels(struct sink *sink, struct error *err) {
 }
 
 static int finish(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct array_sink *state = sink->state;
     const struct image *shape = &state->shape;
     if (state->samples == 0)
         return error_set(err, STATUS_DATA, "%s: no samples, so their shape is not known",

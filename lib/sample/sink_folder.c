@@ -17,7 +17,7 @@
 
 enum { NAME_TRIES = 100, OPEN_FOLDERS = 16 };
 
-struct state {
+struct folder_sink {
     char *place;     // the folder's name, without a slash at its end
     char *temporary; // where it is made; NULL: not made yet, or in place
     bool replace;    // a folder of ours stands in its place
@@ -45,7 +45,7 @@ static bool is_empty(const char *path) {
 
 // Only a folder that was made here is ever replaced, never someone's own.
 static int check_place(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     struct stat stat_of;
     if (lstat(state->place, &stat_of) != 0 || is_empty(state->place))
         return STATUS_OK;
@@ -60,7 +60,7 @@ static int check_place(struct sink *sink, struct error *err) {
 }
 
 static int make_temporary(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     errno = EEXIST;
     for (unsigned n = 0; errno == EEXIST && n < NAME_TRIES; n++) {
         char *name = output_temporary(state->place, n);
@@ -78,7 +78,7 @@ static int make_temporary(struct sink *sink, struct error *err) {
 }
 
 static int open_folder(struct sink *sink, struct error *err) {
-    struct state *state = sink->state = mem_zeroed(1, sizeof *state);
+    struct folder_sink *state = sink->state = mem_zeroed(1, sizeof *state);
     if (!state || !(state->place = mem_string(sink->path)))
         return error_nomem(err);
     for (size_t n = strlen(state->place); n > 1 && state->place[n - 1] == '/'; n--)
@@ -105,7 +105,7 @@ static int remove_tree(const char *path, struct error *err) {
 }
 
 static void free_folder(struct sink *sink) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     if (!state)
         return;
     if (state->temporary)
@@ -119,7 +119,7 @@ static void free_folder(struct sink *sink) {
 
 // Each class gets its folder, also one without samples.
 static int make_classes(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     int status = STATUS_OK;
     for (; !status && sink->classes && state->made < sink->classes->count; state->made++) {
         const char *class = sink->classes->names[state->made];
@@ -170,7 +170,7 @@ static int write_file(struct sink *sink, const char *path, const void *data, siz
 }
 
 static int open_originals(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     char *path = NULL;
     if (asprintf(&path, "%s/%s", state->temporary, ORIGINALS_FILE) < 0)
         return error_nomem(err);
@@ -183,7 +183,7 @@ static int open_originals(struct sink *sink, struct error *err) {
 
 static int write_original(struct sink *sink, const char *class, const char *name,
                           const char *original, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     const char *in = class ? class : "", *slash = class ? "/" : "";
     if (strpbrk(original, "\t\n") || strpbrk(name, "\t\n"))
         return error_set(err, STATUS_DATA, "%s: a key with a tab or a newline has a copy",
@@ -208,7 +208,7 @@ static int put_original(struct sink *sink, const struct sample *sample, const ch
 }
 
 static int close_originals(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     FILE *file = state->originals;
     state->originals = NULL;
     return file && fclose(file) ? error_errno(err, STATUS_IO, "cannot write %s", sink->path)
@@ -216,7 +216,7 @@ static int close_originals(struct sink *sink, struct error *err) {
 }
 
 static int put(struct sink *sink, const struct sample *sample, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     const char *class = sink_class(sink, sample);
     const void *data;
     size_t size;
@@ -240,7 +240,7 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
 }
 
 static int write_names(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     char *path = NULL;
     struct output *output;
     if (asprintf(&path, "%s/classes.txt", state->temporary) < 0)
@@ -262,7 +262,7 @@ static int write_names(struct sink *sink, struct error *err) {
 }
 
 // The pictures are written through the page cache; one syncfs makes them durable.
-static int sync_all(struct state *state, struct error *err) {
+static int sync_all(struct folder_sink *state, struct error *err) {
     int fd = open(state->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = fd < 0 ? -1 : syncfs(fd);
     if (fd >= 0)
@@ -271,7 +271,7 @@ static int sync_all(struct state *state, struct error *err) {
 }
 
 static int finish(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct folder_sink *state = sink->state;
     int status = make_classes(sink, err);
     if (!status)
         status = write_names(sink, err);

@@ -9,18 +9,18 @@
 #include "sample/sink_kind.h"
 #include "store/tar.h"
 
-struct state {
+struct tar_sink {
     struct tar_writer *tar;
     struct keyset keys;
 };
 
 static int open_tar(struct sink *sink, struct error *err) {
-    struct state *state = sink->state = mem_zeroed(1, sizeof *state);
+    struct tar_sink *state = sink->state = mem_zeroed(1, sizeof *state);
     return state ? tar_writer_open(&state->tar, sink->output, err) : error_nomem(err);
 }
 
 static void free_tar(struct sink *sink) {
-    struct state *state = sink->state;
+    struct tar_sink *state = sink->state;
     if (!state)
         return;
     tar_writer_abort(state->tar);
@@ -48,8 +48,8 @@ static char *safe_key(const char *key) {
     return safe;
 }
 
-static int put_member(struct state *state, const char *key, const char *extension, const void *data,
-                      size_t size, struct error *err) {
+static int put_member(struct tar_sink *state, const char *key, const char *extension,
+                      const void *data, size_t size, struct error *err) {
     char *name = NULL;
     if (asprintf(&name, "%s.%s", key, extension) < 0)
         return error_nomem(err);
@@ -73,7 +73,7 @@ static int put_original(struct sink *sink, const struct sample *sample, const ch
 
 static int put_sample(struct sink *sink, const struct sample *sample, const char *key,
                       struct error *err) {
-    struct state *state = sink->state;
+    struct tar_sink *state = sink->state;
     const char *name = sink_class(sink, sample);
     const void *data;
     size_t size;
@@ -99,7 +99,7 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
 }
 
 static int finish(struct sink *sink, struct error *err) {
-    struct state *state = sink->state;
+    struct tar_sink *state = sink->state;
     struct tar_writer *tar = state->tar;
     state->tar = NULL;
     return tar_writer_close(tar, err);

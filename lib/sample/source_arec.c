@@ -21,7 +21,7 @@ struct damage {
     const char *what;
 };
 
-struct reader {
+struct arec_source {
     bool inside;      // a segment, whose tail has not come yet
     uint64_t start;   // of the segment, in the stream
     uint64_t number;  // of the next sample in the segment
@@ -41,7 +41,7 @@ static bool recognise(const char *path, const uint8_t *data, size_t size) {
 }
 
 static int open_reader(struct source *source, struct error *err) {
-    struct reader *reader = source->state = mem_zeroed(1, sizeof *reader);
+    struct arec_source *reader = source->state = mem_zeroed(1, sizeof *reader);
     struct map map;
     if (!reader)
         return error_nomem(err);
@@ -55,12 +55,12 @@ static int open_reader(struct source *source, struct error *err) {
 }
 
 static int64_t count(const struct source *source) {
-    const struct reader *reader = source->state;
+    const struct arec_source *reader = source->state;
     return reader->count;
 }
 
 static void close_reader(struct source *source) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     if (!reader)
         return;
     arec_labels_free(&reader->labels);
@@ -68,7 +68,7 @@ static void close_reader(struct source *source) {
     free(reader);
 }
 
-static void begin_segment(struct reader *reader, uint64_t start) {
+static void begin_segment(struct arec_source *reader, uint64_t start) {
     arec_labels_free(&reader->labels);
     reader->before += reader->number;
     reader->number = reader->counted = 0;
@@ -80,7 +80,7 @@ static void begin_segment(struct reader *reader, uint64_t start) {
 // next one on.
 static int lost(struct source *source, struct sample *sample, uint64_t offset, const char *what,
                 uint64_t count, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     unsigned long long first = reader->before + reader->number;
     char path[4096], which[64] = "", how_many[48] = "";
     if (count == 1)
@@ -102,7 +102,7 @@ static int lost(struct source *source, struct sample *sample, uint64_t offset, c
 
 // Remembers what is damaged here until the next number says what that costs.
 static void remember(struct source *source, const char *what) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     if (!reader->damage.pending)
         reader->damage = (struct damage){true, stream_offset(source->stream), what};
 }
@@ -111,7 +111,7 @@ static void remember(struct source *source, const char *what) {
 // there, or the count of all; without damage `what` is wrong here. `least` are missing.
 static int settle(struct source *source, struct sample *sample, uint64_t number, uint64_t least,
                   const char *what, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     const struct damage damage = reader->damage;
     uint64_t count = number > reader->number ? number - reader->number : 0;
     reader->damage.pending = false;
@@ -180,7 +180,7 @@ static int recover(struct source *source, uint64_t known, const char *what, stru
 
 // The end of the stream, or of a segment that another one has cut short. *done: reported.
 static int end_early(struct source *source, struct sample *sample, bool *done, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     *done = reader->inside || reader->damage.pending;
     if (!*done)
         return STATUS_OK;
@@ -189,8 +189,8 @@ static int end_early(struct source *source, struct sample *sample, bool *done, s
                   err);
 }
 
-static int keep_original(struct reader *reader, const struct arec_chunk *chunk, const uint8_t *body,
-                         struct error *err) {
+static int keep_original(struct arec_source *reader, const struct arec_chunk *chunk,
+                         const uint8_t *body, struct error *err) {
     free(reader->original);
     reader->original = NULL;
     if (chunk->length == 0 || chunk->length > AREC_KEY_MAX || memchr(body, 0, chunk->length))
@@ -200,7 +200,7 @@ static int keep_original(struct reader *reader, const struct arec_chunk *chunk, 
     return reader->original ? STATUS_OK : error_nomem(err);
 }
 
-static int take_original(struct reader *reader, struct sample *sample, struct error *err) {
+static int take_original(struct arec_source *reader, struct sample *sample, struct error *err) {
     int status = STATUS_OK;
     if (reader->original && reader->copy == reader->number)
         status = sample_original(sample, reader->original, err);
@@ -211,7 +211,7 @@ static int take_original(struct reader *reader, struct sample *sample, struct er
 
 static int take_sample(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                        const uint8_t *body, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     struct arec_record record;
     int status = arec_record_decode(&record, body, chunk->length, err);
     if (!status)
@@ -238,7 +238,7 @@ static int take_sample(struct source *source, struct sample *sample, const struc
 
 static int end_segment(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                        const uint8_t *body, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     struct arec_tail tail;
     uint64_t offset = stream_offset(source->stream);
     reader->inside = false;
@@ -257,7 +257,7 @@ static int end_segment(struct source *source, struct sample *sample, const struc
 }
 
 // The entries of an index count the samples, also for those who cannot seek.
-static void count_entries(struct reader *reader, const struct arec_chunk *chunk) {
+static void count_entries(struct arec_source *reader, const struct arec_chunk *chunk) {
     uint64_t counted = chunk->number + chunk->length / AREC_ENTRY;
     if (counted > reader->counted && counted <= UINT32_MAX)
         reader->counted = counted;
@@ -266,7 +266,7 @@ static void count_entries(struct reader *reader, const struct arec_chunk *chunk)
 // A whole chunk, whose body is good. *done when it gave a sample or a report.
 static int take_chunk(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                       const uint8_t *body, bool *done, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     uint64_t offset = stream_offset(source->stream);
     int status;
     switch (chunk->type) {
@@ -304,7 +304,7 @@ static int take_chunk(struct source *source, struct sample *sample, const struct
 // and names are lost; the names that we have are not its own.
 static int check_number(struct source *source, struct sample *sample,
                         const struct arec_chunk *chunk, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     bool pending = reader->damage.pending;
     if (chunk->type != AREC_RECORD || (chunk->number == reader->number && !pending))
         return STATUS_OK;
@@ -325,7 +325,7 @@ static int check_number(struct source *source, struct sample *sample,
 // another file joined on, the next segment may begin inside of it.
 static int bad_body(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                     bool *done, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     size_t whole = AREC_CHUNK + chunk->length, at = AREC_CHUNK, got;
     const uint8_t *data;
     // As far as the header of a segment that has cut this one short.
@@ -358,7 +358,7 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
 
 static int next_chunk(struct source *source, struct sample *sample, struct arec_chunk *chunk,
                       bool *done, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     if (!reader->inside) {
         begin_segment(reader, stream_offset(source->stream));
         if (chunk->type == AREC_RECORD && chunk->number > 0)
@@ -393,7 +393,7 @@ static int other_version(const struct source *source, struct error *err) {
 }
 
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct reader *reader = source->state;
+    struct arec_source *reader = source->state;
     bool done = false;
     int status = STATUS_OK;
     while (!done && !status) {
@@ -423,7 +423,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
 }
 
 uint64_t source_offset(const struct source *source) {
-    const struct reader *reader = source->state;
+    const struct arec_source *reader = source->state;
     return reader->offset;
 }
 

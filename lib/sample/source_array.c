@@ -8,7 +8,7 @@
 #include "sample/array.h"
 #include "sample/source_kind.h"
 
-struct state {
+struct array_source {
     struct array array;
     struct source_labels labels; // count 0: none
     uint64_t next;
@@ -29,7 +29,7 @@ static bool recognise_npy(const char *path, const uint8_t *data, size_t size) {
 static int open_array(struct source *source,
                       int (*read)(struct array *, struct stream *, struct error *),
                       struct error *err) {
-    struct state *state = source->state = mem_zeroed(1, sizeof *state);
+    struct array_source *state = source->state = mem_zeroed(1, sizeof *state);
     if (!state)
         return error_nomem(err);
     int status = read(&state->array, source->stream, err);
@@ -61,7 +61,7 @@ static int open_npy(struct source *source, struct error *err) {
 }
 
 static void close_array(struct source *source) {
-    struct state *state = source->state;
+    struct array_source *state = source->state;
     if (!state)
         return;
     source_labels_free(&state->labels);
@@ -70,7 +70,7 @@ static void close_array(struct source *source) {
 }
 
 static int64_t count(const struct source *source) {
-    const struct state *state = source->state;
+    const struct array_source *state = source->state;
     return (int64_t)state->array.size[0];
 }
 
@@ -86,7 +86,7 @@ static int check_end(struct source *source, struct error *err) {
 }
 
 static int read_item(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
+    struct array_source *state = source->state;
     struct image *image = &sample->image;
     int status = array_shape(image, &state->array, stream_name(source->stream), err);
     if (status)
@@ -106,7 +106,7 @@ static int read_item(struct source *source, struct sample *sample, struct error 
 }
 
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
+    struct array_source *state = source->state;
     *more = state->next < state->array.size[0];
     if (!*more)
         return check_end(source, err);

@@ -43,7 +43,7 @@ static const struct layout cifar10 = {1, 0, cifar10_names, 10};
 static const struct layout cifar100 = {2, 1, fine_names, 100};
 static const struct layout coarse = {2, 0, coarse_names, 20};
 
-struct state {
+struct cifar_source {
     const struct layout *layout;
     int labels[MOST_CLASSES]; // label of the file to the reader's label
     uint64_t number;
@@ -74,7 +74,7 @@ static bool recognise100(const char *path, const uint8_t *data, size_t size) {
 }
 
 static int open_cifar(struct source *source, const struct layout *layout, struct error *err) {
-    struct state *state = source->state = mem_zeroed(1, sizeof *state);
+    struct cifar_source *state = source->state = mem_zeroed(1, sizeof *state);
     if (!state)
         return error_nomem(err);
     state->layout = layout;
@@ -104,13 +104,13 @@ static void close_cifar(struct source *source) {
 }
 
 static int64_t count(const struct source *source) {
-    const struct state *state = source->state;
+    const struct cifar_source *state = source->state;
     int64_t size = stream_size(source->stream);
     return size < 0 ? -1 : size / (int64_t)(state->layout->labels + PIXELS);
 }
 
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
+    struct cifar_source *state = source->state;
     const struct layout *layout = state->layout;
     uint8_t record[2 + PIXELS];
     size_t size = layout->labels + PIXELS, got;

@@ -7,7 +7,7 @@
 
 enum { FIRST_LOOK = 1 << 16 };
 
-struct state {
+struct picture_source {
     uint64_t number;
 };
 
@@ -23,7 +23,7 @@ static bool recognise_image(const char *path, const uint8_t *data, size_t size) 
 }
 
 static int open_state(struct source *source, struct error *err) {
-    source->state = mem_zeroed(1, sizeof(struct state));
+    source->state = mem_zeroed(1, sizeof(struct picture_source));
     return source->state ? STATUS_OK : error_nomem(err);
 }
 
@@ -69,7 +69,7 @@ static int decode_head(struct source *source, struct image *image, size_t *used,
 }
 
 static int next_pnm(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
+    struct picture_source *state = source->state;
     size_t used;
     uint64_t skipped;
     int status = skip_space(source, more, err);
@@ -87,7 +87,7 @@ static int next_pnm(struct source *source, struct sample *sample, bool *more, st
 
 // The key of a single file is its own name.
 static int next_image(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
+    struct picture_source *state = source->state;
     *more = state->number++ == 0;
     if (!*more)
         return STATUS_OK;

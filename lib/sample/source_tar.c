@@ -13,21 +13,28 @@
 
 enum { TEXT_MAX = CLASS_NAME_MAX + 2, KEY_MAX = 65535 };
 
-enum part { PART_NONE, PART_PICTURE, PART_CLASS, PART_TEXT, PART_ORIGINAL, PARTS };
+enum member_kind {
+    MEMBER_OTHER,
+    MEMBER_PICTURE,
+    MEMBER_CLASS,
+    MEMBER_TEXT,
+    MEMBER_ORIGINAL,
+    MEMBER_KINDS
+};
 
 // The sample whose members are being read.
-struct group {
+struct tar_sample {
     char *key;
     struct sample sample;
     char text[TEXT_MAX];
-    bool have[PARTS];
+    bool have[MEMBER_KINDS];
     bool text_good;
 };
 
-struct state {
+struct tar_source {
     struct tar_reader *tar;
     struct keyset seen;
-    struct group group;
+    struct tar_sample current;
     struct tar_member member;
     bool pending; // `member` is not looked at yet
     bool ended;
@@ -42,18 +49,18 @@ static bool recognise(const char *path, const uint8_t *data, size_t size) {
 }
 
 static int open_tar(struct source *source, struct error *err) {
-    struct state *state = source->state = mem_zeroed(1, sizeof *state);
+    struct tar_source *state = source->state = mem_zeroed(1, sizeof *state);
     return state ? tar_reader_open(&state->tar, source->stream, err) : error_nomem(err);
 }
 
 static void close_tar(struct source *source) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     if (!state)
         return;
     tar_reader_close(state->tar);
     keyset_free(&state->seen);
-    free(state->group.key);
-    sample_free(&state->group.sample);
+    free(state->current.key);
+    sample_free(&state->current.sample);
     free(state);
 }
 
@@ -63,17 +70,17 @@ static const char *base_of(const char *name) {
 }
 
 // What a member is to its sample: by what follows the first dot of its base name.
-static enum part part_of(const char *name) {
+static enum member_kind kind_of(const char *name) {
     const char *base = base_of(name), *dot = strchr(base, '.');
     if (!dot || dot == base)
-        return PART_NONE;
+        return MEMBER_OTHER;
     if (!strcmp(dot, ".cls"))
-        return PART_CLASS;
+        return MEMBER_CLASS;
     if (!strcmp(dot, ".txt"))
-        return PART_TEXT;
+        return MEMBER_TEXT;
     if (!strcmp(dot, ".original"))
-        return PART_ORIGINAL;
-    return !strchr(dot + 1, '.') && source_picture_name(base) ? PART_PICTURE : PART_NONE;
+        return MEMBER_ORIGINAL;
+    return !strchr(dot + 1, '.') && source_picture_name(base) ? MEMBER_PICTURE : MEMBER_OTHER;
 }
 
 // Whether some part of the path is "..".
@@ -98,7 +105,7 @@ static int key_of(struct sample *sample, const char *name, struct error *err) {
 }
 
 static int member_path(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     char *path = NULL;
     if (asprintf(&path, "%s: %s", stream_name(source->stream), state->member.name) < 0)
         return error_nomem(err);
@@ -110,7 +117,7 @@ static int member_path(struct source *source, struct sample *sample, struct erro
 // Reports the member that is being looked at as bad, with its path in `sample`.
 static int refuse(struct source *source, struct sample *sample, const char *why,
                   struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     int status = member_path(source, sample, err);
     if (status)
         return status;
@@ -121,17 +128,17 @@ static int refuse(struct source *source, struct sample *sample, const char *why,
 // A failure within a member. Where the archive is cut off, that sample is missing, and what
 // came before is good.
 static int broken(struct source *source, struct sample *sample, int status, struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     if (status != STATUS_DATA || !tar_reader_cut(state->tar))
         return status;
     state->ended = state->whole = true;
-    memset(state->group.have, 0, sizeof state->group.have);
+    memset(state->current.have, 0, sizeof state->current.have);
     return refuse(source, sample, "the archive is cut off within this member", err);
 }
 
 static int read_picture(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
-    struct sample *own = &state->group.sample;
+    struct tar_source *state = source->state;
+    struct sample *own = &state->current.sample;
     uint64_t size = state->member.size, most = source->options.max_bytes;
     if (size > most || size == 0) {
         char why[96];
@@ -150,46 +157,46 @@ static int read_picture(struct source *source, struct sample *sample, struct err
     own->encoded_size = got;
     if (codec_of(own->encoded, got) == CODEC_NONE)
         return refuse(source, sample, "neither JPEG, PNG nor PNM", err);
-    state->group.have[PART_PICTURE] = true;
+    state->current.have[MEMBER_PICTURE] = true;
     return STATUS_OK;
 }
 
 // A class name or number, alone on its line.
-static int read_text(struct source *source, struct sample *sample, enum part part,
+static int read_text(struct source *source, struct sample *sample, enum member_kind kind,
                      struct error *err) {
-    struct state *state = source->state;
-    struct group *group = &state->group;
+    struct tar_source *state = source->state;
+    struct tar_sample *current = &state->current;
     size_t got;
-    group->have[part] = true;
-    if (part == PART_TEXT && group->have[PART_CLASS])
+    current->have[kind] = true;
+    if (kind == MEMBER_TEXT && current->have[MEMBER_CLASS])
         return STATUS_OK;
-    int status = tar_reader_read(state->tar, group->text, TEXT_MAX - 1, &got, err);
+    int status = tar_reader_read(state->tar, current->text, TEXT_MAX - 1, &got, err);
     if (status)
         return broken(source, sample, status, err);
-    while (got > 0 && isspace((unsigned char)group->text[got - 1]))
+    while (got > 0 && isspace((unsigned char)current->text[got - 1]))
         got--;
-    group->text[got] = 0;
-    group->text_good = got > 0 && got <= CLASS_NAME_MAX && strlen(group->text) == got;
+    current->text[got] = 0;
+    current->text_good = got > 0 && got <= CLASS_NAME_MAX && strlen(current->text) == got;
     return STATUS_OK;
 }
 
 // The key of the sample that this one is a copy of.
 static int read_original(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     size_t size = state->member.size, got;
     if (state->member.size > KEY_MAX)
         return refuse(source, sample, "a key that is too long", err);
     char *key = mem_zeroed(size + 1, 1);
     int status = key ? tar_reader_read(state->tar, key, size, &got, err) : error_nomem(err);
     if (!status)
-        status = sample_original(&state->group.sample, key, err);
+        status = sample_original(&state->current.sample, key, err);
     free(key);
-    state->group.have[PART_ORIGINAL] = true;
+    state->current.have[MEMBER_ORIGINAL] = true;
     return status ? broken(source, sample, status, err) : STATUS_OK;
 }
 
 static int comes_back(struct source *source, struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     return error_set(err, STATUS_DATA,
                      "%s: member %s at offset %llu: its key comes back after another key; the "
                      "members of a sample must be side by side (tar --sort=name)",
@@ -197,69 +204,70 @@ static int comes_back(struct source *source, struct error *err) {
                      (unsigned long long)state->member.offset);
 }
 
-static int begin_group(struct source *source, const char *key, struct error *err) {
-    struct state *state = source->state;
-    struct group *group = &state->group;
+static int begin_current(struct source *source, const char *key, struct error *err) {
+    struct tar_source *state = source->state;
+    struct tar_sample *current = &state->current;
     bool again;
     int status = keyset_add(&state->seen, key, &again, err);
     if (status)
         return status;
     if (again)
         return comes_back(source, err);
-    free(group->key);
-    group->key = mem_string(key);
-    if (!group->key)
+    free(current->key);
+    current->key = mem_string(key);
+    if (!current->key)
         return error_nomem(err);
-    memset(group->have, 0, sizeof group->have);
-    group->sample.label = LABEL_NONE;
-    group->sample.encoded_size = 0;
-    return sample_original(&group->sample, "", err);
+    memset(current->have, 0, sizeof current->have);
+    current->sample.label = LABEL_NONE;
+    current->sample.encoded_size = 0;
+    return sample_original(&current->sample, "", err);
 }
 
-static int add_member(struct source *source, struct sample *sample, enum part part,
+static int add_member(struct source *source, struct sample *sample, enum member_kind kind,
                       struct error *err) {
-    struct state *state = source->state;
-    if (state->group.have[part])
-        return part == PART_PICTURE ? refuse(source, sample, "a second picture for its key", err)
-                                    : comes_back(source, err);
-    if (part == PART_PICTURE)
+    struct tar_source *state = source->state;
+    if (state->current.have[kind])
+        return kind == MEMBER_PICTURE ? refuse(source, sample, "a second picture for its key", err)
+                                      : comes_back(source, err);
+    if (kind == MEMBER_PICTURE)
         return read_picture(source, sample, err);
-    return part == PART_ORIGINAL ? read_original(source, sample, err)
-                                 : read_text(source, sample, part, err);
+    return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
+                                   : read_text(source, sample, kind, err);
 }
 
-static int label_group(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
-    struct group *group = &state->group;
+static int label_current(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    struct tar_sample *current = &state->current;
     enum label_from from = source->options.label_from;
     if (from == LABEL_NO)
         return STATUS_OK;
     const char *name = sample->path + strlen(stream_name(source->stream)) + 2;
-    bool labelled = from == LABEL_DEFAULT && (group->have[PART_CLASS] || group->have[PART_TEXT]);
+    bool labelled =
+        from == LABEL_DEFAULT && (current->have[MEMBER_CLASS] || current->have[MEMBER_TEXT]);
     if (!labelled)
         return source_label_parent(source, sample, name, err);
-    if (!group->text_good)
+    if (!current->text_good)
         return error_set(err, STATUS_DATA, "its label is no class name on one line");
-    return source_label_text(source, sample, group->text, err);
+    return source_label_text(source, sample, current->text, err);
 }
 
-// Hands the sample of the group out. The group is empty behind that.
+// Hands the sample of the current out. The current is empty behind that.
 static int emit(struct source *source, struct sample *sample, struct error *err) {
-    struct state *state = source->state;
-    sample_swap(sample, &state->group.sample);
-    int status = sample_key(sample, state->group.key, err);
+    struct tar_source *state = source->state;
+    sample_swap(sample, &state->current.sample);
+    int status = sample_key(sample, state->current.key, err);
     if (!status)
-        status = label_group(source, sample, err);
-    memset(state->group.have, 0, sizeof state->group.have);
+        status = label_current(source, sample, err);
+    memset(state->current.have, 0, sizeof state->current.have);
     return status == STATUS_DATA ? source_skipped(err) : status;
 }
 
 // Looks at the pending member. *done when a sample or a report is ready.
 static int take_member(struct source *source, struct sample *sample, bool *done,
                        struct error *err) {
-    struct state *state = source->state;
-    struct group *group = &state->group;
-    enum part part = part_of(state->member.name);
+    struct tar_source *state = source->state;
+    struct tar_sample *current = &state->current;
+    enum member_kind kind = kind_of(state->member.name);
     state->pending = false;
     if (state->member.folder)
         return STATUS_OK;
@@ -269,7 +277,7 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
         snprintf(why, sizeof why, "is %s", state->member.other);
         return refuse(source, sample, why, err);
     }
-    *done = part != PART_NONE;
+    *done = kind != MEMBER_OTHER;
     if (!*done)
         return STATUS_OK;
     if (climbs(state->member.name))
@@ -277,21 +285,21 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
     int status = key_of(sample, state->member.name, err);
     if (status)
         return status;
-    bool same = group->key && !strcmp(group->key, sample->key);
-    if (!same && group->have[PART_PICTURE]) {
+    bool same = current->key && !strcmp(current->key, sample->key);
+    if (!same && current->have[MEMBER_PICTURE]) {
         state->pending = true;
         return emit(source, sample, err);
     }
     *done = false;
     if (!same)
-        status = begin_group(source, sample->key, err);
-    return status ? status : add_member(source, sample, part, err);
+        status = begin_current(source, sample->key, err);
+    return status ? status : add_member(source, sample, kind, err);
 }
 
-// The last group; and whether the archive is whole.
+// The last current; and whether the archive is whole.
 static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
-    if (state->group.have[PART_PICTURE]) {
+    struct tar_source *state = source->state;
+    if (state->current.have[MEMBER_PICTURE]) {
         state->some = true;
         return emit(source, sample, err);
     }
@@ -312,7 +320,7 @@ static int at_end(struct source *source, struct sample *sample, bool *more, stru
 }
 
 static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
-    struct state *state = source->state;
+    struct tar_source *state = source->state;
     bool done = false;
     int status = STATUS_OK;
     while (!done && !status) {

@@ -17,7 +17,7 @@
 enum { INPUT_SIZE = 1 << 16, AHEAD_SIZE = 1 << 16, MAGIC_SIZE = 6 };
 
 // Bytes begin..end of data are there and not taken yet.
-struct window {
+struct read_buffer {
     uint8_t *data;
     size_t begin, end, capacity;
 };
@@ -28,8 +28,8 @@ struct stream {
     struct stream_wait wait; // of what is no regular file
     int64_t size;
     uint64_t taken;
-    struct window input; // as it comes from the file
-    struct window ahead; // as the reader gets it
+    struct read_buffer input; // as it comes from the file
+    struct read_buffer ahead; // as the reader gets it
     // Puts at least one byte behind ahead.end, or none at the end of the stream.
     int (*fill)(struct stream *stream, struct error *err);
     z_stream inflate;          // fill_gzip
@@ -38,12 +38,12 @@ struct stream {
     struct error unpack_error; // what reading for libarchive met
 };
 
-static size_t window_held(const struct window *window) {
+static size_t window_held(const struct read_buffer *window) {
     return window->end - window->begin;
 }
 
 // Makes room for `n` bytes in all, from the first one that is not taken.
-static int window_reserve(struct window *window, size_t n, struct error *err) {
+static int window_reserve(struct read_buffer *window, size_t n, struct error *err) {
     if (window->begin > 0) {
         memmove(window->data, window->data + window->begin, window_held(window));
         window->end -= window->begin;
@@ -90,7 +90,7 @@ static int read_some(struct stream *stream, void *data, size_t size, size_t *got
 
 // Reads one more block behind what `input` holds.
 static int input_more(struct stream *stream, size_t *got, struct error *err) {
-    struct window *input = &stream->input;
+    struct read_buffer *input = &stream->input;
     int status = window_reserve(input, INPUT_SIZE, err);
     if (!status)
         status =
@@ -101,7 +101,7 @@ static int input_more(struct stream *stream, size_t *got, struct error *err) {
 }
 
 static int fill_plain(struct stream *stream, struct error *err) {
-    struct window *ahead = &stream->ahead, *input = &stream->input;
+    struct read_buffer *ahead = &stream->ahead, *input = &stream->input;
     size_t got = window_held(input);
     if (got == 0) {
         int status =
@@ -120,7 +120,7 @@ static int fill_plain(struct stream *stream, struct error *err) {
 // Between two members of a gzip file: another member may follow, or zeros that
 // fill a block of tape. *more says whether a member follows.
 static int gzip_next_member(struct stream *stream, bool *more, struct error *err) {
-    struct window *input = &stream->input;
+    struct read_buffer *input = &stream->input;
     size_t got = 1;
     while (got > 0 && window_held(input) < 2) {
         int status = input_more(stream, &got, err);
@@ -146,7 +146,7 @@ static int gzip_next_member(struct stream *stream, bool *more, struct error *err
 }
 
 static int gzip_some(struct stream *stream, struct error *err) {
-    struct window *input = &stream->input, *ahead = &stream->ahead;
+    struct read_buffer *input = &stream->input, *ahead = &stream->ahead;
     z_stream *z = &stream->inflate;
     size_t room = ahead->capacity - ahead->end;
     z->next_in = input->data + input->begin;
@@ -192,7 +192,7 @@ static int fill_gzip(struct stream *stream, struct error *err) {
 
 static la_ssize_t unpack_input(struct archive *archive, void *context, const void **data) {
     struct stream *stream = context;
-    struct window *input = &stream->input;
+    struct read_buffer *input = &stream->input;
     (void)archive;
     size_t got = window_held(input);
     if (got == 0 && input_more(stream, &got, &stream->unpack_error))
@@ -211,7 +211,7 @@ static int unpack_failed(struct stream *stream, struct error *err) {
 }
 
 static int fill_unpack(struct stream *stream, struct error *err) {
-    struct window *ahead = &stream->ahead;
+    struct read_buffer *ahead = &stream->ahead;
     la_ssize_t n =
         archive_read_data(stream->unpack, ahead->data + ahead->end, ahead->capacity - ahead->end);
     if (n < 0)
@@ -255,7 +255,7 @@ static int open_gzip(struct stream *stream, struct error *err) {
 }
 
 static int recognise(struct stream *stream, struct error *err) {
-    struct window *input = &stream->input;
+    struct read_buffer *input = &stream->input;
     size_t got = 1;
     while (got > 0 && window_held(input) < MAGIC_SIZE) {
         int status = input_more(stream, &got, err);
@@ -371,7 +371,7 @@ void stream_close(struct stream *stream) {
 
 int stream_peek(struct stream *stream, size_t n, const uint8_t **data, size_t *got,
                 struct error *err) {
-    struct window *ahead = &stream->ahead;
+    struct read_buffer *ahead = &stream->ahead;
     while (window_held(ahead) < n) {
         size_t held = window_held(ahead), room = ahead->capacity - ahead->begin;
         // Room grows by what has come, never by what was only asked for.
@@ -395,7 +395,7 @@ int stream_peek(struct stream *stream, size_t n, const uint8_t **data, size_t *g
 // straight to where it is wanted.
 static int take_some(struct stream *stream, uint8_t *data, size_t n, size_t *got,
                      struct error *err) {
-    struct window *ahead = &stream->ahead;
+    struct read_buffer *ahead = &stream->ahead;
     bool plain = stream->fill == fill_plain && window_held(&stream->input) == 0;
     if (data && plain && window_held(ahead) == 0 && n >= AHEAD_SIZE)
         return read_some(stream, data, n, got, err);

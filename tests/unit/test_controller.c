@@ -581,7 +581,7 @@ static void test_agreed(struct tap *tap) {
 static void test_progress(struct tap *tap) {
     TEST(tap, "what data servers report is beside the state until the next one takes it along", {
         struct cluster c = divided(), next;
-        struct progress p = {0};
+        struct part_progress p = {0};
         CHECK_INT(tap, progress_reserve(&p, &c, NULL), STATUS_OK);
         progress_follow(&p, &c);
         CHECK_INT(tap, p.count, 2);
@@ -604,7 +604,7 @@ static void test_progress(struct tap *tap) {
     });
     TEST(tap, "samples that were left out do not count as trained on", {
         struct cluster c = divided();
-        struct progress p = {0};
+        struct part_progress p = {0};
         cluster_part_told(&c.parts[0].epoch, 2);
         cluster_part_told(&c.parts[1].epoch, 2);
         cluster_leave_out(&c, 2);

@@ -90,13 +90,13 @@ static void test_split_paths(struct tap *tap) {
 
 static void test_copies(struct tap *tap) {
     TEST(tap, "without counts every sample has as many copies", {
-        struct copies copies = {.per_sample = 3};
+        struct class_copies copies = {.per_sample = 3};
         CHECK_INT(tap, copies_next(&copies, 5), 3);
         CHECK_INT(tap, copies_next(&copies, -1), 3);
     });
     TEST(tap, "balanced classes get the same number, as evenly as can be", {
         static const int sizes[] = {1, 7, 0, 64, 63};
-        struct copies copies = {.per_sample = 2};
+        struct class_copies copies = {.per_sample = 2};
         for (int c = 0; c < 5; c++)
             for (int i = 0; i < sizes[c]; i++)
                 copies_count(&copies, c, NULL);

@@ -26,7 +26,7 @@ struct controller {
     double page_due;   // clock_seconds of its next page
     struct agreed agreed;
     const struct cluster *cluster; // agreed.state; controller_commit changes it
-    struct progress progress;      // of its parts, since it was agreed
+    struct part_progress progress; // of its parts, since it was agreed
     struct vitals vitals;
     struct metrics *metrics;
     struct checkpointer *checkpointer;

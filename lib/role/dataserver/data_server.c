@@ -16,7 +16,7 @@ static const double lately = 1.0;       // seconds over which rates are taken
 static const double lease_least = 10.0; // seconds that a lease has at least
 
 // What it has done, at some time; figures "of late" are differences of two.
-struct moment {
+struct data_reading {
     double time;
     struct data_service_figures figures;
 };
@@ -33,7 +33,7 @@ struct data_server {
     struct kept *run, *members; // that were obeyed last
     bool serving, done;         // the second: all epochs are over, and that was said
     double tend_at;
-    struct moment reported, looked;
+    struct data_reading reported, looked;
     _Atomic double rate, busy; // of late: samples a second, share of askers that came too early
 };
 
@@ -63,14 +63,14 @@ static double share_of(uint64_t part, uint64_t rest) {
     return part + rest > 0 ? (double)part / (double)(part + rest) : 0;
 }
 
-static struct moment moment_now(struct data_server *server) {
-    return (struct moment){clock_seconds(), data_service_figures(server->service)};
+static struct data_reading reading_now(struct data_server *server) {
+    return (struct data_reading){clock_seconds(), data_service_figures(server->service)};
 }
 
 static void look_at_rates(struct data_server *server) {
     if (clock_seconds() < server->looked.time + lately)
         return;
-    const struct moment now = moment_now(server), before = server->looked;
+    const struct data_reading now = reading_now(server), before = server->looked;
     uint64_t leased = now.figures.dealer.leased - before.figures.dealer.leased;
     atomic_store(&server->rate, (double)leased / (now.time - before.time));
     atomic_store(&server->busy, share_of(now.figures.busy - before.figures.busy,
@@ -79,7 +79,7 @@ static void look_at_rates(struct data_server *server) {
 }
 
 static void report_figures(struct data_server *server) {
-    const struct moment now = moment_now(server), before = server->reported;
+    const struct data_reading now = reading_now(server), before = server->reported;
     const struct data_service_figures *f = &now.figures, *then = &before.figures;
     struct error err = {0};
     double seconds = now.time - before.time;
@@ -169,7 +169,7 @@ static int begin_serving(struct data_server *server, struct error *err) {
     if (status)
         return status;
     server->serving = true;
-    server->reported = server->looked = moment_now(server);
+    server->reported = server->looked = reading_now(server);
     serving_say(&server->o->hooks,
                 "member %" PRIu32 ": serves samples %" PRIu32 "..%" PRIu64 " of %" PRIu64,
                 identity.member, picture_cache_first(server->pictures),

@@ -18,7 +18,7 @@ int data_service_open(struct data_service **out, const struct data_service_optio
     if (!service)
         return error_nomem(err);
     service->options = *options;
-    LIST_INIT(&service->peers);
+    LIST_INIT(&service->callers);
     pthread_mutex_init(&service->lock, NULL);
     *out = service;
     return STATUS_OK;

@@ -119,7 +119,7 @@ int service_find_place(struct data_service *service, struct error *err) {
 
 // --- on the wire -----------------------------------------------------------------
 
-void service_answer_get_cursor(const struct request *request) {
+void service_answer_get_cursor(const struct data_request *request) {
     struct proto_cursor cursor = {0};
     size_t count;
     struct range *finished =
@@ -157,7 +157,7 @@ static int set_cursor(struct data_service *service, const struct proto_set_curso
     return status;
 }
 
-void service_answer_set_cursor(const struct request *request,
+void service_answer_set_cursor(const struct data_request *request,
                                const struct proto_set_cursor *cursor) {
     struct data_service *service = request->service;
     struct error err = {0};

@@ -1,7 +1,7 @@
 // What the parts of the data service share. Inside lib/role/dataserver only.
 //
 //   data_service.c          beginning and end, what the owner has it do, figures
-//   data_service_peer.c     links: who calls
+//   data_service_callers.c  links: who calls
 //   data_service_request.c  requests: who may ask what, how they are answered
 //   data_service_lease.c    leases: batches go out, and are finished or come back
 //   data_service_cursor.c   how far it is: in the journal, and for who asks
@@ -16,8 +16,8 @@
 
 enum { SERVICE_NOT_YET = 100 }; // milliseconds after which to come again
 
-struct peer { // one link that was welcomed; but for the list, it stays as it is
-    LIST_ENTRY(peer) others;
+struct data_caller { // one link that was welcomed; but for the list, it stays as it is
+    LIST_ENTRY(data_caller) others;
     struct link *link;
     enum proto_role role;
 };
@@ -33,19 +33,19 @@ struct data_service {
     _Atomic uint32_t journal_epoch; // when it was written anew
     _Atomic uint64_t leases, busy, over, again, refused;
 
-    pthread_mutex_t lock; // of all that follows: data_service_peer.c
-    LIST_HEAD(peer_list, peer) peers;
+    pthread_mutex_t lock; // of all that follows: data_service_callers.c
+    LIST_HEAD(caller_list, data_caller) callers;
     uint64_t received, sent; // of links that have ended
 };
 
-struct request { // that is to be answered, once
+struct data_request { // that is to be answered, once
     struct data_service *service;
     struct link *link;
-    const struct peer *peer;
+    const struct data_caller *caller;
     uint64_t number;
 };
 
-// data_service_peer.c: handlers of links, and the bytes that all of them have carried.
+// data_service_callers.c: handlers of links, and the bytes that all of them have carried.
 enum proto_refusal service_hello(void *context, struct link *link, const struct proto_hello *hello,
                                  struct proto_welcome *welcome, uint64_t *detail);
 void service_closed(void *context, struct link *link, const char *why);
@@ -54,20 +54,20 @@ void service_traffic(struct data_service *service, uint64_t *received, uint64_t 
 // data_service_request.c: the handler of links, and how it is answered.
 void service_request(void *context, struct link *link, uint64_t number, uint16_t type,
                      const union proto_message *message, struct buffer *payload);
-void service_answer(const struct request *request, uint16_t type, const void *message);
+void service_answer(const struct data_request *request, uint16_t type, const void *message);
 // `text` may be NULL: what the code says.
-void service_refuse(const struct request *request, enum proto_refusal code, uint64_t detail,
+void service_refuse(const struct data_request *request, enum proto_refusal code, uint64_t detail,
                     const char *text);
 // For want of something that will be there again.
-void service_put_off(const struct request *request, const char *why);
+void service_put_off(const struct data_request *request, const char *why);
 
 // data_service_lease.c
-void service_answer_lease(const struct request *request, const struct proto_lease *asked);
-void service_answer_finish(const struct request *request, const struct proto_finish *finish);
+void service_answer_lease(const struct data_request *request, const struct proto_lease *asked);
+void service_answer_finish(const struct data_request *request, const struct proto_finish *finish);
 
 // data_service_cursor.c
-void service_answer_get_cursor(const struct request *request);
-void service_answer_set_cursor(const struct request *request,
+void service_answer_get_cursor(const struct data_request *request);
+void service_answer_set_cursor(const struct data_request *request,
                                const struct proto_set_cursor *cursor);
 // Opens the journal, if there is to be one, and goes on from there, or from the epoch in which
 // the run is if that is later. By the owner, as the next.

@@ -21,7 +21,7 @@ static void batch_sent(void *context) {
     free(sending);
 }
 
-static void send_batch(const struct request *request, const struct leased_batch *leased) {
+static void send_batch(const struct data_request *request, const struct leased_batch *leased) {
     struct dealer *dealer = request->service->dealer;
     struct sending *sending = mem_zeroed(1, sizeof *sending);
     const struct proto_samples *samples = &leased->samples;
@@ -51,7 +51,7 @@ static void send_batch(const struct request *request, const struct leased_batch 
         service_refuse(request, PROTO_REFUSAL_TOO_LARGE, PROTO_PAYLOAD_MAX, NULL);
 }
 
-void service_answer_lease(const struct request *request, const struct proto_lease *asked) {
+void service_answer_lease(const struct data_request *request, const struct proto_lease *asked) {
     struct dealer *dealer = request->service->dealer;
     struct error err = {0};
     const struct dealer_request wanted = {
@@ -118,7 +118,7 @@ static bool first_lease(const struct proto_finish *finish, uint64_t *lease) {
 }
 
 // What comes back is there before an epoch is found to be over.
-void service_answer_finish(const struct request *request, const struct proto_finish *finish) {
+void service_answer_finish(const struct data_request *request, const struct proto_finish *finish) {
     struct data_service *service = request->service;
     const struct proto_lease_id *finished = finish->leases.at, *returned = finish->returned.at;
     uint32_t open = 0;

@@ -7,7 +7,7 @@
 
 enum { NAMES_BYTES = PROTO_BODY_MAX / 2 }; // of names of classes in one answer
 
-void service_refuse(const struct request *request, enum proto_refusal code, uint64_t detail,
+void service_refuse(const struct data_request *request, enum proto_refusal code, uint64_t detail,
                     const char *text) {
     if (code == PROTO_REFUSAL_BUSY || code == PROTO_REFUSAL_NOT_READY)
         atomic_fetch_add(&request->service->busy, 1);
@@ -17,11 +17,11 @@ void service_refuse(const struct request *request, enum proto_refusal code, uint
                 text ? text : proto_refusal_text(code));
 }
 
-void service_put_off(const struct request *request, const char *why) {
+void service_put_off(const struct data_request *request, const char *why) {
     service_refuse(request, PROTO_REFUSAL_BUSY, SERVICE_NOT_YET, why);
 }
 
-void service_answer(const struct request *request, uint16_t type, const void *message) {
+void service_answer(const struct data_request *request, uint16_t type, const void *message) {
     struct error err = {0};
     if (link_answer(request->link, request->number, type, message, NULL, &err))
         service_put_off(request, err.text);
@@ -43,7 +43,7 @@ static uint32_t name_classes(const struct classes *classes, uint32_t first,
     return n;
 }
 
-static void answer_data(const struct request *request, const struct proto_get_data *asked) {
+static void answer_data(const struct data_request *request, const struct proto_get_data *asked) {
     const struct data_service *service = request->service;
     const struct picture_cache *pictures = service->options.pictures;
     const struct classes *classes = picture_cache_classes(pictures);
@@ -89,18 +89,18 @@ static bool may_ask(enum proto_role role, uint16_t type) {
 }
 
 // A worker asks in its own session, and needs one.
-static enum proto_refusal check_request(const struct request *request, uint16_t type,
+static enum proto_refusal check_request(const struct data_request *request, uint16_t type,
                                         const union proto_message *message, uint64_t *detail) {
     uint64_t session;
     *detail = type;
-    if (!may_ask(request->peer->role, type))
+    if (!may_ask(request->caller->role, type))
         return PROTO_REFUSAL_WRONG_ROLE;
     if (proto_session(type, message, &session) && session == 0)
         return PROTO_REFUSAL_WRONG_SESSION;
     return link_check_session(request->link, type, message, detail);
 }
 
-static void serve_request(const struct request *request, uint16_t type,
+static void serve_request(const struct data_request *request, uint16_t type,
                           const union proto_message *message) {
     struct data_service *service = request->service;
     switch (type) {
@@ -135,7 +135,7 @@ static void serve_request(const struct request *request, uint16_t type,
 
 void service_request(void *context, struct link *link, uint64_t number, uint16_t type,
                      const union proto_message *message, struct buffer *payload) {
-    const struct request request = {context, link, link_user(link), number};
+    const struct data_request request = {context, link, link_user(link), number};
     (void)payload;
     uint64_t detail;
     enum proto_refusal refusal = check_request(&request, type, message, &detail);

@@ -19,7 +19,7 @@ static const double lately = 1.0; // seconds over which rates are taken
 enum { PAYLOADS = 1 << 30, MEBI = 1 << 20 };
 
 // What it has done, at some time; figures "of late" are differences of two.
-struct moment {
+struct ps_reading {
     double time;
     struct ps_figures figures;
 };
@@ -35,12 +35,12 @@ struct parameter_server {
     struct settings settings;
     char *settings_text;                 // that `settings` points into
     struct kept *run, *routes, *members; // that were obeyed last
-    struct moment reported;              // by the last line of metrics
+    struct ps_reading reported;          // by the last line of metrics
     size_t held;                         // parameters
 
     pthread_mutex_t lock; // of all that follows, which other threads ask for
     struct ps *ps;
-    struct moment looked;
+    struct ps_reading looked;
     double rate, staleness; // of late
     bool idle;              // the routes give it no shard of the model
 };
@@ -98,14 +98,14 @@ static void fill_status(void *self, struct proto_member *member) {
 static void look_at_rates(struct parameter_server *server, double now) {
     if (!server->ps || now < server->looked.time + lately)
         return;
-    struct moment moment = {.time = now};
-    ps_figures(server->ps, &moment.figures);
-    const struct moment *before = &server->looked;
+    struct ps_reading reading = {.time = now};
+    ps_figures(server->ps, &reading.figures);
+    const struct ps_reading *before = &server->looked;
     pthread_mutex_lock(&server->lock);
     server->rate =
-        (double)(moment.figures.samples - before->figures.samples) / (now - before->time);
-    server->staleness = mean_staleness(&moment.figures, &before->figures);
-    server->looked = moment;
+        (double)(reading.figures.samples - before->figures.samples) / (now - before->time);
+    server->staleness = mean_staleness(&reading.figures, &before->figures);
+    server->looked = reading;
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -127,8 +127,8 @@ static void put_count(json_t *fields, const char *name, uint64_t count) {
 }
 
 static void report_figures(struct parameter_server *server, double time) {
-    struct moment moment = {.time = time};
-    const struct moment *before = &server->reported;
+    struct ps_reading reading = {.time = time};
+    const struct ps_reading *before = &server->reported;
     uint64_t received, sent;
     struct error err = {0};
     json_t *fields = json_object();
@@ -136,8 +136,8 @@ static void report_figures(struct parameter_server *server, double time) {
         json_decref(fields);
         return;
     }
-    ps_figures(server->ps, &moment.figures);
-    const struct ps_figures *now = &moment.figures, *then = &before->figures;
+    ps_figures(server->ps, &reading.figures);
+    const struct ps_figures *now = &reading.figures, *then = &before->figures;
     paths_traffic(server->paths, &received, &sent);
     json_object_set_new(fields, "name", json_string(server->o->name));
     put_count(fields, "step", now->version);
@@ -159,7 +159,7 @@ static void report_figures(struct parameter_server *server, double time) {
     json_object_set_new(fields, "seconds", json_real(time - before->time));
     if (event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "ps", fields, &err))
         serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
-    server->reported = moment;
+    server->reported = reading;
 }
 
 // Its user and the controller hear who sent what no sound program sends.

@@ -19,13 +19,13 @@ enum proto_refusal service_hello(void *context, struct link *link, const struct 
         return PROTO_REFUSAL_NOT_READY;
     if (!same_run(service, hello))
         return PROTO_REFUSAL_WRONG_RUN;
-    struct peer *peer = mem_zeroed(1, sizeof *peer);
-    if (!peer)
+    struct data_caller *caller = mem_zeroed(1, sizeof *caller);
+    if (!caller)
         return PROTO_REFUSAL_BUSY;
-    *peer = (struct peer){.link = link, .role = (enum proto_role)hello->role};
-    link_set_user(link, peer);
+    *caller = (struct data_caller){.link = link, .role = (enum proto_role)hello->role};
+    link_set_user(link, caller);
     pthread_mutex_lock(&service->lock);
-    LIST_INSERT_HEAD(&service->peers, peer, others);
+    LIST_INSERT_HEAD(&service->callers, caller, others);
     pthread_mutex_unlock(&service->lock);
     *welcome = (struct proto_welcome){
         .role = PROTO_ROLE_DATA_SERVER,
@@ -40,26 +40,26 @@ enum proto_refusal service_hello(void *context, struct link *link, const struct 
 
 void service_closed(void *context, struct link *link, const char *why) {
     struct data_service *service = context;
-    struct peer *peer = link_user(link);
+    struct data_caller *caller = link_user(link);
     uint64_t received, sent;
     (void)why;
     link_traffic(link, &received, &sent);
     pthread_mutex_lock(&service->lock);
     service->received += received;
     service->sent += sent;
-    LIST_REMOVE(peer, others);
+    LIST_REMOVE(caller, others);
     pthread_mutex_unlock(&service->lock);
-    free(peer);
+    free(caller);
 }
 
 void service_traffic(struct data_service *service, uint64_t *received, uint64_t *sent) {
-    const struct peer *peer;
+    const struct data_caller *caller;
     pthread_mutex_lock(&service->lock);
     *received = service->received;
     *sent = service->sent;
-    LIST_FOREACH(peer, &service->peers, others) {
+    LIST_FOREACH(caller, &service->callers, others) {
         uint64_t in, out;
-        link_traffic(peer->link, &in, &out);
+        link_traffic(caller->link, &in, &out);
         *received += in;
         *sent += out;
     }
