@@ -26,7 +26,7 @@ int cluster_open(struct cluster *cluster, struct proto_id run, const char *model
 }
 
 // Of an array that may be empty.
-static void *copy_of(const void *items, size_t count, size_t size) {
+static void *copy_array(const void *items, size_t count, size_t size) {
     void *copy = mem_array(count + 1, size);
     if (copy && count)
         memcpy(copy, items, count * size);
@@ -40,9 +40,9 @@ int cluster_copy(struct cluster *to, const struct cluster *from, struct error *e
     to->model_name = mem_string(from->model_name);
     to->model = mem_string(from->model);
     to->settings = mem_string(from->settings);
-    to->members = copy_of(from->members, from->member_count, sizeof *to->members);
-    to->routes = copy_of(from->routes, from->route_count, sizeof *to->routes);
-    to->parts = copy_of(from->parts, from->part_count, sizeof *to->parts);
+    to->members = copy_array(from->members, from->member_count, sizeof *to->members);
+    to->routes = copy_array(from->routes, from->route_count, sizeof *to->routes);
+    to->parts = copy_array(from->parts, from->part_count, sizeof *to->parts);
     bool good = (to->why || !from->why) && (to->resume || !from->resume) && to->model_name &&
                 to->model && to->settings && to->members && to->routes && to->parts;
     return good ? STATUS_OK : error_nomem(err);

@@ -255,7 +255,7 @@ static int read_parts(struct cluster *c, const json_t *list, struct error *err) 
     return STATUS_OK;
 }
 
-static int read_all(struct cluster *c, const json_t *object, struct error *err) {
+static int read_state(struct cluster *c, const json_t *object, struct error *err) {
     uint64_t format = 0;
     if (!read_number(object, "format", FORMAT, &format) || format != FORMAT)
         return wrong_field("format", err);
@@ -277,7 +277,7 @@ int cluster_read(struct cluster *cluster, const char *text, size_t size, struct 
     *cluster = (struct cluster){0};
     int status = json_read(&object, text, size, err);
     if (!status)
-        status = read_all(cluster, object, err);
+        status = read_state(cluster, object, err);
     json_decref(object);
     if (status)
         cluster_free(cluster);

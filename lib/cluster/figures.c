@@ -146,7 +146,7 @@ struct sum {
     int workers;
 };
 
-static struct sum sum_of(const struct proto_status *status) {
+static struct sum sum_workers(const struct proto_status *status) {
     struct sum sum = {0};
     for (uint32_t i = 0; i < status->members.count; i++) {
         const struct proto_member *m = &members_of(status)[i];
@@ -164,7 +164,7 @@ static struct sum sum_of(const struct proto_status *status) {
 }
 
 void figures_line(char text[FIGURES_LINE], const struct proto_status *status, double epochs) {
-    struct sum sum = sum_of(status);
+    struct sum sum = sum_workers(status);
     char of[32] = "", loss[32] = "";
     *text = 0;
     if (!sum.workers)

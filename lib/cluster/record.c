@@ -80,14 +80,14 @@ static int save_record(const struct record *record, struct error *err) {
     return status;
 }
 
-static int not_whole(const char *path, struct error *err) {
+static int damaged_record(const char *path, struct error *err) {
     return error_set(err, STATUS_DATA,
                      "%s: damaged: a controller that forgot what it promised must not go on; "
                      "start a new run from the last checkpoint",
                      path);
 }
 
-static bool count_of(const json_t *object, const char *name, uint64_t *value) {
+static bool read_count(const json_t *object, const char *name, uint64_t *value) {
     const json_t *found = json_object_get(object, name);
     *value = (uint64_t)json_integer_value(found);
     return json_is_integer(found) && json_integer_value(found) >= 0;
@@ -101,17 +101,17 @@ static int parse_record(json_t *object, const char *path, struct paxos_record *k
     const char *sum = json_string_value(json_object_get(object, "crc32"));
     snprintf(given, sizeof given, "%s", sum ? sum : "");
     if (!json_is_object(object) || json_object_del(object, "crc32"))
-        return not_whole(path, err);
+        return damaged_record(path, err);
     int status = seal_record(object, crc, err);
     if (status)
         return status;
     const json_t *state = json_object_get(object, "state");
-    if (strcmp(crc, given) != 0 || !count_of(object, "v", &version) || version != VERSION ||
-        !count_of(object, "promised", &kept->promised) ||
-        !count_of(object, "accepted", &kept->accepted) ||
-        !count_of(object, "version", &kept->state.version) ||
+    if (strcmp(crc, given) != 0 || !read_count(object, "v", &version) || version != VERSION ||
+        !read_count(object, "promised", &kept->promised) ||
+        !read_count(object, "accepted", &kept->accepted) ||
+        !read_count(object, "version", &kept->state.version) ||
         !(json_is_object(state) || json_is_null(state)))
-        return not_whole(path, err);
+        return damaged_record(path, err);
     if (json_is_null(state))
         return STATUS_OK;
     *text = json_line(state);
@@ -138,7 +138,7 @@ static int load_record(const char *path, struct paxos_record *kept, char **state
     json_t *object = NULL;
     int status = load_text(path, &text, &size, err);
     if (!status)
-        status = json_read(&object, text, size, err) ? not_whole(path, err) : STATUS_OK;
+        status = json_read(&object, text, size, err) ? damaged_record(path, err) : STATUS_OK;
     if (!status)
         status = parse_record(object, path, kept, state, err);
     json_decref(object);
@@ -149,7 +149,8 @@ static int load_record(const char *path, struct paxos_record *kept, char **state
 // --- the register -------------------------------------------------------------------------
 
 // What a step asks for. There are no others to send messages to.
-static int carry_out(struct record *record, const struct paxos_output *output, struct error *err) {
+static int carry_out_step(struct record *record, const struct paxos_output *output,
+                          struct error *err) {
     int status = output->persist ? save_record(record, err) : STATUS_OK;
     record->stopped = status != STATUS_OK;
     return status;
@@ -163,7 +164,7 @@ static int start_record(struct record *record, const struct paxos_record *kept, 
     if (status)
         return status;
     paxos_tick(record->paxos, paxos_deadline(record->paxos), &output);
-    return carry_out(record, &output, err);
+    return carry_out_step(record, &output, err);
 }
 
 int record_open(struct record **out, const char *path, struct error *err) {
@@ -212,5 +213,5 @@ int record_propose(struct record *record, const char *state, struct error *err) 
         return error_set(err, STATUS_IO, "%s could not be written before", record->path);
     int status =
         paxos_propose(record->paxos, state, (uint32_t)size, milliseconds_now(), &output, err);
-    return status ? status : carry_out(record, &output, err);
+    return status ? status : carry_out_step(record, &output, err);
 }

@@ -43,7 +43,7 @@ static void open_round(struct dealer *dealer, uint64_t step) {
 }
 
 // A request may be repeated whose answer was lost.
-static void take_again(struct dealer *dealer, struct seated *member, uint64_t step) {
+static void reopen_lost_seat(struct dealer *dealer, struct seated *member, uint64_t step) {
     struct error err = {0};
     uint64_t lease = member->lease;
     if (lease == 0 || member->given != step || rounds_again(&dealer->rounds, member, &err))
@@ -66,7 +66,7 @@ enum dealer_answer dealer_issue_in_round(struct dealer *dealer,
         dealer->stranger = true;
         return DEALER_BUSY;
     }
-    take_again(dealer, member, request->step);
+    reopen_lost_seat(dealer, member, request->step);
     bool passed = rounds_reach(&dealer->rounds, member, request->step);
     if (rounds_over(&dealer->rounds,
                     request->clock < request->step ? request->clock : request->step) ||

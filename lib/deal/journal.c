@@ -32,7 +32,7 @@ struct reading {
     bool other_run;
 };
 
-static int bad_line(const struct reading *reading, struct error *err) {
+static int line_error(const struct reading *reading, struct error *err) {
     return error_set(err, STATUS_DATA, "%s:%u: this is no journal of a data server", reading->path,
                      reading->line);
 }
@@ -52,13 +52,13 @@ static bool parse_numbers(const char *text, uint64_t *values, int count) {
     return *text == '\0';
 }
 
-static int read_of(struct reading *reading, const char *text, struct error *err) {
+static int read_identity_line(struct reading *reading, const char *text, struct error *err) {
     const struct journal_of *of = reading->of;
     char run[sizeof of->run];
     uint64_t part[4];
     int n = 0;
     if (sscanf(text, "of %32s%n", run, &n) != 1 || !parse_numbers(text + n, part, 4))
-        return bad_line(reading, err);
+        return line_error(reading, err);
     uint64_t digest = part[0], samples = part[1], first = part[2], count = part[3];
     reading->other_run = strcmp(run, of->run) != 0;
     if (!reading->other_run && (digest != of->digest || samples != of->samples ||
@@ -72,22 +72,22 @@ static int read_of(struct reading *reading, const char *text, struct error *err)
     return STATUS_OK;
 }
 
-static int read_at(struct reading *reading, const char *text, struct error *err) {
+static int read_epoch_line(struct reading *reading, const char *text, struct error *err) {
     uint64_t at[2];
     if (strncmp(text, "at", 2) != 0 || !parse_numbers(text + 2, at, 2) || at[1] > UINT32_MAX)
-        return bad_line(reading, err);
+        return line_error(reading, err);
     reading->place->seed = at[0];
     reading->place->epoch = (uint32_t)at[1];
     return STATUS_OK;
 }
 
-static int read_done(struct reading *reading, const char *text, struct error *err) {
+static int read_done_line(struct reading *reading, const char *text, struct error *err) {
     struct journal_place *place = reading->place;
     uint64_t done[3];
     if (strncmp(text, "done", 4) != 0 || !parse_numbers(text + 4, done, 3) ||
         done[0] > UINT32_MAX || done[1] >= reading->of->count ||
         done[2] > reading->of->count - done[1])
-        return bad_line(reading, err);
+        return line_error(reading, err);
     uint32_t epoch = (uint32_t)done[0];
     if (epoch < place->epoch)
         return STATUS_OK;
@@ -104,10 +104,11 @@ static int read_done(struct reading *reading, const char *text, struct error *er
 static int read_line(struct reading *reading, const char *text, struct error *err) {
     reading->line++;
     if (reading->line == 1)
-        return strcmp(text, "adam-cursor 1") ? bad_line(reading, err) : STATUS_OK;
+        return strcmp(text, "adam-cursor 1") ? line_error(reading, err) : STATUS_OK;
     if (reading->line == 2)
-        return read_of(reading, text, err);
-    return reading->line == 3 ? read_at(reading, text, err) : read_done(reading, text, err);
+        return read_identity_line(reading, text, err);
+    return reading->line == 3 ? read_epoch_line(reading, text, err)
+                              : read_done_line(reading, text, err);
 }
 
 // Whole lines only; *found when those that every journal has are there.
@@ -125,7 +126,7 @@ static int read_file(struct reading *reading, bool *found, struct error *err) {
         line[n - 1] = '\0';
         status = read_line(reading, line, err);
         if (!status && strlen(line) != (size_t)n - 1)
-            status = bad_line(reading, err);
+            status = line_error(reading, err);
     }
     if (!status && ferror(file))
         status = error_errno(err, STATUS_IO, "%s", reading->path);

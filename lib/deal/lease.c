@@ -59,18 +59,18 @@ static void begin_epoch(struct leases *leases, uint32_t epoch) {
     }
 }
 
-static void all_todo(struct ranges *todo, uint32_t count) {
+static void add_all_samples(struct ranges *todo, uint32_t count) {
     ranges_clear(todo);
     ranges_add(todo, (struct range){0, count});
 }
 
 // What was drawn ahead for the next epoch stays drawn.
-static void turn_epoch(struct leases *leases) {
+static void advance_epoch(struct leases *leases) {
     struct ranges todo = leases->todo;
     begin_epoch(leases, leases->epoch + 1);
     leases->todo = leases->next_todo;
     leases->next_todo = todo;
-    all_todo(&leases->next_todo, leases->count);
+    add_all_samples(&leases->next_todo, leases->count);
 }
 
 // Whether enough of the replicas have finished all that they were given, when there is
@@ -90,7 +90,7 @@ static bool is_epoch_complete(const struct leases *leases) {
 
 static void end_epoch_if_complete(struct leases *leases) {
     if (!leases_done(leases) && is_epoch_complete(leases))
-        turn_epoch(leases);
+        advance_epoch(leases);
 }
 
 // --- sessions --------------------------------------------------------------------
@@ -186,7 +186,7 @@ static void close_lease(struct leases *leases, struct open_lease *lease) {
         leases->oldest++;
 }
 
-static void take_back(struct leases *leases, struct open_lease *lease) {
+static void return_lease(struct leases *leases, struct open_lease *lease) {
     ranges_add(&leases->todo, lease->places);
     close_lease(leases, lease);
 }
@@ -255,7 +255,7 @@ uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number)
     if (!lease || lease->session != session)
         return 0;
     uint32_t places = lease->places.count;
-    take_back(leases, lease);
+    return_lease(leases, lease);
     return places;
 }
 
@@ -265,7 +265,7 @@ void leases_gone(struct leases *leases, uint64_t session) {
         return;
     for (uint64_t number = leases->oldest; number < leases->next; number++)
         if (ring_at(leases, number)->session == session)
-            take_back(leases, ring_at(leases, number));
+            return_lease(leases, ring_at(leases, number));
     *holder = leases->holders[--leases->holder_count];
     end_epoch_if_complete(leases);
 }
@@ -276,7 +276,7 @@ static void expire_lease(struct leases *leases, struct open_lease *lease) {
     struct holder *holder = holder_of(leases, lease->session);
     if (holder)
         holder->takes = fmax(holder->takes, PATIENCE * (lease->deadline - lease->issued) / SLACK);
-    take_back(leases, lease);
+    return_lease(leases, lease);
 }
 
 uint64_t leases_expire(struct leases *leases, double now, double *next) {
@@ -343,7 +343,7 @@ int leases_set_cursor(struct leases *leases, uint32_t epoch, const struct range 
     begin_epoch(leases, epoch);
     leases->era++;
     ranges_clear(&leases->todo);
-    all_todo(&leases->next_todo, leases->count);
+    add_all_samples(&leases->next_todo, leases->count);
     uint32_t place = 0;
     for (size_t i = 0; i < count; i++) {
         ranges_add(&leases->todo, (struct range){place, finished[i].first - place});

@@ -17,7 +17,7 @@ bool ranges_reserve(struct ranges *ranges, size_t room) {
     return true;
 }
 
-static uint64_t end_of(struct range range) {
+static uint64_t range_end(struct range range) {
     return (uint64_t)range.first + range.count;
 }
 
@@ -26,7 +26,7 @@ static size_t find_range(const struct ranges *ranges, uint32_t place) {
     size_t low = 0, high = ranges->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (end_of(ranges->at[middle]) < place)
+        if (range_end(ranges->at[middle]) < place)
             low = middle + 1;
         else
             high = middle;
@@ -45,11 +45,11 @@ void ranges_add(struct ranges *ranges, struct range range) {
     if (range.count == 0)
         return;
     size_t from = find_range(ranges, range.first), to = from;
-    uint64_t first = range.first, end = end_of(range);
+    uint64_t first = range.first, end = range_end(range);
     // All that it touches becomes one.
     for (; to < ranges->count && ranges->at[to].first <= end; to++) {
         first = ranges->at[to].first < first ? ranges->at[to].first : first;
-        end = end_of(ranges->at[to]) > end ? end_of(ranges->at[to]) : end;
+        end = range_end(ranges->at[to]) > end ? range_end(ranges->at[to]) : end;
     }
     replace_ranges(ranges, from, to, (struct range){(uint32_t)first, (uint32_t)(end - first)});
 }
@@ -85,7 +85,7 @@ uint64_t ranges_places(const struct ranges *ranges) {
 bool ranges_meet(const struct ranges *ranges, struct range range) {
     size_t i = find_range(ranges, range.first);
     // One that ends where the range begins only touches it.
-    if (i < ranges->count && end_of(ranges->at[i]) == range.first)
+    if (i < ranges->count && range_end(ranges->at[i]) == range.first)
         i++;
-    return i < ranges->count && range.count > 0 && ranges->at[i].first < end_of(range);
+    return i < ranges->count && range.count > 0 && ranges->at[i].first < range_end(range);
 }

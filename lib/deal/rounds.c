@@ -110,7 +110,7 @@ bool rounds_opened_later(const struct rounds *rounds, uint64_t step) {
     return rounds->step_count > 0 && rounds->steps[rounds->step_count - 1] > step;
 }
 
-static bool make_room(struct rounds *rounds) {
+static bool reserve_round(struct rounds *rounds) {
     size_t open = rounds->open_count + rounds->member_count, steps = rounds->step_count + 1;
     if (open > rounds->open_room) {
         struct seat *more = mem_resize(rounds->open, 2 * open, sizeof *more);
@@ -144,7 +144,7 @@ static void add_seat(struct rounds *rounds, struct seat seat) {
 }
 
 int rounds_open(struct rounds *rounds, uint64_t step, struct error *err) {
-    if (!make_room(rounds))
+    if (!reserve_round(rounds))
         return error_nomem(err);
     if (!rounds_opened(rounds, step))
         add_step(rounds, step);
@@ -155,7 +155,7 @@ int rounds_open(struct rounds *rounds, uint64_t step, struct error *err) {
 }
 
 int rounds_again(struct rounds *rounds, struct seated *member, struct error *err) {
-    if (!make_room(rounds))
+    if (!reserve_round(rounds))
         return error_nomem(err);
     add_seat(rounds, (struct seat){member->given, member->session});
     member->lease = 0;

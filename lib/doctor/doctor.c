@@ -26,16 +26,16 @@ static int start_probes(const struct doctor *doctor, struct probe *probes, struc
 }
 
 // Each is asked in every round: a probe has ended when that was seen first.
-static bool have_ended(struct probe *probes, size_t count) {
+static bool probes_have_ended(struct probe *probes, size_t count) {
     bool all = true;
     for (size_t i = 0; i < count; i++)
         all &= probe_ended(&probes[i]);
     return all;
 }
 
-static void wait_for(struct probe *probes, size_t count) {
+static void wait_for_probes(struct probe *probes, size_t count) {
     const double until = clock_seconds() + PROBE_PATIENCE, pause = 0.01;
-    while (!have_ended(probes, count) && clock_seconds() < until)
+    while (!probes_have_ended(probes, count) && clock_seconds() < until)
         usleep((useconds_t)(pause * 1e6));
 }
 
@@ -51,7 +51,7 @@ int doctor_examine(const struct doctor *doctor, struct findings *findings, struc
     if (!status)
         status = start_probes(doctor, probes, err);
     if (!status) {
-        wait_for(probes, count);
+        wait_for_probes(probes, count);
         for (size_t i = 0; i < count; i++)
             doctor_machine(doctor, &probes[i], &probes[0], findings);
     }

@@ -10,13 +10,13 @@
 #include "member/place.h"
 #include "net/secrets.h"
 
-static const char *name_of(const struct probe *probe) {
+static const char *probe_name(const struct probe *probe) {
     return probe->host ? probe->host->name : DOCTOR_HERE;
 }
 
 // Whether the machine can be reached, and its folder is there.
 static bool check_ssh(struct probe *probe, struct findings *findings) {
-    const char *name = name_of(probe), *why = probe->said ? probe->said : "nothing is said";
+    const char *name = probe_name(probe), *why = probe->said ? probe->said : "nothing is said";
     bool over = probe_ended(probe);
     if (over && WIFEXITED(probe->wait_status) && !WEXITSTATUS(probe->wait_status) &&
         probe->clock[0] > 0) {
@@ -38,16 +38,16 @@ static void check_machine_folder(const struct probe *probe, struct findings *fin
     if (!probe->host)
         return;
     if (probe->folder)
-        findings_ok(findings, name_of(probe), "folder", "the working folder is there");
+        findings_ok(findings, probe_name(probe), "folder", "the working folder is there");
     else
-        findings_problem(findings, STATUS_NOINPUT, name_of(probe), "folder",
+        findings_problem(findings, STATUS_NOINPUT, probe_name(probe), "folder",
                          "there is no folder of the same path as the present one: make it, or "
                          "share it");
 }
 
 // "adam-serve 0.1.0", and "" where there is none.
 static void check_programs(const struct probe *probe, struct findings *findings) {
-    const char *name = name_of(probe);
+    const char *name = probe_name(probe);
     char wanted[64];
     size_t sound = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -74,9 +74,9 @@ static void check_machine_data(const struct doctor *doctor, const struct probe *
     if (!probe->host || !probe->host->placed[PROTO_ROLE_DATA_SERVER])
         return;
     if (probe->data && (probe->labels || !labels))
-        findings_ok(findings, name_of(probe), "data", "%s can be read", data);
+        findings_ok(findings, probe_name(probe), "data", "%s can be read", data);
     else
-        findings_problem(findings, STATUS_NOINPUT, name_of(probe), "data",
+        findings_problem(findings, STATUS_NOINPUT, probe_name(probe), "data",
                          "cannot read %s: a data server runs there", probe->data ? labels : data);
 }
 
@@ -87,12 +87,12 @@ static void check_clock(const struct probe *probe, struct findings *findings) {
     if (!probe->host)
         return;
     if (apart > DOCTOR_SKEW)
-        findings_warn(findings, name_of(probe), "clock",
+        findings_warn(findings, probe_name(probe), "clock",
                       "%.0f s %s this machine's: logs and metrics will not fit, and certificates "
                       "may not count; set it by NTP",
                       apart, least > -most ? "ahead of" : "behind");
     else
-        findings_ok(findings, name_of(probe), "clock", "within %.1f s",
+        findings_ok(findings, probe_name(probe), "clock", "within %.1f s",
                     fmax(fabs(least), fabs(most)));
 }
 
@@ -104,9 +104,10 @@ static void check_machine_space(const struct probe *probe, struct findings *find
         return;
     doctor_bytes(text, (double)probe->space);
     if ((double)probe->space < least)
-        findings_warn(findings, name_of(probe), "disk", "only %s free in the working folder", text);
+        findings_warn(findings, probe_name(probe), "disk", "only %s free in the working folder",
+                      text);
     else
-        findings_ok(findings, name_of(probe), "disk", "%s free", text);
+        findings_ok(findings, probe_name(probe), "disk", "%s free", text);
 }
 
 // --- certificates -----------------------------------------------------------------------
@@ -133,7 +134,7 @@ static void check_certificate(const char *name, const char *path, const char *pe
 
 static void check_keys(const struct doctor *doctor, const struct probe *probe,
                        const struct probe *here, struct findings *findings) {
-    const char *keys = doctor->launch->keys, *name = name_of(probe);
+    const char *keys = doctor->launch->keys, *name = probe_name(probe);
     if (!keys)
         return;
     struct secrets *secrets = NULL;
@@ -189,9 +190,10 @@ static void check_machine_address(const struct probe *probe, struct findings *fi
 static void check_controller_reached(const struct doctor *doctor, const struct probe *probe,
                                      struct findings *findings) {
     if (probe->reach == PROBE_REACHES)
-        findings_ok(findings, name_of(probe), "controller", "%s is reached", doctor->launch->dial);
+        findings_ok(findings, probe_name(probe), "controller", "%s is reached",
+                    doctor->launch->dial);
     if (probe->reach == PROBE_FAILS)
-        findings_problem(findings, STATUS_UNAVAILABLE, name_of(probe), "controller",
+        findings_problem(findings, STATUS_UNAVAILABLE, probe_name(probe), "controller",
                          "cannot reach %s: is that this machine's name there, and the port open "
                          "in the firewall?",
                          doctor->launch->dial);

@@ -33,7 +33,7 @@ static gauss_filter *filter_of_this_cpu(void) {
 }
 
 // n numbers between -alpha and alpha, as 2 random_unit - 1 gives them.
-static void uniform(float *to, size_t n, float alpha, struct random *random) {
+static void fill_uniform(float *to, size_t n, float alpha, struct random *random) {
     uint32_t words[256];
     for (size_t i = 0; i < n; i += 256) {
         size_t m = n - i < 256 ? n - i : 256;
@@ -51,7 +51,7 @@ void elastic_fields(float *dx, float *dy, float *room, int width, int height, do
     gauss_filter *filter = filter_of_this_cpu();
     size_t n = (size_t)width * (size_t)height;
     for (int i = 0; i < 2; i++) {
-        uniform(fields[i], n, (float)alpha, random);
+        fill_uniform(fields[i], n, (float)alpha, random);
         filter(fields[i], room, width, height, weight, radius);
     }
 }

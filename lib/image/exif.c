@@ -72,7 +72,7 @@ bool exif_transposes(int orientation) {
 
 // Writes the rows of `from` where they belong in `to`: the tag says which edges
 // of the scene the 0th row and the 0th column show.
-static void place(struct image *to, const struct image *from, int orientation) {
+static void place_rows(struct image *to, const struct image *from, int orientation) {
     static const struct {
         bool from_right, from_bottom;
     } start[9] = {[2] = {true, false}, [3] = {true, true}, [4] = {false, true},
@@ -107,7 +107,7 @@ int exif_apply(struct image *image, int orientation, struct error *err) {
                     transposes ? image->width : image->height, image->channels, PIXEL_U8, err);
     if (status)
         return status;
-    place(&upright, image, orientation);
+    place_rows(&upright, image, orientation);
     image_swap(image, &upright);
     image_free(&upright);
     return STATUS_OK;

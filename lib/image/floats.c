@@ -36,7 +36,7 @@ int image_linear(struct image *to, const struct image *from, const float *gain, 
     return STATUS_OK;
 }
 
-static void plane(float *to, const struct image *from, int channel, size_t pixels) {
+static void copy_plane(float *to, const struct image *from, int channel, size_t pixels) {
     size_t step = (size_t)from->channels, at = (size_t)channel;
     for (size_t i = 0; i < pixels; i++, at += step)
         to[i] = from->type == PIXEL_U8 ? (float)from->u8[at] : from->f32[at];
@@ -53,5 +53,5 @@ void image_planes(float *to, const struct image *from) {
         rows->split_f32(to, to + pixels, to + 2 * pixels, from->f32, pixels);
     else
         for (int c = 0; c < from->channels; c++)
-            plane(to + (size_t)c * pixels, from, c, pixels);
+            copy_plane(to + (size_t)c * pixels, from, c, pixels);
 }

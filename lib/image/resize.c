@@ -18,7 +18,7 @@ enum { PRECISION_ROWS = 22, PRECISION_PIXELS = 15 };
 
 static const double reach_of[] = {[FILTER_AREA] = 0.5, [FILTER_BILINEAR] = 1, [FILTER_LANCZOS] = 3};
 
-static const struct resize_kernels *kernels(void) {
+static const struct resize_kernels *kernels_of_this_cpu(void) {
 #if defined(__x86_64__)
     switch (cpu_level()) {
     case CPU_AVX512_VNNI:
@@ -44,7 +44,7 @@ static double lanczos3(double x) {
 
 // The weight of the source sample that covers [at, at + 1), for a result whose
 // centre is at `centre` and whose filter is `widen` times as wide as at scale 1.
-static double weight(enum filter filter, double at, double centre, double widen) {
+static double filter_weight(enum filter filter, double at, double centre, double widen) {
     double x = fabs(at + 0.5 - centre) / widen;
     switch (filter) {
     case FILTER_AREA:
@@ -58,8 +58,8 @@ static double weight(enum filter filter, double at, double centre, double widen)
 }
 
 // Weights of result i, without zeros at either end, adding up to one.
-static void weigh(struct resize_axis *axis, int i, enum filter filter, double centre, double widen,
-                  int source) {
+static void set_weights(struct resize_axis *axis, int i, enum filter filter, double centre,
+                        double widen, int source) {
     float *weights = axis->weights + (size_t)i * (size_t)axis->stride;
     double reach = reach_of[filter] * widen;
     int first = (int)fmax(0, floor(centre - reach));
@@ -67,7 +67,7 @@ static void weigh(struct resize_axis *axis, int i, enum filter filter, double ce
     double sum = 0;
     int taps = 0;
     for (int at = first; at < end; at++) {
-        double w = weight(filter, at, centre, widen);
+        double w = filter_weight(filter, at, centre, widen);
         if (taps == 0 && fabs(w) < NO_WEIGHT) {
             first++;
             continue;
@@ -105,7 +105,7 @@ static int axis_init(struct resize_axis *axis, enum filter filter, int source, i
         return error_nomem(err);
     axis->taps = axis->first + count;
     for (int i = 0; i < count; i++)
-        weigh(axis, i, filter, (start + i + 0.5) * scale, widen, source);
+        set_weights(axis, i, filter, (start + i + 0.5) * scale, widen, source);
     return STATUS_OK;
 }
 
@@ -180,7 +180,7 @@ static int plan_finish(struct resize_plan *plan, const struct image *from, struc
 // Rows first, as they are the fast pass and see all of a picture that shrinks:
 // each result row is summed from source rows, then narrowed.
 static void run_u8(struct image *to, const struct image *from, const struct resize_plan *plan) {
-    const struct resize_kernels *k = kernels();
+    const struct resize_kernels *k = kernels_of_this_cpu();
     const size_t channels = (size_t)from->channels;
     const size_t stride = (size_t)from->width * channels;
     for (int y = 0; y < to->height; y++) {
@@ -194,7 +194,7 @@ static void run_u8(struct image *to, const struct image *from, const struct resi
 }
 
 static void run_f32(struct image *to, const struct image *from, const struct resize_plan *plan) {
-    const struct resize_kernels *k = kernels();
+    const struct resize_kernels *k = kernels_of_this_cpu();
     const size_t channels = (size_t)from->channels;
     const size_t stride = (size_t)from->width * channels;
     for (int y = 0; y < to->height; y++) {

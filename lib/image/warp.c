@@ -66,7 +66,7 @@ static void *pixel_at(const struct image *image, int x, int y) {
 }
 
 // The column or row to read instead of i, or -1 for the constant.
-static int place(int64_t i, int n, enum border border) {
+static int bordered_index(int64_t i, int n, enum border border) {
     if (i >= 0 && i < n)
         return (int)i;
     if (border == BORDER_VALUE)
@@ -94,10 +94,10 @@ static float float_of(const struct warp *warp, int x, int y, int channel) {
 
 static void sample_u8(const struct warp *warp, uint8_t *to, int64_t x, int64_t y) {
     int w = warp->from->width, h = warp->from->height;
-    int x0 = place(x >> WARP_POINT, w, warp->border);
-    int x1 = place((x >> WARP_POINT) + 1, w, warp->border);
-    int y0 = place(y >> WARP_POINT, h, warp->border);
-    int y1 = place((y >> WARP_POINT) + 1, h, warp->border);
+    int x0 = bordered_index(x >> WARP_POINT, w, warp->border);
+    int x1 = bordered_index((x >> WARP_POINT) + 1, w, warp->border);
+    int y0 = bordered_index(y >> WARP_POINT, h, warp->border);
+    int y1 = bordered_index((y >> WARP_POINT) + 1, h, warp->border);
     for (int c = 0; c < warp->from->channels; c++)
         to[c] = (uint8_t)warp_blend(byte_of(warp, x0, y0, c), byte_of(warp, x1, y0, c),
                                     byte_of(warp, x0, y1, c), byte_of(warp, x1, y1, c),
@@ -106,10 +106,10 @@ static void sample_u8(const struct warp *warp, uint8_t *to, int64_t x, int64_t y
 
 static void sample_f32(const struct warp *warp, float *to, int64_t x, int64_t y) {
     int w = warp->from->width, h = warp->from->height;
-    int x0 = place(x >> WARP_POINT, w, warp->border);
-    int x1 = place((x >> WARP_POINT) + 1, w, warp->border);
-    int y0 = place(y >> WARP_POINT, h, warp->border);
-    int y1 = place((y >> WARP_POINT) + 1, h, warp->border);
+    int x0 = bordered_index(x >> WARP_POINT, w, warp->border);
+    int x1 = bordered_index((x >> WARP_POINT) + 1, w, warp->border);
+    int y0 = bordered_index(y >> WARP_POINT, h, warp->border);
+    int y1 = bordered_index((y >> WARP_POINT) + 1, h, warp->border);
     float fx = (float)(uint32_t)x * 0x1p-32f, fy = (float)(uint32_t)y * 0x1p-32f;
     for (int c = 0; c < warp->from->channels; c++) {
         float p = float_of(warp, x0, y0, c), q = float_of(warp, x0, y1, c);
@@ -119,7 +119,7 @@ static void sample_f32(const struct warp *warp, float *to, int64_t x, int64_t y)
     }
 }
 
-static bool inside(const struct warp *warp, int64_t x, int64_t y) {
+static bool is_inside(const struct warp *warp, int64_t x, int64_t y) {
     int64_t column = x >> WARP_POINT, row = y >> WARP_POINT;
     return column >= 0 && column < warp->from->width - WARP_MARGIN && row >= 0 &&
            row < warp->from->height - 1;
@@ -130,7 +130,7 @@ static int64_t floor_div(int64_t a, int64_t b) { // b > 0
 }
 
 // Narrows [*first, *end) to those i for which 0 <= start + i * step < limit.
-static void narrow(int64_t start, int64_t step, int64_t limit, int *first, int *end) {
+static void narrow_range(int64_t start, int64_t step, int64_t limit, int *first, int *end) {
     int64_t low = *first, high = *end;
     if (step == 0) {
         if (start < 0 || start >= limit)
@@ -146,7 +146,7 @@ static void narrow(int64_t start, int64_t step, int64_t limit, int *first, int *
     *end = high < *first ? *first : high < *end ? (int)high : *end;
 }
 
-static void pixels(const struct warp *warp, int y, int first, int end, struct warp_step at) {
+static void warp_pixels(const struct warp *warp, int y, int first, int end, struct warp_step at) {
     for (int i = first; i < end; i++) {
         void *to = pixel_at(warp->to, i, y);
         if (warp->to->type == PIXEL_F32)
@@ -156,8 +156,8 @@ static void pixels(const struct warp *warp, int y, int first, int end, struct wa
     }
 }
 
-static void stretch(const struct warp *warp, int y, int first, int end, struct warp_step at,
-                    bool avx2) {
+static void warp_stretch(const struct warp *warp, int y, int first, int end, struct warp_step at,
+                         bool avx2) {
     void *to = pixel_at(warp->to, first, y);
     int n = end - first;
     at.x += first * at.dx, at.y += first * at.dy;
@@ -174,7 +174,7 @@ static void stretch(const struct warp *warp, int y, int first, int end, struct w
     warp_row_u8((uint8_t *)to + done * warp->from->channels, &warp->source, n - done, at);
 }
 
-static int64_t fixed(double v) {
+static int64_t to_fixed(double v) {
     return llrint(v * 0x1p32);
 }
 
@@ -193,17 +193,17 @@ static void warp_rows(const struct warp *warp, const struct affine *map) {
                 warp->source.stride <= INT16_MAX && from->height <= INT16_MAX;
     for (int y = 0; y < warp->to->height; y++) {
         struct warp_step at = {
-            .x = fixed(map->b * y + map->c) + half_x(from),
-            .y = fixed(map->e * y + map->f) + half_y(from),
-            .dx = fixed(map->a),
-            .dy = fixed(map->d),
+            .x = to_fixed(map->b * y + map->c) + half_x(from),
+            .y = to_fixed(map->e * y + map->f) + half_y(from),
+            .dx = to_fixed(map->a),
+            .dy = to_fixed(map->d),
         };
         int first = 0, end = warp->to->width;
-        narrow(at.x - UNIT, at.dx, (from->width - WARP_MARGIN) * ONE - UNIT, &first, &end);
-        narrow(at.y - UNIT, at.dy, (from->height - 1) * ONE - UNIT, &first, &end);
-        pixels(warp, y, 0, first, at);
-        stretch(warp, y, first, end, at, avx2);
-        pixels(warp, y, end, warp->to->width, at);
+        narrow_range(at.x - UNIT, at.dx, (from->width - WARP_MARGIN) * ONE - UNIT, &first, &end);
+        narrow_range(at.y - UNIT, at.dy, (from->height - 1) * ONE - UNIT, &first, &end);
+        warp_pixels(warp, y, 0, first, at);
+        warp_stretch(warp, y, first, end, at, avx2);
+        warp_pixels(warp, y, end, warp->to->width, at);
     }
 }
 
@@ -225,7 +225,7 @@ static inline void mirror_sized(char *to, const char *from, int n, size_t size) 
 }
 
 // n pixels from `from` on backwards; the usual sizes become single moves.
-static void mirror(char *to, const char *from, int n, size_t size) {
+static void mirror_pixels(char *to, const char *from, int n, size_t size) {
     switch (size) {
     case 1:
         mirror_sized(to, from, n, 1);
@@ -247,7 +247,8 @@ static void copy_pixels(const struct warp *warp, char *to, int first, int end, i
     int width = warp->from->width;
     size_t size = (size_t)warp->from->channels * value_size(warp->from);
     for (int x = first; x < end; x++)
-        copy_pixel(warp, to + (size_t)x * size, place(left + x * step, width, warp->border), row);
+        copy_pixel(warp, to + (size_t)x * size,
+                   bordered_index(left + x * step, width, warp->border), row);
 }
 
 static void copy_rows(const struct warp *warp, const struct affine *map) {
@@ -255,9 +256,9 @@ static void copy_rows(const struct warp *warp, const struct affine *map) {
     size_t size = (size_t)from->channels * value_size(from);
     int64_t left = (int64_t)map->c, step = (int64_t)map->a;
     for (int y = 0; y < warp->to->height; y++) {
-        int row = place((int64_t)(map->e * y + map->f), from->height, warp->border);
+        int row = bordered_index((int64_t)(map->e * y + map->f), from->height, warp->border);
         int first = 0, end = row < 0 ? 0 : warp->to->width;
-        narrow(left, step, from->width, &first, &end);
+        narrow_range(left, step, from->width, &first, &end);
         char *to = pixel_at(warp->to, 0, y), *middle = to + (size_t)first * size;
         copy_pixels(warp, to, 0, first, left, step, row);
         copy_pixels(warp, to, end, warp->to->width, left, step, row);
@@ -267,12 +268,12 @@ static void copy_rows(const struct warp *warp, const struct affine *map) {
         if (step > 0)
             memcpy(middle, source, (size_t)(end - first) * size);
         else
-            mirror(middle, source, end - first, size);
+            mirror_pixels(middle, source, end - first, size);
     }
 }
 
 // Whether every corner of the result is read within REACH.
-static bool reachable(const struct affine *m, int width, int height) {
+static bool is_reachable(const struct affine *m, int width, int height) {
     for (int corner = 0; corner < 4; corner++) {
         double x = corner & 1 ? width : 0, y = corner & 2 ? height : 0;
         if (!(fabs(m->a * x + m->b * y + m->c) < REACH) ||
@@ -282,16 +283,16 @@ static bool reachable(const struct affine *m, int width, int height) {
     return true;
 }
 
-static int prepare(struct image *to, const struct image *from, int width, int height,
-                   const struct affine *map, struct error *err) {
-    if (!reachable(map, width, height))
+static int shape_result(struct image *to, const struct image *from, int width, int height,
+                        const struct affine *map, struct error *err) {
+    if (!is_reachable(map, width, height))
         return error_set(err, STATUS_DATA, "a transformation reaches too far outside the picture");
     return image_shape(to, width, height, from->channels, from->type, err);
 }
 
 int image_warp(struct image *to, const struct image *from, int width, int height, struct affine map,
                enum border border, float value, struct error *err) {
-    int status = prepare(to, from, width, height, &map, err);
+    int status = shape_result(to, from, width, height, &map, err);
     if (status)
         return status;
     struct warp warp = warp_of(to, from, border, value);
@@ -303,18 +304,18 @@ int image_warp(struct image *to, const struct image *from, int width, int height
 }
 
 // Within REACH, whatever the displacement says.
-static double bounded(double v) {
+static double within_reach(double v) {
     return !(v > -REACH) ? -REACH : !(v < REACH) ? REACH : v;
 }
 
 static void field_pixel(const struct warp *warp, void *to, int64_t x, int64_t y) {
     if (warp->to->type == PIXEL_F32) {
-        if (inside(warp, x, y))
+        if (is_inside(warp, x, y))
             warp_pixel_f32(to, &warp->source, x, y);
         else
             sample_f32(warp, to, x, y);
     } else {
-        if (inside(warp, x, y))
+        if (is_inside(warp, x, y))
             warp_pixel_u8(to, &warp->source, warp_cut(x), warp_cut(y));
         else
             sample_u8(warp, to, x, y);
@@ -324,7 +325,7 @@ static void field_pixel(const struct warp *warp, void *to, int64_t x, int64_t y)
 int image_warp_field(struct image *to, const struct image *from, int width, int height,
                      struct affine map, const float *dx, const float *dy, enum border border,
                      float value, struct error *err) {
-    int status = prepare(to, from, width, height, &map, err);
+    int status = shape_result(to, from, width, height, &map, err);
     if (status)
         return status;
     struct warp warp = warp_of(to, from, border, value);
@@ -333,8 +334,9 @@ int image_warp_field(struct image *to, const struct image *from, int width, int 
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++, at += size) {
             double u = x + (double)*dx++, v = y + (double)*dy++;
-            field_pixel(&warp, at, fixed(bounded(map.a * u + map.b * v + map.c)) + half_x(from),
-                        fixed(bounded(map.d * u + map.e * v + map.f)) + half_y(from));
+            field_pixel(&warp, at,
+                        to_fixed(within_reach(map.a * u + map.b * v + map.c)) + half_x(from),
+                        to_fixed(within_reach(map.d * u + map.e * v + map.f)) + half_y(from));
         }
     return STATUS_OK;
 }

@@ -59,7 +59,7 @@ static bool open_pipe(int ends[2]) {
     return ends[0] >= 0 && ends[1] >= 0;
 }
 
-static void close_all(const int *fds, size_t count) {
+static void close_pipes(const int *fds, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -70,7 +70,7 @@ static int fork_child(struct child *child, char *const *argv, const int fds[4]) 
     int failed[2], reason = 0;
     if (!open_pipe(failed)) {
         reason = errno;
-        close_all(failed, 2);
+        close_pipes(failed, 2);
         return reason;
     }
     pid_t parent = getpid();
@@ -125,9 +125,9 @@ int child_start(struct child *child, const struct words *command, bool tells, co
     if (reason)
         status = error_set(err, STATUS_UNAVAILABLE, "cannot start %s: %s", command->items[0],
                            strerror(reason));
-    close_all((const int[]){in, out, ready[1]}, 3);
+    close_pipes((const int[]){in, out, ready[1]}, 3);
     if (status)
-        close_all(ready, 1);
+        close_pipes(ready, 1);
     else
         child->ready = ready[0];
     words_free(&words);
@@ -164,7 +164,7 @@ bool child_ended(struct child *child, int *status) {
     if (child->pid <= 0 || (child->ended == 0 && !leader_ended(child)) || !group_ended(child))
         return false;
     *status = child->status;
-    close_all(&child->ready, 1);
+    close_pipes(&child->ready, 1);
     *child = (struct child){.ready = -1, .log = child->log};
     return true;
 }
@@ -188,7 +188,7 @@ char *child_last_words(const struct child *child, const char *log, int lines) {
         off_t from = stat_of.st_size - LAST_WORDS;
         length = pread(fd, text, LAST_WORDS, from > child->log ? from : child->log);
     }
-    close_all(&fd, 1);
+    close_pipes(&fd, 1);
     while (length > 0 && text[length - 1] == '\n')
         length--;
     if (length <= 0) {

@@ -399,8 +399,8 @@ static void add_remote_command(const struct launch *launch, enum proto_role role
 }
 
 // On `host`, or with NULL here.
-static int add_one(struct plan *plan, const struct launch *launch, enum proto_role role, int number,
-                   const struct host *host, struct error *err) {
+static int add_role_process(struct plan *plan, const struct launch *launch, enum proto_role role,
+                            int number, const struct host *host, struct error *err) {
     struct process *process = add_process(plan);
     struct grow name = {0}, who = {0};
     if (!process)
@@ -421,27 +421,27 @@ static int add_one(struct plan *plan, const struct launch *launch, enum proto_ro
     return process->name && process->who && !process->command.failed ? STATUS_OK : error_nomem(err);
 }
 
-static int add_here(struct plan *plan, const struct launch *launch, enum proto_role role,
-                    struct error *err) {
+static int add_local_processes(struct plan *plan, const struct launch *launch, enum proto_role role,
+                               struct error *err) {
     int status = STATUS_OK;
     for (int i = 1; status == STATUS_OK && i <= launch_count(launch, role); i++)
-        status = add_one(plan, launch, role, i, NULL, err);
+        status = add_role_process(plan, launch, role, i, NULL, err);
     return status;
 }
 
-static int add_on_hosts(struct plan *plan, const struct launch *launch, enum proto_role role,
-                        const struct hosts *hosts, struct error *err) {
+static int add_host_processes(struct plan *plan, const struct launch *launch, enum proto_role role,
+                              const struct hosts *hosts, struct error *err) {
     int status = STATUS_OK, number = 0;
     for (size_t i = 0; i < hosts->count; i++)
         for (int n = 0; status == STATUS_OK && n < hosts->items[i].placed[role]; n++)
-            status = add_one(plan, launch, role, ++number, &hosts->items[i], err);
+            status = add_role_process(plan, launch, role, ++number, &hosts->items[i], err);
     return status;
 }
 
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err) {
     *plan = (struct plan){0};
-    int status = add_here(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    int status = add_local_processes(plan, launch, PROTO_ROLE_CONTROLLER, err);
     for (size_t i = 1; status == STATUS_OK && hosts && i < LAUNCH_ROLES; i++)
         status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
     if (status == STATUS_OK && hosts)
@@ -450,8 +450,8 @@ int plan_make(struct plan *plan, const struct launch *launch, struct hosts *host
         if (hosts->items[i].socket && host_work(&hosts->items[i]) > 1)
             status = add_connection(plan, launch, &hosts->items[i], err);
     for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
-        status = hosts ? add_on_hosts(plan, launch, launch_roles[i], hosts, err)
-                       : add_here(plan, launch, launch_roles[i], err);
+        status = hosts ? add_host_processes(plan, launch, launch_roles[i], hosts, err)
+                       : add_local_processes(plan, launch, launch_roles[i], err);
     if (status != STATUS_OK)
         plan_free(plan);
     return status;
@@ -489,7 +489,7 @@ static void put_process_line(struct grow *out, const struct process *process) {
     }
 }
 
-static void put_end_of(struct grow *out, const struct process *process) {
+static void put_connection_end(struct grow *out, const struct process *process) {
     const struct words *command = &process->command;
     put_command_words(out, command, process->reach, " -O exit ");
     words_quote(out, command->items[command->count - 1]);
@@ -506,6 +506,6 @@ char *plan_text(const struct plan *plan, const struct launch *launch) {
     grow_format(&out, "wait\n");
     for (size_t i = 0; i < plan->count; i++)
         if (plan->processes[i].socket)
-            put_end_of(&out, &plan->processes[i]);
+            put_connection_end(&out, &plan->processes[i]);
     return grow_take(&out);
 }

@@ -225,7 +225,7 @@ static struct report *first_report(struct member *member) {
 }
 
 // A report that did not arrive is the first again.
-static void put_back(struct member *member, struct report *report) {
+static void requeue_report(struct member *member, struct report *report) {
     pthread_mutex_lock(&member->lock);
     report->next = member->first;
     member->first = report;
@@ -245,7 +245,7 @@ static int send_reports(struct member *member, struct error *err) {
         status = ask_controller(member, PROTO_TYPE_REPORT, &message, &answer, err);
         kept_drop(answer);
         if (status)
-            put_back(member, report);
+            requeue_report(member, report);
         else
             free(report);
     }
@@ -337,7 +337,7 @@ static int dial_controller(struct member *member, struct error *err) {
     return status;
 }
 
-static void hang_up(struct member *member) {
+static void drop_link(struct member *member) {
     struct link *link = member->link;
     set_link(member, NULL);
     link_close(link);
@@ -373,7 +373,7 @@ static double beat_seconds(const struct member *member) {
     return (beat < BEAT_LEAST ? BEAT_LEAST : beat > BEAT_MOST ? BEAT_MOST : beat) / 1000.0;
 }
 
-static int take_turn(struct member *member, struct error *err) {
+static int send_what_is_due(struct member *member, struct error *err) {
     bool looks = atomic_load(&member->looks) != atomic_load(&member->looked);
     int status = STATUS_OK;
     if (looks || member->beaten + beat_seconds(member) <= clock_seconds())
@@ -384,7 +384,7 @@ static int take_turn(struct member *member, struct error *err) {
 // Until the link breaks. What was put off waits for the next heartbeat.
 static int serve_link(struct member *member, struct error *err) {
     while (goes_on(member)) {
-        int status = take_turn(member, err);
+        int status = send_what_is_due(member, err);
         if (status && status != STATUS_SKIPPED)
             return status;
         pause_member(member, member->beaten + beat_seconds(member) - clock_seconds(), !status);
@@ -484,7 +484,7 @@ static void *member_thread(void *context) {
         if (!status && member->reason && atomic_load(&member->closing))
             leave_run(member);
         if (member->link)
-            hang_up(member);
+            drop_link(member);
         if (!goes_on(member))
             break;
         say_waiting(member, &err);

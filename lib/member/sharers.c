@@ -2,7 +2,7 @@
 
 #include "core/mem.h"
 
-static bool shares(const struct proto_member *member) {
+static bool is_sharer(const struct proto_member *member) {
     return member->role == PROTO_ROLE_WORKER && member->state != PROTO_STATE_GONE &&
            member->state != PROTO_STATE_WAITING;
 }
@@ -23,7 +23,7 @@ int sharers_of(uint64_t **sessions, size_t *count, const struct proto_status *st
     if (!*sessions)
         return error_nomem(err);
     for (uint32_t i = 0; i < status->members.count; i++)
-        if (shares(&members[i]))
+        if (is_sharer(&members[i]))
             (*sessions)[(*count)++] = members[i].session;
     return STATUS_OK;
 }

@@ -16,7 +16,7 @@ static int candidate_lanes(int candidate) {
 }
 
 // Whether a pass of n samples may take these blocks at all.
-static bool possible(const struct kernels *kernels, int n, int lanes) {
+static bool lanes_fit(const struct kernels *kernels, int n, int lanes) {
     return lanes <= layout_lanes_most(kernels, n);
 }
 
@@ -30,11 +30,11 @@ static bool convolves(const struct layer *layer) {
 
 // What each layout is expected to cost, for one sample; below 0: it is not possible,
 // or makes no difference to this layer.
-static void cost(const struct layer *layer, const struct kernels *kernels, int batch,
-                 double costs[CANDIDATES]) {
+static void layer_costs(const struct layer *layer, const struct kernels *kernels, int batch,
+                        double costs[CANDIDATES]) {
     for (int i = 0; i < CANDIDATES; i++) {
         costs[i] = -1;
-        if (!convolves(layer) || !possible(kernels, batch, candidate_lanes(i)))
+        if (!convolves(layer) || !lanes_fit(kernels, batch, candidate_lanes(i)))
             continue;
         struct convolution conv = layer_convolution(layer);
         costs[i] = conv_cost(kernels, &conv, batch, candidate_lanes(i)) / batch;
@@ -45,8 +45,8 @@ enum { WAY_PREDICTED = CONV_BACK_WEIGHTS + 1, WAYS };
 
 // The names of the ways of the three passes, and of the forward pass of prediction after some
 // time (prepared.h).
-static void ways(const struct layer *layer, const struct kernels *kernels, int batch, int lanes,
-                 const char *names[WAYS]) {
+static void layer_ways(const struct layer *layer, const struct kernels *kernels, int batch,
+                       int lanes, const char *names[WAYS]) {
     struct pass pass = {
         .layer = layer, .kernels = kernels, .n = batch, .lanes = convolves(layer) ? lanes : 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
@@ -79,13 +79,13 @@ static void layout_cell(struct columns *table, int lanes) {
         columns_cell(table, "plain");
 }
 
-static void row(struct columns *table, const struct layer *layer, const struct kernels *kernels,
-                int batch, int lanes) {
+static void put_row(struct columns *table, const struct layer *layer, const struct kernels *kernels,
+                    int batch, int lanes) {
     double costs[CANDIDATES];
     char shape[SHAPE_TEXT];
     const char *names[WAYS];
-    cost(layer, kernels, batch, costs);
-    ways(layer, kernels, batch, lanes, names);
+    layer_costs(layer, kernels, batch, costs);
+    layer_ways(layer, kernels, batch, lanes, names);
     shape_text(shape, layer->out);
     columns_cell(table, "%s", layer->name);
     columns_cell(table, "%s", layer->type->name);
@@ -96,22 +96,22 @@ static void row(struct columns *table, const struct layer *layer, const struct k
         columns_cell(table, "%s", names[p]);
 }
 
-static void total(const struct model *model, const struct kernels *kernels, int batch,
-                  double sums[CANDIDATES]) {
+static void sum_costs(const struct model *model, const struct kernels *kernels, int batch,
+                      double sums[CANDIDATES]) {
     for (int i = 0; i < CANDIDATES; i++)
-        sums[i] = possible(kernels, batch, candidate_lanes(i)) ? 0 : -1;
+        sums[i] = lanes_fit(kernels, batch, candidate_lanes(i)) ? 0 : -1;
     for (int i = 0; i < model->layer_count; i++) {
         double costs[CANDIDATES];
-        cost(&model->layers[i], kernels, batch, costs);
+        layer_costs(&model->layers[i], kernels, batch, costs);
         for (int c = 0; c < CANDIDATES; c++)
             sums[c] += costs[c] > 0 ? costs[c] : 0;
     }
 }
 
-static void total_row(struct columns *table, const struct model *model,
-                      const struct kernels *kernels, int batch, int lanes) {
+static void put_total_row(struct columns *table, const struct model *model,
+                          const struct kernels *kernels, int batch, int lanes) {
     double sums[CANDIDATES];
-    total(model, kernels, batch, sums);
+    sum_costs(model, kernels, batch, sums);
     columns_cell(table, "total");
     columns_cell(table, "%s", "");
     columns_cell(table, "%s", "");
@@ -133,8 +133,8 @@ char *choice_text(const struct model *model, const struct kernels *kernels, int 
         batch);
     for (int i = 0; i < model->layer_count; i++)
         if (multiplies(&model->layers[i]))
-            row(&table, &model->layers[i], kernels, batch, lanes);
-    total_row(&table, model, kernels, batch, lanes);
+            put_row(&table, &model->layers[i], kernels, batch, lanes);
+    put_total_row(&table, model, kernels, batch, lanes);
     columns_put(&table, &to);
     return grow_take(&to);
 }
@@ -156,8 +156,8 @@ static json_t *layer_json(const struct layer *layer, const struct kernels *kerne
                           int lanes) {
     double costs[CANDIDATES];
     const char *names[WAYS];
-    cost(layer, kernels, batch, costs);
-    ways(layer, kernels, batch, lanes, names);
+    layer_costs(layer, kernels, batch, costs);
+    layer_ways(layer, kernels, batch, lanes, names);
     return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:s, s:o}", "name", layer->name, "type",
                      layer->type->name, "lanes", convolves(layer) ? lanes : 0, "ways", names[0],
                      names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
@@ -168,7 +168,7 @@ json_t *choice_json(const struct model *model, const struct kernels *kernels, in
     json_t *layers = json_array();
     int lanes = layout_lanes(model, kernels, batch);
     double sums[CANDIDATES];
-    total(model, kernels, batch, sums);
+    sum_costs(model, kernels, batch, sums);
     for (int i = 0; i < model->layer_count; i++)
         if (multiplies(&model->layers[i]) &&
             json_array_append_new(layers, layer_json(&model->layers[i], kernels, batch, lanes)) <

@@ -5,7 +5,7 @@ static bool can_apply(const struct layer *layer, enum act act) {
 }
 
 // The layer whose outputs these are.
-static int source(const struct model *model, const struct fused *fused, int i) {
+static int computing_layer(const struct model *model, const struct fused *fused, int i) {
     while (fused[i].within)
         i = model->layers[i].from[0];
     return i;
@@ -13,7 +13,7 @@ static int source(const struct model *model, const struct fused *fused, int i) {
 
 static void leave_to_source(const struct model *model, const int *readers, struct fused *fused,
                             const struct layer *layer) {
-    int from = source(model, fused, layer->from[0]);
+    int from = computing_layer(model, fused, layer->from[0]);
     if (!layer->type->activation || layer->dropout > 0 || readers[layer->from[0]] > 1 ||
         fused[from].act != ACT_LINEAR || !can_apply(&model->layers[from], layer->act))
         return;
@@ -23,7 +23,7 @@ static void leave_to_source(const struct model *model, const int *readers, struc
 
 static void take_relu(const struct model *model, const int *readers, struct fused *fused,
                       const struct layer *layer) {
-    int from = source(model, fused, layer->from[0]);
+    int from = computing_layer(model, fused, layer->from[0]);
     if (!layer->type->maximum || readers[layer->from[0]] > 1 || fused[from].act != ACT_RELU ||
         model->layers[from].dropout > 0)
         return;
@@ -33,7 +33,7 @@ static void take_relu(const struct model *model, const int *readers, struct fuse
 
 static void take_errors_back(const struct model *model, const int *readers, struct fused *fused,
                              const struct layer *layer) {
-    int from = source(model, fused, layer->from[0]);
+    int from = computing_layer(model, fused, layer->from[0]);
     if (!layer->type->undoes_relu || readers[layer->from[0]] > 1 || fused[from].act != ACT_RELU ||
         model->layers[from].type->maximum || model->layers[from].dropout > 0)
         return;
@@ -58,7 +58,7 @@ static bool is_spent(const struct model *model, const struct fused *fused, int i
         return false;
     for (int r = i + 1; r < model->layer_count; r++)
         for (int j = 0; j < model->layers[r].from_count; j++)
-            if (source(model, fused, model->layers[r].from[j]) == i && !fused[r].within &&
+            if (computing_layer(model, fused, model->layers[r].from[j]) == i && !fused[r].within &&
                 reads_input(&model->layers[r], &fused[r]) &&
                 !(over && model->layers[r].type->back_over_x))
                 return false;
@@ -78,7 +78,7 @@ void fuse(const struct model *model, const int *readers, struct fused *fused) {
         if (model->layers[i].from_count == 1 && !fused[i].within)
             take_errors_back(model, readers, fused, &model->layers[i]);
     for (int i = 0; i < model->layer_count; i++) {
-        int from = source(model, fused, i);
+        int from = computing_layer(model, fused, i);
         fused[i].spent = is_spent(model, fused, from, false);
         fused[i].over = is_spent(model, fused, from, true);
     }

@@ -36,7 +36,7 @@ static bool reads_dense(const struct model *model, const struct layer *layer) {
 // what max-pools give are large and correlated. The standard rule of dense layers makes them
 // smaller again, so that scores which are made of them are small, and yet hand errors down.
 // Where outputs read convolutions their scores have to be small by themselves.
-static enum init kind_of(const struct model *model, const struct layer *layer, bool lively) {
+static enum init init_kind(const struct model *model, const struct layer *layer, bool lively) {
     if (layer->init != INIT_DEFAULT)
         return layer->init;
     if (layer->type->output && !lively)
@@ -104,12 +104,13 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
     }
 }
 
-static void fill(const struct model *model, float *parameters, uint64_t seed, bool lively) {
+static void fill_parameters(const struct model *model, float *parameters, uint64_t seed,
+                            bool lively) {
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         struct random random = random_stream(seed, hash_bytes("init", 4),
                                              hash_bytes(layer->name, strlen(layer->name)));
-        fill_weights(layer, kind_of(model, layer, lively), parameters + layer->weights.offset,
+        fill_weights(layer, init_kind(model, layer, lively), parameters + layer->weights.offset,
                      &random);
         for (size_t j = 0; j < layer->biases.count; j++)
             parameters[layer->biases.offset + j] = layer->bias;
@@ -117,9 +118,9 @@ static void fill(const struct model *model, float *parameters, uint64_t seed, bo
 }
 
 void model_init(const struct model *model, float *parameters, uint64_t seed) {
-    fill(model, parameters, seed, false);
+    fill_parameters(model, parameters, seed, false);
 }
 
 void model_init_lively(const struct model *model, float *parameters, uint64_t seed) {
-    fill(model, parameters, seed, true);
+    fill_parameters(model, parameters, seed, true);
 }

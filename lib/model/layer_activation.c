@@ -5,22 +5,23 @@
 #include "model/keys.h"
 #include "model/pass.h"
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_activation(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
     layer->out = in[0];
     return true;
 }
 
-static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+static void scratch_activation(const struct layer *layer, int n, bool train, size_t *kept,
+                               size_t *brief) {
     *kept = *brief = pass_mask_size(layer, n, train);
 }
 
-static void forward(const struct pass *pass) {
+static void forward_activation(const struct pass *pass) {
     memcpy(pass->y, pass->x[0], (size_t)pass->places * shape_size(pass->in[0]) * sizeof(float));
     pass_activate(pass, pass->kept);
 }
 
-static void backward(const struct pass *pass) {
+static void backward_activation(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     pass_activate_back(pass, pass->kept);
@@ -29,17 +30,17 @@ static void backward(const struct pass *pass) {
 
 static bool shape_relu(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->act = ACT_RELU;
-    return shape(layer, in, misfit);
+    return shape_activation(layer, in, misfit);
 }
 
 static bool shape_tanh(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->act = ACT_TANH;
-    return shape(layer, in, misfit);
+    return shape_activation(layer, in, misfit);
 }
 
 static bool shape_sigmoid(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->act = ACT_SIGMOID;
-    return shape(layer, in, misfit);
+    return shape_activation(layer, in, misfit);
 }
 
 static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
@@ -52,14 +53,14 @@ static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
                                         .inputs_most = 1,                                          \
                                         .back_reads_y = true,                                      \
                                         .shape = shape_rule,                                       \
-                                        .scratch = scratch,                                        \
-                                        .forward = forward,                                        \
-                                        .backward = backward}
+                                        .scratch = scratch_activation,                             \
+                                        .forward = forward_activation,                             \
+                                        .backward = backward_activation}
 
 ACTIVATION(layer_relu, "relu", "max(0, x)", shape_relu);
 ACTIVATION(layer_tanh, "tanh", "hyperbolic tangent", shape_tanh);
 ACTIVATION(layer_sigmoid, "sigmoid", "1 / (1 + exp(-x))", shape_sigmoid);
-ACTIVATION(layer_linear, "linear", "x as it is", shape);
+ACTIVATION(layer_linear, "linear", "x as it is", shape_activation);
 
 const struct layer_type layer_dropout = {
     .name = "dropout",
@@ -69,8 +70,8 @@ const struct layer_type layer_dropout = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .back_reads_y = true,
-    .shape = shape,
-    .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .shape = shape_activation,
+    .scratch = scratch_activation,
+    .forward = forward_activation,
+    .backward = backward_activation,
 };

@@ -5,7 +5,7 @@
 #include "model/keys.h"
 #include "model/pass.h"
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_concat(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){.key = "from"};
     layer->out = in[0];
     for (int i = 1; i < layer->from_count; i++) {
@@ -36,7 +36,7 @@ static size_t run_size(const struct pass *pass, int i) {
     return pass->lanes ? (size_t)in->c * (size_t)pass->lanes : shape_size(*in);
 }
 
-static void forward(const struct pass *pass) {
+static void forward_concat(const struct pass *pass) {
     float *y = pass->y;
     size_t count = run_count(pass);
     for (size_t s = 0; s < count; s++)
@@ -47,7 +47,7 @@ static void forward(const struct pass *pass) {
         }
 }
 
-static void backward(const struct pass *pass) {
+static void backward_concat(const struct pass *pass) {
     const float *dy = pass->dy;
     size_t count = run_count(pass);
     for (size_t s = 0; s < count; s++)
@@ -64,7 +64,7 @@ const struct layer_type layer_concat = {
     .what = "the maps of several layers (from=A,B), one behind the other",
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
-    .shape = shape,
-    .forward = forward,
-    .backward = backward,
+    .shape = shape_concat,
+    .forward = forward_concat,
+    .backward = backward_concat,
 };

@@ -16,7 +16,7 @@ static const struct layer_key keys[] = {
     KEY_DROPOUT("0"),
 };
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_conv(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     (void)in;
     if (!window_shape(layer, "kernel", misfit))
         return false;
@@ -44,7 +44,8 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return true;
 }
 
-static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+static void scratch_conv(const struct layer *layer, int n, bool train, size_t *kept,
+                         size_t *brief) {
     struct convolution conv = layer_convolution(layer);
     size_t plain = conv_scratch(&conv), blocks = conv_block_scratch(&conv);
     *kept = *brief = pass_mask_size(layer, n, train);
@@ -52,12 +53,12 @@ static void scratch(const struct layer *layer, int n, bool train, size_t *kept, 
     *brief = *brief > blocks ? *brief : blocks;
 }
 
-static struct convolution convolution(const struct pass *pass) {
+static struct convolution pass_convolution(const struct pass *pass) {
     return (struct convolution){pass->window, pass->layer->maps, pass->layer->groups};
 }
 
 // Some rows go the way of all.
-static bool winograd(const struct pass *pass, enum conv_pass part) {
+static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
     return pass->lanes && pass->kernels->winograd_block_fits(part, &conv, pass->lanes);
 }
@@ -65,7 +66,7 @@ static bool winograd(const struct pass *pass, enum conv_pass part) {
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     bool relu = pass->act == ACT_RELU;
-    (winograd(pass, CONV_FORWARD) ? k->winograd_block : k->conv_block)(
+    (uses_winograd(pass, CONV_FORWARD) ? k->winograd_block : k->conv_block)(
         pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
         pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
@@ -79,20 +80,20 @@ static void forward_plain(const struct pass *pass, const struct convolution *con
     pass_activate(pass, pass->kept);
 }
 
-static void forward(const struct pass *pass) {
-    struct convolution conv = convolution(pass);
+static void forward_conv(const struct pass *pass) {
+    struct convolution conv = pass_convolution(pass);
     (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
 }
 
 static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
-    (winograd(pass, CONV_BACK_WEIGHTS)
+    (uses_winograd(pass, CONV_BACK_WEIGHTS)
          ? k->winograd_block_back_weights
          : k->conv_block_back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
                                        pass->blocks, pass->lanes, conv, pass->brief);
     if (!pass->dx[0])
         return;
-    if (winograd(pass, CONV_BACK_INPUT)) {
+    if (uses_winograd(pass, CONV_BACK_INPUT)) {
         k->winograd_block_back_input(pass->dx[0], pass->dy, pass->weights,
                                      pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes,
                                      conv, pass->brief);
@@ -116,15 +117,16 @@ static void backward_plain(const struct pass *pass, const struct convolution *co
     pass_undo(pass);
 }
 
-static void backward(const struct pass *pass) {
-    struct convolution conv = convolution(pass);
+static void backward_conv(const struct pass *pass) {
+    struct convolution conv = pass_convolution(pass);
     pass_activate_back(pass, pass->kept);
     (pass->lanes ? backward_blocks : backward_plain)(pass, &conv);
 }
 
-static const char *way(const struct pass *pass, enum conv_pass part) {
+static const char *way_conv(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
-    return winograd(pass, part) ? "winograd" : pass->kernels->conv_way(part, &conv, pass->lanes);
+    return uses_winograd(pass, part) ? "winograd"
+                                     : pass->kernels->conv_way(part, &conv, pass->lanes);
 }
 
 const struct layer_type layer_conv = {
@@ -139,9 +141,9 @@ const struct layer_type layer_conv = {
     .back_reads_x = true,
     .undoes_relu = true,
     .bands = true,
-    .shape = shape,
-    .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
-    .way = way,
+    .shape = shape_conv,
+    .scratch = scratch_conv,
+    .forward = forward_conv,
+    .backward = backward_conv,
+    .way = way_conv,
 };

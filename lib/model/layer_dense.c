@@ -8,17 +8,18 @@ static const struct layer_key keys[] = {
     KEY_DROPOUT("0"),
 };
 
-static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+static void scratch_dense(const struct layer *layer, int n, bool train, size_t *kept,
+                          size_t *brief) {
     affine_scratch(layer, n, train, kept, brief);
     *kept = pass_mask_size(layer, n, train);
 }
 
-static void forward(const struct pass *pass) {
+static void forward_dense(const struct pass *pass) {
     affine_forward(pass);
     pass_activate(pass, pass->kept);
 }
 
-static void backward(const struct pass *pass) {
+static void backward_dense(const struct pass *pass) {
     pass_activate_back(pass, pass->kept);
     affine_backward(pass);
 }
@@ -33,8 +34,8 @@ const struct layer_type layer_dense = {
     .acts = ACTS_ALL,
     .back_reads_x = true,
     .shape = affine_shape,
-    .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .scratch = scratch_dense,
+    .forward = forward_dense,
+    .backward = backward_dense,
     .way = affine_way,
 };

@@ -10,7 +10,7 @@ static const struct layer_key keys[] = {
 };
 
 // `out` is set by the parser, from the positional CxHxW.
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_input(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     (void)in;
     *misfit = (struct misfit){0};
     layer->in = layer->out;
@@ -23,5 +23,5 @@ const struct layer_type layer_input = {
     .keys = keys,
     .key_count = KEY_COUNT_OF(keys),
     .inputs_most = 0,
-    .shape = shape,
+    .shape = shape_input,
 };

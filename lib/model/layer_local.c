@@ -10,7 +10,7 @@ static const struct layer_key keys[] = {
     KEY_MAPS, KEY_KERNEL, KEY_STRIDE, KEY_PAD, KEY_ROUND, KEY_ACT, KEY_DROPOUT("0"),
 };
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_local(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     if (!window_shape(layer, "kernel", misfit))
         return false;
     layer->out.c = layer->maps;
@@ -35,7 +35,8 @@ static bool shape(struct layer *layer, const struct shape *in, struct misfit *mi
 }
 
 // Brief: patches (n x taps), then one pixel's outputs or errors (n x maps).
-static void scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
+static void scratch_local(const struct layer *layer, int n, bool train, size_t *kept,
+                          size_t *brief) {
     *kept = pass_mask_size(layer, n, train);
     *brief = (size_t)n * (layer->weights.fan_in + (size_t)layer->maps);
 }
@@ -45,17 +46,17 @@ static float *pixel_values(const struct pass *pass) {
 }
 
 // Between n x maps rows and pixel p of n pictures of maps x pixels.
-static void scatter(float *y, const float *rows, int n, int maps, int pixels, int p) {
+static void scatter_pixel(float *y, const float *rows, int n, int maps, int pixels, int p) {
     for (int i = 0; i < n * maps; i++)
         y[(size_t)i * (size_t)pixels + (size_t)p] = rows[i];
 }
 
-static void gather(float *rows, const float *y, int n, int maps, int pixels, int p) {
+static void gather_pixel(float *rows, const float *y, int n, int maps, int pixels, int p) {
     for (int i = 0; i < n * maps; i++)
         rows[i] = y[(size_t)i * (size_t)pixels + (size_t)p];
 }
 
-static void forward(const struct pass *pass) {
+static void forward_local(const struct pass *pass) {
     const struct layer *layer = pass->layer;
     struct window window = layer_window(layer);
     int maps = layer->maps, taps = (int)layer->weights.fan_in;
@@ -66,13 +67,13 @@ static void forward(const struct pass *pass) {
                              p % layer->out.w);
         pass->kernels->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights, taps,
                             0, pixel_values(pass), maps);
-        scatter(pass->y, pixel_values(pass), pass->n, maps, pixels, p);
+        scatter_pixel(pass->y, pixel_values(pass), pass->n, maps, pixels, p);
     }
     pass->kernels->bias_add(pass->y, pass->biases, pass->n, (int)layer->biases.count, 1);
     pass_activate(pass, pass->kept);
 }
 
-static void backward(const struct pass *pass) {
+static void backward_local(const struct pass *pass) {
     const struct layer *layer = pass->layer;
     struct window window = layer_window(layer);
     int maps = layer->maps, taps = (int)layer->weights.fan_in;
@@ -84,7 +85,7 @@ static void backward(const struct pass *pass) {
         memset(pass->dx[0], 0, (size_t)pass->n * shape_size(layer->in) * sizeof(float));
     for (int p = 0; p < pixels; p++) {
         float *dy = pixel_values(pass);
-        gather(dy, pass->dy, pass->n, maps, pixels, p);
+        gather_pixel(dy, pass->dy, pass->n, maps, pixels, p);
         pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
                              p % layer->out.w);
         pass->kernels->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps, 0,
@@ -107,8 +108,8 @@ const struct layer_type layer_local = {
     .inputs_most = 1,
     .acts = ACTS_ALL,
     .back_reads_x = true,
-    .shape = shape,
-    .scratch = scratch,
-    .forward = forward,
-    .backward = backward,
+    .shape = shape_local,
+    .scratch = scratch_local,
+    .forward = forward_local,
+    .backward = backward_local,
 };

@@ -15,7 +15,7 @@ static const struct layer_key lcn_keys[] = {
     {"alpha", KEY_REAL, MEMBER(alpha), 1e-6, 1e6, "0.01", NULL, "least deviation divided by"},
 };
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_norm(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){.key = "size", .input = -1};
     layer->out = in[0];
     if (layer->size % 2 == 1)
@@ -29,22 +29,22 @@ static void scratch_lrn(const struct layer *layer, int n, bool train, size_t *ke
     *kept = (size_t)n * shape_size(layer->out); // the scales
 }
 
-static int pixels(const struct pass *pass) {
+static int pixel_count(const struct pass *pass) {
     return pass->window.h * pass->window.w;
 }
 
-static float *scales(const struct pass *pass) {
+static float *kept_scales(const struct pass *pass) {
     return pass->kept + pass_above(pass);
 }
 
 static void forward_lrn(const struct pass *pass) {
     const struct layer *l = pass->layer;
     if (pass->lanes)
-        pass->kernels->lrn_block(pass->y, scales(pass), pass->x[0], pass->blocks, pass->lanes,
-                                 l->in.c, pixels(pass), l->size, l->alpha, l->beta, l->bias_k);
+        pass->kernels->lrn_block(pass->y, kept_scales(pass), pass->x[0], pass->blocks, pass->lanes,
+                                 l->in.c, pixel_count(pass), l->size, l->alpha, l->beta, l->bias_k);
     else
-        pass->kernels->lrn(pass->y, scales(pass), pass->x[0], pass->n, l->in.c, pixels(pass),
-                           l->size, l->alpha, l->beta, l->bias_k);
+        pass->kernels->lrn(pass->y, kept_scales(pass), pass->x[0], pass->n, l->in.c,
+                           pixel_count(pass), l->size, l->alpha, l->beta, l->bias_k);
 }
 
 static void backward_lrn(const struct pass *pass) {
@@ -52,13 +52,13 @@ static void backward_lrn(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, scales(pass), pass->x[0],
+        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, kept_scales(pass), pass->x[0],
                                       pass->undoes, pass->blocks, pass->lanes, l->in.c,
-                                      pixels(pass), l->size, l->alpha, l->beta);
+                                      pixel_count(pass), l->size, l->alpha, l->beta);
     else
-        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, scales(pass), pass->x[0],
-                                pass->undoes, pass->n, l->in.c, pixels(pass), l->size, l->alpha,
-                                l->beta);
+        pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, kept_scales(pass), pass->x[0],
+                                pass->undoes, pass->n, l->in.c, pixel_count(pass), l->size,
+                                l->alpha, l->beta);
 }
 
 // Kept: the centred values, then the deviations.
@@ -68,17 +68,18 @@ static void scratch_lcn(const struct layer *layer, int n, bool train, size_t *ke
     *brief = train ? 2 * KERNELS_LANES_MOST * plane : 0;
 }
 
-static float *deviations(const struct pass *pass) {
+static float *kept_deviations(const struct pass *pass) {
     return pass->kept + (size_t)pass->places * shape_size(pass->layer->out);
 }
 
 static void forward_lcn(const struct pass *pass) {
     const struct layer *l = pass->layer;
     if (pass->lanes)
-        pass->kernels->lcn_block(pass->y, pass->kept, deviations(pass), pass->x[0], pass->blocks,
-                                 pass->lanes, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
+        pass->kernels->lcn_block(pass->y, pass->kept, kept_deviations(pass), pass->x[0],
+                                 pass->blocks, pass->lanes, l->in.c, l->in.h, l->in.w, l->size,
+                                 l->alpha);
     else
-        pass->kernels->lcn(pass->y, pass->kept, deviations(pass), pass->x[0], pass->n, l->in.c,
+        pass->kernels->lcn(pass->y, pass->kept, kept_deviations(pass), pass->x[0], pass->n, l->in.c,
                            l->in.h, l->in.w, l->size, l->alpha);
 }
 
@@ -87,12 +88,12 @@ static void backward_lcn(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->lcn_block_back(pass->dx[0], pass->dy, pass->kept, deviations(pass),
+        pass->kernels->lcn_block_back(pass->dx[0], pass->dy, pass->kept, kept_deviations(pass),
                                       pass->brief, pass->blocks, pass->lanes, l->in.c, l->in.h,
                                       l->in.w, l->size, l->alpha);
     else
-        pass->kernels->lcn_back(pass->dx[0], pass->dy, pass->kept, deviations(pass), pass->brief,
-                                pass->n, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
+        pass->kernels->lcn_back(pass->dx[0], pass->dy, pass->kept, kept_deviations(pass),
+                                pass->brief, pass->n, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
 }
 
 const struct layer_type layer_lrn = {
@@ -108,7 +109,7 @@ const struct layer_type layer_lrn = {
     .undoes_relu = true,
     .bands = true,
     .pixelwise = true,
-    .shape = shape,
+    .shape = shape_norm,
     .scratch = scratch_lrn,
     .forward = forward_lrn,
     .backward = backward_lrn,
@@ -121,7 +122,7 @@ const struct layer_type layer_lcn = {
     .key_count = KEY_COUNT_OF(lcn_keys),
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
-    .shape = shape,
+    .shape = shape_norm,
     .scratch = scratch_lcn,
     .forward = forward_lcn,
     .backward = backward_lcn,

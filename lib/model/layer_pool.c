@@ -12,7 +12,7 @@ static const struct layer_key keys[] = {
     KEY_ROUND,
 };
 
-static bool shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+static bool shape_pool(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->out.c = in[0].c;
     if (layer->stride.h == 0)
         layer->stride.h = layer->kernel.h;
@@ -27,17 +27,17 @@ static void scratch_winners(const struct layer *layer, int n, bool train, size_t
     *kept = (size_t)n * shape_size(layer->out); // an int32_t each
 }
 
-static void *winners(const struct pass *pass) {
+static void *kept_winners(const struct pass *pass) {
     return (char *)pass->kept + pass_above(pass) * maxpool_winner_size(&pass->window);
 }
 
 static void forward_max(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->maxpool_block(pass->y, winners(pass), pass->x[0], pass->blocks, pass->lanes,
-                                     window, pass->act == ACT_RELU);
+        pass->kernels->maxpool_block(pass->y, kept_winners(pass), pass->x[0], pass->blocks,
+                                     pass->lanes, window, pass->act == ACT_RELU);
     else
-        pass->kernels->maxpool(pass->y, winners(pass), pass->x[0], pass->n, window,
+        pass->kernels->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->n, window,
                                pass->act == ACT_RELU);
 }
 
@@ -46,10 +46,10 @@ static void backward_max(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->maxpool_block_back(pass->dx[0], pass->dy, winners(pass), pass->blocks,
+        pass->kernels->maxpool_block_back(pass->dx[0], pass->dy, kept_winners(pass), pass->blocks,
                                           pass->lanes, window);
     else
-        pass->kernels->maxpool_back(pass->dx[0], pass->dy, winners(pass), pass->n, window);
+        pass->kernels->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->n, window);
 }
 
 // The errors of a plain sample, which come window by window, before they lie over its inputs.
@@ -112,7 +112,7 @@ static void backward_l2(const struct pass *pass) {
                                         .key_count = KEY_COUNT_OF(keys),                           \
                                         .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
-                                        .shape = shape,                                            \
+                                        .shape = shape_pool,                                       \
                                         __VA_ARGS__}
 
 POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_winners,

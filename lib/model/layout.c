@@ -33,7 +33,8 @@ int layout_places_most(int n) {
     return (n - 1) / lanes * lanes + lanes;
 }
 
-static double cost(const struct model *model, const struct kernels *kernels, int n, int lanes) {
+static double layout_cost(const struct model *model, const struct kernels *kernels, int n,
+                          int lanes) {
     double sum = 0;
     for (int i = 0; i < model->layer_count; i++)
         if (model->layers[i].type->layout == LAYOUT_BLOCKS) {
@@ -50,9 +51,9 @@ int layout_lanes_most(const struct kernels *kernels, int n) {
 
 int layout_lanes(const struct model *model, const struct kernels *kernels, int n) {
     int best = 0;
-    double least = cost(model, kernels, n, 0);
+    double least = layout_cost(model, kernels, n, 0);
     for (int lanes = 1; lanes <= layout_lanes_most(kernels, n); lanes *= 2) {
-        double sum = cost(model, kernels, n, lanes);
+        double sum = layout_cost(model, kernels, n, lanes);
         if (sum < least) {
             best = lanes;
             least = sum;

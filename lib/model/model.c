@@ -45,8 +45,8 @@ int model_read(struct model **out, const char *path, const char *const *sets, si
     return status;
 }
 
-static int blame(const struct script *script, const struct layer *layer, const char *key,
-                 size_t offset, size_t length, struct error *err) {
+static int point_at_value(const struct script *script, const struct layer *layer, const char *key,
+                          size_t offset, size_t length, struct error *err) {
     const struct word *word = script_word(&script->statements[layer->index], key, strlen(key));
     if (!word || offset > word->value_length)
         return err->status;
@@ -60,7 +60,7 @@ int model_blame(const struct model *model, const struct layer *layer, const char
     struct script script;
     int status = script_open(&script, model->name, model->text, err);
     if (status == STATUS_OK)
-        status = blame(&script, layer, key, offset, length, err);
+        status = point_at_value(&script, layer, key, offset, length, err);
     script_close(&script);
     return status;
 }

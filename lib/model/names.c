@@ -122,7 +122,7 @@ static int assign_all(struct script *script, struct error *err) {
     return status;
 }
 
-static int order(const void *a, const void *b, void *self) {
+static int compare_names(const void *a, const void *b, void *self) {
     const struct statement *statements = self;
     int i = *(const int *)a, j = *(const int *)b;
     int names = strcmp(statements[i].name, statements[j].name);
@@ -153,7 +153,7 @@ int names_assign(struct script *script, struct error *err) {
         return error_nomem(err);
     for (int i = 0; i < script->count; i++)
         script->by_name[i] = i;
-    qsort_r(script->by_name, (size_t)script->count, sizeof *script->by_name, order,
+    qsort_r(script->by_name, (size_t)script->count, sizeof *script->by_name, compare_names,
             script->statements);
     for (int i = 1; i < script->count; i++) {
         int a = script->by_name[i - 1], b = script->by_name[i];

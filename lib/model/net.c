@@ -47,7 +47,7 @@ size_t net_sample(const struct net *net) {
     return shape_size(model_input(net->model)->out);
 }
 
-static void tell(const struct net *net, const struct layer *layer, enum net_pass pass) {
+static void tell_watcher(const struct net *net, const struct layer *layer, enum net_pass pass) {
     if (net->watch)
         net->watch(net->watcher, layer, pass);
 }
@@ -98,7 +98,7 @@ static void forward_layer(struct net *net, struct node *node, const float *param
         if (pass->layer->type->forward)
             pass->layer->type->forward(pass);
     }
-    tell(net, pass->layer, NET_FORWARD);
+    tell_watcher(net, pass->layer, NET_FORWARD);
 }
 
 // Who takes each band from this layer.
@@ -115,7 +115,7 @@ static void forward_bands(struct net *net, struct node *node, const float *param
         for (struct node *each = node; each; each = next_of(net, each)) {
             net_view_band(net, each, range, row, NET_FORWARD);
             each->pass.layer->type->forward(&each->pass);
-            tell(net, each->pass.layer, NET_FORWARD);
+            tell_watcher(net, each->pass.layer, NET_FORWARD);
         }
 }
 
@@ -151,7 +151,7 @@ const float *net_scores(const struct net *net) {
 }
 
 // No probability is believed to be less than the smallest float.
-static double surprise(float probability) {
+static double log_loss(float probability) {
     return -log(probability > 1.17549435e-38f ? (double)probability : 1.17549435e-38);
 }
 
@@ -166,10 +166,10 @@ double net_loss(const struct net *net, const int32_t *labels) {
     for (int i = 0; i < net->n; i++, scores += classes) {
         if (labels[i] < 0 || labels[i] >= classes)
             continue;
-        loss += surprise(scores[labels[i]]);
+        loss += log_loss(scores[labels[i]]);
         for (int c = 0; one_vs_all(net) && c < classes; c++)
             if (c != labels[i])
-                loss += surprise(1.0f - scores[c]);
+                loss += log_loss(1.0f - scores[c]);
     }
     return loss;
 }
@@ -207,7 +207,7 @@ static bool adds_up(const struct node *node, bool first) {
 }
 
 // Whether this gradient is the first of its layer, and no other is there.
-static bool begins(const struct net *net, struct block_range range, int row) {
+static bool is_first_gradient(const struct net *net, struct block_range range, int row) {
     return !net->adds && range.first == 0 && row == 0;
 }
 
@@ -240,29 +240,29 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     if (node->readers > 1)
         gather_errors(net, node);
     if (!node->fused.within) {
-        set_gradient(net, node, parameters, gradient, begins(net, range, 0));
+        set_gradient(net, node, parameters, gradient, is_first_gradient(net, range, 0));
         node->taken = false;
         pass->offer = net->offer;
         pass->taker = net->taker;
         pass->taken = &node->taken;
         pass->layer->type->backward(pass);
         net_turn_errors(net, node, range);
-        add_gradient(net, node, gradient, begins(net, range, 0));
+        add_gradient(net, node, gradient, is_first_gradient(net, range, 0));
     }
-    tell(net, pass->layer, NET_BACKWARD);
+    tell_watcher(net, pass->layer, NET_BACKWARD);
 }
 
 // Of the layer and, before, of those that take the band from it.
 static void backward_band(struct net *net, struct node *node, const float *parameters,
                           float *gradient, struct block_range range, int row) {
-    bool first = begins(net, range, row);
+    bool first = is_first_gradient(net, range, row);
     if (node->next)
         backward_band(net, next_of(net, node), parameters, gradient, range, row);
     net_view_band(net, node, range, row, NET_BACKWARD);
     set_gradient(net, node, parameters, gradient, first);
     node->pass.layer->type->backward(&node->pass);
     add_gradient(net, node, gradient, first);
-    tell(net, node->pass.layer, NET_BACKWARD);
+    tell_watcher(net, node->pass.layer, NET_BACKWARD);
 }
 
 static void backward_bands(struct net *net, struct node *node, const float *parameters,

@@ -19,7 +19,7 @@ enum {
 // --- who goes in bands --------------------------------------------------------------
 
 // The layer that alone reads layer i; 0: there is none.
-static int reader(const struct net *net, int i) {
+static int only_reader(const struct net *net, int i) {
     for (int r = i + 1; net->nodes[i].readers == 1 && r < net->model->layer_count; r++)
         for (int j = 0; j < net->model->layers[r].from_count; j++)
             if (net->model->layers[r].from[j] == i)
@@ -29,9 +29,9 @@ static int reader(const struct net *net, int i) {
 
 // The one that reads what it and layers that it does the work of give.
 static int reader_of_all(const struct net *net, int i) {
-    int r = reader(net, i);
+    int r = only_reader(net, i);
     while (r && net->nodes[r].fused.within)
-        r = reader(net, r);
+        r = only_reader(net, r);
     return r;
 }
 
@@ -95,7 +95,7 @@ static int band_rows(const struct net *net, const struct layer *layer) {
     return (units > 0 ? (int)units : 1) * BAND_ROWS;
 }
 
-static bool pays(const struct net *net, const struct layer *layer, int rows, int band) {
+static bool band_pays(const struct net *net, const struct layer *layer, int rows, int band) {
     size_t outputs = (size_t)band * outputs_row(net, layer);
     return band < rows && layer->weights.count * BAND_WEIGHTS <= outputs;
 }
@@ -111,7 +111,7 @@ static void lay_bands(struct net *net, int i) {
     if (!pool)
         return;
     int rows = rows_wanted(net, node, pool), band = band_rows(net, &net->model->layers[i]);
-    if (!pays(net, &net->model->layers[i], rows, band))
+    if (!band_pays(net, &net->model->layers[i], rows, band))
         return;
     for (int l = i, prev = 0, next; l; prev = l, l = next) {
         struct node *each = &net->nodes[l];
@@ -131,13 +131,13 @@ void net_lay_bands(struct net *net) {
 
 // --- bands --------------------------------------------------------------------------
 
-static struct seen seeing(const struct window *v, int row) {
+static struct seen windows_on_row(const struct window *v, int row) {
     return windows_seeing(row, v->kernel_h, v->stride_h, v->pad_h, v->out_h);
 }
 
 // Windows that see nothing from this row of the input on.
-static int ended(const struct window *v, int row) {
-    return row < v->h ? seeing(v, row).first : v->out_h;
+static int windows_above_row(const struct window *v, int row) {
+    return row < v->h ? windows_on_row(v, row).first : v->out_h;
 }
 
 // What is left of a window with the outputs [first, last) and inputs [top, bottom).
@@ -164,7 +164,7 @@ static void cut_to_outputs(struct pass *pass, int first, int last) {
 
 // The first row that the pool reads when the rows above `end` have been computed.
 static int kept_from(const struct window *pool, int end) {
-    return window_span(pool, ended(pool, end), 0).y0;
+    return window_span(pool, windows_above_row(pool, end), 0).y0;
 }
 
 static bool before_pool(const struct net *net, const struct node *node) {
@@ -172,7 +172,7 @@ static bool before_pool(const struct net *net, const struct node *node) {
 }
 
 // Whether only the pool reads these outputs, now: then a band of them is all there is.
-static bool brief(const struct net *net, const struct node *node) {
+static bool is_band_enough(const struct net *net, const struct node *node) {
     return node->fused.spent && before_pool(net, node);
 }
 
@@ -191,7 +191,7 @@ static void forward_band(const struct net *net, struct node *node, int first, in
     struct pass *pass = &node->pass;
     size_t row = outputs_row(net, pass->layer);
     cut_to_outputs(pass, first, last);
-    if (brief(net, node)) {
+    if (is_band_enough(net, node)) {
         struct window pool = layer_window(&net->model->layers[node->next]);
         move_band(pass, &pool, row, first, before);
     } else {
@@ -202,10 +202,10 @@ static void forward_band(const struct net *net, struct node *node, int first, in
 static void forward_pool(const struct net *net, struct node *node, int first, int last) {
     struct pass *pass = &node->pass;
     const struct window v = pass->window;
-    int top = kept_from(&v, first), from = ended(&v, first);
-    if (!brief(net, &net->nodes[node->prev]))
+    int top = kept_from(&v, first), from = windows_above_row(&v, first);
+    if (!is_band_enough(net, &net->nodes[node->prev]))
         pass->x[0] += (size_t)top * row_size(v.w, v.c, pass->lanes);
-    cut_window(pass, from, ended(&v, last), top, last);
+    cut_window(pass, from, windows_above_row(&v, last), top, last);
     pass->y += (size_t)from * outputs_row(net, pass->layer);
 }
 
@@ -222,8 +222,8 @@ static void backward_band(const struct net *net, struct node *node, int first, i
 static void backward_pool(const struct net *net, struct node *node, int first, int last) {
     struct pass *pass = &node->pass;
     const struct window v = pass->window;
-    int from = ended(&v, first);
-    cut_window(pass, from, seeing(&v, last - 1).last, first, last);
+    int from = windows_above_row(&v, first);
+    cut_window(pass, from, windows_on_row(&v, last - 1).last, first, last);
     pass->dy += (size_t)from * outputs_row(net, pass->layer);
 }
 

@@ -81,7 +81,7 @@ void net_lay_out(struct net *net, int n) {
 
 // --- parts --------------------------------------------------------------------------
 
-static bool turns(const struct net *net, const struct node *node, int j) {
+static bool needs_turn(const struct net *net, const struct node *node, int j) {
     return net->lanes && net_from(net, node->pass.layer, j)->blocked != node->blocked;
 }
 
@@ -95,7 +95,7 @@ static void view_inputs(struct net *net, struct node *node, struct block_range r
     float *errors = net->turned_errors;
     for (int j = 0; j < pass->layer->from_count; j++) {
         const struct node *from = net_from(net, pass->layer, j);
-        bool turned = turns(net, node, j);
+        bool turned = needs_turn(net, node, j);
         size_t at = first_sample(node, range) * shape_size(pass->in[j]);
         pass->x[j] = turned                      ? node->turned[j] + at
                      : pass->layer->from[j] == 0 ? net->input
@@ -124,8 +124,8 @@ void net_view(struct net *net, struct node *node, struct block_range range) {
     view_inputs(net, node, range);
 }
 
-static void turn(const struct net *net, const struct node *node, bool to_blocks, float *to,
-                 const float *from, const struct shape *shape) {
+static void turn_layout(const struct net *net, const struct node *node, bool to_blocks, float *to,
+                        const float *from, const struct shape *shape) {
     const struct kernels *k = net->kernels;
     (to_blocks ? k->block : k->unblock)(to, from, node->pass.n, shape->c, shape->h * shape->w,
                                         net->lanes);
@@ -136,16 +136,17 @@ void net_turn_inputs(const struct net *net, const struct node *node, struct bloc
     for (int j = 0; j < layer->from_count; j++) {
         size_t at = first_sample(node, range) * shape_size(node->pass.in[j]);
         const float *input = layer->from[j] == 0 ? net->input : net_from(net, layer, j)->y;
-        if (turns(net, node, j))
-            turn(net, node, node->blocked, node->turned[j] + at, input + at, &node->pass.in[j]);
+        if (needs_turn(net, node, j))
+            turn_layout(net, node, node->blocked, node->turned[j] + at, input + at,
+                        &node->pass.in[j]);
     }
 }
 
 void net_turn_errors(const struct net *net, const struct node *node, struct block_range range) {
     for (int j = 0; j < node->pass.layer->from_count; j++) {
         size_t at = first_sample(node, range) * shape_size(node->pass.in[j]);
-        if (turns(net, node, j) && node->errors[j])
-            turn(net, node, !node->blocked, node->errors[j] + at, node->pass.dx[j],
-                 &node->pass.in[j]);
+        if (needs_turn(net, node, j) && node->errors[j])
+            turn_layout(net, node, !node->blocked, node->errors[j] + at, node->pass.dx[j],
+                        &node->pass.in[j]);
     }
 }

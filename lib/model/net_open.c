@@ -5,7 +5,7 @@
 
 // Whether anything at or below each layer trains, who reads it, whether it may be laid
 // out in blocks, and what it does for its neighbours.
-static bool mark(const struct model *model, struct node *nodes) {
+static bool mark_nodes(const struct model *model, struct node *nodes) {
     size_t count = (size_t)model->layer_count;
     bool *blocked = mem_zeroed(count, sizeof *blocked);
     int *readers = mem_zeroed(count, sizeof *readers);
@@ -72,12 +72,12 @@ static void take_outputs(struct net *net, struct node *node, const struct layer 
         node->dy = node->fused.over ? node->y : arena_take(&net->arena, size, sizeof(float));
 }
 
-static size_t most_of(size_t a, size_t b) {
+static size_t larger_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
 // Takes every buffer from the arena: once measuring, once for real.
-static void take(struct net *net) {
+static void take_buffers(struct net *net) {
     bool train = net->mode == NET_TRAIN, in_parts = net_in_parts(net->model);
     size_t brief_most = 0, turned_most = 0, gradient_most = 0;
     for (int i = 0; i < net->model->layer_count; i++) {
@@ -85,16 +85,16 @@ static void take(struct net *net) {
         struct node *node = &net->nodes[i];
         int places = node->blocked ? layout_places_most(net->most) : net->most;
         size_t kept = 0, brief = 0;
-        turned_most = most_of(turned_most, take_turned(net, node, layer));
+        turned_most = larger_size(turned_most, take_turned(net, node, layer));
         if (layer->type->scratch && !node->fused.within)
             layer->type->scratch(layer, places, train, &kept, &brief);
-        brief_most = most_of(brief_most, brief);
+        brief_most = larger_size(brief_most, brief);
         take_outputs(net, node, layer, places);
         node->kept = arena_take(&net->arena, kept, sizeof(float));
         if (train && node->wanted)
             take_branch_errors(net, node, layer);
         if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
-            gradient_most = most_of(gradient_most, layer->weights.count + layer->biases.count);
+            gradient_most = larger_size(gradient_most, layer->weights.count + layer->biases.count);
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
     net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));
@@ -104,7 +104,7 @@ static void take(struct net *net) {
 }
 
 // What stays the same from pass to pass.
-static void connect(struct net *net) {
+static void connect_passes(struct net *net) {
     for (int i = 0; i < net->model->layer_count; i++) {
         struct node *node = &net->nodes[i];
         struct pass *pass = &node->pass;
@@ -123,18 +123,19 @@ static void connect(struct net *net) {
     }
 }
 
-static bool measure(struct net *net, const struct model *model, int most, enum net_mode mode) {
+static bool measure_arena(struct net *net, const struct model *model, int most,
+                          enum net_mode mode) {
     *net = (struct net){.model = model, .most = most, .mode = mode};
     net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
-    if (!net->nodes || !mark(model, net->nodes))
+    if (!net->nodes || !mark_nodes(model, net->nodes))
         return false;
-    take(net);
+    take_buffers(net);
     return true;
 }
 
 size_t net_bytes(const struct model *model, int most, enum net_mode mode) {
     struct net net;
-    bool measured = measure(&net, model, most, mode);
+    bool measured = measure_arena(&net, model, most, mode);
     free(net.nodes);
     if (!measured)
         return SIZE_MAX;
@@ -146,16 +147,16 @@ int net_open(struct net **out, const struct model *model, const struct kernels *
     struct net *net = mem_zeroed(1, sizeof *net);
     if (!net)
         return error_nomem(err);
-    if (!measure(net, model, most, mode) || !arena_open(&net->arena)) {
+    if (!measure_arena(net, model, most, mode) || !arena_open(&net->arena)) {
         size_t bytes = net->arena.overflow ? SIZE_MAX : net->arena.used;
         net_close(net);
         return error_set(err, STATUS_IO,
                          "out of memory: a context for %d samples of %s needs %zu bytes", most,
                          model->name, bytes);
     }
-    take(net);
+    take_buffers(net);
     net->kernels = kernels;
-    connect(net);
+    connect_passes(net);
     *out = net;
     return STATUS_OK;
 }

@@ -108,7 +108,7 @@ static char *write_text(const struct script *script) {
 }
 
 // The new script has the same words in the same order, so it knows their origin.
-static int reopen(struct script *script, const char *text, struct error *err) {
+static int reopen_script(struct script *script, const char *text, struct error *err) {
     struct script fresh;
     int status = script_open(&fresh, script->name, text, err);
     if (status != STATUS_OK)
@@ -131,7 +131,7 @@ int override_apply(struct script *script, const char *const *sets, size_t count,
     if (count == 0)
         return STATUS_OK;
     char *text = write_text(script);
-    int status = text ? reopen(script, text, err) : error_nomem(err);
+    int status = text ? reopen_script(script, text, err) : error_nomem(err);
     free(text);
     return status;
 }

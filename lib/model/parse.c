@@ -175,7 +175,7 @@ static int check_used(const struct model *model, const struct script *script, st
                              model->layers[unused].name);
 }
 
-static int build(struct model *model, struct script *script, struct error *err) {
+static int build_model(struct model *model, struct script *script, struct error *err) {
     int status = parse_layers(model, script, err);
     if (status == STATUS_OK)
         status = check_used(model, script, err);
@@ -202,7 +202,7 @@ int model_parse(struct model **out, const char *name, const char *text, const ch
     if (status == STATUS_OK)
         status = override_apply(&script, sets, set_count, err);
     if (status == STATUS_OK)
-        status = build(model, &script, err);
+        status = build_model(model, &script, err);
     script_close(&script);
     if (status != STATUS_OK) {
         model_free(model);

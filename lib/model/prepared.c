@@ -77,7 +77,7 @@ const float *prepared_kept(const struct prepared *p, const struct layer *layer) 
     return any ? p->kept + kept_before(p, layer->index) : NULL;
 }
 
-static void make(struct prepared *p) {
+static void prepare_weights(struct prepared *p) {
     p->made = true;
     p->kept = mem_untouched_floats(p->size);
     for (int i = 0; p->kept && i < p->model->layer_count; i++) {
@@ -94,7 +94,7 @@ void prepared_now(struct prepared *p, struct net *net) {
         return;
     pthread_mutex_lock(&p->mutex);
     if (!p->made)
-        make(p);
+        prepare_weights(p);
     pthread_mutex_unlock(&p->mutex);
     if (p->kept)
         net_prepared(net, p);

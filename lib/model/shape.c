@@ -66,7 +66,7 @@ static int check_size(const struct script *script, const struct layer *layer, st
 }
 
 // Gives a block its place behind all before it. False when that is too much.
-static bool place(struct parameter *parameter, size_t *end) {
+static bool place_parameter(struct parameter *parameter, size_t *end) {
     size_t count = parameter->rank > 0;
     for (int i = 0; i < parameter->rank; i++)
         if (__builtin_mul_overflow(count, (size_t)parameter->dims[i], &count))
@@ -89,8 +89,8 @@ static int resolve_layer(struct model *model, const struct script *script, struc
     int status = check_size(script, layer, err);
     if (status != STATUS_OK)
         return status;
-    if (!place(&layer->weights, &model->parameter_count) ||
-        !place(&layer->biases, &model->parameter_count))
+    if (!place_parameter(&layer->weights, &model->parameter_count) ||
+        !place_parameter(&layer->biases, &model->parameter_count))
         return script_error_word(script, &script->statements[layer->index].words[0], err,
                                  "%s: the model has more than %zu parameters", layer->type->name,
                                  PARAMETERS_MAX);

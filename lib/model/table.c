@@ -7,24 +7,24 @@
 #include "model/net.h"
 #include "model/script.h"
 
-static size_t times(size_t a, size_t b) {
+static size_t product_or_most(size_t a, size_t b) {
     size_t product;
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
-static size_t plus(size_t a, size_t b) {
+static size_t sum_or_most(size_t a, size_t b) {
     size_t sum;
     return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
 struct model_cost model_cost(const struct model *model, int batch, int threads) {
     struct model_cost cost = {
-        .weights = times(model->parameter_count, sizeof(float)),
+        .weights = product_or_most(model->parameter_count, sizeof(float)),
         .context = net_bytes(model, net_part(model, kernels_best(), batch), NET_TRAIN),
-        .update = times(model->parameter_count, sizeof(float)),
+        .update = product_or_most(model->parameter_count, sizeof(float)),
     };
-    size_t thread = plus(cost.context, cost.update);
-    cost.total = plus(cost.weights, times((size_t)threads, thread));
+    size_t thread = sum_or_most(cost.context, cost.update);
+    cost.total = sum_or_most(cost.weights, product_or_most((size_t)threads, thread));
     return cost;
 }
 
@@ -34,7 +34,7 @@ static size_t layer_parameters(const struct layer *layer) {
 
 // Bytes of a layer's outputs for a mini-batch.
 static size_t layer_activations(const struct layer *layer, int batch) {
-    return times(times(shape_size(layer->out), (size_t)batch), sizeof(float));
+    return product_or_most(product_or_most(shape_size(layer->out), (size_t)batch), sizeof(float));
 }
 
 static json_t *from_json(const struct model *model, const struct layer *layer) {
@@ -59,7 +59,7 @@ static json_t *layer_json(const struct model *model, const struct layer *layer, 
                      "parameters", json_size(parameters), "connections",
                      json_size(layer->connections), "activation_bytes",
                      json_size(layer_activations(layer, batch)), "update_bytes",
-                     json_size(times(parameters, sizeof(float))));
+                     json_size(product_or_most(parameters, sizeof(float))));
 }
 
 json_t *table_json(const struct model *model, int batch, int threads) {
@@ -118,7 +118,7 @@ static void layer_row(struct columns *table, const struct model *model, const st
     reads_text(reads, model, layer);
     shape_text(shape, layer->out);
     bytes_text(activations, CELL, layer_activations(layer, batch));
-    bytes_text(update, CELL, times(parameters, sizeof(float)));
+    bytes_text(update, CELL, product_or_most(parameters, sizeof(float)));
     columns_cell(table, "%d", layer->line);
     columns_cell(table, "%s", layer->name);
     columns_cell(table, "%s", layer->type->name);
@@ -130,13 +130,13 @@ static void layer_row(struct columns *table, const struct model *model, const st
     columns_cell(table, "%s", update);
 }
 
-static void total_row(struct columns *table, const struct model *model, int batch) {
+static void put_total_row(struct columns *table, const struct model *model, int batch) {
     size_t sum = 0;
     char activations[CELL], update[CELL];
     for (int i = 0; i < model->layer_count; i++)
-        sum = plus(sum, layer_activations(&model->layers[i], batch));
+        sum = sum_or_most(sum, layer_activations(&model->layers[i], batch));
     bytes_text(activations, CELL, sum);
-    bytes_text(update, CELL, times(model->parameter_count, sizeof(float)));
+    bytes_text(update, CELL, product_or_most(model->parameter_count, sizeof(float)));
     columns_cell(table, "%s", "");
     columns_cell(table, "total");
     for (int empty = 0; empty < 3; empty++)
@@ -164,7 +164,7 @@ char *table_text(const struct model *model, int batch, int threads) {
     struct columns table = {.column = columns, .count = sizeof columns / sizeof *columns};
     for (int i = 0; i < model->layer_count; i++)
         layer_row(&table, model, &model->layers[i], batch);
-    total_row(&table, model, batch);
+    put_total_row(&table, model, batch);
     columns_put(&table, &to);
     write_cost(&to, model, batch, threads);
     return grow_take(&to);

@@ -42,12 +42,12 @@ const char *key_nearest(const struct layer_type *type, const char *name, size_t 
     return text_nearest(name, length, names, count);
 }
 
-static bool because(char why[KEY_WHY], const char *reason) {
+static bool refuse_because(char why[KEY_WHY], const char *reason) {
     snprintf(why, KEY_WHY, "%s", reason);
     return false;
 }
 
-static bool within(const struct layer_key *key, double value, char why[KEY_WHY]) {
+static bool check_range(const struct layer_key *key, double value, char why[KEY_WHY]) {
     if (value >= key->low && value <= key->high)
         return true;
     snprintf(why, KEY_WHY, "must be between %.10g and %.10g", key->low, key->high);
@@ -58,8 +58,8 @@ static bool read_int(int *to, const struct layer_key *key, const char *text, siz
                      char why[KEY_WHY]) {
     int64_t value;
     if (!text_integer(text, length, &value))
-        return because(why, "not a whole number");
-    if (!within(key, (double)value, why))
+        return refuse_because(why, "not a whole number");
+    if (!check_range(key, (double)value, why))
         return false;
     *to = (int)value;
     return true;
@@ -72,10 +72,10 @@ static bool read_pair(struct pair *to, const struct layer_key *key, const char *
     size_t first = x ? (size_t)(x - text) : length;
     int64_t h, w;
     if (!text_integer(text, first, &h) || (x && !text_integer(x + 1, length - first - 1, &w)))
-        return because(why, "not a whole number, or two as in 5x3 (height x width)");
+        return refuse_because(why, "not a whole number, or two as in 5x3 (height x width)");
     if (!x)
         w = h;
-    if (!within(key, (double)h, why) || !within(key, (double)w, why))
+    if (!check_range(key, (double)h, why) || !check_range(key, (double)w, why))
         return false;
     *to = (struct pair){(int)h, (int)w};
     return true;
@@ -85,8 +85,8 @@ static bool read_real(float *to, const struct layer_key *key, const char *text, 
                       char why[KEY_WHY]) {
     double value;
     if (!text_real(text, length, &value))
-        return because(why, "not a number");
-    if (!within(key, value, why))
+        return refuse_because(why, "not a number");
+    if (!check_range(key, value, why))
         return false;
     *to = (float)value;
     return true;
@@ -137,13 +137,13 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
             known[i].number != (colon != NULL))
             continue;
         if (colon && (!text_real(colon + 1, length - name - 1, &value) || value < 0 || value > 1e6))
-            return because(why, "needs a number between 0 and 1e6 behind the colon");
+            return refuse_because(why, "needs a number between 0 and 1e6 behind the colon");
         layer->init = known[i].init;
         layer->init_value = (float)value;
         return true;
     }
-    return because(why, "not one of he, standard, glorot, small, zero, normal:DEVIATION, "
-                        "uniform:HALFWIDTH");
+    return refuse_because(why, "not one of he, standard, glorot, small, zero, normal:DEVIATION, "
+                               "uniform:HALFWIDTH");
 }
 
 static bool read_dimension(int *to, const struct layer_key *key, const char *text, size_t length) {
@@ -167,7 +167,8 @@ static bool read_shape(struct shape *shape, const struct layer_key *key, const c
                read_dimension(&shape->w, key, y + 1, (size_t)(end - y - 1));
     else if (!x)
         good = read_dimension(&shape->c, key, text, length);
-    return good || because(why, "must be channels x height x width, as in 1x28x28, or one number");
+    return good ||
+           refuse_because(why, "must be channels x height x width, as in 1x28x28, or one number");
 }
 
 // All kinds but texts, which need memory.
@@ -191,7 +192,7 @@ static bool read_value(struct layer *layer, const struct layer_key *key, const c
     case KEY_LAYERS: // parse.c, which knows the others
         break;
     }
-    return because(why, "not a value");
+    return refuse_because(why, "not a value");
 }
 
 int key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,

@@ -78,7 +78,7 @@ static char *page_of(struct http *http, bool body, size_t *size) {
 }
 
 // Of the request's first line: "GET /metrics?x HTTP/1.1".
-static char *answer_to(struct http *http, const char *head, size_t *size) {
+static char *reply_to(struct http *http, const char *head, size_t *size) {
     bool get = !strncmp(head, "GET ", 4), look = !strncmp(head, "HEAD ", 5);
     const char *path = head + (get ? 4 : 5);
     size_t length = strcspn(path, " ?\r\n");
@@ -99,7 +99,7 @@ static bool read_request(struct http *http, struct http_caller *caller) {
     bool whole = strstr(caller->head, "\r\n\r\n") || strstr(caller->head, "\n\n");
     if (!whole && caller->got < HEAD)
         return true;
-    caller->reply = whole ? answer_to(http, caller->head, &caller->size)
+    caller->reply = whole ? reply_to(http, caller->head, &caller->size)
                           : make_reply("431 Request Header Fields Too Large", "too large\n", true,
                                        &caller->size);
     return caller->reply != NULL;
@@ -116,7 +116,7 @@ static bool send_reply(struct http_caller *caller) {
 
 // --- callers --------------------------------------------------------------------------
 
-static void hang_up(struct http *http, size_t index) {
+static void drop_caller(struct http *http, size_t index) {
     struct http_caller *caller = http->callers[index];
     close(caller->fd);
     free(caller->reply);
@@ -133,7 +133,7 @@ static uint64_t origin_of(const struct sockaddr_storage *from) {
 
 // Where all places are taken, whose is a newcomer's, or how long there will be none. Before it
 // is accepted its address is not known: that of the most callers counts.
-static bool make_room(struct http *http, uint64_t now, uint64_t *wait) {
+static bool make_room_for_caller(struct http *http, uint64_t now, uint64_t *wait) {
     struct place places[CALLERS];
     *wait = 0;
     if (http->count < CALLERS)
@@ -142,7 +142,7 @@ static bool make_room(struct http *http, uint64_t now, uint64_t *wait) {
         places[i] = http->callers[i]->place;
     size_t index = places_choose(places, http->count, places[0].origin, now, wait);
     if (index < http->count)
-        hang_up(http, index);
+        drop_caller(http, index);
     return index < CALLERS;
 }
 
@@ -171,7 +171,7 @@ static void serve_stream(struct http *http, const struct pollfd *polled, size_t 
         if (stays && polled[i].revents)
             stays = caller->reply ? send_reply(caller) : read_request(http, caller);
         if (!stays)
-            hang_up(http, i);
+            drop_caller(http, i);
     }
 }
 
@@ -187,7 +187,7 @@ static int next_deadline(const struct http *http, uint64_t now, uint64_t wait) {
     return (int)least + 1;
 }
 
-static void *look_after(void *context) {
+static void *serve_callers(void *context) {
     struct http *http = context;
     struct pollfd polled[CALLERS + 2];
     for (;;) {
@@ -208,19 +208,19 @@ static void *look_after(void *context) {
         now = now_ms();
         bool called = polled[count + 1].revents;
         serve_stream(http, polled, count, now);
-        if (called && make_room(http, now, &wait))
+        if (called && make_room_for_caller(http, now, &wait))
             accept_stream(http, now);
         else if (called)
             http->rests_until = now + wait;
     }
     while (http->count > 0)
-        hang_up(http, http->count - 1);
+        drop_caller(http, http->count - 1);
     return NULL;
 }
 
 // --- beginning and end ----------------------------------------------------------------
 
-static int check(const char *address, bool insecure, struct error *err) {
+static int check_http_address(const char *address, bool insecure, struct error *err) {
     char tcp[PROTO_ADDRESS_MAX + 16];
     if (snprintf(tcp, sizeof tcp, "tcp://%s", address) >= (int)sizeof tcp)
         return error_set(err, STATUS_USAGE, "--http: the address is too long");
@@ -228,7 +228,7 @@ static int check(const char *address, bool insecure, struct error *err) {
     return status ? error_context(err, "--http %s", address) : STATUS_OK;
 }
 
-static int not_had(const char *address, const char *why, struct error *err) {
+static int listen_error(const char *address, const char *why, struct error *err) {
     return error_set(err, STATUS_UNAVAILABLE, "--http %s: %s", address, why);
 }
 
@@ -242,7 +242,7 @@ static int resolve_address(struct addrinfo **found, const char *address, struct 
     snprintf(host, sizeof host, "%.*s", (int)(length - (brackets ? 2 : 0)), address + brackets);
     bool all = !*host || !strcmp(host, "*");
     int failed = getaddrinfo(all ? NULL : host, colon ? colon + 1 : "", &hints, found);
-    return failed ? not_had(address, gai_strerror(failed), err) : STATUS_OK;
+    return failed ? listen_error(address, gai_strerror(failed), err) : STATUS_OK;
 }
 
 static int listen_at(struct http *http, const char *address, struct error *err) {
@@ -253,14 +253,14 @@ static int listen_at(struct http *http, const char *address, struct error *err) 
     http->fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (http->fd < 0 || setsockopt(http->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
         bind(http->fd, at->ai_addr, at->ai_addrlen) || listen(http->fd, BACKLOG))
-        status = not_had(address, strerror(errno), err);
+        status = listen_error(address, strerror(errno), err);
     freeaddrinfo(at);
     return status;
 }
 
 int http_open(struct http **out, const char *address, bool insecure, const char *path,
               struct error *err) {
-    int status = check(address, insecure, err);
+    int status = check_http_address(address, insecure, err);
     if (status)
         return status;
     struct http *http = mem_zeroed(1, sizeof *http);
@@ -272,7 +272,7 @@ int http_open(struct http **out, const char *address, bool insecure, const char 
     http->wake = eventfd(0, EFD_CLOEXEC);
     status = http->wake < 0 ? error_errno(err, STATUS_IO, "--http %s", address)
                             : listen_at(http, address, err);
-    if (!status && pthread_create(&http->thread, NULL, look_after, http))
+    if (!status && pthread_create(&http->thread, NULL, serve_callers, http))
         status = error_set(err, STATUS_IO, "--http %s: cannot start a thread", address);
     http->started = !status;
     if (status)

@@ -115,8 +115,8 @@ static int write_new(const char *path, const char *text, mode_t mode, struct err
     return status;
 }
 
-static int path_of(char path[PATH_ROOM], const char *folder, const char *name, const char *suffix,
-                   struct error *err) {
+static int key_path(char path[PATH_ROOM], const char *folder, const char *name, const char *suffix,
+                    struct error *err) {
     if (snprintf(path, PATH_ROOM, "%s/%s%s", folder, name, suffix) < PATH_ROOM)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE, "the name of the folder of keys is too long");
@@ -168,7 +168,7 @@ static int authority_open(struct authority *ca, const char *folder, int days, st
     int code = mbedtls_ctr_drbg_seed(&ca->random, mbedtls_entropy_func, &ca->entropy, NULL, 0);
     if (code)
         return crypto_failed("random numbers", code, err);
-    if (path_of(crt, folder, "ca", ".crt", err) || path_of(key, folder, "ca", ".key", err))
+    if (key_path(crt, folder, "ca", ".crt", err) || key_path(key, folder, "ca", ".key", err))
         return STATUS_USAGE;
     if (access(crt, F_OK) && access(key, F_OK) && errno == ENOENT)
         return authority_make(ca, crt, key, days, err);
@@ -182,12 +182,12 @@ static void authority_close(struct authority *ca) {
     mbedtls_entropy_free(&ca->entropy);
 }
 
-static int make_one(struct authority *ca, const char *folder, const char *name, int days,
-                    struct error *err) {
+static int make_member_keys(struct authority *ca, const char *folder, const char *name, int days,
+                            struct error *err) {
     char path[PATH_ROOM], pem[PEM_ROOM];
     mbedtls_pk_context key;
     mbedtls_pk_init(&key);
-    int status = path_of(path, folder, name, ".pem", err);
+    int status = key_path(path, folder, name, ".pem", err);
     if (!status)
         status = make_key(ca, &key, err);
     if (!status)
@@ -221,7 +221,7 @@ int keys_make(const char *folder, const char *const *names, size_t count, int da
     struct authority ca;
     status = authority_open(&ca, folder, days, err);
     for (size_t i = 0; !status && i < count; i++)
-        status = make_one(&ca, folder, names[i], days, err);
+        status = make_member_keys(&ca, folder, names[i], days, err);
     authority_close(&ca);
     return status;
 }

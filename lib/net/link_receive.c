@@ -253,7 +253,7 @@ static enum next take_bytes(struct link *link) {
 }
 
 // Makes room behind what is staged: for the whole body, if one is being read.
-static bool make_room(struct receiver *in) {
+static bool make_staging_room(struct receiver *in) {
     size_t wanted = in->stage == STAGE_BODY ? in->frame.body : PROTO_FRAME;
     if (in->start == in->end)
         in->start = in->end = 0;
@@ -288,7 +288,7 @@ static unsigned receive_places(const struct receiver *in, nng_iov iov[2]) {
 
 void link_receive_more(struct link *link) {
     nng_iov iov[2];
-    if (!make_room(&link->in))
+    if (!make_staging_room(&link->in))
         link_break(link, "out of memory");
     nng_aio_set_iov(link->receive, receive_places(&link->in, iov), iov);
     if (!link_begin(link, link->receive, nng_stream_recv))

@@ -20,7 +20,7 @@ static void wait_bytes(struct canvas *canvas, double scale, double offset) {
 }
 
 // Every value becomes scale * v + offset * full range.
-static int change(struct canvas *canvas, double scale, double offset, struct error *err) {
+static int scale_and_offset(struct canvas *canvas, double scale, double offset, struct error *err) {
     if (canvas_type(canvas) == PIXEL_U8) {
         wait_bytes(canvas, scale, offset * 255);
         return STATUS_OK;
@@ -34,7 +34,7 @@ static int change(struct canvas *canvas, double scale, double offset, struct err
 
 static int brightness_apply(const struct op *op, struct canvas *canvas, struct random *random,
                             struct error *err) {
-    return change(canvas, op_draw(&op->values[0], random), 0, err);
+    return scale_and_offset(canvas, op_draw(&op->values[0], random), 0, err);
 }
 
 const struct op_code op_brightness = {brightness_apply, NULL};
@@ -42,7 +42,7 @@ const struct op_code op_brightness = {brightness_apply, NULL};
 static int invert_apply(const struct op *op, struct canvas *canvas, struct random *random,
                         struct error *err) {
     (void)op, (void)random;
-    return change(canvas, -1, 1, err);
+    return scale_and_offset(canvas, -1, 1, err);
 }
 
 const struct op_code op_invert = {invert_apply, NULL};
@@ -76,7 +76,7 @@ static int contrast_apply(const struct op *op, struct canvas *canvas, struct ran
     if (status)
         return status;
     double full = canvas->image->type == PIXEL_U8 ? 255 : 1;
-    return change(canvas, factor, (1 - factor) * mean_of(canvas->image) / full, err);
+    return scale_and_offset(canvas, factor, (1 - factor) * mean_of(canvas->image) / full, err);
 }
 
 const struct op_code op_contrast = {contrast_apply, NULL};

@@ -55,7 +55,7 @@ static int begin_outside(struct canvas *canvas, enum border border, float fill, 
     return status;
 }
 
-static void compose(struct canvas *canvas, struct affine map) {
+static void compose_map(struct canvas *canvas, struct affine map) {
     canvas->geometry.map = affine_then(canvas->geometry.map, map);
 }
 
@@ -156,7 +156,7 @@ static int crop_apply(const struct op *op, struct canvas *canvas, struct random 
     if (!status && canvas->geometry.kind == GEOMETRY_RESIZE)
         canvas->geometry.left += x, canvas->geometry.top += y;
     else if (!status && !(status = begin_warp(canvas, err)))
-        compose(canvas, (struct affine){1, 0, x, 0, 1, y});
+        compose_map(canvas, (struct affine){1, 0, x, 0, 1, y});
     canvas->geometry.framed = true;
     canvas->geometry.width = size->width, canvas->geometry.height = size->height;
     return status;
@@ -186,7 +186,7 @@ static int pad_apply(const struct op *op, struct canvas *canvas, struct random *
                                (float)op->values[PAD_FILL].low, err);
     if (status)
         return status;
-    compose(canvas, (struct affine){1, 0, -size->width, 0, 1, -size->height});
+    compose_map(canvas, (struct affine){1, 0, -size->width, 0, 1, -size->height});
     canvas->geometry.framed = true;
     canvas->geometry.width = (int)width, canvas->geometry.height = (int)height;
     return STATUS_OK;
@@ -204,7 +204,7 @@ static int translate_apply(const struct op *op, struct canvas *canvas, struct ra
     int status =
         begin_outside(canvas, border_of(&v[TRANSLATE_BORDER]), (float)v[TRANSLATE_FILL].low, err);
     if (!status)
-        compose(canvas, (struct affine){1, 0, -x, 0, 1, -y});
+        compose_map(canvas, (struct affine){1, 0, -x, 0, 1, -y});
     return status;
 }
 
@@ -215,7 +215,7 @@ static int hflip_apply(const struct op *op, struct canvas *canvas, struct random
     (void)op, (void)random;
     int status = begin_warp(canvas, err);
     if (!status)
-        compose(canvas, (struct affine){-1, 0, canvas->geometry.width - 1, 0, 1, 0});
+        compose_map(canvas, (struct affine){-1, 0, canvas->geometry.width - 1, 0, 1, 0});
     return status;
 }
 
@@ -226,14 +226,14 @@ static int vflip_apply(const struct op *op, struct canvas *canvas, struct random
     (void)op, (void)random;
     int status = begin_warp(canvas, err);
     if (!status)
-        compose(canvas, (struct affine){1, 0, 0, 0, -1, canvas->geometry.height - 1});
+        compose_map(canvas, (struct affine){1, 0, 0, 0, -1, canvas->geometry.height - 1});
     return status;
 }
 
 const struct op_code op_vflip = {vflip_apply, NULL};
 
 // Cosine and sine, exact at quarter turns, so that these move pixels whole.
-static void turn(double degrees, double *cosine, double *sine) {
+static void cosine_and_sine(double degrees, double *cosine, double *sine) {
     double quarters = degrees / 90;
     *cosine = cos(degrees * RADIAN), *sine = sin(degrees * RADIAN);
     if (quarters == rint(quarters))
@@ -245,7 +245,7 @@ static void turn(double degrees, double *cosine, double *sine) {
 //   inverse = [ 1 tan; 0 1 ] [ cos -sin; sin cos ] / scale
 static struct affine inverse_of(double degrees, double scale, double shear) {
     double cosine, sine, lean = tan(shear * RADIAN);
-    turn(degrees, &cosine, &sine);
+    cosine_and_sine(degrees, &cosine, &sine);
     return (struct affine){
         .a = (cosine + lean * sine) / scale,
         .b = (-sine + lean * cosine) / scale,
@@ -260,7 +260,7 @@ static int rotate_apply(const struct op *op, struct canvas *canvas, struct rando
     int status = begin_outside(canvas, border_of(&op->values[ROTATE_BORDER]),
                                (float)op->values[ROTATE_FILL].low, err);
     if (!status)
-        compose(canvas, around_centre(canvas, inverse_of(angle, 1, 0)));
+        compose_map(canvas, around_centre(canvas, inverse_of(angle, 1, 0)));
     return status;
 }
 
@@ -274,7 +274,7 @@ static int affine_apply(const struct op *op, struct canvas *canvas, struct rando
     int status = begin_outside(canvas, border_of(&op->values[AFFINE_BORDER]),
                                (float)op->values[AFFINE_FILL].low, err);
     if (!status)
-        compose(canvas, around_centre(canvas, inverse_of(angle, scale, shear)));
+        compose_map(canvas, around_centre(canvas, inverse_of(angle, scale, shear)));
     return status;
 }
 

@@ -32,7 +32,7 @@ struct shown {
     char text[48];
 };
 
-static struct shown shown(struct token token) {
+static struct shown shown_token(struct token token) {
     struct shown s;
     bool cut = token.length >= sizeof s.text;
     size_t n = cut ? sizeof s.text - 4 : token.length;
@@ -73,21 +73,21 @@ static bool token_is(struct token token, const char *word) {
 }
 
 // "; did you mean 'x'?" or nothing, into text.
-static void suggest(char *text, size_t size, struct token token, const char *const *words,
-                    size_t n) {
+static void suggest_word(char *text, size_t size, struct token token, const char *const *words,
+                         size_t n) {
     const char *near = text_nearest(token.text, token.length, words, n);
     text[0] = 0;
     if (near)
         snprintf(text, size, "; did you mean '%s'?", near);
 }
 
-static bool within(double v, const struct op_parameter *parameter) {
+static bool is_in_range(double v, const struct op_parameter *parameter) {
     return v >= parameter->low && v <= parameter->high;
 }
 
 static bool read_whole(struct token token, const struct op_parameter *parameter, int *value) {
     int64_t v;
-    if (!text_integer(token.text, token.length, &v) || !within((double)v, parameter))
+    if (!text_integer(token.text, token.length, &v) || !is_in_range((double)v, parameter))
         return false;
     *value = (int)v;
     return true;
@@ -115,7 +115,7 @@ static bool read_list(struct token token, const struct op_parameter *parameter,
         const char *comma = memchr(at, ',', (size_t)(end - at));
         size_t length = (size_t)((comma ? comma : end) - at);
         double v;
-        if (!text_real(at, length, &v) || !within(v, parameter))
+        if (!text_real(at, length, &v) || !is_in_range(v, parameter))
             return false;
         value->list[value->count] = (float)v;
         if (!comma)
@@ -163,8 +163,8 @@ static bool read_number(struct token token, const struct op_parameter *parameter
     if (parameter->kind == OP_REAL || parameter->kind == OP_COUNT)
         value->high = value->low;
     bool whole = parameter->kind == OP_COUNT || parameter->kind == OP_SHIFT;
-    return ok && value->low <= value->high && within(value->low, parameter) &&
-           within(value->high, parameter) &&
+    return ok && value->low <= value->high && is_in_range(value->low, parameter) &&
+           is_in_range(value->high, parameter) &&
            (!whole || (value->low == rint(value->low) && value->high == rint(value->high)));
 }
 
@@ -204,7 +204,7 @@ static bool read_value(struct token token, const struct op_parameter *parameter,
 }
 
 // What a value of this kind looks like, for messages.
-static void describe(char *text, size_t size, const struct op_parameter *parameter) {
+static void describe_value(char *text, size_t size, const struct op_parameter *parameter) {
     static const char *const forms[] = {
         [OP_REAL] = "a number",
         [OP_COUNT] = "a whole number",
@@ -230,18 +230,18 @@ static void describe(char *text, size_t size, const struct op_parameter *paramet
             snprintf(text + used, size - (size_t)used, "%s %s", i ? "," : "", parameter->words[i]);
 }
 
-static const char *name_of(const struct op_parameter *parameter) {
+static const char *parameter_name(const struct op_parameter *parameter) {
     return parameter->name ? parameter->name : parameter->value;
 }
 
 static int refuse_value(const struct parser *parser, const struct op *op, struct token token,
                         const struct op_parameter *parameter) {
     char wanted[160], near[80] = "";
-    describe(wanted, sizeof wanted, parameter);
+    describe_value(wanted, sizeof wanted, parameter);
     if (parameter->kind == OP_WORD)
-        suggest(near, sizeof near, token, parameter->words, count_words(parameter->words));
-    return refuse(parser, token, "%s: %s is '%s', not %s%s", op->info->name, name_of(parameter),
-                  shown(token).text, wanted, near);
+        suggest_word(near, sizeof near, token, parameter->words, count_words(parameter->words));
+    return refuse(parser, token, "%s: %s is '%s', not %s%s", op->info->name,
+                  parameter_name(parameter), shown_token(token).text, wanted, near);
 }
 
 // Puts a value where it belongs; -1 is the probability.
@@ -265,9 +265,9 @@ static int unknown_parameter(const struct parser *parser, const struct op *op, s
         if (op->info->parameters[i].name)
             names[n++] = op->info->parameters[i].name;
     char near[80];
-    suggest(near, sizeof near, name, names, n);
-    return refuse(parser, name, "%s: unknown parameter '%s'%s", op->info->name, shown(name).text,
-                  near);
+    suggest_word(near, sizeof near, name, names, n);
+    return refuse(parser, name, "%s: unknown parameter '%s'%s", op->info->name,
+                  shown_token(name).text, near);
 }
 
 static int put_named(const struct parser *parser, struct op *op, struct token token,
@@ -283,7 +283,8 @@ static int put_named(const struct parser *parser, struct op *op, struct token to
     if (index == -2)
         return unknown_parameter(parser, op, name);
     if (index < 0 ? op->probability >= 0 : op->values[index].given)
-        return refuse(parser, token, "%s: %s is given twice", op->info->name, shown(name).text);
+        return refuse(parser, token, "%s: %s is given twice", op->info->name,
+                      shown_token(name).text);
     int status = put_value(parser, op, index, text);
     if (index >= 0) {
         op->values[index].offset = (size_t)(token.text - parser->text);
@@ -297,7 +298,7 @@ static int put_positional(const struct parser *parser, struct op *op, struct tok
         if (!op->info->parameters[i].name && !op->values[i].given)
             return put_value(parser, op, (int)i, token);
     return refuse(parser, token, "%s: '%s' is one value too many", op->info->name,
-                  shown(token).text);
+                  shown_token(token).text);
 }
 
 // Defaults come from the table's text, by the same reader.
@@ -309,7 +310,7 @@ static int put_defaults(const struct parser *parser, struct op *op, struct token
             continue;
         if (!text)
             return refuse(parser, name, "%s: %s is missing; it is written '%s'", op->info->name,
-                          name_of(parameter), op->info->synopsis);
+                          parameter_name(parameter), op->info->synopsis);
         if (!read_value((struct token){text, strlen(text)}, parameter, &op->values[i]))
             return error_set(parser->err, STATUS_BUG, "the default of %s is wrong", text);
     }
@@ -318,7 +319,7 @@ static int put_defaults(const struct parser *parser, struct op *op, struct token
     return STATUS_OK;
 }
 
-static bool draws(const struct op *op) {
+static bool draws_numbers(const struct op *op) {
     if (op->probability > 0 && op->probability < 1)
         return true;
     if (op->probability == 0)
@@ -350,8 +351,8 @@ static int unknown_op(const struct parser *parser, struct token name) {
     for (; n < count && n < sizeof names / sizeof *names; n++)
         names[n] = table[n].name;
     char near[80];
-    suggest(near, sizeof near, name, names, n);
-    return refuse(parser, name, "unknown operation '%s'%s", shown(name).text, near);
+    suggest_word(near, sizeof near, name, names, n);
+    return refuse(parser, name, "unknown operation '%s'%s", shown_token(name).text, near);
 }
 
 // A mean is given in one way, and a file only where somebody will put the picture in its place.
@@ -390,11 +391,11 @@ static int parse_op(const struct parser *parser, struct op *op, struct token nam
     int status = put_defaults(parser, op, name);
     if (!status)
         status = check_mean(parser, op, name, flags);
-    op->random = draws(op);
+    op->random = draws_numbers(op);
     return status;
 }
 
-static int append(struct ops *ops, const struct op *op, struct error *err) {
+static int append_op(struct ops *ops, const struct op *op, struct error *err) {
     // Powers of two: grown whenever one is reached.
     if ((ops->count & (ops->count - 1)) == 0) {
         struct op *list = mem_resize(ops->list, ops->count ? 2 * ops->count : 1, sizeof *ops->list);
@@ -419,9 +420,9 @@ static int parse_chain(const struct parser *parser, struct ops *ops, unsigned fl
                 status = refuse(parser, whole,
                                 "%s: '%s' draws random numbers, and here every picture must "
                                 "always come out the same",
-                                op.info->name, shown(whole).text);
+                                op.info->name, shown_token(whole).text);
             if (!status)
-                status = append(ops, &op, parser->err);
+                status = append_op(ops, &op, parser->err);
             if (status) {
                 op_free(&op);
                 return status;

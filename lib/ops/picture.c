@@ -18,7 +18,7 @@ static void put_value(uint8_t bytes[4], float value) {
         bytes[i] = (uint8_t)(bits >> 8 * i);
 }
 
-static float value_of(const uint8_t bytes[4]) {
+static float float_of_bytes(const uint8_t bytes[4]) {
     uint32_t bits = 0;
     float value;
     for (int i = 0; i < 4; i++)
@@ -28,7 +28,7 @@ static float value_of(const uint8_t bytes[4]) {
 }
 
 // Three bytes are four digits; what is missing at the end is written '='.
-static void encode(char *to, const uint8_t *bytes, size_t size) {
+static void encode_base64(char *to, const uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < size; i += 3, to += 4) {
         uint32_t group = 0;
         size_t n = size - i < 3 ? size - i : 3;
@@ -40,7 +40,7 @@ static void encode(char *to, const uint8_t *bytes, size_t size) {
     *to = 0;
 }
 
-static bool decode(uint8_t *bytes, size_t size, const char *text) {
+static bool decode_base64(uint8_t *bytes, size_t size, const char *text) {
     for (size_t i = 0; i < size; i += 3, text += 4) {
         uint32_t group = 0;
         size_t n = size - i < 3 ? size - i : 3;
@@ -65,7 +65,7 @@ char *picture_write(const struct image *image) {
         put_value(bytes + 4 * i, image->type == PIXEL_F32 ? image->f32[i] : (float)image->u8[i]);
     if (bytes && text) {
         int head = snprintf(text, HEAD, "%dx%dx%d:", image->width, image->height, image->channels);
-        encode(text + head, bytes, size);
+        encode_base64(text + head, bytes, size);
     } else {
         free(text);
         text = NULL;
@@ -97,10 +97,10 @@ bool picture_read(struct image *image, const char *text, size_t length) {
         (size + 2) / 3 != (length - used) / 4 || (length - used) % 4)
         return false;
     uint8_t *bytes = mem_array(size, 1);
-    bool good = bytes && decode(bytes, size, text + used) &&
+    bool good = bytes && decode_base64(bytes, size, text + used) &&
                 !image_shape(image, shape[0], shape[1], shape[2], PIXEL_F32, NULL);
     for (size_t i = 0; good && i < size / 4; i++) {
-        image->f32[i] = value_of(bytes + 4 * i);
+        image->f32[i] = float_of_bytes(bytes + 4 * i);
         good = isfinite(image->f32[i]);
     }
     free(bytes);

@@ -21,7 +21,7 @@ static int match_channels(const struct op *op, struct canvas *canvas, struct err
     return STATUS_OK;
 }
 
-static double listed(const struct op *op, int channel) {
+static double channel_value(const struct op *op, int channel) {
     const struct op_value *value = &op->values[0];
     return (double)value->list[value->count == 1 ? 0 : channel];
 }
@@ -31,8 +31,8 @@ static int scale_apply(const struct op *op, struct canvas *canvas, struct random
     (void)random;
     int status = match_channels(op, canvas, err);
     for (int c = 0; !status && c < canvas->point.count; c++) {
-        canvas->point.gain[c] *= listed(op, c);
-        canvas->point.offset[c] *= listed(op, c);
+        canvas->point.gain[c] *= channel_value(op, c);
+        canvas->point.offset[c] *= channel_value(op, c);
     }
     return status;
 }
@@ -71,7 +71,7 @@ static int mean_apply(const struct op *op, struct canvas *canvas, struct random 
         return subtract_picture(op, canvas, err);
     int status = match_channels(op, canvas, err);
     for (int c = 0; !status && c < canvas->point.count; c++)
-        canvas->point.offset[c] -= listed(op, c);
+        canvas->point.offset[c] -= channel_value(op, c);
     return status;
 }
 
@@ -80,8 +80,8 @@ static int std_apply(const struct op *op, struct canvas *canvas, struct random *
     (void)random;
     int status = match_channels(op, canvas, err);
     for (int c = 0; !status && c < canvas->point.count; c++) {
-        canvas->point.gain[c] /= listed(op, c);
-        canvas->point.offset[c] /= listed(op, c);
+        canvas->point.gain[c] /= channel_value(op, c);
+        canvas->point.offset[c] /= channel_value(op, c);
     }
     return status;
 }

@@ -32,7 +32,7 @@ struct inputs {
     bool *seen; // by class of config.only: whether it came
 };
 
-static const char *path_of(const struct inputs *inputs, size_t input) {
+static const char *input_path(const struct inputs *inputs, size_t input) {
     return input < inputs->config.path_count ? inputs->config.paths[input]
                                              : inputs->config.files_from;
 }
@@ -57,7 +57,7 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
     inputs->seen = mem_zeroed(config->only_count + 1, sizeof *inputs->seen);
     int status = inputs->kept && inputs->seen ? STATUS_OK : error_nomem(err);
     for (size_t i = 0; config->again && i < inputs->count && !status; i++) {
-        inputs->kept[i].kept = !readable_again(path_of(inputs, i));
+        inputs->kept[i].kept = !readable_again(input_path(inputs, i));
         if (inputs->kept[i].kept && !inputs->park)
             status = park_open(&inputs->park, err);
     }
@@ -102,7 +102,7 @@ static int open_next_input(struct inputs *inputs, struct error *err) {
     }
     if (kept->kept)
         kept->from = park_end(inputs->park);
-    const char *path = path_of(inputs, inputs->at);
+    const char *path = input_path(inputs, inputs->at);
     const struct source_options *options = &inputs->config.source;
     return inputs->at < inputs->config.path_count
                ? source_open(&inputs->source, path, options, source_classes(inputs), err)
@@ -205,7 +205,7 @@ static int relabel_sample(struct inputs *inputs, struct sample *sample, bool *us
 }
 
 // Names the class that is not there, and one that was perhaps meant.
-static int no_class(const struct inputs *inputs, const char *name, struct error *err) {
+static int unknown_class(const struct inputs *inputs, const char *name, struct error *err) {
     const struct classes *classes = &inputs->own;
     const char *near = text_nearest(name, strlen(name), (const char *const *)classes->names,
                                     (size_t)classes->count);
@@ -217,12 +217,12 @@ static int no_class(const struct inputs *inputs, const char *name, struct error 
 static int check_inputs_end(const struct inputs *inputs, struct error *err) {
     if (!inputs->some)
         return error_set(err, STATUS_DATA, "%s%s holds no samples",
-                         strcmp(path_of(inputs, 0), "-") != 0 ? path_of(inputs, 0)
-                                                              : "standard input",
+                         strcmp(input_path(inputs, 0), "-") != 0 ? input_path(inputs, 0)
+                                                                 : "standard input",
                          inputs->count > 1 ? " and the other inputs" : "");
     for (size_t i = 0; i < inputs->config.only_count; i++)
         if (!inputs->seen[i])
-            return no_class(inputs, inputs->config.only[i], err);
+            return unknown_class(inputs, inputs->config.only[i], err);
     return STATUS_OK;
 }
 

@@ -47,8 +47,8 @@ static char *shard_path(const char *path, int64_t shard) {
 }
 
 // The path of a part's shard, from a pattern. NULL stays NULL.
-static int name_of(char **out, const struct outputs *o, int part, const char *pattern,
-                   struct error *err) {
+static int sink_name(char **out, const struct outputs *o, int part, const char *pattern,
+                     struct error *err) {
     *out = NULL;
     if (!pattern)
         return STATUS_OK;
@@ -63,9 +63,9 @@ static int name_of(char **out, const struct outputs *o, int part, const char *pa
 static int open_part_sink(struct outputs *o, int part, struct error *err) {
     struct sink_options options = o->options.sink;
     char *path, *labels = NULL;
-    int status = name_of(&path, o, part, o->options.path, err);
+    int status = sink_name(&path, o, part, o->options.path, err);
     if (!status)
-        status = name_of(&labels, o, part, o->options.sink.labels_out, err);
+        status = sink_name(&labels, o, part, o->options.sink.labels_out, err);
     options.labels_out = labels;
     if (!status)
         status = sink_open(&o->parts[part].sink, path, &options, o->classes, err);

@@ -59,7 +59,7 @@ static void close_choice(struct choice *c) {
 }
 
 // Bytes from floats: the least becomes 0, the most 255.
-static int to_bytes(struct choice *c, struct error *err) {
+static int scale_to_bytes(struct choice *c, struct error *err) {
     const struct image *from = &c->decoded;
     if (from->type == PIXEL_U8)
         return STATUS_OK;
@@ -83,7 +83,7 @@ static int decode_for_cell(struct choice *c, struct sample *sample, struct error
     options.least_width = options.least_height = c->cell;
     if (!sample->encoded_size) {
         image_swap(&c->decoded, &sample->image);
-        return to_bytes(c, err);
+        return scale_to_bytes(c, err);
     }
     return image_decode(&c->decoded, sample->encoded, sample->encoded_size, &options, err);
 }

@@ -48,8 +48,8 @@ static int compare_drawn_places(const void *a, const void *b) {
 }
 
 // Of `count` items of one class that no part has yet, the first ones go to `part`.
-static void draw_part(struct drawn *drawn, struct stratum *items, size_t count,
-                      const struct split *split, int part) {
+static void assign_part(struct drawn *drawn, struct stratum *items, size_t count,
+                        const struct split *split, int part) {
     size_t free_items = 0, wanted = (size_t)llround(split->parts[part].share * (double)count);
     for (size_t i = 0; i < count; i++)
         if (items[i].part == 0)
@@ -70,7 +70,7 @@ int strata_decide(struct strata *strata, const struct split *split, struct error
             if (strata->items[end].label != strata->items[first].label)
                 break;
         for (int part = 1; part < split->count; part++)
-            draw_part(drawn, strata->items + first, end - first, split, part);
+            assign_part(drawn, strata->items + first, end - first, split, part);
     }
     free(drawn);
     return STATUS_OK;

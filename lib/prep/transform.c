@@ -24,8 +24,8 @@ static bool stays_encoded(const struct transform *t, const struct ops *chain,
 }
 
 // Gray from RGB by the weights of ITU-R BT.601, as JPEG has them; RGB from gray.
-static int to_channels(struct image *image, struct image *scratch, int channels,
-                       struct error *err) {
+static int convert_channels(struct image *image, struct image *scratch, int channels,
+                            struct error *err) {
     if (!channels || image->channels == channels || image->type != PIXEL_U8 ||
         (image->channels != 1 && image->channels != 3))
         return STATUS_OK;
@@ -61,7 +61,7 @@ int transform_input(const struct transform *transform, struct transform_scratch 
             return status;
         in->encoded_size = 0;
     }
-    return to_channels(&in->image, &scratch->image, transform->decode.channels, err);
+    return convert_channels(&in->image, &scratch->image, transform->decode.channels, err);
 }
 
 static int copy_encoded(struct sample *in, bool last, struct sample *out, struct error *err) {

@@ -61,7 +61,7 @@ static void integer_store(enum proto_kind kind, void *to, uint64_t value) {
     }
 }
 
-static bool beyond(const struct proto_field *field, uint64_t value) {
+static bool exceeds_limit(const struct proto_field *field, uint64_t value) {
     return field->limit > 0 && value > field->limit;
 }
 
@@ -112,7 +112,7 @@ static int encode_field(const struct proto_field *field, const void *from, struc
     const struct proto_text *text = from;
     const struct proto_bytes *bytes = from;
     uint64_t number = limited_number(field, from);
-    if (beyond(field, number))
+    if (exceeds_limit(field, number))
         return beyond_limit(field, number, err);
     switch (field->kind) {
     case PROTO_KIND_F64:
@@ -217,7 +217,7 @@ static int decode_field(const struct proto_field *field, struct decoder *decoder
         return STATUS_OK;
     }
     uint64_t number = cursor_number(cursor, kind_bytes(field->kind));
-    if (field->kind != PROTO_KIND_F64 && beyond(field, number))
+    if (field->kind != PROTO_KIND_F64 && exceeds_limit(field, number))
         return beyond_limit(field, number, err);
     switch (field->kind) {
     case PROTO_KIND_F64:

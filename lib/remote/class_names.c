@@ -45,9 +45,9 @@ static int ask_server(struct link *link, struct classes *names, bool *more, stru
     return status ? error_context(err, "%s", link_address(link)) : STATUS_OK;
 }
 
-static int ask_one(struct classes *names, const struct proto_server *source,
-                   const struct proto_hello *hello, const struct link_options *options,
-                   uint32_t timeout, struct error *err) {
+static int ask_names(struct classes *names, const struct proto_server *source,
+                     const struct proto_hello *hello, const struct link_options *options,
+                     uint32_t timeout, struct error *err) {
     char address[PROTO_ADDRESS_MAX + 1];
     struct link *link;
     bool more = true;
@@ -69,7 +69,7 @@ int class_names_fetch(struct classes *names, const struct proto_routes *routes,
     for (uint32_t i = 0; status == STATUS_UNAVAILABLE && i < routes->sources.count; i++) {
         classes_free(names);
         *names = (struct classes){0};
-        status = ask_one(names, &sources[i], hello, options, timeout, err);
+        status = ask_names(names, &sources[i], hello, options, timeout, err);
     }
     if (!status && err)
         *err = (struct error){0};

@@ -113,7 +113,7 @@ static void judge_end(struct data_client *client) {
 }
 
 // One thing that can be done now. False: there is nothing until `soon`.
-static bool do_one(struct data_client *client, double *soon) {
+static bool fetch_once(struct data_client *client, double *soon) {
     double now = clock_seconds();
     if (client_report(client) || client_convert(client) || client_ask(client, now, soon))
         return true;
@@ -131,7 +131,7 @@ void *client_fetch(void *self) {
     pthread_mutex_lock(&client->lock);
     while (!client->closing) {
         double soon = clock_seconds() + ROUND;
-        if (do_one(client, &soon))
+        if (fetch_once(client, &soon))
             continue;
         say_wait(client);
         struct timespec until = {(time_t)soon, (long)((soon - floor(soon)) * 1e9)};

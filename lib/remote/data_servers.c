@@ -59,8 +59,8 @@ static int ask_server(struct link *link, uint16_t type, const void *message, uin
 
 // --- what they serve ----------------------------------------------------------------------
 
-static int check_data(const struct proto_data *data, int outputs, struct data_servers_data *all,
-                      struct error *err) {
+static int check_same_data(const struct proto_data *data, int outputs,
+                           struct data_servers_data *all, struct error *err) {
     if (data->classes > (uint32_t)outputs)
         return error_set(err, STATUS_DATA, "has %u classes, but the model has %d outputs",
                          data->classes, outputs);
@@ -75,14 +75,14 @@ static int check_data(const struct proto_data *data, int outputs, struct data_se
     return STATUS_OK;
 }
 
-static int describe_one(struct link *link, int outputs, struct data_servers_data *all,
-                        struct error *err) {
+static int add_description(struct link *link, int outputs, struct data_servers_data *all,
+                           struct error *err) {
     const struct proto_get_data get = {.names = UINT32_MAX};
     struct kept *answer;
     int status = ask_server(link, PROTO_TYPE_GET_DATA, &get, PROTO_TYPE_DATA, &answer, err);
     if (status)
         return status;
-    status = check_data(&answer->message.data, outputs, all, err);
+    status = check_same_data(&answer->message.data, outputs, all, err);
     kept_drop(answer);
     return status ? error_context(err, "data server %s", link_address(link)) : STATUS_OK;
 }
@@ -98,7 +98,7 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
         status = dial_server(servers, i, &link, err);
         if (status)
             break;
-        status = describe_one(link, outputs, data, err);
+        status = add_description(link, outputs, data, err);
         link_close(link);
     }
     if (!status && data->samples == 0)
@@ -215,11 +215,11 @@ int data_servers_cursors(const struct data_servers *servers, json_t **cursors, u
 
 // --- going on -----------------------------------------------------------------------------
 
-static uint64_t count_of(const json_t *object, const char *name) {
+static uint64_t json_count(const json_t *object, const char *name) {
     return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-static uint64_t sum_of(const json_t *ranges) {
+static uint64_t ranges_sum(const json_t *ranges) {
     uint64_t sum = 0;
     size_t i;
     json_t *range;
@@ -232,8 +232,9 @@ uint64_t data_servers_before(const json_t *cursors) {
     uint64_t sum = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(cursors, i, one) sum += count_of(one, "epoch") * count_of(one, "samples") +
-                                               sum_of(json_object_get(one, "finished"));
+    json_array_foreach(cursors, i, one) sum +=
+        json_count(one, "epoch") * json_count(one, "samples") +
+        ranges_sum(json_object_get(one, "finished"));
     return sum;
 }
 
@@ -243,8 +244,8 @@ static json_t *oldest_epoch(const json_t *cursors, const json_t *mine) {
     size_t i;
     json_t *one;
     json_array_foreach(cursors, i, one) {
-        if (count_of(one, "epoch") < least)
-            least = count_of(one, "epoch");
+        if (json_count(one, "epoch") < least)
+            least = json_count(one, "epoch");
     }
     return json_pack("{s:O, s:I, s:[]}", "seed", json_object_get(mine, "seed"), "epoch",
                      (json_int_t)(i ? least : 0), "finished");
@@ -264,9 +265,9 @@ static json_t *find_cursor(const json_t *cursors, const json_t *mine) {
 }
 
 static bool is_behind(const json_t *mine, const json_t *theirs) {
-    uint64_t a = count_of(mine, "epoch"), b = count_of(theirs, "epoch");
-    return a < b || (a == b && sum_of(json_object_get(mine, "finished")) <
-                                   sum_of(json_object_get(theirs, "finished")));
+    uint64_t a = json_count(mine, "epoch"), b = json_count(theirs, "epoch");
+    return a < b || (a == b && ranges_sum(json_object_get(mine, "finished")) <
+                                   ranges_sum(json_object_get(theirs, "finished")));
 }
 
 static int set_cursor(struct link *link, const json_t *cursor, struct error *err) {
@@ -281,8 +282,8 @@ static int set_cursor(struct link *link, const json_t *cursor, struct error *err
         ranges[i].count = (uint64_t)json_integer_value(json_array_get(range, 1));
     }
     const struct proto_set_cursor set = {
-        .seed = count_of(cursor, "seed"),
-        .epoch = (uint32_t)count_of(cursor, "epoch"),
+        .seed = json_count(cursor, "seed"),
+        .epoch = (uint32_t)json_count(cursor, "epoch"),
         .finished = proto_list(ranges, (uint32_t)count),
     };
     struct kept *answer;
@@ -293,8 +294,8 @@ static int set_cursor(struct link *link, const json_t *cursor, struct error *err
     return status;
 }
 
-static int resume_one(const struct data_servers *servers, size_t i, const json_t *cursors,
-                      struct error *err) {
+static int resume_server(const struct data_servers *servers, size_t i, const json_t *cursors,
+                         struct error *err) {
     struct link *link;
     struct server_progress here = {0};
     int status = dial_server(servers, i, &link, err);
@@ -314,6 +315,6 @@ int data_servers_resume(const struct data_servers *servers, const json_t *cursor
                         struct error *err) {
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < servers->routes->sources.count; i++)
-        status = resume_one(servers, i, cursors, err);
+        status = resume_server(servers, i, cursors, err);
     return status;
 }

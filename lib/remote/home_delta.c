@@ -64,7 +64,7 @@ struct delta {
 
 enum { LINE = 16 }; // floats of a line of the cache
 
-static inline void add_news(float *restrict weights, const float shift[LINE], size_t n) {
+static inline void add_shift(float *restrict weights, const float shift[LINE], size_t n) {
     bool any = false;
     for (size_t i = 0; i < n; i++)
         any |= shift[i] != 0;
@@ -72,8 +72,8 @@ static inline void add_news(float *restrict weights, const float shift[LINE], si
         weights[i] += shift[i];
 }
 
-static inline void take_line(float *restrict weights, float *restrict base, float *restrict news,
-                             float *restrict sent, size_t n) {
+static inline void merge_line(float *restrict weights, float *restrict base, float *restrict news,
+                              float *restrict sent, size_t n) {
     float shift[LINE];
     for (size_t i = 0; i < n; i++) {
         float change = weights[i] - base[i];
@@ -81,19 +81,19 @@ static inline void take_line(float *restrict weights, float *restrict base, floa
         sent[i] = change;
         base[i] = news[i] = news[i] + change;
     }
-    add_news(weights, shift, n);
+    add_shift(weights, shift, n);
 }
 
 // Of news and changes both; and of news alone.
-HOGWILD static void take_both(float *weights, float *base, float *news, float *sent, size_t n) {
+HOGWILD static void merge_changes(float *weights, float *base, float *news, float *sent, size_t n) {
     size_t i = 0;
     for (; i + LINE <= n; i += LINE)
-        take_line(weights + i, base + i, news + i, sent + i, LINE);
-    take_line(weights + i, base + i, news + i, sent + i, n - i);
+        merge_line(weights + i, base + i, news + i, sent + i, LINE);
+    merge_line(weights + i, base + i, news + i, sent + i, n - i);
 }
 
-HOGWILD static void take_news(float *restrict weights, float *restrict base,
-                              const float *restrict news, size_t n) {
+HOGWILD static void merge_news(float *restrict weights, float *restrict base,
+                               const float *restrict news, size_t n) {
     for (size_t i = 0; i < n; i++) {
         weights[i] += news[i] - base[i];
         base[i] = news[i];
@@ -209,8 +209,8 @@ static bool push_delta(struct delta *delta) {
         return true;
     }
     bool factors = take_factors(delta);
-    take_both(delta->weights, delta->base, delta->news, delta->sent,
-              common->config.model->parameter_count);
+    merge_changes(delta->weights, delta->base, delta->news, delta->sent,
+                  common->config.model->parameter_count);
     mark_exchange(delta, &delta->pushed, clock);
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
@@ -278,7 +278,7 @@ static bool exchange_delta(struct delta *delta) {
     if (going && pushes)
         going = all ? push_all_deltas(delta) : push_delta(delta);
     else if (going && pulls)
-        take_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
+        merge_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
     atomic_store(&delta->flushed, flushes);
     uint64_t pushed = atomic_load(&delta->pushed), pulled = atomic_load(&delta->pulled);
     if (going) // as far as was begun, all is known to be there

@@ -13,12 +13,12 @@ static bool is_dense(const struct layer *layer) {
 }
 
 // Floats of k rows of errors and k of activations.
-static uint64_t floats_of(const struct layer *layer, int samples) {
+static uint64_t factors_floats(const struct layer *layer, int samples) {
     return (uint64_t)samples * (uint64_t)(layer->weights.dims[0] + layer->weights.dims[1]);
 }
 
 uint64_t factors_most(const struct layer *layer) {
-    uint64_t most = PROTO_PAYLOAD_MAX / sizeof(float) / floats_of(layer, 1);
+    uint64_t most = PROTO_PAYLOAD_MAX / sizeof(float) / factors_floats(layer, 1);
     return most < PROTO_SHARD_FLOATS ? most : PROTO_SHARD_FLOATS;
 }
 
@@ -29,12 +29,12 @@ static bool fits_request(const struct layer *layer, int samples) {
 // The server multiplies what the worker need not.
 static bool is_cheaper(const struct layer *layer, int samples) {
     uint64_t multiplies = (uint64_t)samples * layer->weights.count;
-    return floats_of(layer, samples) * MULTIPLIES_A_FLOAT + multiplies <
+    return factors_floats(layer, samples) * MULTIPLIES_A_FLOAT + multiplies <
            (uint64_t)layer->weights.count * MULTIPLIES_A_FLOAT;
 }
 
-static int take_named(bool *taken, const struct model *model, const char *name, size_t length,
-                      int samples, struct error *err) {
+static int choose_named(bool *taken, const struct model *model, const char *name, size_t length,
+                        int samples, struct error *err) {
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         if (strlen(layer->name) != length || memcmp(layer->name, name, length) != 0)
@@ -61,7 +61,7 @@ int factors_choose(bool *taken, const struct model *model, const char *choice, i
         return STATUS_OK;
     for (const char *name = choice; !status && *name;) {
         size_t length = strcspn(name, ",");
-        status = take_named(taken, model, name, length, samples, err);
+        status = choose_named(taken, model, name, length, samples, err);
         name += length + (name[length] == ',');
     }
     return status;

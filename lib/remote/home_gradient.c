@@ -119,7 +119,7 @@ static void ask_weights(struct gradient *gradient, bool newer) {
 
 // The clocks of all shards go in step, but while an update is on its way from one to the
 // next: the first one's is everybody's.
-static void tell_turn(const struct gradient *gradient) {
+static void report_turn(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
     if (is_hardsync(config) && config->turn)
         config->turn(config->self, gradient->versions[gradient->here][0]);
@@ -135,12 +135,12 @@ static bool take_weights(struct gradient *gradient, double *waited) {
     int used = gradient->here;
     gradient->here = gradient->there;
     gradient->there = used;
-    tell_turn(gradient);
+    report_turn(gradient);
     return true;
 }
 
 // The threads look in each time that they begin a chunk of the mini-batch.
-static void pull_in_time(struct gradient *gradient) {
+static void pull_when_due(struct gradient *gradient) {
     int due = PULL_DUE;
     if (atomic_load_explicit(&gradient->pulling, memory_order_relaxed) == PULL_DUE &&
         clock_seconds() >= atomic_load(&gradient->pull_at) &&
@@ -223,7 +223,7 @@ static bool grow_floats(float **floats, size_t n) {
     return *floats != NULL;
 }
 
-static bool make_room_for(struct layer_factors *factors, int filled, size_t samples) {
+static bool reserve_factors(struct layer_factors *factors, int filled, size_t samples) {
     if (samples <= factors->room[filled])
         return true;
     factors->room[filled] = samples;
@@ -233,12 +233,12 @@ static bool make_room_for(struct layer_factors *factors, int filled, size_t samp
 }
 
 // For the group that begins.
-static int make_room(struct gradient *gradient, struct error *err) {
+static int reserve_group(struct gradient *gradient, struct error *err) {
     struct push_group *group = &gradient->group;
     size_t samples = group->every * (size_t)gradient->common.config.batch;
     bool whole = true;
     for (int i = 0; whole && i < gradient->factor_count; i++)
-        whole = make_room_for(&gradient->factors[i], gradient->filled, samples);
+        whole = reserve_factors(&gradient->factors[i], gradient->filled, samples);
     if (whole && gradient->factor_count > 0 && group->room < samples) {
         group->room = samples;
         whole = grow_floats(&group->rates, samples);
@@ -254,7 +254,7 @@ static int begin_group(struct gradient *gradient, struct error *err) {
     group->batches = 0;
     group->samples = 0;
     group->rate = 0;
-    return make_room(gradient, err);
+    return reserve_group(gradient, err);
 }
 
 // One more mini-batch is in.
@@ -336,7 +336,7 @@ static void send_group(struct gradient *gradient) {
 
 // A turn without samples is of all parameters, in one push: its parts would come to a shard
 // at different times, and a shard under softsync answers at once what need not wait.
-static void send_turn(struct gradient *gradient) {
+static void send_empty_turn(struct gradient *gradient) {
     const struct push push = {
         .kind = PROTO_UPDATE_GRADIENT,
         .versions = gradient->versions[gradient->here],
@@ -350,7 +350,7 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
         add_batch(gradient, samples, rate);
         send_group(gradient);
     } else {
-        send_turn(gradient);
+        send_empty_turn(gradient);
     }
     ask_weights(gradient, true);
     if (take_weights(gradient, waited))
@@ -358,20 +358,20 @@ static void step_hardsync(struct gradient *gradient, int samples, float rate, do
 }
 
 // There are no samples just now: hears of the gradient before, and holds up nobody.
-static void step_without(struct gradient *gradient, double *waited) {
+static void step_without_samples(struct gradient *gradient, double *waited) {
     bool softsync = is_softsync(&gradient->common.config);
     if (!is_delivered(gradient) || !deliver_weights(gradient, waited))
         return;
     if (gradient->group.batches > 0 && (softsync || atomic_load(&gradient->hurry)))
         send_group(gradient);
     else if (softsync)
-        send_turn(gradient);
+        send_empty_turn(gradient);
     atomic_store(&gradient->hurry, false);
 }
 
-static void step_softly(struct gradient *gradient, int samples, float rate, double *waited) {
+static void step_softsync(struct gradient *gradient, int samples, float rate, double *waited) {
     if (samples == 0) {
-        step_without(gradient, waited);
+        step_without_samples(gradient, waited);
         return;
     }
     add_batch(gradient, samples, home_servers_rate(&gradient->common, rate));
@@ -394,7 +394,7 @@ static void gradient_step(struct home_servers *home, int samples, float rate) {
     if (is_hardsync(&gradient->common.config))
         step_hardsync(gradient, samples, rate, &waited);
     else
-        step_softly(gradient, samples, rate, &waited);
+        step_softsync(gradient, samples, rate, &waited);
     home_servers_waited(&gradient->common, waited * gradient->common.config.threads);
     if (home_servers_status(&gradient->common, NULL))
         atomic_store(&gradient->pulling, PULL_LATER); // one may be under way for good
@@ -407,7 +407,7 @@ static void gradient_step(struct home_servers *home, int samples, float rate) {
 static const float *gradient_weights(struct home *home, int thread) {
     struct gradient *gradient = (struct gradient *)home;
     (void)thread;
-    pull_in_time(gradient);
+    pull_when_due(gradient);
     return gradient->weights[gradient->here];
 }
 

@@ -43,7 +43,8 @@ static struct shard_request *take_due(struct peer *peer, double now) {
 }
 
 // Nothing was sent: it waits again.
-static void put_back(struct peer *peer, struct shard_request *leader, const struct error *why) {
+static void requeue_requests(struct peer *peer, struct shard_request *leader,
+                             const struct error *why) {
     struct servers *servers = peer->servers;
     pthread_mutex_lock(&servers->lock);
     peer->in_flight--;
@@ -79,7 +80,7 @@ void peer_pump(struct peer *peer) {
         if (!leader)
             return;
         if (shard_request_send(leader, link, &err))
-            put_back(peer, leader, &err);
+            requeue_requests(peer, leader, &err);
         link_drop(link);
     }
 }
@@ -171,7 +172,7 @@ static double next_due(const struct peer *peer, double now) {
 }
 
 // Does what can be done now; seconds until there may be more, or below 0.
-static double work_once(struct peer *peer) {
+static double serve_peer_once(struct peer *peer) {
     struct servers *servers = peer->servers;
     drop_broken(peer);
     pthread_mutex_lock(&servers->lock);
@@ -198,7 +199,7 @@ static bool is_stopping(const struct peer *peer) {
 static void *peer_thread(void *self) {
     struct peer *peer = self;
     for (uint32_t seen = gate_look(&peer->gate); !is_stopping(peer); seen = gate_look(&peer->gate))
-        gate_wait(&peer->gate, seen, work_once(peer));
+        gate_wait(&peer->gate, seen, serve_peer_once(peer));
     return NULL;
 }
 

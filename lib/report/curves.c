@@ -30,12 +30,12 @@ struct figure {
     double **percent;            // top-1 of each run in percent
 };
 
-static const double *x_of(const struct figure *f, const struct curve *curve) {
+static const double *curve_x(const struct figure *f, const struct curve *curve) {
     return f->by_time ? curve->time : curve->epoch;
 }
 
 // How far any run went.
-static double x_end(const struct figure *f) {
+static double figure_end(const struct figure *f) {
     double end = 0;
     for (size_t i = 0; i < f->count; i++)
         end = fmax(end, f->by_time ? f->runs[i].seconds : f->runs[i].epoch);
@@ -46,7 +46,7 @@ static struct chart_series series_of(const struct figure *f, size_t run, enum cu
     const struct curve *curve = &f->runs[run].curves[which];
     bool many = f->count > CHART_COLOURS;
     return (struct chart_series){
-        .x = x_of(f, curve),
+        .x = curve_x(f, curve),
         .y = curve->value,
         .n = curve->n,
         .colour = chart_colour(run),
@@ -143,7 +143,7 @@ static struct chart chart_frame(const struct figure *f, double left, double top,
         .height = height,
         .x_title = f->by_time ? "time of training" : "epoch",
         .x_kind = f->by_time ? SCALE_TIME : SCALE_LINEAR,
-        .x_high = x_end(f),
+        .x_high = figure_end(f),
         .series = f->series,
     };
 }
@@ -155,7 +155,7 @@ static size_t training_losses(struct figure *f, size_t run, struct chart_series 
     for (size_t i = 0; i < count; i++) {
         const struct curve *curve = &history->learners[i].loss;
         series[i] = series_of(f, run, CURVE_LOSS);
-        series[i].x = x_of(f, curve);
+        series[i].x = curve_x(f, curve);
         series[i].y = curve->value;
         series[i].n = curve->n;
         series[i].stroke = CHART_HAZE;

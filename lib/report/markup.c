@@ -7,7 +7,7 @@
 
 #include "core/utf8.h"
 
-static const char *entity(char c) {
+static const char *html_entity(char c) {
     switch (c) {
     case '&':
         return "&amp;";
@@ -26,7 +26,7 @@ static const char *entity(char c) {
 
 // The first character of a text; how many bytes it is.
 static size_t put_character(FILE *out, const char *text) {
-    const char *name = entity(*text);
+    const char *name = html_entity(*text);
     size_t n = utf8_length(text);
     if (name)
         fputs(name, out);

@@ -63,7 +63,7 @@ static void put_tile(FILE *out, const char *value, const char *what, const char 
     fputs("</div>\n", out);
 }
 
-static double number_in(const json_t *object, const char *name) {
+static double json_number_in(const json_t *object, const char *name) {
     return json_number_value(json_object_get(object, name)); // 0 when there is none
 }
 
@@ -100,7 +100,7 @@ static void loss_tile(FILE *out, const struct page *page) {
 
 static void speed_tile(FILE *out, const struct page *page) {
     const struct curve *speed = &page->history->curves[CURVE_SPEED];
-    double sum = 0, connections = number_in(history_start(page->history), "connections");
+    double sum = 0, connections = json_number_in(history_start(page->history), "connections");
     char value[MARKUP_NUMBER], rate[MARKUP_NUMBER], more[128] = "";
     for (size_t i = 0; i < speed->n; i++)
         sum += speed->value[i] / (double)speed->n;
@@ -132,7 +132,7 @@ static void put_headline(FILE *out, const struct page *page) {
     put_tile(out, value, "of training", more);
     speed_tile(out, page);
     double parameters = page->checkpoint ? (double)page->checkpoint->model->parameter_count
-                                         : number_in(start, "parameters");
+                                         : json_number_in(start, "parameters");
     markup_count(value, parameters);
     put_tile(out, value, "parameters", "");
     fputs("</div>\n", out);
@@ -186,7 +186,7 @@ static void state_line(FILE *out, const struct history *history) {
 
 // --- the model ---------------------------------------------------------------
 
-static const char *text_in(const json_t *object, const char *name) {
+static const char *json_text_in(const json_t *object, const char *name) {
     const char *text = json_string_value(json_object_get(object, name));
     return text ? text : "";
 }
@@ -205,12 +205,12 @@ static void put_layer_row(FILE *out, const json_t *layer) {
     char shape[64], parameters[MARKUP_NUMBER], connections[MARKUP_NUMBER];
     const json_t *from = json_object_get(layer, "from");
     shape_text(shape, sizeof shape, json_object_get(layer, "output"));
-    markup_count(parameters, number_in(layer, "parameters"));
-    markup_count(connections, number_in(layer, "connections"));
+    markup_count(parameters, json_number_in(layer, "parameters"));
+    markup_count(connections, json_number_in(layer, "connections"));
     fputs("<tr><td class=\"word\">", out);
-    markup_text(out, text_in(layer, "name"));
+    markup_text(out, json_text_in(layer, "name"));
     fputs("</td><td class=\"word\">", out);
-    markup_text(out, text_in(layer, "type"));
+    markup_text(out, json_text_in(layer, "type"));
     fputs("</td><td class=\"word\">", out);
     for (size_t i = 0; i < json_array_size(from); i++) {
         fputs(i ? ", " : "", out);
@@ -238,8 +238,8 @@ static int model_section(FILE *out, const struct page *page, struct error *err) 
           out);
     for (size_t i = 0; i < json_array_size(layers); i++)
         put_layer_row(out, json_array_get(layers, i));
-    markup_count(parameters, number_in(table, "parameters"));
-    markup_count(connections, number_in(table, "connections"));
+    markup_count(parameters, json_number_in(table, "parameters"));
+    markup_count(connections, json_number_in(table, "connections"));
     fprintf(out,
             "</tbody><tfoot><tr><td class=\"word\">total</td><td></td><td></td><td></td>"
             "<td>%s</td><td>%s</td></tr></tfoot></table></div>\n<h3>As written</h3>\n<pre>",
@@ -287,7 +287,7 @@ static int value_cell(FILE *out, const json_t *value, struct error *err) {
 }
 
 // What every line of metrics has, and the command, which stands above.
-static bool is_plumbing(const char *name) {
+static bool is_common_key(const char *name) {
     static const char *const names[] = {"v", "t", "role", "rank", "event", "command"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i]))
@@ -302,7 +302,7 @@ static int put_settings(FILE *out, const struct history *history, struct error *
     int status = STATUS_OK;
     fputs("<div class=\"wide\"><table class=\"words\"><tbody>\n", out);
     json_object_foreach((json_t *)history_start(history), name, value) {
-        if (is_plumbing(name) || status != STATUS_OK)
+        if (is_common_key(name) || status != STATUS_OK)
             continue;
         fputs("<tr><th>", out);
         markup_text(out, name);

@@ -22,7 +22,7 @@ static bool is_text(const unsigned char *data, size_t size) {
 }
 
 // Kinds of inputs, in words.
-static const char *words_of(const char *kind) {
+static const char *describe_kind(const char *kind) {
     static const char *const words[][2] = {
         {"arec", "it holds samples as records (adam-records(5))"},
         {"tar", "it is a tar archive"},
@@ -41,7 +41,7 @@ int checkpoint_check_kind(const char *path, const unsigned char *data, size_t si
                           struct error *err) {
     if (safetensors_recognised(data, size))
         return STATUS_OK;
-    const char *what = words_of(source_recognised(path, data, size));
+    const char *what = describe_kind(source_recognised(path, data, size));
     if (!what)
         what = size == 0             ? "it is empty"
                : is_text(data, size) ? "it is a text, such as a model without weights"

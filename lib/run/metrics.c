@@ -25,7 +25,7 @@ struct metrics {
 };
 
 // Whether the file ends within a line: an earlier run died while writing it.
-static bool ends_torn(int fd) {
+static bool ends_within_line(int fd) {
     char last = '\n';
     off_t size = lseek(fd, 0, SEEK_END);
     return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
@@ -52,7 +52,7 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
         metrics_close(metrics);
         return status;
     }
-    metrics->torn = ends_torn(metrics->fd);
+    metrics->torn = ends_within_line(metrics->fd);
     *out = metrics;
     return STATUS_OK;
 }

@@ -223,7 +223,7 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
 
 // --- as text --------------------------------------------------------------------------
 
-static const struct row *find(const char *key) {
+static const struct row *find_row(const char *key) {
     for (size_t i = 0; i < ROWS; i++)
         if (!(rows[i].use & ALONE) && !strcmp(rows[i].name, key))
             return &rows[i];
@@ -245,16 +245,16 @@ const char *settings_live_key(size_t index) {
 }
 
 bool settings_known(const char *key) {
-    return find(key) != NULL;
+    return find_row(key) != NULL;
 }
 
 bool settings_live(const char *key) {
-    const struct row *row = find(key);
+    const struct row *row = find_row(key);
     return row && row->use & LIVE;
 }
 
 bool settings_path(const char *key) {
-    const struct row *row = find(key);
+    const struct row *row = find_row(key);
     return row && row->use & PATH;
 }
 
@@ -317,7 +317,7 @@ static bool is_line(const char *value) {
 }
 
 int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
-    const struct row *row = find(key);
+    const struct row *row = find_row(key);
     if (!row)
         return refuse_unknown_key(key, err);
     if (!is_line(value))

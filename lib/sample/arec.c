@@ -8,12 +8,12 @@
 #include "sample/element.h"
 #include "store/crc.h"
 
-static void put(uint8_t *bytes, uint64_t value, int size) {
+static void put_integer(uint8_t *bytes, uint64_t value, int size) {
     for (int i = 0; i < size; i++)
         bytes[i] = (uint8_t)(value >> 8 * i);
 }
 
-static uint64_t get(const uint8_t *bytes, int size) {
+static uint64_t get_integer(const uint8_t *bytes, int size) {
     uint64_t value = 0;
     for (int i = size - 1; i >= 0; i--)
         value = value << 8 | bytes[i];
@@ -33,34 +33,34 @@ bool arec_is_segment(const uint8_t *data, size_t size) {
 
 void arec_header_encode(uint8_t bytes[AREC_HEADER]) {
     memcpy(bytes, magic, sizeof magic);
-    put(bytes + 8, AREC_VERSION, 2);
-    put(bytes + 10, 0, 2);
-    put(bytes + 12, crc32_of(0, bytes, 12), 4);
+    put_integer(bytes + 8, AREC_VERSION, 2);
+    put_integer(bytes + 10, 0, 2);
+    put_integer(bytes + 12, crc32_of(0, bytes, 12), 4);
 }
 
 enum arec_header arec_header_check(const uint8_t *bytes, size_t size) {
     if (size < AREC_HEADER || !arec_is_segment(bytes, size) ||
-        get(bytes + 12, 4) != crc32_of(0, bytes, 12))
+        get_integer(bytes + 12, 4) != crc32_of(0, bytes, 12))
         return AREC_NO_HEADER;
-    return get(bytes + 8, 2) == AREC_VERSION ? AREC_GOOD_HEADER : AREC_OTHER_VERSION;
+    return get_integer(bytes + 8, 2) == AREC_VERSION ? AREC_GOOD_HEADER : AREC_OTHER_VERSION;
 }
 
 void arec_chunk_encode(uint8_t bytes[AREC_CHUNK], const struct arec_chunk *chunk) {
-    put(bytes, chunk->type, 4);
-    put(bytes + 4, chunk->number, 4);
-    put(bytes + 8, chunk->length, 8);
-    put(bytes + 16, chunk->crc, 4);
-    put(bytes + 20, crc32_of(0, bytes, 20), 4);
+    put_integer(bytes, chunk->type, 4);
+    put_integer(bytes + 4, chunk->number, 4);
+    put_integer(bytes + 8, chunk->length, 8);
+    put_integer(bytes + 16, chunk->crc, 4);
+    put_integer(bytes + 20, crc32_of(0, bytes, 20), 4);
 }
 
 bool arec_chunk_decode(struct arec_chunk *chunk, const uint8_t *bytes, size_t size) {
-    if (size < AREC_CHUNK || get(bytes + 20, 4) != crc32_of(0, bytes, 20))
+    if (size < AREC_CHUNK || get_integer(bytes + 20, 4) != crc32_of(0, bytes, 20))
         return false;
     *chunk = (struct arec_chunk){
-        .type = (uint32_t)get(bytes, 4),
-        .number = (uint32_t)get(bytes + 4, 4),
-        .length = get(bytes + 8, 8),
-        .crc = (uint32_t)get(bytes + 16, 4),
+        .type = (uint32_t)get_integer(bytes, 4),
+        .number = (uint32_t)get_integer(bytes + 4, 4),
+        .length = get_integer(bytes + 8, 8),
+        .crc = (uint32_t)get_integer(bytes + 16, 4),
     };
     return true;
 }
@@ -80,12 +80,12 @@ size_t arec_record_head(size_t key_length) {
 
 void arec_record_encode(uint8_t *bytes, const struct arec_record *record) {
     memset(bytes, 0, arec_record_head(record->key_length));
-    put(bytes, (uint32_t)record->label, 4);
+    put_integer(bytes, (uint32_t)record->label, 4);
     bytes[4] = (uint8_t)record->encoding;
-    put(bytes + 6, record->key_length, 2);
-    put(bytes + 8, (uint64_t)record->channels, 2);
-    put(bytes + 10, (uint64_t)record->height, 2);
-    put(bytes + 12, (uint64_t)record->width, 2);
+    put_integer(bytes + 6, record->key_length, 2);
+    put_integer(bytes + 8, (uint64_t)record->channels, 2);
+    put_integer(bytes + 10, (uint64_t)record->height, 2);
+    put_integer(bytes + 12, (uint64_t)record->width, 2);
     memcpy(bytes + AREC_SAMPLE, record->key, record->key_length);
 }
 
@@ -103,16 +103,16 @@ int arec_record_decode(struct arec_record *record, const uint8_t *body, uint64_t
                        struct error *err) {
     if (length < AREC_SAMPLE)
         return error_set(err, STATUS_DATA, "only %llu bytes", (unsigned long long)length);
-    size_t key_length = get(body + 6, 2), head = arec_record_head(key_length);
+    size_t key_length = get_integer(body + 6, 2), head = arec_record_head(key_length);
     if (length < head)
         return error_set(err, STATUS_DATA, "a key of %zu bytes in %llu", key_length,
                          (unsigned long long)length);
     *record = (struct arec_record){
-        .label = (int32_t)(uint32_t)get(body, 4),
+        .label = (int32_t)(uint32_t)get_integer(body, 4),
         .encoding = body[4],
-        .channels = (int)get(body + 8, 2),
-        .height = (int)get(body + 10, 2),
-        .width = (int)get(body + 12, 2),
+        .channels = (int)get_integer(body + 8, 2),
+        .height = (int)get_integer(body + 10, 2),
+        .width = (int)get_integer(body + 12, 2),
         .key = (const char *)body + AREC_SAMPLE,
         .key_length = key_length,
         .data = body + head,
@@ -156,7 +156,8 @@ static int labels_grow(struct arec_labels *labels, int count, struct error *err)
 
 int arec_classes_decode(struct arec_labels *labels, const uint8_t *body, uint64_t length,
                         struct classes *classes, struct error *err) {
-    uint64_t first = length >= 8 ? get(body, 4) : 0, count = length >= 8 ? get(body + 4, 4) : 0;
+    uint64_t first = length >= 8 ? get_integer(body, 4) : 0,
+             count = length >= 8 ? get_integer(body + 4, 4) : 0;
     // Each name has at least one byte and its zero.
     if (length < 8 || first + count > CLASSES_MAX || 2 * count > length - 8 ||
         (count > 0 && body[length - 1] != 0))
@@ -193,34 +194,34 @@ void arec_labels_free(struct arec_labels *labels) {
 }
 
 void arec_entry_encode(uint8_t bytes[AREC_ENTRY], const struct arec_entry *entry) {
-    put(bytes, entry->offset, 8);
-    put(bytes + 8, (uint32_t)entry->label, 4);
-    put(bytes + 12, entry->key_crc, 4);
+    put_integer(bytes, entry->offset, 8);
+    put_integer(bytes + 8, (uint32_t)entry->label, 4);
+    put_integer(bytes + 12, entry->key_crc, 4);
 }
 
 void arec_entry_decode(struct arec_entry *entry, const uint8_t bytes[AREC_ENTRY]) {
     *entry = (struct arec_entry){
-        .offset = get(bytes, 8),
-        .label = (int32_t)(uint32_t)get(bytes + 8, 4),
-        .key_crc = (uint32_t)get(bytes + 12, 4),
+        .offset = get_integer(bytes, 8),
+        .label = (int32_t)(uint32_t)get_integer(bytes + 8, 4),
+        .key_crc = (uint32_t)get_integer(bytes + 12, 4),
     };
 }
 
 void arec_tail_encode(uint8_t bytes[AREC_TAIL], const struct arec_tail *tail) {
-    put(bytes, tail->classes, 8);
-    put(bytes + 8, tail->index, 8);
-    put(bytes + 16, tail->samples, 8);
-    put(bytes + 24, tail->length, 8);
+    put_integer(bytes, tail->classes, 8);
+    put_integer(bytes + 8, tail->index, 8);
+    put_integer(bytes + 16, tail->samples, 8);
+    put_integer(bytes + 24, tail->length, 8);
 }
 
 bool arec_tail_decode(struct arec_tail *tail, const uint8_t *body, uint64_t length) {
     if (length != AREC_TAIL)
         return false;
     *tail = (struct arec_tail){
-        .classes = get(body, 8),
-        .index = get(body + 8, 8),
-        .samples = get(body + 16, 8),
-        .length = get(body + 24, 8),
+        .classes = get_integer(body, 8),
+        .index = get_integer(body + 8, 8),
+        .samples = get_integer(body + 16, 8),
+        .length = get_integer(body + 24, 8),
     };
     return true;
 }

@@ -104,8 +104,8 @@ static bool read_entries(struct arec_index *index, const uint8_t *file,
 
 // Room for what the tails count; each sample has an entry in the file, so the
 // file's size bounds it.
-static int reserve(struct arec_index *index, const struct segments *segments, size_t size,
-                   bool *found, struct error *err) {
+static int reserve_positions(struct arec_index *index, const struct segments *segments, size_t size,
+                             bool *found, struct error *err) {
     uint64_t total = 0;
     for (size_t i = 0; i < segments->count; i++)
         if (segments->items[i].tail.samples > size / AREC_ENTRY ||
@@ -126,7 +126,7 @@ int arec_index_read(struct arec_index *index, const uint8_t *file, size_t size,
     if (!status)
         status = find_segments(&segments, file, size, found, err);
     if (!status && *found)
-        status = reserve(index, &segments, size, found, err);
+        status = reserve_positions(index, &segments, size, found, err);
     for (size_t i = segments.count; !status && *found && i-- > 0;)
         *found = read_classes(&segments.items[i], &merged) &&
                  read_entries(index, file, &segments.items[i]);

@@ -35,7 +35,7 @@ bool array_is_npy(const uint8_t *data, size_t size) {
 }
 
 // Checks that no product of the sizes overflows, in bytes.
-static int measure(struct array *array, const char *name, struct error *err) {
+static int check_sizes(struct array *array, const char *name, struct error *err) {
     uint64_t values = 1, bytes;
     bool overflow = false;
     for (int i = 1; i < array->dimensions; i++) {
@@ -74,7 +74,7 @@ int array_read_idx(struct array *array, struct stream *stream, struct error *err
         const uint8_t *p = head + 4 + 4 * i;
         array->size[i] = (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
     }
-    return measure(array, stream_name(stream), err);
+    return check_sizes(array, stream_name(stream), err);
 }
 
 void array_write_idx(uint8_t header[ARRAY_HEADER_MAX], size_t *size, const struct array *array) {
@@ -96,14 +96,14 @@ static const char *npy_value(const char *text, const char *key) {
 }
 
 // strchr would find the end of `text` in any set.
-static bool one_of(char c, const char *set) {
+static bool is_one_of(char c, const char *set) {
     return c && strchr(set, c);
 }
 
 // '<f4', '|u1', '>i2'...; a bool is read as 0 and 1.
 static bool npy_element(struct element *element, const char *text) {
-    if (!text || text[0] != '\'' || !one_of(text[1], "<>|=") || !one_of(text[2], "uifb") ||
-        !one_of(text[3], "1248") || text[4] != '\'')
+    if (!text || text[0] != '\'' || !is_one_of(text[1], "<>|=") || !is_one_of(text[2], "uifb") ||
+        !is_one_of(text[3], "1248") || text[4] != '\'')
         return false;
     *element = (struct element){text[2] == 'b' ? 'u' : text[2], text[3] - '0', text[1] == '>'};
     return element->kind != 'f' || element->size > 1;
@@ -147,7 +147,7 @@ static int npy_parse(struct array *array, const char *text, const char *name, st
     if (!npy_shape(array, npy_value(text, "shape")))
         return error_set(err, STATUS_DATA, "%s: no shape of 1 to %d dimensions in its header", name,
                          ARRAY_DIMENSIONS);
-    return measure(array, name, err);
+    return check_sizes(array, name, err);
 }
 
 // numpy/lib/format.py: \x93NUMPY, version, length of the header (2 bytes in

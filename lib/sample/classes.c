@@ -75,7 +75,7 @@ static int check_name(const char *name, struct error *err) {
     return STATUS_OK;
 }
 
-static int append(struct classes *classes, const char *name, struct error *err) {
+static int append_name(struct classes *classes, const char *name, struct error *err) {
     if (classes->count >= CLASSES_MAX)
         return error_set(err, STATUS_DATA, "more than %d classes", CLASSES_MAX);
     int status = check_name(name, err);
@@ -105,7 +105,7 @@ int classes_label(struct classes *classes, const char *name, int *label, struct 
     if (*label >= 0)
         return STATUS_OK;
     *label = classes->count;
-    return append(classes, name, err);
+    return append_name(classes, name, err);
 }
 
 static bool all_numbers(const struct classes *classes) {
@@ -130,7 +130,7 @@ int classes_number(struct classes *classes, int64_t number, int *label, struct e
     while (!status && classes->count < number && all_numbers(classes)) {
         char between[24];
         snprintf(between, sizeof between, "%d", classes->count);
-        status = append(classes, between, err);
+        status = append_name(classes, between, err);
     }
     return status ? status : classes_label(classes, name, label, err);
 }

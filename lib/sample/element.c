@@ -16,7 +16,7 @@ static int64_t sign_extend(uint64_t bits, int size) {
 }
 
 // IEEE 754 binary16.
-static float half(uint16_t bits) {
+static float half_value(uint16_t bits) {
     int exponent = bits >> 10 & 31, mantissa = bits & 1023;
     float value = exponent == 0    ? ldexpf((float)mantissa, -24)
                   : exponent == 31 ? (mantissa ? NAN : INFINITY)
@@ -24,13 +24,13 @@ static float half(uint16_t bits) {
     return bits >> 15 ? -value : value;
 }
 
-static float floating(uint64_t bits, int size) {
+static float float_value(uint64_t bits, int size) {
     float single;
     double wide;
     uint32_t low = (uint32_t)bits;
     switch (size) {
     case 2:
-        return half((uint16_t)bits);
+        return half_value((uint16_t)bits);
     case 4:
         memcpy(&single, &low, sizeof single);
         return single;
@@ -61,7 +61,7 @@ void element_floats(float *to, const void *from, size_t n, struct element elemen
     const uint8_t *bytes = from;
     for (size_t i = 0; i < n; i++, bytes += element.size) {
         uint64_t bits = load_bits(bytes, element);
-        to[i] = element.kind == 'f'   ? floating(bits, element.size)
+        to[i] = element.kind == 'f'   ? float_value(bits, element.size)
                 : element.kind == 'i' ? (float)sign_extend(bits, element.size)
                                       : (float)bits;
     }

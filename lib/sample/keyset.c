@@ -15,7 +15,7 @@ static size_t slot_of(const struct keyset *set, uint64_t hash) {
     return slot;
 }
 
-static int grow(struct keyset *set, struct error *err) {
+static int grow_slots(struct keyset *set, struct error *err) {
     struct keyset grown = {.slot_count = set->slot_count ? 2 * set->slot_count : FIRST_SLOTS,
                            .count = set->count};
     grown.slots = mem_zeroed(grown.slot_count, sizeof *grown.slots);
@@ -33,7 +33,7 @@ int keyset_add(struct keyset *set, const char *key, bool *again, struct error *e
     uint64_t hash = hash_bytes(key, strlen(key));
     hash += hash == 0;
     if (set->count >= set->slot_count / 2 && set->slot_count < MOST_SLOTS) {
-        int status = grow(set, err);
+        int status = grow_slots(set, err);
         if (status)
             return status;
     }

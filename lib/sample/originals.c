@@ -6,7 +6,7 @@
 #include "core/mem.h"
 #include "store/stream.h"
 
-static int compare(const void *a, const void *b) {
+static int compare_lines(const void *a, const void *b) {
     const struct original *x = a, *y = b;
     return strcmp(x->copy, y->copy);
 }
@@ -49,7 +49,7 @@ static int cut_lines(struct originals *originals, const char *path, size_t size,
         *tab = 0;
         originals->items[originals->count++] = (struct original){line, tab + 1};
     }
-    qsort(originals->items, originals->count, sizeof *originals->items, compare);
+    qsort(originals->items, originals->count, sizeof *originals->items, compare_lines);
     return STATUS_OK;
 }
 
@@ -68,7 +68,7 @@ const char *originals_find(const struct originals *originals, const char *copy) 
     const struct original wanted = {.copy = copy};
     const struct original *found = originals->count
                                        ? bsearch(&wanted, originals->items, originals->count,
-                                                 sizeof *originals->items, compare)
+                                                 sizeof *originals->items, compare_lines)
                                        : NULL;
     return found ? found->original : NULL;
 }

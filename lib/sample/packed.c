@@ -32,7 +32,7 @@ size_t packed_size(const struct sample *sample) {
     return sizeof head + head.key + head.original + head.path + head.data;
 }
 
-static uint8_t *append(uint8_t *to, const void *from, size_t size) {
+static uint8_t *append_bytes(uint8_t *to, const void *from, size_t size) {
     if (size)
         memcpy(to, from, size);
     return to + size;
@@ -40,11 +40,11 @@ static uint8_t *append(uint8_t *to, const void *from, size_t size) {
 
 void packed_write(uint8_t *to, const struct sample *sample) {
     struct head head = head_of(sample);
-    to = append(to, &head, sizeof head);
-    to = append(to, sample->key, head.key);
-    to = append(to, sample->original, head.original);
-    to = append(to, sample->path, head.path);
-    append(to, head.encoded ? (const void *)sample->encoded : sample->image.data, head.data);
+    to = append_bytes(to, &head, sizeof head);
+    to = append_bytes(to, sample->key, head.key);
+    to = append_bytes(to, sample->original, head.original);
+    to = append_bytes(to, sample->path, head.path);
+    append_bytes(to, head.encoded ? (const void *)sample->encoded : sample->image.data, head.data);
 }
 
 static int read_data(struct sample *sample, const struct head *head, const uint8_t *data,
@@ -53,7 +53,7 @@ static int read_data(struct sample *sample, const struct head *head, const uint8
     if (head->encoded) {
         status = sample_reserve(sample, head->data, err);
         if (!status)
-            append(sample->encoded, data, head->data);
+            append_bytes(sample->encoded, data, head->data);
         sample->encoded_size = status ? 0 : head->data;
     } else if (head->data) {
         sample->encoded_size = 0;
@@ -62,7 +62,7 @@ static int read_data(struct sample *sample, const struct head *head, const uint8
         if (!status && image_bytes(&sample->image) != head->data)
             status = error_set(err, STATUS_DATA, "a packed sample has another size than its shape");
         if (!status)
-            append(sample->image.data, data, head->data);
+            append_bytes(sample->image.data, data, head->data);
     }
     return status;
 }

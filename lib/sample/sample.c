@@ -6,7 +6,7 @@
 
 #include "core/mem.h"
 
-static int replace(char **text, const char *with, struct error *err) {
+static int replace_text(char **text, const char *with, struct error *err) {
     char *copy = mem_string(with);
     if (!copy)
         return error_nomem(err);
@@ -16,11 +16,11 @@ static int replace(char **text, const char *with, struct error *err) {
 }
 
 int sample_key(struct sample *sample, const char *key, struct error *err) {
-    return replace(&sample->key, key, err);
+    return replace_text(&sample->key, key, err);
 }
 
 int sample_original(struct sample *sample, const char *key, struct error *err) {
-    return replace(&sample->original, key, err);
+    return replace_text(&sample->original, key, err);
 }
 
 const char *sample_origin(const struct sample *sample) {
@@ -34,7 +34,7 @@ int sample_key_number(struct sample *sample, uint64_t number, struct error *err)
 }
 
 int sample_path(struct sample *sample, const char *path, struct error *err) {
-    return replace(&sample->path, path, err);
+    return replace_text(&sample->path, path, err);
 }
 
 int sample_path_number(struct sample *sample, const char *name, uint64_t number,

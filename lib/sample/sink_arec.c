@@ -135,7 +135,7 @@ static int write_original(struct sink *sink, const struct sample *sample, struct
     return write_chunk(sink, AREC_ORIGINAL, state->samples, original, length, NULL, 0, err);
 }
 
-static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+static int arec_put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct arec_sink *state = sink->state;
     struct arec_record record = {.label = sample->label, .key = sample->key};
     record.key_length = strlen(sample->key);
@@ -179,7 +179,7 @@ static int write_index(struct sink *sink, struct error *err) {
     return status;
 }
 
-static int finish(struct sink *sink, struct error *err) {
+static int arec_finish(struct sink *sink, struct error *err) {
     struct arec_sink *state = sink->state;
     struct arec_tail tail = {.classes = state->offset, .samples = state->samples};
     uint8_t body[AREC_TAIL];
@@ -196,7 +196,7 @@ const struct sink_kind sink_arec = {
     .name = "arec",
     .encoded = true,
     .open = open_arec,
-    .put = put,
-    .finish = finish,
+    .put = arec_put,
+    .finish = arec_finish,
     .free = free_arec,
 };

@@ -53,11 +53,11 @@ static int open_array(struct sink *sink, write_header *header, bool big, struct 
     return status ? status : spool_open(&state->labels, err);
 }
 
-static int open_idx(struct sink *sink, struct error *err) {
+static int open_idx_sink(struct sink *sink, struct error *err) {
     return open_array(sink, array_write_idx, true, err);
 }
 
-static int open_npy(struct sink *sink, struct error *err) {
+static int open_npy_sink(struct sink *sink, struct error *err) {
     return open_array(sink, array_write_npy, false, err);
 }
 
@@ -99,7 +99,7 @@ static int put_label(struct array_sink *state, int32_t label, struct error *err)
     return spool_write(state->labels, bytes, sizeof bytes, err);
 }
 
-static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+static int array_put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct array_sink *state = sink->state;
     const struct image *image;
     const void *data;
@@ -167,7 +167,7 @@ static int finish_labels(struct sink *sink, struct error *err) {
     return STATUS_OK;
 }
 
-static int finish(struct sink *sink, struct error *err) {
+static int array_finish(struct sink *sink, struct error *err) {
     struct array_sink *state = sink->state;
     const struct image *shape = &state->shape;
     if (state->samples == 0)
@@ -189,16 +189,16 @@ static int finish(struct sink *sink, struct error *err) {
 
 const struct sink_kind sink_idx = {
     .name = "idx",
-    .open = open_idx,
-    .put = put,
-    .finish = finish,
+    .open = open_idx_sink,
+    .put = array_put,
+    .finish = array_finish,
     .free = free_array,
 };
 
 const struct sink_kind sink_npy = {
     .name = "npy",
-    .open = open_npy,
-    .put = put,
-    .finish = finish,
+    .open = open_npy_sink,
+    .put = array_put,
+    .finish = array_finish,
     .free = free_array,
 };

@@ -215,7 +215,7 @@ static int close_originals(struct sink *sink, struct error *err) {
                                 : STATUS_OK;
 }
 
-static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+static int folder_put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct folder_sink *state = sink->state;
     const char *class = sink_class(sink, sample);
     const void *data;
@@ -270,7 +270,7 @@ static int sync_all(struct folder_sink *state, struct error *err) {
     return result ? error_errno(err, STATUS_IO, "cannot sync %s", state->place) : STATUS_OK;
 }
 
-static int finish(struct sink *sink, struct error *err) {
+static int folder_finish(struct sink *sink, struct error *err) {
     struct folder_sink *state = sink->state;
     int status = make_classes(sink, err);
     if (!status)
@@ -299,7 +299,7 @@ const struct sink_kind sink_folder = {
     .encoded = true,
     .codec = CODEC_PNG,
     .open = open_folder,
-    .put = put,
-    .finish = finish,
+    .put = folder_put,
+    .finish = folder_finish,
     .free = free_folder,
 };

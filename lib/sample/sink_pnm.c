@@ -13,7 +13,7 @@ static void free_pnm(struct sink *sink) {
     (void)sink;
 }
 
-static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+static int pnm_put(struct sink *sink, const struct sample *sample, struct error *err) {
     const void *data;
     size_t size;
     enum codec codec;
@@ -21,7 +21,7 @@ static int put(struct sink *sink, const struct sample *sample, struct error *err
     return status ? status : output_write(sink->output, data, size, err);
 }
 
-static int finish(struct sink *sink, struct error *err) {
+static int pnm_finish(struct sink *sink, struct error *err) {
     (void)sink;
     (void)err;
     return STATUS_OK;
@@ -30,7 +30,7 @@ static int finish(struct sink *sink, struct error *err) {
 const struct sink_kind sink_pnm = {
     .name = "pnm",
     .open = open_pnm,
-    .put = put,
-    .finish = finish,
+    .put = pnm_put,
+    .finish = pnm_finish,
     .free = free_pnm,
 };

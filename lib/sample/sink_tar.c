@@ -91,14 +91,14 @@ static int put_sample(struct sink *sink, const struct sample *sample, const char
     return status ? status : put_original(sink, sample, key, err);
 }
 
-static int put(struct sink *sink, const struct sample *sample, struct error *err) {
+static int tar_put(struct sink *sink, const struct sample *sample, struct error *err) {
     char *key = safe_key(sample->key);
     int status = key ? put_sample(sink, sample, key, err) : error_nomem(err);
     free(key);
     return status;
 }
 
-static int finish(struct sink *sink, struct error *err) {
+static int tar_finish(struct sink *sink, struct error *err) {
     struct tar_sink *state = sink->state;
     struct tar_writer *tar = state->tar;
     state->tar = NULL;
@@ -110,7 +110,7 @@ const struct sink_kind sink_tar = {
     .encoded = true,
     .codec = CODEC_PNG,
     .open = open_tar,
-    .put = put,
-    .finish = finish,
+    .put = tar_put,
+    .finish = tar_finish,
     .free = free_tar,
 };

@@ -32,7 +32,7 @@ static int find_kind(const struct source_kind **kind, const char *name, struct e
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static const struct source_kind *kind_of(const char *path, const uint8_t *data, size_t size) {
+static const struct source_kind *file_kind(const char *path, const uint8_t *data, size_t size) {
     for (int i = 0; i < KINDS; i++)
         if (kinds[i]->recognise && kinds[i]->recognise(path, data, size))
             return kinds[i];
@@ -40,11 +40,11 @@ static const struct source_kind *kind_of(const char *path, const uint8_t *data, 
 }
 
 const char *source_recognised(const char *path, const uint8_t *data, size_t size) {
-    const struct source_kind *kind = kind_of(path, data, size);
+    const struct source_kind *kind = file_kind(path, data, size);
     return kind ? kind->name : NULL;
 }
 
-static int recognise(struct source *source, struct error *err) {
+static int recognise_kind(struct source *source, struct error *err) {
     const uint8_t *data;
     size_t size;
     int status = stream_peek(source->stream, SOURCE_HEAD, &data, &size, err);
@@ -52,7 +52,7 @@ static int recognise(struct source *source, struct error *err) {
         return status;
     if (size == 0)
         return error_set(err, STATUS_DATA, "%s: is empty", stream_name(source->stream));
-    source->kind = kind_of(source->path, data, size);
+    source->kind = file_kind(source->path, data, size);
     if (source->kind)
         return STATUS_OK;
     return error_set(err, STATUS_DATA,
@@ -82,7 +82,7 @@ static int open_kind(struct source *source, struct error *err) {
     if (source->kind != &source_folder)
         status = stream_open_stoppable(&source->stream, source->path, &wait, err);
     if (!status && !source->kind)
-        status = recognise(source, err);
+        status = recognise_kind(source, err);
     return status || !source->kind ? status : source->kind->open(source, err);
 }
 

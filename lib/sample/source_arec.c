@@ -35,7 +35,7 @@ struct arec_source {
     int64_t count; // of samples in the whole file, or -1
 };
 
-static bool recognise(const char *path, const uint8_t *data, size_t size) {
+static bool arec_recognise(const char *path, const uint8_t *data, size_t size) {
     (void)path;
     return arec_is_segment(data, size);
 }
@@ -54,7 +54,7 @@ static int open_reader(struct source *source, struct error *err) {
     return STATUS_OK;
 }
 
-static int64_t count(const struct source *source) {
+static int64_t arec_count(const struct source *source) {
     const struct arec_source *reader = source->state;
     return reader->count;
 }
@@ -78,8 +78,8 @@ static void begin_segment(struct arec_source *reader, uint64_t start) {
 
 // Says what was lost at `offset`, in sample->path and err: `count` samples from the
 // next one on.
-static int lost(struct source *source, struct sample *sample, uint64_t offset, const char *what,
-                uint64_t count, struct error *err) {
+static int report_lost(struct source *source, struct sample *sample, uint64_t offset,
+                       const char *what, uint64_t count, struct error *err) {
     struct arec_source *reader = source->state;
     unsigned long long first = reader->before + reader->number;
     char path[4096], which[64] = "", how_many[48] = "";
@@ -101,7 +101,7 @@ static int lost(struct source *source, struct sample *sample, uint64_t offset, c
 }
 
 // Remembers what is damaged here until the next number says what that costs.
-static void remember(struct source *source, const char *what) {
+static void note_damage(struct source *source, const char *what) {
     struct arec_source *reader = source->state;
     if (!reader->damage.pending)
         reader->damage = (struct damage){true, stream_offset(source->stream), what};
@@ -109,17 +109,18 @@ static void remember(struct source *source, const char *what) {
 
 // Reports the damage that was met on the way to sample `number`, which is the next that is
 // there, or the count of all; without damage `what` is wrong here. `least` are missing.
-static int settle(struct source *source, struct sample *sample, uint64_t number, uint64_t least,
-                  const char *what, struct error *err) {
+static int report_damage(struct source *source, struct sample *sample, uint64_t number,
+                         uint64_t least, const char *what, struct error *err) {
     struct arec_source *reader = source->state;
     const struct damage damage = reader->damage;
     uint64_t count = number > reader->number ? number - reader->number : 0;
     reader->damage.pending = false;
-    return lost(source, sample, damage.pending ? damage.offset : stream_offset(source->stream),
-                damage.pending ? damage.what : what, count > least ? count : least, err);
+    return report_lost(source, sample,
+                       damage.pending ? damage.offset : stream_offset(source->stream),
+                       damage.pending ? damage.what : what, count > least ? count : least, err);
 }
 
-static int skip(struct source *source, uint64_t n, struct error *err) {
+static int skip_bytes(struct source *source, uint64_t n, struct error *err) {
     uint64_t skipped;
     return stream_skip(source->stream, n, &skipped, err);
 }
@@ -134,12 +135,12 @@ static int skip_padding(struct source *source, uint64_t length, struct error *er
         return status;
     while (zeros < got && data[zeros] == 0)
         zeros++;
-    return skip(source, zeros, err);
+    return skip_bytes(source, zeros, err);
 }
 
 // Whether a segment or a chunk begins here. The type is looked at first,
 // because it is cheaper than a CRC-32.
-static bool begins_here(const uint8_t *data, size_t size) {
+static bool is_header(const uint8_t *data, size_t size) {
     static const uint32_t types[] = {AREC_CLASSES, AREC_ORIGINAL, AREC_RECORD, AREC_INDEX,
                                      AREC_END};
     struct arec_chunk chunk;
@@ -152,7 +153,7 @@ static bool begins_here(const uint8_t *data, size_t size) {
 }
 
 // Skips to the next segment or chunk that is whole, or to the end.
-static int search(struct source *source, struct error *err) {
+static int skip_to_header(struct source *source, struct error *err) {
     const uint8_t *data;
     size_t got = 1;
     while (got > 0) {
@@ -161,9 +162,9 @@ static int search(struct source *source, struct error *err) {
             return status;
         bool last = got < SEARCH_SIZE;
         size_t end = last ? got : got - AREC_CHUNK + 1, at = 0;
-        while (at < end && !begins_here(data + at, got - at))
+        while (at < end && !is_header(data + at, got - at))
             at++;
-        if ((status = skip(source, at, err)))
+        if ((status = skip_bytes(source, at, err)))
             return status;
         if (at < end)
             break;
@@ -172,10 +173,10 @@ static int search(struct source *source, struct error *err) {
 }
 
 // Something at this place is damaged: goes on behind it.
-static int recover(struct source *source, uint64_t known, const char *what, struct error *err) {
-    remember(source, what);
-    int status = skip(source, known, err);
-    return status ? status : search(source, err);
+static int skip_damage(struct source *source, uint64_t known, const char *what, struct error *err) {
+    note_damage(source, what);
+    int status = skip_bytes(source, known, err);
+    return status ? status : skip_to_header(source, err);
 }
 
 // The end of the stream, or of a segment that another one has cut short. *done: reported.
@@ -185,8 +186,8 @@ static int end_early(struct source *source, struct sample *sample, bool *done, s
     if (!*done)
         return STATUS_OK;
     reader->inside = false;
-    return settle(source, sample, reader->counted, 0, "ends too early: its writer did not finish",
-                  err);
+    return report_damage(source, sample, reader->counted, 0,
+                         "ends too early: its writer did not finish", err);
 }
 
 static int keep_original(struct arec_source *reader, const struct arec_chunk *chunk,
@@ -243,16 +244,16 @@ static int end_segment(struct source *source, struct sample *sample, const struc
     uint64_t offset = stream_offset(source->stream);
     reader->inside = false;
     if (!arec_tail_decode(&tail, body, chunk->length) || tail.samples > UINT32_MAX)
-        return settle(source, sample, reader->counted, 0, "damaged tail", err);
+        return report_damage(source, sample, reader->counted, 0, "damaged tail", err);
     if (tail.samples < reader->number) {
         char what[96];
         snprintf(what, sizeof what, "the tail counts %llu samples, but there were %llu",
                  (unsigned long long)tail.samples, (unsigned long long)reader->number);
-        return lost(source, sample, offset, what, 0, err);
+        return report_lost(source, sample, offset, what, 0, err);
     }
     if (reader->damage.pending || tail.samples > reader->number)
-        return settle(source, sample, tail.samples, 0, "samples that the tail counts do not come",
-                      err);
+        return report_damage(source, sample, tail.samples, 0,
+                             "samples that the tail counts do not come", err);
     return STATUS_OK;
 }
 
@@ -293,7 +294,7 @@ static int take_chunk(struct source *source, struct sample *sample, const struct
     }
     if (status == STATUS_DATA) {
         struct error why = *err;
-        return lost(source, sample, offset, why.text, chunk->type == AREC_RECORD, err);
+        return report_lost(source, sample, offset, why.text, chunk->type == AREC_RECORD, err);
     }
     if (chunk->type == AREC_RECORD)
         reader->number++;
@@ -312,19 +313,19 @@ static int check_number(struct source *source, struct sample *sample,
     snprintf(what, sizeof what, "out of order: record %u of its segment comes in its place",
              chunk->number);
     if (chunk->number >= reader->number)
-        return settle(source, sample, chunk->number, 0, what, err);
-    int status = settle(source, sample, reader->counted, 0, what, err);
+        return report_damage(source, sample, chunk->number, 0, what, err);
+    int status = report_damage(source, sample, reader->counted, 0, what, err);
     begin_segment(reader, stream_offset(source->stream));
     // What is missing before its first sample that is there comes next.
     if (chunk->number > 0)
-        remember(source, "the segment's beginning is damaged");
+        note_damage(source, "the segment's beginning is damaged");
     return status;
 }
 
 // A chunk whose body is cut off or damaged. When its writer was killed and
 // another file joined on, the next segment may begin inside of it.
-static int bad_body(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
-                    bool *done, struct error *err) {
+static int read_damaged_body(struct source *source, struct sample *sample,
+                             const struct arec_chunk *chunk, bool *done, struct error *err) {
     struct arec_source *reader = source->state;
     size_t whole = AREC_CHUNK + chunk->length, at = AREC_CHUNK, got;
     const uint8_t *data;
@@ -344,13 +345,13 @@ static int bad_body(struct source *source, struct sample *sample, const struct a
     if (header || cut || chunk->type == AREC_END)
         reader->inside = false;
     if (*done)
-        status = settle(source, sample, record ? 0 : reader->counted, record,
-                        header || cut                  ? "ends too early: its writer did not finish"
-                        : chunk->type == AREC_CLASSES  ? "damaged class names"
-                        : chunk->type == AREC_ORIGINAL ? "damaged key of an original"
-                                                       : "damaged: its CRC-32 does not fit",
-                        err);
-    int failed = skip(source, used, err);
+        status = report_damage(source, sample, record ? 0 : reader->counted, record,
+                               header || cut ? "ends too early: its writer did not finish"
+                               : chunk->type == AREC_CLASSES  ? "damaged class names"
+                               : chunk->type == AREC_ORIGINAL ? "damaged key of an original"
+                                                              : "damaged: its CRC-32 does not fit",
+                               err);
+    int failed = skip_bytes(source, used, err);
     if (!failed && !header && !cut)
         failed = skip_padding(source, chunk->length, err);
     return failed ? failed : status;
@@ -362,7 +363,7 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
     if (!reader->inside) {
         begin_segment(reader, stream_offset(source->stream));
         if (chunk->type == AREC_RECORD && chunk->number > 0)
-            remember(source, "the segment's beginning is damaged");
+            note_damage(source, "the segment's beginning is damaged");
     }
     int status = check_number(source, sample, chunk, err);
     if (status) {
@@ -371,16 +372,16 @@ static int next_chunk(struct source *source, struct sample *sample, struct arec_
     }
     uint64_t most = source->options.max_bytes + AREC_SAMPLE + AREC_KEY_MAX + 8;
     if (chunk->length > most)
-        return recover(source, AREC_CHUNK, "larger than samples may be", err);
+        return skip_damage(source, AREC_CHUNK, "larger than samples may be", err);
     size_t whole = AREC_CHUNK + chunk->length, got;
     const uint8_t *data;
     if ((status = stream_peek(source->stream, whole, &data, &got, err)))
         return status;
     if (got < whole || crc32_of(0, data + AREC_CHUNK, chunk->length) != chunk->crc)
-        return bad_body(source, sample, chunk, done, err);
+        return read_damaged_body(source, sample, chunk, done, err);
     status = take_chunk(source, sample, chunk, data + AREC_CHUNK, done, err);
     *done = *done || status;
-    int failed = skip(source, whole, err);
+    int failed = skip_bytes(source, whole, err);
     if (!failed)
         failed = skip_padding(source, chunk->length, err);
     return failed ? failed : status;
@@ -392,7 +393,7 @@ static int other_version(const struct source *source, struct error *err) {
                      AREC_VERSION);
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int arec_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct arec_source *reader = source->state;
     bool done = false;
     int status = STATUS_OK;
@@ -412,11 +413,11 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
                 return status;
             }
             begin_segment(reader, stream_offset(source->stream));
-            status = skip(source, AREC_HEADER, err);
+            status = skip_bytes(source, AREC_HEADER, err);
         } else if (arec_chunk_decode(&chunk, data, got)) {
             status = next_chunk(source, sample, &chunk, &done, err);
         } else {
-            status = recover(source, 1, "damaged", err);
+            status = skip_damage(source, 1, "damaged", err);
         }
     }
     return status;
@@ -429,9 +430,9 @@ uint64_t source_offset(const struct source *source) {
 
 const struct source_kind source_arec = {
     .name = "arec",
-    .recognise = recognise,
+    .recognise = arec_recognise,
     .open = open_reader,
-    .next = next,
-    .count = count,
+    .next = arec_next,
+    .count = arec_count,
     .close = close_reader,
 };

@@ -69,7 +69,7 @@ static void close_array(struct source *source) {
     free(state);
 }
 
-static int64_t count(const struct source *source) {
+static int64_t array_count(const struct source *source) {
     const struct array_source *state = source->state;
     return (int64_t)state->array.size[0];
 }
@@ -105,7 +105,7 @@ static int read_item(struct source *source, struct sample *sample, struct error 
     return STATUS_OK;
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int array_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct array_source *state = source->state;
     *more = state->next < state->array.size[0];
     if (!*more)
@@ -123,8 +123,8 @@ const struct source_kind source_idx = {
     .name = "idx",
     .recognise = recognise_idx,
     .open = open_idx,
-    .next = next,
-    .count = count,
+    .next = array_next,
+    .count = array_count,
     .close = close_array,
 };
 
@@ -132,7 +132,7 @@ const struct source_kind source_npy = {
     .name = "npy",
     .recognise = recognise_npy,
     .open = open_npy,
-    .next = next,
-    .count = count,
+    .next = array_next,
+    .count = array_count,
     .close = close_array,
 };

@@ -103,13 +103,13 @@ static void close_cifar(struct source *source) {
     free(source->state);
 }
 
-static int64_t count(const struct source *source) {
+static int64_t cifar_count(const struct source *source) {
     const struct cifar_source *state = source->state;
     int64_t size = stream_size(source->stream);
     return size < 0 ? -1 : size / (int64_t)(state->layout->labels + PIXELS);
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int cifar_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct cifar_source *state = source->state;
     const struct layout *layout = state->layout;
     uint8_t record[2 + PIXELS];
@@ -142,8 +142,8 @@ const struct source_kind source_cifar10 = {
     .name = "cifar10",
     .recognise = recognise10,
     .open = open10,
-    .next = next,
-    .count = count,
+    .next = cifar_next,
+    .count = cifar_count,
     .close = close_cifar,
 };
 
@@ -151,15 +151,15 @@ const struct source_kind source_cifar100 = {
     .name = "cifar100",
     .recognise = recognise100,
     .open = open100,
-    .next = next,
-    .count = count,
+    .next = cifar_next,
+    .count = cifar_count,
     .close = close_cifar,
 };
 
 const struct source_kind source_cifar100_coarse = {
     .name = "cifar100-coarse",
     .open = open_coarse,
-    .next = next,
-    .count = count,
+    .next = cifar_next,
+    .count = cifar_count,
     .close = close_cifar,
 };

@@ -68,11 +68,11 @@ static int names_add(struct names *names, char *name, struct error *err) {
     return STATUS_OK;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static char *join(const char *folder, const char *name) {
+static char *join_path(const char *folder, const char *name) {
     char *path = NULL;
     const char *slash = *folder && folder[strlen(folder) - 1] != '/' ? "/" : "";
     return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
@@ -92,7 +92,7 @@ static int list_folder(struct names *names, const char *path, struct error *err)
         status = error_errno(err, STATUS_IO, "cannot read folder %s", path);
     closedir(dir);
     if (!status && names->count)
-        qsort(names->items, names->count, sizeof *names->items, compare);
+        qsort(names->items, names->count, sizeof *names->items, compare_names);
     return status;
 }
 
@@ -103,7 +103,7 @@ static const struct entered *entered_find(const struct folder *folder, const str
     return NULL;
 }
 
-static int enter(struct folder *folder, const struct stat *stat_of, struct error *err) {
+static int note_entered(struct folder *folder, const struct stat *stat_of, struct error *err) {
     size_t n = folder->entered_count;
     if ((n & (n - 1)) == 0) {
         struct entered *grown = mem_resize(folder->entered, n ? 2 * n : 1, sizeof *grown);
@@ -122,10 +122,10 @@ static int enter_root(struct folder *folder, struct error *err) {
     char *path = mem_string(folder->root);
     int status = path ? STATUS_OK : error_nomem(err);
     while (!status && stat(path, &stat_of) == 0 && !entered_find(folder, &stat_of)) {
-        char *up = join(path, "..");
+        char *up = join_path(path, "..");
         free(path);
         path = up;
-        status = path ? enter(folder, &stat_of, err) : error_nomem(err);
+        status = path ? note_entered(folder, &stat_of, err) : error_nomem(err);
     }
     free(path);
     folder->above = folder->entered_count;
@@ -133,15 +133,16 @@ static int enter_root(struct folder *folder, struct error *err) {
 }
 
 // Remembers that `path` is passed over. Takes nothing over.
-static int omit(struct folder *folder, const char *path, const char *why, struct error *err) {
+static int note_omitted(struct folder *folder, const char *path, const char *why,
+                        struct error *err) {
     int status = names_add(&folder->omitted, mem_string(path), err);
     return status ? status : names_add(&folder->reasons, mem_string(why), err);
 }
 
-static int walk(struct source *source, const char *below, int depth, struct error *err);
+static int walk_below(struct source *source, const char *below, int depth, struct error *err);
 
 // Whether a folder was entered before, by this link or around it.
-static bool leads_back(const struct folder *folder, const char *path, const struct stat *stat_of) {
+static bool was_entered(const struct folder *folder, const char *path, const struct stat *stat_of) {
     struct stat of_link;
     const struct entered *before = entered_find(folder, stat_of);
     return before && (before->open || (lstat(path, &of_link) == 0 && S_ISLNK(of_link.st_mode)));
@@ -154,16 +155,16 @@ static int walk_folder(struct source *source, const char *below, const char *ful
     int label, status = STATUS_OK;
     if (depth == 0)
         folder->entered_count = folder->above; // what other classes entered does not count
-    if (leads_back(folder, full, stat_of))
-        return omit(folder, full, "leads back to a folder that is read already", err);
+    if (was_entered(folder, full, stat_of))
+        return note_omitted(folder, full, "leads back to a folder that is read already", err);
     if (depth == 0 && source->options.label_from == LABEL_DEFAULT)
         status = classes_label(source->classes, name, &label, err);
     if (status)
         return error_context(err, "%s", full);
     size_t place = folder->entered_count;
-    status = enter(folder, stat_of, err);
+    status = note_entered(folder, stat_of, err);
     if (!status)
-        status = walk(source, below, depth + 1, err);
+        status = walk_below(source, below, depth + 1, err);
     if (!status)
         folder->entered[place].open = false;
     return status;
@@ -182,7 +183,7 @@ static int walk_path(struct source *source, char *below, const char *full, const
     else if (picture && (!there || S_ISREG(stat_of.st_mode)))
         return names_add(&folder->files, below, err);
     else if (picture)
-        status = omit(folder, full, "is no regular file", err);
+        status = note_omitted(folder, full, "is no regular file", err);
     free(below);
     return status;
 }
@@ -190,7 +191,7 @@ static int walk_path(struct source *source, char *below, const char *full, const
 static int walk_entry(struct source *source, const char *below, const char *name, int depth,
                       struct error *err) {
     struct folder *folder = source->state;
-    char *path = join(below, name), *full = path ? join(folder->root, path) : NULL;
+    char *path = join_path(below, name), *full = path ? join_path(folder->root, path) : NULL;
     int status;
     if (full) {
         status = walk_path(source, path, full, name, depth, err);
@@ -202,10 +203,10 @@ static int walk_entry(struct source *source, const char *below, const char *name
     return status;
 }
 
-static int walk(struct source *source, const char *below, int depth, struct error *err) {
+static int walk_below(struct source *source, const char *below, int depth, struct error *err) {
     struct folder *folder = source->state;
     struct names names = {0};
-    char *path = join(folder->root, below);
+    char *path = join_path(folder->root, below);
     int status = path ? STATUS_OK : error_nomem(err);
     if (!status && depth > DEEPEST)
         status = error_set(err, STATUS_DATA, "%s: more than %d folders deep; a link in a circle?",
@@ -222,7 +223,7 @@ static int walk(struct source *source, const char *below, int depth, struct erro
 // What adam-prep wrote keeps the order of its classes in classes.txt.
 static int read_classes(struct source *source, struct error *err) {
     struct folder *folder = source->state;
-    char *path = join(folder->root, "classes.txt");
+    char *path = join_path(folder->root, "classes.txt");
     int status = path ? STATUS_OK : error_nomem(err);
     struct stat stat_of;
     if (!status && source->options.label_from == LABEL_DEFAULT && stat(path, &stat_of) == 0)
@@ -233,7 +234,7 @@ static int read_classes(struct source *source, struct error *err) {
 
 // And the copies that it wrote are known as such.
 static int read_originals(struct folder *folder, struct error *err) {
-    char *path = join(folder->root, ORIGINALS_FILE);
+    char *path = join_path(folder->root, ORIGINALS_FILE);
     int status = path ? STATUS_OK : error_nomem(err);
     if (!status && access(path, F_OK) == 0)
         status = originals_read(&folder->originals, path, err);
@@ -251,7 +252,7 @@ static int open_folder(struct source *source, struct error *err) {
     if (!status)
         status = enter_root(folder, err);
     if (!status)
-        status = walk(source, "", 0, err);
+        status = walk_below(source, "", 0, err);
     if (!status && folder->files.count == 0)
         status = error_set(err, STATUS_DATA, "%s: no pictures in this folder", source->path);
     return status;
@@ -291,7 +292,8 @@ static int tell_omitted(struct folder *folder, struct sample *sample, struct err
     return status ? status : error_set(err, STATUS_SKIPPED, "%s", folder->reasons.items[i]);
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int folder_next(struct source *source, struct sample *sample, bool *more,
+                       struct error *err) {
     struct folder *folder = source->state;
     if (folder->told < folder->omitted.count)
         return tell_omitted(folder, sample, err);
@@ -299,7 +301,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     if (!*more)
         return STATUS_OK;
     const char *below = folder->files.items[folder->next++];
-    char *path = join(folder->root, below);
+    char *path = join_path(folder->root, below);
     int status = path ? sample_path(sample, path, err) : error_nomem(err);
     free(path);
     if (!status)
@@ -311,7 +313,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
     return status;
 }
 
-static int64_t count(const struct source *source) {
+static int64_t folder_count(const struct source *source) {
     const struct folder *folder = source->state;
     return (int64_t)folder->files.count;
 }
@@ -333,7 +335,7 @@ static void close_folder(struct source *source) {
 const struct source_kind source_folder = {
     .name = "folder",
     .open = open_folder,
-    .next = next,
-    .count = count,
+    .next = folder_next,
+    .count = folder_count,
     .close = close_folder,
 };

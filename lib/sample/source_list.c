@@ -23,7 +23,7 @@ static void close_list(struct source *source) {
 
 // The length of the next line, looking no further ahead than needed, so that a
 // live pipe is answered line by line.
-static int line_length(struct source *source, size_t *length, bool *ended, struct error *err) {
+static int find_line_end(struct source *source, size_t *length, bool *ended, struct error *err) {
     const uint8_t *data;
     size_t got = 0;
     for (size_t n = 1; n <= LONGEST_LINE + 1; n++) {
@@ -47,7 +47,7 @@ static int read_line(struct source *source, bool *more, struct error *err) {
     size_t length, got;
     bool ended;
     do {
-        int status = line_length(source, &length, &ended, err);
+        int status = find_line_end(source, &length, &ended, err);
         if (!status)
             status = stream_read(source->stream, list->line, length + ended, &got, err);
         if (status)
@@ -76,7 +76,7 @@ static int label_of(struct source *source, struct sample *sample, const char *pa
     return source_label_text(source, sample, column, err);
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int list_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct list *list = source->state;
     int status = read_line(source, more, err);
     if (status || !*more)
@@ -98,6 +98,6 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
 const struct source_kind source_list = {
     .name = "list",
     .open = open_list,
-    .next = next,
+    .next = list_next,
     .close = close_list,
 };

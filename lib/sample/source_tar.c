@@ -43,7 +43,7 @@ struct tar_source {
     bool some;  // a sample or a report was given
 };
 
-static bool recognise(const char *path, const uint8_t *data, size_t size) {
+static bool tar_recognise(const char *path, const uint8_t *data, size_t size) {
     (void)path;
     return size >= 512 && !memcmp(data + 257, "ustar", 5);
 }
@@ -84,7 +84,7 @@ static enum member_kind kind_of(const char *name) {
 }
 
 // Whether some part of the path is "..".
-static bool climbs(const char *name) {
+static bool has_parent_part(const char *name) {
     for (const char *part = name; part; part = strchr(part, '/')) {
         part += *part == '/';
         if (!strncmp(part, "..", 2) && (part[2] == '/' || !part[2]))
@@ -115,8 +115,8 @@ static int member_path(struct source *source, struct sample *sample, struct erro
 }
 
 // Reports the member that is being looked at as bad, with its path in `sample`.
-static int refuse(struct source *source, struct sample *sample, const char *why,
-                  struct error *err) {
+static int refuse_member(struct source *source, struct sample *sample, const char *why,
+                         struct error *err) {
     struct tar_source *state = source->state;
     int status = member_path(source, sample, err);
     if (status)
@@ -127,13 +127,13 @@ static int refuse(struct source *source, struct sample *sample, const char *why,
 
 // A failure within a member. Where the archive is cut off, that sample is missing, and what
 // came before is good.
-static int broken(struct source *source, struct sample *sample, int status, struct error *err) {
+static int report_cut(struct source *source, struct sample *sample, int status, struct error *err) {
     struct tar_source *state = source->state;
     if (status != STATUS_DATA || !tar_reader_cut(state->tar))
         return status;
     state->ended = state->whole = true;
     memset(state->current.have, 0, sizeof state->current.have);
-    return refuse(source, sample, "the archive is cut off within this member", err);
+    return refuse_member(source, sample, "the archive is cut off within this member", err);
 }
 
 static int read_picture(struct source *source, struct sample *sample, struct error *err) {
@@ -144,7 +144,7 @@ static int read_picture(struct source *source, struct sample *sample, struct err
         char why[96];
         snprintf(why, sizeof why, size ? "%llu bytes, and %llu are allowed" : "is empty",
                  (unsigned long long)size, (unsigned long long)most);
-        return refuse(source, sample, why, err);
+        return refuse_member(source, sample, why, err);
     }
     size_t got;
     int status = sample_reserve(own, size, err);
@@ -153,10 +153,10 @@ static int read_picture(struct source *source, struct sample *sample, struct err
     if (!status)
         status = member_path(source, own, err);
     if (status)
-        return broken(source, sample, status, err);
+        return report_cut(source, sample, status, err);
     own->encoded_size = got;
     if (codec_of(own->encoded, got) == CODEC_NONE)
-        return refuse(source, sample, "neither JPEG, PNG nor PNM", err);
+        return refuse_member(source, sample, "neither JPEG, PNG nor PNM", err);
     state->current.have[MEMBER_PICTURE] = true;
     return STATUS_OK;
 }
@@ -172,7 +172,7 @@ static int read_text(struct source *source, struct sample *sample, enum member_k
         return STATUS_OK;
     int status = tar_reader_read(state->tar, current->text, TEXT_MAX - 1, &got, err);
     if (status)
-        return broken(source, sample, status, err);
+        return report_cut(source, sample, status, err);
     while (got > 0 && isspace((unsigned char)current->text[got - 1]))
         got--;
     current->text[got] = 0;
@@ -185,17 +185,17 @@ static int read_original(struct source *source, struct sample *sample, struct er
     struct tar_source *state = source->state;
     size_t size = state->member.size, got;
     if (state->member.size > KEY_MAX)
-        return refuse(source, sample, "a key that is too long", err);
+        return refuse_member(source, sample, "a key that is too long", err);
     char *key = mem_zeroed(size + 1, 1);
     int status = key ? tar_reader_read(state->tar, key, size, &got, err) : error_nomem(err);
     if (!status)
         status = sample_original(&state->current.sample, key, err);
     free(key);
     state->current.have[MEMBER_ORIGINAL] = true;
-    return status ? broken(source, sample, status, err) : STATUS_OK;
+    return status ? report_cut(source, sample, status, err) : STATUS_OK;
 }
 
-static int comes_back(struct source *source, struct error *err) {
+static int refuse_scattered_key(struct source *source, struct error *err) {
     struct tar_source *state = source->state;
     return error_set(err, STATUS_DATA,
                      "%s: member %s at offset %llu: its key comes back after another key; the "
@@ -212,7 +212,7 @@ static int begin_current(struct source *source, const char *key, struct error *e
     if (status)
         return status;
     if (again)
-        return comes_back(source, err);
+        return refuse_scattered_key(source, err);
     free(current->key);
     current->key = mem_string(key);
     if (!current->key)
@@ -227,8 +227,9 @@ static int add_member(struct source *source, struct sample *sample, enum member_
                       struct error *err) {
     struct tar_source *state = source->state;
     if (state->current.have[kind])
-        return kind == MEMBER_PICTURE ? refuse(source, sample, "a second picture for its key", err)
-                                      : comes_back(source, err);
+        return kind == MEMBER_PICTURE
+                   ? refuse_member(source, sample, "a second picture for its key", err)
+                   : refuse_scattered_key(source, err);
     if (kind == MEMBER_PICTURE)
         return read_picture(source, sample, err);
     return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
@@ -251,8 +252,8 @@ static int label_current(struct source *source, struct sample *sample, struct er
     return source_label_text(source, sample, current->text, err);
 }
 
-// Hands the sample of the current out. The current is empty behind that.
-static int emit(struct source *source, struct sample *sample, struct error *err) {
+// Hands out the current sample, which is empty afterwards.
+static int give_sample(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
     sample_swap(sample, &state->current.sample);
     int status = sample_key(sample, state->current.key, err);
@@ -275,20 +276,20 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
     if (state->member.other) {
         char why[64];
         snprintf(why, sizeof why, "is %s", state->member.other);
-        return refuse(source, sample, why, err);
+        return refuse_member(source, sample, why, err);
     }
     *done = kind != MEMBER_OTHER;
     if (!*done)
         return STATUS_OK;
-    if (climbs(state->member.name))
-        return refuse(source, sample, "a name with '..' in it", err);
+    if (has_parent_part(state->member.name))
+        return refuse_member(source, sample, "a name with '..' in it", err);
     int status = key_of(sample, state->member.name, err);
     if (status)
         return status;
     bool same = current->key && !strcmp(current->key, sample->key);
     if (!same && current->have[MEMBER_PICTURE]) {
         state->pending = true;
-        return emit(source, sample, err);
+        return give_sample(source, sample, err);
     }
     *done = false;
     if (!same)
@@ -296,12 +297,13 @@ static int take_member(struct source *source, struct sample *sample, bool *done,
     return status ? status : add_member(source, sample, kind, err);
 }
 
-// The last current; and whether the archive is whole.
-static int at_end(struct source *source, struct sample *sample, bool *more, struct error *err) {
+// The last sample; and whether the archive is whole.
+static int end_archive(struct source *source, struct sample *sample, bool *more,
+                       struct error *err) {
     struct tar_source *state = source->state;
     if (state->current.have[MEMBER_PICTURE]) {
         state->some = true;
-        return emit(source, sample, err);
+        return give_sample(source, sample, err);
     }
     if (!state->some)
         return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
@@ -319,7 +321,7 @@ static int at_end(struct source *source, struct sample *sample, bool *more, stru
                            (unsigned long long)stream_offset(source->stream));
 }
 
-static int next(struct source *source, struct sample *sample, bool *more, struct error *err) {
+static int tar_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct tar_source *state = source->state;
     bool done = false;
     int status = STATUS_OK;
@@ -334,7 +336,7 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
             state->pending = !state->ended;
         }
         if (state->ended)
-            return at_end(source, sample, more, err);
+            return end_archive(source, sample, more, err);
         status = take_member(source, sample, &done, err);
         state->some = state->some || done || status;
     }
@@ -343,8 +345,8 @@ static int next(struct source *source, struct sample *sample, bool *more, struct
 
 const struct source_kind source_tar = {
     .name = "tar",
-    .recognise = recognise,
+    .recognise = tar_recognise,
     .open = open_tar,
-    .next = next,
+    .next = tar_next,
     .close = close_tar,
 };

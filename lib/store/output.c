@@ -138,7 +138,7 @@ static int write_all(int fd, const void *data, size_t size) {
     return 0;
 }
 
-static int flush(struct output *output, struct error *err) {
+static int flush_buffer(struct output *output, struct error *err) {
     size_t size = output->held;
     output->held = 0;
     if (write_all(output->fd, output->buffer, size))
@@ -146,9 +146,9 @@ static int flush(struct output *output, struct error *err) {
     return STATUS_OK;
 }
 
-static int put(struct output *output, const void *data, size_t size, struct error *err) {
+static int output_put(struct output *output, const void *data, size_t size, struct error *err) {
     if (size > BUFFER_SIZE - output->held) {
-        int status = flush(output, err);
+        int status = flush_buffer(output, err);
         if (status)
             return status;
     }
@@ -169,7 +169,7 @@ static la_ssize_t pack_output(struct archive *archive, void *context, const void
     struct output *output = context;
     (void)archive;
     if (!output->error.status)
-        put(output, data, n, &output->error);
+        output_put(output, data, n, &output->error);
     return (la_ssize_t)n;
 }
 
@@ -270,7 +270,7 @@ int output_open(struct output **out, const char *path, bool force, struct error 
 
 int output_write(struct output *output, const void *data, size_t size, struct error *err) {
     if (!output->pack)
-        return put(output, data, size, err);
+        return output_put(output, data, size, err);
     const uint8_t *bytes = data;
     while (size > 0) {
         la_ssize_t n = archive_write_data(output->pack, bytes, size);
@@ -294,10 +294,10 @@ static void output_free(struct output *output) {
     free(output);
 }
 
-static int finish(struct output *output, struct error *err) {
+static int output_finish(struct output *output, struct error *err) {
     if (output->pack && (archive_write_close(output->pack) != ARCHIVE_OK || output->error.status))
         return pack_failed(output, err);
-    int status = flush(output, err);
+    int status = flush_buffer(output, err);
     if (status || !output->temporary)
         return status;
     if (fsync(output->fd))
@@ -306,7 +306,7 @@ static int finish(struct output *output, struct error *err) {
 }
 
 int output_close(struct output *output, struct error *err) {
-    int status = finish(output, err);
+    int status = output_finish(output, err);
     if (status && output->temporary)
         unlink(output->temporary);
     output_free(output);

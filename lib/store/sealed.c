@@ -56,7 +56,8 @@ int sealed_write(const char *path, const json_t *object, struct error *err) {
     return status;
 }
 
-static int parse(json_t **out, bool *sealed, const char *text, size_t size, struct error *err) {
+static int parse_sealed(json_t **out, bool *sealed, const char *text, size_t size,
+                        struct error *err) {
     int status = json_read(out, text, size, err);
     *sealed = !status && is_sealed(text, size);
     if (status || *sealed || !json_object_get(*out, "crc32"))
@@ -74,7 +75,7 @@ int sealed_read(json_t **out, bool *sealed, const char *path, struct error *err)
     int status = text ? stream_open(&stream, path, err) : error_nomem(err);
     if (!status)
         status = stream_read(stream, text, SIZE_MOST, &size, err);
-    if (!status && parse(out, sealed, text, size, err))
+    if (!status && parse_sealed(out, sealed, text, size, err))
         status = error_context(err, "%s", path);
     stream_close(stream);
     free(text);

@@ -11,18 +11,18 @@ struct spool {
     bool unwritten; // something may still be in stdio's buffer
 };
 
-static const char *folder(void) {
+static const char *spool_folder(void) {
     const char *set = getenv("TMPDIR");
     return set && *set ? set : "/tmp";
 }
 
-static int failed(struct error *err) {
-    return error_errno(err, STATUS_IO, "cannot keep a temporary file in %s", folder());
+static int spool_error(struct error *err) {
+    return error_errno(err, STATUS_IO, "cannot keep a temporary file in %s", spool_folder());
 }
 
 static FILE *open_nameless(void) {
     char *name = NULL;
-    if (asprintf(&name, "%s/adam-XXXXXX", folder()) < 0)
+    if (asprintf(&name, "%s/adam-XXXXXX", spool_folder()) < 0)
         return NULL;
     int fd = mkstemp(name);
     if (fd >= 0)
@@ -41,7 +41,7 @@ int spool_open(struct spool **out, struct error *err) {
     spool->file = open_nameless();
     if (!spool->file) {
         free(spool);
-        return failed(err);
+        return spool_error(err);
     }
     *out = spool;
     return STATUS_OK;
@@ -56,26 +56,26 @@ void spool_close(struct spool *spool) {
 
 int spool_write(struct spool *spool, const void *data, size_t size, struct error *err) {
     spool->unwritten = true;
-    return fwrite(data, 1, size, spool->file) == size ? STATUS_OK : failed(err);
+    return fwrite(data, 1, size, spool->file) == size ? STATUS_OK : spool_error(err);
 }
 
 int spool_rewind(struct spool *spool, struct error *err) {
-    return fseeko(spool->file, 0, SEEK_SET) ? failed(err) : STATUS_OK;
+    return fseeko(spool->file, 0, SEEK_SET) ? spool_error(err) : STATUS_OK;
 }
 
 int spool_read(struct spool *spool, void *data, size_t size, size_t *got, struct error *err) {
     *got = fread(data, 1, size, spool->file);
-    return *got < size && ferror(spool->file) ? failed(err) : STATUS_OK;
+    return *got < size && ferror(spool->file) ? spool_error(err) : STATUS_OK;
 }
 
 int spool_read_at(struct spool *spool, uint64_t offset, void *data, size_t size, size_t *got,
                   struct error *err) {
     if (spool->unwritten && fflush(spool->file))
-        return failed(err);
+        return spool_error(err);
     spool->unwritten = false;
     ssize_t n = pread(fileno(spool->file), data, size, (off_t)offset);
     *got = n < 0 ? 0 : (size_t)n;
-    return n < 0 ? failed(err) : STATUS_OK;
+    return n < 0 ? spool_error(err) : STATUS_OK;
 }
 
 int spool_copy(struct spool *spool, struct output *output, struct error *err) {

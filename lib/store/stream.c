@@ -73,8 +73,8 @@ static int wait_for_data(const struct stream *stream, struct error *err) {
     }
 }
 
-static int read_some(struct stream *stream, void *data, size_t size, size_t *got,
-                     struct error *err) {
+static int read_bytes(struct stream *stream, void *data, size_t size, size_t *got,
+                      struct error *err) {
     ssize_t n;
     int status = stream->wait.stop ? wait_for_data(stream, err) : STATUS_OK;
     if (status)
@@ -94,7 +94,7 @@ static int input_more(struct stream *stream, size_t *got, struct error *err) {
     int status = window_reserve(input, INPUT_SIZE, err);
     if (!status)
         status =
-            read_some(stream, input->data + input->end, input->capacity - input->end, got, err);
+            read_bytes(stream, input->data + input->end, input->capacity - input->end, got, err);
     if (!status)
         input->end += *got;
     return status;
@@ -105,7 +105,7 @@ static int fill_plain(struct stream *stream, struct error *err) {
     size_t got = window_held(input);
     if (got == 0) {
         int status =
-            read_some(stream, ahead->data + ahead->end, ahead->capacity - ahead->end, &got, err);
+            read_bytes(stream, ahead->data + ahead->end, ahead->capacity - ahead->end, &got, err);
         ahead->end += status ? 0 : got;
         return status;
     }
@@ -254,7 +254,7 @@ static int open_gzip(struct stream *stream, struct error *err) {
     return STATUS_OK;
 }
 
-static int recognise(struct stream *stream, struct error *err) {
+static int recognise_compression(struct stream *stream, struct error *err) {
     struct read_buffer *input = &stream->input;
     size_t got = 1;
     while (got > 0 && window_held(input) < MAGIC_SIZE) {
@@ -279,7 +279,7 @@ static int recognise(struct stream *stream, struct error *err) {
     return STATUS_OK;
 }
 
-static const char *kind_of(mode_t mode) {
+static const char *file_kind(mode_t mode) {
     return S_ISDIR(mode)    ? "a folder"
            : S_ISFIFO(mode) ? "a named pipe"
            : S_ISSOCK(mode) ? "a socket"
@@ -300,7 +300,7 @@ static int open_named(struct stream *stream, const char *path, bool regular, str
     struct stat stat_of;
     bool there = stat(path, &stat_of) == 0, pipe = there && S_ISFIFO(stat_of.st_mode);
     if (there && regular && !S_ISREG(stat_of.st_mode))
-        return error_set(err, STATUS_NOINPUT, "is %s, not a file", kind_of(stat_of.st_mode));
+        return error_set(err, STATUS_NOINPUT, "is %s, not a file", file_kind(stat_of.st_mode));
     stream->fd = pipe && stream->wait.stop ? open_waiting(path) : open(path, O_RDONLY | O_CLOEXEC);
     return stream->fd < 0 ? error_errno(err, STATUS_NOINPUT, "cannot open %s", path) : STATUS_OK;
 }
@@ -333,7 +333,7 @@ static int open_stream(struct stream **out, const char *path, const struct strea
     stream->wait = *wait;
     int status = open_file(stream, path, regular, err);
     if (!status)
-        status = recognise(stream, err);
+        status = recognise_compression(stream, err);
     if (status) {
         stream_close(stream);
         return status;
@@ -393,12 +393,12 @@ int stream_peek(struct stream *stream, size_t n, const uint8_t **data, size_t *g
 
 // Takes what is there of n bytes, up to one filling; a plain file is read
 // straight to where it is wanted.
-static int take_some(struct stream *stream, uint8_t *data, size_t n, size_t *got,
-                     struct error *err) {
+static int take_bytes(struct stream *stream, uint8_t *data, size_t n, size_t *got,
+                      struct error *err) {
     struct read_buffer *ahead = &stream->ahead;
     bool plain = stream->fill == fill_plain && window_held(&stream->input) == 0;
     if (data && plain && window_held(ahead) == 0 && n >= AHEAD_SIZE)
-        return read_some(stream, data, n, got, err);
+        return read_bytes(stream, data, n, got, err);
     const uint8_t *there;
     int status = stream_peek(stream, 1, &there, got, err);
     if (status)
@@ -414,7 +414,7 @@ int stream_read(struct stream *stream, void *data, size_t n, size_t *got, struct
     size_t some = 1;
     *got = 0;
     while (*got < n && some > 0) {
-        int status = take_some(stream, (uint8_t *)data + *got, n - *got, &some, err);
+        int status = take_bytes(stream, (uint8_t *)data + *got, n - *got, &some, err);
         if (status)
             return status;
         *got += some;
@@ -428,7 +428,8 @@ int stream_skip(struct stream *stream, uint64_t n, uint64_t *skipped, struct err
     *skipped = 0;
     while (*skipped < n && some > 0) {
         uint64_t left = n - *skipped;
-        int status = take_some(stream, NULL, left < SIZE_MAX ? (size_t)left : SIZE_MAX, &some, err);
+        int status =
+            take_bytes(stream, NULL, left < SIZE_MAX ? (size_t)left : SIZE_MAX, &some, err);
         if (status)
             return status;
         *skipped += some;

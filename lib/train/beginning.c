@@ -7,20 +7,20 @@
 #include "core/mem.h"
 #include "store/sealed.h"
 
-static char *path_of(const char *run) {
+static char *metrics_path(const char *run) {
     char *path = NULL;
     return asprintf(&path, "%s/start.json", run) < 0 ? NULL : path;
 }
 
 bool beginning_only(const char *run) {
-    char *path = path_of(run);
+    char *path = metrics_path(run);
     bool only = path && run_folder_begun(run) && access(path, F_OK) == 0;
     free(path);
     return only;
 }
 
 int beginning_write(const struct checkpoint *checkpoint, const char *run, struct error *err) {
-    char *path = path_of(run), *directory = getcwd(NULL, 0);
+    char *path = metrics_path(run), *directory = getcwd(NULL, 0);
     json_t *start = json_pack(
         "{s:i, s:s, s:s?, s:s?, s:s, s:s, s:I, s:O}", "v", 1, "version", ADAM_VERSION, "command",
         checkpoint->command, "directory", directory, "model", checkpoint->model->text, "model_name",
@@ -49,7 +49,7 @@ int beginning_read(struct checkpoint *checkpoint, const char *run, const char *c
                    size_t set_count, struct error *err) {
     bool sealed;
     json_t *start = NULL;
-    char *path = path_of(run);
+    char *path = metrics_path(run);
     *checkpoint = (struct checkpoint){0};
     int status = path ? sealed_read(&start, &sealed, path, err) : error_nomem(err);
     if (!status && !sealed)

@@ -20,7 +20,7 @@ static bool claim_batch(struct loop *loop) {
 }
 
 // Nobody waits for a thread that waits for data.
-static struct batch *take_or_leave(const struct loop_thread *thread, double *waited) {
+static struct batch *take_or_leave_group(const struct loop_thread *thread, double *waited) {
     const struct loop_config *config = &thread->loop->config;
     if (config->sync || !config->home->meetings)
         return supply_take(config->supply, config->patience, waited);
@@ -35,7 +35,7 @@ static struct batch *take_or_leave(const struct loop_thread *thread, double *wai
 static struct batch *take_batch(struct loop_thread *thread) {
     const struct loop_config *config = &thread->loop->config;
     double sum = atomic_load_explicit(&thread->waited, memory_order_relaxed), waited = 0;
-    struct batch *batch = take_or_leave(thread, &waited);
+    struct batch *batch = take_or_leave_group(thread, &waited);
     // Synchronous threads all wait while one takes.
     sum += config->sync ? waited * config->threads : waited;
     atomic_store_explicit(&thread->waited, sum, memory_order_relaxed);

@@ -167,7 +167,7 @@ static void sum_piece(const struct loop_config *config, struct step *step,
         piece->squares = kernels->sum_squares(sum, piece->span.n);
 }
 
-static void add_up(struct loop *loop) {
+static void sum_pieces(struct loop *loop) {
     struct step *step = &loop->step;
     for (size_t i; (i = atomic_fetch_add(&step->next_sum, 1)) < step->piece_count;)
         sum_piece(&loop->config, step, &step->pieces[i]);
@@ -236,7 +236,7 @@ void loop_sync(struct loop_thread *thread) {
         compute_chunks(thread);
         if (barrier_arrive(&step->barrier))
             barrier_end(&step->barrier);
-        add_up(thread->loop);
+        sum_pieces(thread->loop);
         if (barrier_arrive(&step->barrier)) {
             judge_update(thread);
             barrier_end(&step->barrier);

@@ -173,7 +173,7 @@ static int carry_out_job(struct checkpointer *s, const struct checkpointer_job *
     return status;
 }
 
-static void do_job(struct checkpointer *s) {
+static void finish_job(struct checkpointer *s) {
     struct checkpointer_result *result = &s->result;
     result->job = s->job;
     result->err = (struct error){0};
@@ -191,7 +191,7 @@ static void *checkpointer_thread(void *self) {
         uint32_t seen = gate_look(&s->gate);
         take_routes(s);
         if (atomic_exchange(&s->begun, false))
-            do_job(s);
+            finish_job(s);
         else if (!atomic_load(&s->stopping))
             gate_wait(&s->gate, seen, -1);
     }

@@ -34,7 +34,7 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
     return member->gone || !vital || vital->missed || vital->closed > 0;
 }
 
-static bool is_over(const struct controller *c, const struct cluster_part *part) {
+static bool part_is_over(const struct controller *c, const struct cluster_part *part) {
     return controller_progress(c, part)->epoch >= controller_epochs(c);
 }
 
@@ -116,7 +116,7 @@ static void report_part(struct controller *c, const char *event, const struct cl
 
 // --- a part that is away ----------------------------------------------------------------------
 
-static bool any_other(const struct controller *c, const struct cluster_part *part) {
+static bool has_other_part(const struct controller *c, const struct cluster_part *part) {
     for (size_t i = 0; i < c->cluster->part_count; i++)
         if (&c->cluster->parts[i] != part && !c->cluster->parts[i].out)
             return true;
@@ -144,7 +144,8 @@ static int leave_out(struct controller *c, const struct cluster_part *part, stru
 }
 
 // Where no data server can be asked nothing can be saved: what was saved before is kept.
-static int end_for_want(struct controller *c, const struct cluster_part *part, struct error *err) {
+static int end_without_data(struct controller *c, const struct cluster_part *part,
+                            struct error *err) {
     char name[512], why[1024];
     name_part(c, part, name);
     snprintf(why, sizeof why, "waited %.0f s in vain for %s%s; --resume goes on with %s",
@@ -155,8 +156,8 @@ static int end_for_want(struct controller *c, const struct cluster_part *part, s
 }
 
 static int give_up(struct controller *c, const struct cluster_part *part, struct error *err) {
-    bool goes_on = !strcmp(c->settings.on_data_loss, "continue") && any_other(c, part);
-    return goes_on ? leave_out(c, part, err) : end_for_want(c, part, err);
+    bool goes_on = !strcmp(c->settings.on_data_loss, "continue") && has_other_part(c, part);
+    return goes_on ? leave_out(c, part, err) : end_without_data(c, part, err);
 }
 
 // Since when nothing was heard of it.
@@ -167,7 +168,7 @@ static double missing_since(const struct controller *c, const struct cluster_par
 
 // Whether the run needs its data server: to train, or to be saved.
 static bool is_wanted(const struct controller *c, const struct cluster_part *part) {
-    return !c->attached || (c->cluster->stage == CLUSTER_TRAINING && !is_over(c, part));
+    return !c->attached || (c->cluster->stage == CLUSTER_TRAINING && !part_is_over(c, part));
 }
 
 static int look_at_part(struct controller *c, const struct cluster_part *part, struct error *err) {

@@ -171,7 +171,7 @@ static bool is_alive(const struct controller *c) {
            (c->cluster->member_count > 0 || c->cluster->routes_epoch > 0) && servers_live(c);
 }
 
-static int go_on(struct controller *c, struct error *err) {
+static int resume_run(struct controller *c, struct error *err) {
     const char *folder = c->config->folder;
     bool saved = run_folder_saved(folder);
     if (is_alive(c)) {
@@ -201,5 +201,5 @@ int controller_open_run(struct controller *c, struct error *err) {
     if (!controller_has(c, "controller.state"))
         return begin_anew(c, c->config->resume, err);
     status = read_state(c, err);
-    return status ? status : go_on(c, err);
+    return status ? status : resume_run(c, err);
 }

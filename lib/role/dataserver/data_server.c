@@ -67,7 +67,7 @@ static struct data_reading reading_now(struct data_server *server) {
     return (struct data_reading){clock_seconds(), data_service_figures(server->service)};
 }
 
-static void look_at_rates(struct data_server *server) {
+static void update_rates(struct data_server *server) {
     if (clock_seconds() < server->looked.time + lately)
         return;
     const struct data_reading now = reading_now(server), before = server->looked;
@@ -218,7 +218,7 @@ static int tend_service(struct data_server *server, struct error *err) {
     say_done(server);
     if (data_service_met_stranger(server->service))
         member_look(server->member);
-    look_at_rates(server);
+    update_rates(server);
     if (now >= server->reported.time + server->settings.metrics_every)
         report_figures(server);
     if (now < server->tend_at)
@@ -228,7 +228,7 @@ static int tend_service(struct data_server *server, struct error *err) {
     return status;
 }
 
-static int take_turn(void *self, struct error *err) {
+static int serve_once(void *self, struct error *err) {
     struct data_server *server = self;
     int status = obey_controller(server, err);
     return status ? status : tend_service(server, err);
@@ -294,7 +294,7 @@ static int open_member(struct data_server *server, struct error *err) {
     return member_open(&server->member, &options, err);
 }
 
-static int open_all(void *self, struct member **member, struct error *err) {
+static int open_server(void *self, struct member **member, struct error *err) {
     struct data_server *server = self;
     int status = open_data(server, err);
     if (!status)
@@ -328,7 +328,7 @@ static void end_server(void *self, int status, const struct error *err) {
 }
 
 int data_server_run(const struct data_server_options *options, struct error *err) {
-    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn,
+    static const struct serving_role role = {open_server, tell_ready, stop_wanted, serve_once,
                                              end_server};
     struct data_server server = {.o = options};
     return serving_run(&role, &server, &options->hooks, &options->ready, err);

@@ -60,8 +60,8 @@ void service_tend_journal(struct data_service *service) {
         journal_trouble(service, &err);
 }
 
-static int go_on(struct data_service *service, const struct journal_place *place,
-                 struct error *err) {
+static int resume_journal(struct data_service *service, const struct journal_place *place,
+                          struct error *err) {
     char text[128];
     int status = dealer_set_cursor(service->dealer, place->seed, place->epoch, place->finished.at,
                                    place->finished.count, err);
@@ -105,7 +105,7 @@ static int open_journal(struct data_service *service, struct error *err) {
     if (status)
         return status;
     if (found)
-        status = go_on(service, &place, err);
+        status = resume_journal(service, &place, err);
     ranges_free(&place.finished);
     return status;
 }

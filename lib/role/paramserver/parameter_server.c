@@ -95,7 +95,7 @@ static void fill_status(void *self, struct proto_member *member) {
 }
 
 // Looks now and then how fast it is of late.
-static void look_at_rates(struct parameter_server *server, double now) {
+static void update_rates(struct parameter_server *server, double now) {
     if (!server->ps || now < server->looked.time + lately)
         return;
     struct ps_reading reading = {.time = now};
@@ -278,7 +278,7 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
 }
 
 // A model of fewer shards than there are buckets may leave a server without any.
-static void take_idleness(struct parameter_server *server, bool idle) {
+static void note_idleness(struct parameter_server *server, bool idle) {
     if (idle && !server->idle)
         serving_say(&server->o->hooks, "idle: holds no shard of the model");
     pthread_mutex_lock(&server->lock);
@@ -298,7 +298,7 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
     int status = take_parameters(server, floats, err);
     if (status)
         return status;
-    take_idleness(server, routes->buckets.count > 0 && floats == 0);
+    note_idleness(server, routes->buckets.count > 0 && floats == 0);
     ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
     return STATUS_OK;
 }
@@ -333,14 +333,14 @@ static bool stop_wanted(void *self) {
     return atomic_load(&server->stop);
 }
 
-static int take_turn(void *self, struct error *err) {
+static int serve_once(void *self, struct error *err) {
     struct parameter_server *server = self;
     struct complaint complaint;
     int status = obey_controller(server, err);
     if (status)
         return status;
     double now = clock_seconds();
-    look_at_rates(server, now);
+    update_rates(server, now);
     if (server->ps && now >= server->reported.time + server->settings.metrics_every)
         report_figures(server, now);
     while (paths_complaint(server->paths, &complaint))
@@ -390,7 +390,7 @@ static int open_member(struct parameter_server *server, struct error *err) {
     return member_open(&server->member, &options, err);
 }
 
-static int open_all(void *self, struct member **member, struct error *err) {
+static int open_server(void *self, struct member **member, struct error *err) {
     struct parameter_server *server = self;
     int status = open_paths(server, err);
     if (!status)
@@ -432,7 +432,7 @@ static void end_server(void *self, int status, const struct error *err) {
 }
 
 int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
-    static const struct serving_role role = {open_all, tell_ready, stop_wanted, take_turn,
+    static const struct serving_role role = {open_server, tell_ready, stop_wanted, serve_once,
                                              end_server};
     struct parameter_server server = {.o = options};
     pthread_mutex_init(&server.lock, NULL);

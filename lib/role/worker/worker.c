@@ -314,7 +314,7 @@ static int begin_training(struct worker *worker, struct error *err) {
     return status ? status : worker_open_loop(worker, err);
 }
 
-static int do_run(struct worker *worker, double *loss, struct error *err) {
+static int train_run(struct worker *worker, double *loss, struct error *err) {
     int status = wait_for_run(worker, err);
     if (status || is_ending(worker))
         return status;
@@ -393,8 +393,8 @@ static bool has_lost_session(struct worker *worker, int status) {
 
 // From joining to leaving. *lost: it should join anew. *refused grows by its pushes that
 // were refused.
-static int run_once(const struct worker_options *options, bool *lost, uint64_t *refused,
-                    struct error *err) {
+static int work_once(const struct worker_options *options, bool *lost, uint64_t *refused,
+                     struct error *err) {
     struct worker worker = {
         .options = *options, .figures = {.loss = NAN}, .refused_before = *refused};
     double loss = NAN;
@@ -403,7 +403,7 @@ static int run_once(const struct worker_options *options, bool *lost, uint64_t *
     int status = join_run(&worker, err);
     *lost = false;
     if (!status) {
-        status = do_run(&worker, &loss, err);
+        status = train_run(&worker, &loss, err);
         *lost = has_lost_session(&worker, status);
         worker_state(&worker, PROTO_STATE_LEAVING);
         if (!*lost)
@@ -438,7 +438,7 @@ int worker_run(const struct worker_options *options, struct error *err) {
     for (;;) {
         struct error why = {0};
         bool lost;
-        int status = run_once(options, &lost, &refused, &why);
+        int status = work_once(options, &lost, &refused, &why);
         if (lost)
             say_lost(options, &why);
         if (!lost || !rest_before_retry(options)) {
