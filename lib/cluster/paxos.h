@@ -11,8 +11,9 @@
 //
 // This is a pure step function. Messages and the time go in; messages, a record to be
 // kept and committed states come out. It knows no sockets, files, clocks or threads, so
-// tests run whole clusters of it with virtual time, lost messages and crashes. Nothing
-// is allocated after paxos_open.
+// tests run whole clusters of it with virtual time, lost messages and crashes. The controller
+// is a cluster of one member: only tests call paxos_receive and paxos_leader. Nothing is
+// allocated after paxos_open.
 //
 // How it goes. Ballots are round << 8 | member. A member that hears of no leader for a
 // while raises its ballot and asks the others to PREPARE for it. A majority of PROMISEs

@@ -113,11 +113,3 @@ float random_normal(struct random *r) {
     float u = 1.0f - random_unit(r), v = random_unit(r);
     return sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v);
 }
-
-void random_shuffle(struct random *r, uint32_t *index, size_t n) {
-    for (size_t i = n; i > 1; i--) {
-        size_t j = random_below(r, (uint32_t)i);
-        uint32_t t = index[i - 1];
-        index[i - 1] = index[j], index[j] = t;
-    }
-}

@@ -40,7 +40,4 @@ float random_normal(struct random *r);
 // words, the last ones too. The same on every processor.
 void random_normals(struct random *r, float *normals, size_t n);
 
-// Fisher-Yates over n indices.
-void random_shuffle(struct random *r, uint32_t *index, size_t n);
-
 #endif

@@ -283,19 +283,6 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
     return keep_or_close(out, dataset, status);
 }
 
-int dataset_read(struct dataset **out, struct source *source, struct classes *classes,
-                 bool labelled, const struct classes *names, struct error *err) {
-    struct dataset *dataset;
-    struct error unwanted = {0};
-    err = err ? err : &unwanted;
-    int status = dataset_make(&dataset, source_name(source), err);
-    if (!status)
-        status = read_samples(dataset, source, err);
-    if (!status)
-        status = dataset_complete(dataset, classes, labelled, names, err);
-    return keep_or_close(out, dataset, status);
-}
-
 void dataset_close(struct dataset *dataset) {
     if (!dataset)
         return;

@@ -16,9 +16,6 @@ struct dataset; // immutable after opening: shared by threads
 // options->hooks.say names them.
 int dataset_open(struct dataset **out, const char *path, const struct source_options *options,
                  bool labelled, const struct classes *names, struct error *err);
-// The same from a source that is open already (standard input); keeps it not.
-int dataset_read(struct dataset **out, struct source *source, struct classes *classes,
-                 bool labelled, const struct classes *names, struct error *err);
 void dataset_close(struct dataset *dataset);
 
 uint32_t dataset_count(const struct dataset *dataset);

@@ -81,11 +81,3 @@ uint64_t ranges_places(const struct ranges *ranges) {
         places += ranges->at[i].count;
     return places;
 }
-
-bool ranges_meet(const struct ranges *ranges, struct range range) {
-    size_t i = find_range(ranges, range.first);
-    // One that ends where the range begins only touches it.
-    if (i < ranges->count && range_end(ranges->at[i]) == range.first)
-        i++;
-    return i < ranges->count && range.count > 0 && ranges->at[i].first < range_end(range);
-}

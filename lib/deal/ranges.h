@@ -25,7 +25,5 @@ void ranges_clear(struct ranges *ranges); // keeps its memory
 void ranges_free(struct ranges *ranges);
 
 uint64_t ranges_places(const struct ranges *ranges);
-// Whether some place is both in the set and in the range.
-bool ranges_meet(const struct ranges *ranges, struct range range);
 
 #endif

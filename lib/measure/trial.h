@@ -26,7 +26,8 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
                struct error *err);
 // One step, or one forward pass. False as solo_train.
 bool trial_pass(struct trial *trial);
-// Other threads wait for this one, where they share passes; and go on without it.
+// Where threads share passes, the others wait for this one from trial_ready on, and go on without
+// it after trial_rest. For benchmarks of several threads (tests/bench/steps.c).
 void trial_ready(struct trial *trial);
 void trial_rest(struct trial *trial);
 void trial_close(struct trial *trial);

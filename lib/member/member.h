@@ -94,7 +94,7 @@ bool member_take_order(struct member *member, struct member_order *order);
 
 // Asks the controller now whether something changed, instead of with the next heartbeat
 // (a route was refused, a session is not known). What was new when member_look was called
-// is there when member_looked has reached the number that it returned.
+// is there when member_looked has reached the number that it returned: tests wait for that.
 uint64_t member_look(struct member *member);
 uint64_t member_looked(const struct member *member);
 

@@ -93,10 +93,3 @@ const struct layer *model_output(const struct model *model) {
 int model_classes(const struct model *model) {
     return model_output(model)->out.c;
 }
-
-const struct layer *model_find(const struct model *model, const char *name) {
-    for (int i = 0; i < model->layer_count; i++)
-        if (strcmp(model->layers[i].name, name) == 0)
-            return &model->layers[i];
-    return NULL;
-}

@@ -106,7 +106,6 @@ int model_blame(const struct model *model, const struct layer *layer, const char
 const struct layer *model_input(const struct model *model);
 const struct layer *model_output(const struct model *model);
 int model_classes(const struct model *model); // units of the output layer
-const struct layer *model_find(const struct model *model, const char *name);
 
 // Fills parameter_count floats with initial values, each layer from its own
 // stream of `seed`: where relu follows He for convolutions and the standard rule for

@@ -36,7 +36,6 @@ struct op {
 };
 
 struct ops {
-    char *text;
     struct op *list;
     size_t count;
 };

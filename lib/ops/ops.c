@@ -17,10 +17,6 @@ bool ops_random(const struct ops *ops) {
     return false;
 }
 
-const char *ops_text(const struct ops *ops) {
-    return ops->text;
-}
-
 bool ops_file(const struct ops *ops, size_t *offset, size_t *length) {
     for (size_t i = 0; i < ops->count; i++) {
         const struct op *op = &ops->list[i];

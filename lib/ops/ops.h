@@ -33,8 +33,7 @@ void ops_free(struct ops *ops);
 bool ops_file(const struct ops *ops, size_t *offset, size_t *length);
 char *ops_picture(const struct image *image);
 
-bool ops_random(const struct ops *ops);      // whether any draws random numbers
-const char *ops_text(const struct ops *ops); // as it was given
+bool ops_random(const struct ops *ops); // whether any draws random numbers
 
 struct ops_scratch *ops_scratch_new(void); // NULL when out of memory
 void ops_scratch_free(struct ops_scratch *scratch);
@@ -57,7 +56,8 @@ int ops_apply(const struct ops *ops, struct ops_scratch *scratch, struct image *
 void ops_decode_hint(const struct ops *ops, struct decode_options *options);
 
 // The shape of the result for a picture of this shape, where the chain fixes it.
-// False when it depends on the picture's content or is impossible.
+// False when it depends on the picture's content or is impossible. For tests and the fuzzer,
+// which must know the size of a result before it is made.
 bool ops_shape(const struct ops *ops, int *width, int *height, int *channels);
 
 // The table: what the parser obeys and what help and manuals show.

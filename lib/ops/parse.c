@@ -439,10 +439,8 @@ int ops_parse(struct ops **out, const char *text, unsigned flags, size_t *offset
     *offset = *length = 0;
     *out = NULL;
     struct ops *ops = mem_zeroed(1, sizeof *ops);
-    if (!ops || !(ops->text = mem_string(text))) {
-        ops_free(ops);
+    if (!ops)
         return error_nomem(err);
-    }
     struct parser parser = {.text = text, .offset = offset, .length = length, .err = err};
     int status = parse_chain(&parser, ops, flags);
     if (status) {
@@ -464,6 +462,5 @@ void ops_free(struct ops *ops) {
     for (size_t i = 0; i < ops->count; i++)
         op_free(&ops->list[i]);
     free(ops->list);
-    free(ops->text);
     free(ops);
 }

@@ -1,5 +1,4 @@
-// A data client's beginning and end, and what it is told from outside: routes, sessions,
-// steps.
+// A data client's beginning and end, and what it is told from outside: routes and steps.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +30,7 @@ void client_wait_changed(struct data_client *client, double until) {
     pthread_cond_timedwait(&client->changed, &client->lock, &at);
 }
 
-// --- routes and sessions --------------------------------------------------------------
+// --- routes --------------------------------------------------------------------------
 
 static struct data_peer *find_server(struct data_client *client, uint32_t member) {
     struct data_peer *server = client->servers;
@@ -87,19 +86,6 @@ void data_client_route(struct data_client *client, struct kept *routes) {
                 client_fail(client, (error_nomem(&err), &err));
         }
         forget_finished(client);
-        client_wake(client);
-    }
-    pthread_mutex_unlock(&client->lock);
-}
-
-void data_client_session(struct data_client *client, uint64_t session) {
-    pthread_mutex_lock(&client->lock);
-    if (session != client->options.hello.session) {
-        client->options.hello.session = session;
-        for (struct data_peer *server = client->servers; server; server = server->next) {
-            client_cut_reports(server);
-            server->broken = server->link != NULL; // the new one says hello with the new session
-        }
         client_wake(client);
     }
     pthread_mutex_unlock(&client->lock);

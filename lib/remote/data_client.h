@@ -67,8 +67,6 @@ int data_client_open(struct data_client **out, const struct data_client_options 
                      struct error *err);
 // New routes (message.routes), of which it holds a reference. Older ones are passed over.
 void data_client_route(struct data_client *client, struct kept *routes);
-// The session has changed: this side has joined anew, and its leases are others'.
-void data_client_session(struct data_client *client, uint64_t session);
 // The next batch to be taken is trained on weights of this clock. With `rounds` nothing is
 // asked for before this is said for the first time.
 void data_client_step(struct data_client *client, uint64_t clock);

@@ -52,7 +52,7 @@ struct data_peer {
 struct held_lease {
     LIST_ENTRY(held_lease) others;
     struct data_peer *server;
-    uint64_t session, number;
+    uint64_t number;
     uint32_t left; // batches
     bool lost;     // a batch of it did not reach the weights: the lease is returned
 };

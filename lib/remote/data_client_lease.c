@@ -13,10 +13,8 @@ struct held_lease *client_add_lease(struct data_client *client, const struct fet
     struct held_lease *lease = mem_zeroed(1, sizeof *lease);
     if (!lease)
         return NULL;
-    *lease = (struct held_lease){.server = fetch->server,
-                                 .session = fetch->asked.session,
-                                 .number = fetch->answer.lease,
-                                 .left = fetch->batches};
+    *lease = (struct held_lease){
+        .server = fetch->server, .number = fetch->answer.lease, .left = fetch->batches};
     LIST_INSERT_HEAD(&client->leases, lease, others);
     return lease;
 }
@@ -103,7 +101,7 @@ static void add_to_report(struct lease_report *report, uint64_t lease) {
 // What finds no memory runs out, and is trained on again.
 static void close_lease(struct data_client *client, struct held_lease *lease) {
     struct data_peer *server = lease->server;
-    if (server->listed && lease->session == client->options.hello.session)
+    if (server->listed)
         add_to_report(lease->lost ? &server->returned : &server->finished, lease->number);
     else
         client->figures.over += !lease->lost;

@@ -146,10 +146,6 @@ const char *source_kind(const struct source *source) {
     return source->kind->name;
 }
 
-const char *source_name(const struct source *source) {
-    return source->stream ? stream_name(source->stream) : "input";
-}
-
 uint64_t source_without_files(struct source *source) {
     source->paths_only = source->kind == &source_folder || source->kind == &source_list;
     return source->paths_only ? source->options.max_bytes : 0;

@@ -96,8 +96,6 @@ const char *source_recognised(const char *path, const uint8_t *data, size_t size
 // How many samples there will be, or -1 when the kind cannot know before the end.
 int64_t source_count(const struct source *source);
 
-// The name of its stream, or "input", for messages.
-const char *source_name(const struct source *source);
 // The name of its kind ("tar"), for messages and `adam-prep stat`.
 const char *source_kind(const struct source *source);
 

@@ -72,23 +72,6 @@ static void test_kinds(struct tap *tap) {
         for (int i = 0; i < 4; i++)
             dataset_close(sets[i]);
     });
-    TEST(tap, "a data set from an open source is the same", {
-        struct classes classes = {0};
-        struct source *source;
-        struct dataset *a = NULL, *b = NULL;
-        struct error err = {0};
-        CHECK_INT(tap, source_open(&source, in(folder, "n.arec"), NULL, &classes, &err), 0);
-        CHECK_INT(tap, dataset_read(&a, source, &classes, true, NULL, &err), 0);
-        CHECK_INT(tap, dataset_open(&b, in(folder, "n.arec"), NULL, true, NULL, &err), 0);
-        struct account one = account_of_dataset(a), two = account_of_dataset(b);
-        CHECK_TEXT(tap, one.text, two.text);
-        account_free(&one);
-        account_free(&two);
-        source_close(source);
-        classes_free(&classes);
-        dataset_close(a);
-        dataset_close(b);
-    });
 }
 
 static void test_names(struct tap *tap) {

@@ -17,6 +17,15 @@ static struct range lease(int i) {
     return (struct range){(uint32_t)(i * 37 % COUNT / LEASE * LEASE), LEASE};
 }
 
+// Whether one of the ranges has all of this one in it.
+static bool is_in(const struct ranges *ranges, struct range range) {
+    for (size_t i = 0; i < ranges->count; i++)
+        if (ranges->at[i].first <= range.first &&
+            range.first + range.count <= ranges->at[i].first + ranges->at[i].count)
+            return true;
+    return false;
+}
+
 static struct range *nothing_yet(void *self, uint64_t *seed, uint32_t *epoch, size_t *count) {
     (void)self;
     *seed = 7, *epoch = EPOCH, *count = 0;
@@ -91,7 +100,7 @@ static void test_cut(struct tap *tap, const char *path) {
         }
         CHECK_INT(tap, ranges_places(&place.finished), leases > 0 ? leases * LEASE : 0);
         for (int i = 0; i < leases; i++)
-            CHECK(tap, ranges_meet(&place.finished, lease(i)));
+            CHECK(tap, is_in(&place.finished, lease(i)));
         ranges_free(&place.finished);
     }
 }

@@ -2,6 +2,7 @@
 // places of parameters, overrides, initial values, the table of adam-ctl check.
 #include <stdlib.h>
 
+#include "../helper/model_find.h"
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "model/layer.h"

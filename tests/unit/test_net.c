@@ -1,6 +1,7 @@
 // What a context tells about itself: who works when, and how much of it is useful.
 #include <stdlib.h>
 
+#include "../helper/model_find.h"
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "model/layer.h"
