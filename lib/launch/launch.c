@@ -189,7 +189,7 @@ static void add_controller(const struct launch *launch, struct words *out) {
     words_add(out, "--set");
     words_format(out, "servers=%d", launch->parameter_servers);
     words_add(out, "--set");
-    words_format(out, "sources=%d", launch->data_servers);
+    words_format(out, "data-servers=%d", launch->data_servers);
     add_option(out, "--listen", launch->listen);
     words_add(out, "--port-file");
     words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);

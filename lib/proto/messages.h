@@ -265,7 +265,7 @@
     F(U64, epoch, 0, "of these routes")                                                            \
     F(U64, parameters, 0, "floats of the model")                                                   \
     L(server, servers, 4096, "the parameter servers")                                              \
-    L(server, sources, 4096, "the data servers")                                                   \
+    L(server, data_servers, 4096, "the data servers")                                              \
     L(bucket, buckets, 16384, "shard s is in bucket proto_bucket(s, their count)")
 
 #define PROTO_GET_RUN(F, L)                                                                        \

@@ -64,12 +64,12 @@ static int ask_names(struct classes *names, const struct proto_server *source,
 int class_names_fetch(struct classes *names, const struct proto_routes *routes,
                       const struct proto_hello *hello, const struct link_options *options,
                       uint32_t timeout, struct error *err) {
-    const struct proto_server *sources = routes->sources.at;
+    const struct proto_server *servers = routes->data_servers.at;
     int status = error_set(err, STATUS_UNAVAILABLE, "there is no data server");
-    for (uint32_t i = 0; status == STATUS_UNAVAILABLE && i < routes->sources.count; i++) {
+    for (uint32_t i = 0; status == STATUS_UNAVAILABLE && i < routes->data_servers.count; i++) {
         classes_free(names);
         *names = (struct classes){0};
-        status = ask_names(names, &sources[i], hello, options, timeout, err);
+        status = ask_names(names, &servers[i], hello, options, timeout, err);
     }
     if (!status && err)
         *err = (struct error){0};

@@ -68,7 +68,7 @@ static void forget_finished(struct data_client *client) {
 
 void data_client_route(struct data_client *client, struct kept *routes) {
     const struct proto_routes *message = &routes->message.routes;
-    const struct proto_server *servers = message->sources.at;
+    const struct proto_server *servers = message->data_servers.at;
     struct error err = {0};
     pthread_mutex_lock(&client->lock);
     bool newer = !client->routes || client->routes->message.routes.epoch < message->epoch;
@@ -78,7 +78,7 @@ void data_client_route(struct data_client *client, struct kept *routes) {
         client->routes = routes;
         for (struct data_peer *server = client->servers; server; server = server->next)
             server->listed = false;
-        for (uint32_t i = 0; i < message->sources.count; i++) {
+        for (uint32_t i = 0; i < message->data_servers.count; i++) {
             struct data_peer *server = find_server(client, servers[i].member);
             if (server)
                 list_server(server, &servers[i].training);

@@ -15,7 +15,7 @@ enum { PATIENCE = 10000 }; // milliseconds for a dial
 // --- asking -------------------------------------------------------------------------------
 
 static const struct proto_server *server_at(const struct data_servers *servers, size_t i) {
-    return (const struct proto_server *)servers->routes->sources.at + i;
+    return (const struct proto_server *)servers->routes->data_servers.at + i;
 }
 
 static bool is_absent(const struct data_servers *servers, uint32_t member) {
@@ -91,7 +91,7 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
                           struct data_servers_data *data, struct error *err) {
     int status = STATUS_OK;
     *data = (struct data_servers_data){0};
-    for (size_t i = 0; !status && i < servers->routes->sources.count; i++) {
+    for (size_t i = 0; !status && i < servers->routes->data_servers.count; i++) {
         struct link *link;
         if (is_absent(servers, server_at(servers, i)->member))
             continue;
@@ -190,7 +190,7 @@ static int dial_progress(const struct data_servers *servers, size_t i,
 int data_servers_cursors(const struct data_servers *servers, json_t **cursors, uint64_t *finished,
                          double *epoch, struct error *err) {
     uint64_t samples = 0;
-    size_t routes = servers->routes->sources.count, all = routes + servers->absent_count;
+    size_t routes = servers->routes->data_servers.count, all = routes + servers->absent_count;
     int status = STATUS_OK;
     *cursors = json_array();
     *finished = 0;
@@ -314,7 +314,7 @@ static int resume_server(const struct data_servers *servers, size_t i, const jso
 int data_servers_resume(const struct data_servers *servers, const json_t *cursors,
                         struct error *err) {
     int status = STATUS_OK;
-    for (size_t i = 0; !status && i < servers->routes->sources.count; i++)
+    for (size_t i = 0; !status && i < servers->routes->data_servers.count; i++)
         status = resume_server(servers, i, cursors, err);
     return status;
 }

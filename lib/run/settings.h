@@ -61,10 +61,10 @@ struct settings {
     const char *on_data_loss; // wait, end or continue
     // Seconds for which the run waits for a data server, and for a parameter server.
     double data_patience, server_patience;
-    double controller_patience; // seconds for which the members wait for the controller
-    double epoch_end;           // share of the replicas that must have finished theirs
-    int64_t servers, sources;   // that must be there before training starts
-    int64_t workers;            // the same; 0: the first one begins
+    double controller_patience;    // seconds for which the members wait for the controller
+    double epoch_end;              // share of the replicas that must have finished theirs
+    int64_t servers, data_servers; // that must be there before training starts
+    int64_t workers;               // the same; 0: the first one begins
 };
 
 enum { SETTINGS_EPOCHS = 10 }; // where nothing is said

@@ -15,7 +15,7 @@ softmax    units=10
 NET
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epoch-end = 1' 'eval-every = 0' 'metrics-every = 0.1' \
-        'sources = 2' >run.conf
+        'data-servers = 2' >run.conf
 }
 
 setup() {
@@ -233,7 +233,7 @@ both_served_all() {
 }
 
 @test "a data server that stood still while its run ended leaves when it goes on, and says why" {
-    start adam-ctl controller run.conf --out run --set epochs=2 --set sources=1 \
+    start adam-ctl controller run.conf --out run --set epochs=2 --set data-servers=1 \
         --set data-patience=0.5 --set on-data-loss=continue 2>run.err
     ctl=$pid
     wait_for test -s run/controller.port

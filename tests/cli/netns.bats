@@ -172,7 +172,7 @@ lose_server() {
 # The second data server, on machine 2, has one half of the data.
 cut_data_server() {
     on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure \
-        --set sources=2 --set epochs=60 --set push=delta
+        --set data-servers=2 --set epochs=60 --set push=delta
     on 1 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
     on 1 serve-1 adam-serve train.arec --range 1/2 --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
     on 2 serve-2 adam-serve train.arec --range 2/2 --controller $CONTROLLER --listen tcp://10.0.0.2:0 --insecure --name serve-2

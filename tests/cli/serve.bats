@@ -71,7 +71,7 @@ again() {
 }
 
 @test "several data servers by ranges have each sample once" {
-    start_run --set sources=3
+    start_run --set data-servers=3
     for part in 1 2 3; do serve --range $part/3; done
     reader >r.out
     ended "$pid"

@@ -32,7 +32,7 @@ finish() {
     [ "$status" -eq 0 ]
     none_left
     diff <(sort calls) - <<'END'
-adam-ctl controller run.conf --out run --set workers=2 --set rate=0.5 --set servers=2 --set sources=1 --port-file run/controller.port --ready-fd 3
+adam-ctl controller run.conf --out run --set workers=2 --set rate=0.5 --set servers=2 --set data-servers=1 --port-file run/controller.port --ready-fd 3
 adam-ps --controller @run/controller.port --name ps-1
 adam-ps --controller @run/controller.port --name ps-2
 adam-serve train.arec --controller @run/controller.port --name serve-1 --range 1/1 --cursor run/serve-1.cursor

@@ -26,7 +26,7 @@ struct controller {
     const char *model, *settings;
     uint64_t settings_version, routes_epoch, members_epoch, session;
     uint64_t parameters;
-    struct proto_server servers[CONTROLLER_SERVERS], sources[CONTROLLER_SERVERS];
+    struct proto_server servers[CONTROLLER_SERVERS], data_servers[CONTROLLER_SERVERS];
     uint32_t server_count, source_count;
     struct proto_bucket buckets[CONTROLLER_BUCKETS];
     uint32_t bucket_count;
@@ -99,7 +99,7 @@ static inline void controller_tell(struct controller *c, struct link *link, uint
     const struct proto_routes routes = {.epoch = c->routes_epoch,
                                         .parameters = c->parameters,
                                         .servers = {c->servers, c->server_count},
-                                        .sources = {c->sources, c->source_count},
+                                        .data_servers = {c->data_servers, c->source_count},
                                         .buckets = {c->buckets, c->bucket_count}};
     const struct proto_status status = {
         .run = c->run, .epoch = c->members_epoch, .members = {c->members, c->member_count}};

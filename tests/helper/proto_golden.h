@@ -98,7 +98,7 @@ static const struct proto_server golden_routes_servers[] = {
     {.member = 2, .training = {"ipc:///x", 8}, .replication = {"", 0}, .administration = {"", 0}},
 };
 
-static const struct proto_server golden_routes_sources[] = {
+static const struct proto_server golden_routes_data_servers[] = {
     {.member = 5,
      .training = {"tcp://d:4", 9},
      .replication = {"", 0},
@@ -114,7 +114,7 @@ static const struct proto_routes golden_routes = {
     .epoch = 3,
     .parameters = 0x15d60u,
     .servers = {golden_routes_servers, 2},
-    .sources = {golden_routes_sources, 1},
+    .data_servers = {golden_routes_data_servers, 1},
     .buckets = {golden_routes_buckets, 2},
 };
 

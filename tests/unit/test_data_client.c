@@ -116,7 +116,7 @@ static void route(struct data_client *client, const struct fixture *f, int serve
         };
     static _Atomic uint64_t epoch;
     const struct proto_routes routes = {.epoch = ++epoch,
-                                        .sources = proto_list(list, (uint32_t)servers)};
+                                        .data_servers = proto_list(list, (uint32_t)servers)};
     if (kept_make(&kept, PROTO_TYPE_ROUTES, &routes, NULL))
         abort();
     data_client_route(client, kept);

@@ -88,7 +88,7 @@ static void fill_run(struct controller *c) {
     c->model = model;
     c->routes_epoch = 4;
     c->parameters = PARAMETERS;
-    c->servers[0] = c->sources[0] = server;
+    c->servers[0] = c->data_servers[0] = server;
     c->server_count = c->source_count = 1;
     c->buckets[0] = (struct proto_bucket){
         .epoch = 4, .primary = 1, .second = PROTO_NOBODY, .third = PROTO_NOBODY};

@@ -66,7 +66,7 @@ static void liar_open(struct tap *tap, struct liar *liar) {
 
 static void route(struct data_client *client, const struct liar *liar) {
     const struct proto_server server = {.member = 1, .training = proto_text(liar->address)};
-    const struct proto_routes routes = {.epoch = 1, .sources = proto_list(&server, 1)};
+    const struct proto_routes routes = {.epoch = 1, .data_servers = proto_list(&server, 1)};
     struct kept *kept;
     if (kept_make(&kept, PROTO_TYPE_ROUTES, &routes, NULL))
         abort();

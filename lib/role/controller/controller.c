@@ -161,7 +161,7 @@ int controller_routes(struct controller *c, const struct cluster_member *member,
         size_t m = list_servers(c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
         message.parameters = c->parameters;
         message.servers = proto_list(servers, (uint32_t)n);
-        message.sources = proto_list(servers + n, (uint32_t)m);
+        message.data_servers = proto_list(servers + n, (uint32_t)m);
         message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(c->cluster, buckets));
     }
     int status = kept_make(routes, PROTO_TYPE_ROUTES, &message, err);

@@ -64,7 +64,7 @@ void controller_look_for_waits(struct controller *c) {
     if (training)
         wait_for(c, PROTO_ROLE_WORKER, 1);
     if (starting) {
-        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.sources);
+        wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.data_servers);
         wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
     }
@@ -263,7 +263,7 @@ static int begin_training(struct controller *c, struct error *err) {
 static int stay_starting(struct controller *c, struct error *err) {
     bool ready =
         cluster_count(c->cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
-        cluster_count(c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.sources;
+        cluster_count(c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.data_servers;
     int status = STATUS_OK;
     if (ready && (c->cluster->routes_epoch == 0 || cluster_lost(c->cluster)))
         status = assign_buckets(c, err);
