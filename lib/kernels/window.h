@@ -15,15 +15,15 @@ static inline void tap_range(int shift, int stride, int size, int out, int *firs
         *last = *first;
 }
 
-struct span { // rows and columns [y0, y1) x [x0, x1) of one window
+struct window_span { // rows and columns [y0, y1) x [x0, x1) of one window
     int y0, y1, x0, x1;
 };
 
-static inline struct span window_span(const struct window *v, int oy, int ox) {
+static inline struct window_span window_span(const struct window *v, int oy, int ox) {
     int y = oy * v->stride_h - v->pad_h, x = ox * v->stride_w - v->pad_w;
     int y_end = y + v->kernel_h, x_end = x + v->kernel_w;
-    return (struct span){y > 0 ? y : 0, y_end < v->h ? y_end : v->h, x > 0 ? x : 0,
-                         x_end < v->w ? x_end : v->w};
+    return (struct window_span){y > 0 ? y : 0, y_end < v->h ? y_end : v->h, x > 0 ? x : 0,
+                                x_end < v->w ? x_end : v->w};
 }
 
 // The windows [first, last) that see row or column `at`.
@@ -46,7 +46,7 @@ static inline void seen_advance(struct seen *s, int at, int kernel, int stride, 
         s->first++;
 }
 
-static inline float span_mean_factor(struct span s) {
+static inline float span_mean_factor(struct window_span s) {
     return 1.0f / (float)((s.y1 - s.y0) * (s.x1 - s.x0));
 }
 

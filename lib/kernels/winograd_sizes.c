@@ -91,25 +91,25 @@ static void lay_errors(struct winograd_sizes *s, size_t slices, int lanes, int m
 // ---- Parts.
 
 // Tiles along a side.
-struct span {
+struct tile_run {
     int first, tiles, outputs; // of a tile
 };
 
-static int spans_of(struct span *to, int outputs, bool cut) {
+static int tile_runs(struct tile_run *to, int outputs, bool cut) {
     int whole = cut ? outputs / WINOGRAD_TILE : rounded_up(outputs, WINOGRAD_TILE) / WINOGRAD_TILE;
     int count = 0, left = outputs - whole * WINOGRAD_TILE;
     if (whole > 0)
-        to[count++] = (struct span){0, whole, WINOGRAD_TILE};
+        to[count++] = (struct tile_run){0, whole, WINOGRAD_TILE};
     if (left > 0)
-        to[count++] = (struct span){whole * WINOGRAD_TILE, 1, left};
+        to[count++] = (struct tile_run){whole * WINOGRAD_TILE, 1, left};
     return count;
 }
 
 static void cut_parts(struct winograd_sizes *s, const struct window *v, bool last_row,
                       bool last_column) {
-    struct span down[2], across[2];
-    int rows = spans_of(down, v->out_h, last_row),
-        columns = spans_of(across, v->out_w, last_column);
+    struct tile_run down[2], across[2];
+    int rows = tile_runs(down, v->out_h, last_row),
+        columns = tile_runs(across, v->out_w, last_column);
     s->part_count = 0;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++)

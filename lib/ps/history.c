@@ -12,18 +12,18 @@ bool histories_room(struct histories *histories, const struct session *session) 
     uint32_t count = histories->count ? histories->count : 4;
     while (count <= session->slot)
         count *= 2;
-    struct history *at = mem_resize(histories->at, count, sizeof *at);
+    struct push_history *at = mem_resize(histories->at, count, sizeof *at);
     if (!at)
         return false;
     for (uint32_t i = histories->count; i < count; i++)
-        at[i] = (struct history){0};
+        at[i] = (struct push_history){0};
     *histories = (struct histories){at, count};
     return true;
 }
 
 enum history_finds histories_find(const struct histories *histories, const struct session *session,
                                   uint64_t sequence, uint64_t *high) {
-    const struct history *history = &histories->at[session->slot];
+    const struct push_history *history = &histories->at[session->slot];
     *high = history->session == session->number ? history->high : 0;
     if (sequence > *high)
         return HISTORY_NEW;
@@ -33,9 +33,9 @@ enum history_finds histories_find(const struct histories *histories, const struc
 }
 
 void histories_mark(struct histories *histories, const struct session *session, uint64_t sequence) {
-    struct history *history = &histories->at[session->slot];
+    struct push_history *history = &histories->at[session->slot];
     if (history->session != session->number)
-        *history = (struct history){.session = session->number};
+        *history = (struct push_history){.session = session->number};
     if (sequence > history->high) {
         uint64_t by = sequence - history->high;
         history->applied = by < HISTORY_BITS ? history->applied << by : 0;

@@ -9,13 +9,13 @@
 
 #include "ps/members.h"
 
-struct history {
+struct push_history {
     uint64_t session;
     uint64_t high, applied; // applied: bit i is number high - i
 };
 
 struct histories { // {0} knows of none
-    struct history *at;
+    struct push_history *at;
     uint32_t count;
 };
 

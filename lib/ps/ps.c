@@ -74,15 +74,15 @@ static bool make_space(struct ps *ps, enum rule rule) {
 // --- threads ----------------------------------------------------------------------------
 
 static void *work(void *context) {
-    struct worker *worker = context;
-    struct crew *crew = worker->crew;
+    struct applier_thread *thread = context;
+    struct crew *crew = thread->crew;
     struct ps *ps = crew->ps;
     if (ps->crew_count > 1)
         node_bind(crew->node);
     while (!atomic_load(&ps->stopping)) {
         uint32_t seen = gate_look(&crew->gate), shard;
         if (ring_take(&crew->ready, &shard))
-            shard_serve(&worker->applier, shard);
+            shard_serve(&thread->applier, shard);
         else if (!atomic_load(&ps->stopping))
             gate_wait(&crew->gate, seen, -1);
     }
@@ -92,10 +92,10 @@ static void *work(void *context) {
 static bool make_crews(struct ps *ps, int threads) {
     int nodes = node_count();
     ps->crew_count = nodes < threads ? nodes : threads;
-    ps->worker_count = threads;
+    ps->thread_count = threads;
     ps->crews = mem_zeroed((size_t)ps->crew_count, sizeof *ps->crews);
-    ps->workers = mem_zeroed((size_t)threads, sizeof *ps->workers);
-    if (!ps->crews || !ps->workers)
+    ps->threads = mem_zeroed((size_t)threads, sizeof *ps->threads);
+    if (!ps->crews || !ps->threads)
         return false;
     for (int i = 0; i < ps->crew_count; i++) {
         ps->crews[i].ps = ps;
@@ -108,21 +108,21 @@ static bool make_workers(struct ps *ps) {
     for (int i = 0; i < ps->crew_count; i++)
         if (!ring_open(&ps->crews[i].ready, ps->shard_count))
             return false;
-    for (int i = 0; i < ps->worker_count; i++) {
-        struct worker *worker = &ps->workers[i];
-        worker->crew = &ps->crews[i % ps->crew_count];
-        worker->applier = (struct applier){ps, mem_floats(TILE_FLOATS)};
-        if (!worker->applier.tile)
+    for (int i = 0; i < ps->thread_count; i++) {
+        struct applier_thread *thread = &ps->threads[i];
+        thread->crew = &ps->crews[i % ps->crew_count];
+        thread->applier = (struct applier){ps, mem_floats(TILE_FLOATS)};
+        if (!thread->applier.tile)
             return false;
     }
     return true;
 }
 
 static bool start_workers(struct ps *ps) {
-    for (int i = 0; i < ps->worker_count; i++) {
-        struct worker *worker = &ps->workers[i];
-        worker->started = pthread_create(&worker->thread, NULL, work, worker) == 0;
-        if (!worker->started)
+    for (int i = 0; i < ps->thread_count; i++) {
+        struct applier_thread *thread = &ps->threads[i];
+        thread->started = pthread_create(&thread->id, NULL, work, thread) == 0;
+        if (!thread->started)
             return false;
     }
     return true;
@@ -181,9 +181,9 @@ static void join_workers(struct ps *ps) {
     atomic_store(&ps->stopping, true);
     for (int i = 0; i < ps->crew_count && ps->crews; i++)
         gate_open(&ps->crews[i].gate);
-    for (int i = 0; i < ps->worker_count && ps->workers; i++)
-        if (ps->workers[i].started)
-            pthread_join(ps->workers[i].thread, NULL);
+    for (int i = 0; i < ps->thread_count && ps->threads; i++)
+        if (ps->threads[i].started)
+            pthread_join(ps->threads[i].id, NULL);
 }
 
 // Alone by now: what was asked and not looked at is refused, then what was to wait.
@@ -191,7 +191,7 @@ static void end_shards(struct ps *ps) {
     uint32_t shard;
     for (int i = 0; i < ps->crew_count && ps->crews; i++)
         while (ring_take(&ps->crews[i].ready, &shard))
-            shard_serve(&ps->workers[0].applier, shard);
+            shard_serve(&ps->threads[0].applier, shard);
     for (uint32_t i = 0; i < ps->shard_count && ps->shards; i++)
         shard_end(ps, &ps->shards[i]);
 }
@@ -201,8 +201,8 @@ void ps_close(struct ps *ps) {
         return;
     join_workers(ps);
     end_shards(ps);
-    for (int i = 0; i < ps->worker_count && ps->workers; i++)
-        free(ps->workers[i].applier.tile);
+    for (int i = 0; i < ps->thread_count && ps->threads; i++)
+        free(ps->threads[i].applier.tile);
     for (int i = 0; i < ps->crew_count && ps->crews; i++)
         ring_close(&ps->crews[i].ready);
     for (struct rules *rules = atomic_load(&ps->rules), *before; rules; rules = before) {
@@ -218,7 +218,7 @@ void ps_close(struct ps *ps) {
     free(ps->blocks);
     free(ps->shards);
     free(ps->crews);
-    free(ps->workers);
+    free(ps->threads);
     free(ps);
 }
 

@@ -198,8 +198,8 @@ struct crew { // the threads of one node
     int node;
 };
 
-struct worker {
-    pthread_t thread;
+struct applier_thread {
+    pthread_t id;
     struct crew *crew;
     struct applier applier;
     bool started;
@@ -235,8 +235,8 @@ struct ps {
     struct pool records; // memory of requests
     struct crew *crews;
     int crew_count;
-    struct worker *workers;
-    int worker_count;
+    struct applier_thread *threads;
+    int thread_count;
     _Atomic bool stopping;
     struct counters counters;
 };

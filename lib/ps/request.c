@@ -275,7 +275,7 @@ void request_decide(struct request *request) {
 
 // --- beginning --------------------------------------------------------------------------
 
-struct call { // who asked
+struct asker {
     struct ps *ps;
     struct buffer *payload;
     ps_done *done;
@@ -283,23 +283,23 @@ struct call { // who asked
 };
 
 // NULL: there is no memory, and the caller was told.
-static struct request *request_open(const struct call *call, enum request_kind kind,
+static struct request *request_open(const struct asker *asker, enum request_kind kind,
                                     const struct proto_list *pieces) {
-    struct request *request = request_make(call->ps, pieces);
+    struct request *request = request_make(asker->ps, pieces);
     if (!request) {
-        atomic_fetch_add(&call->ps->counters.refused[PROTO_REFUSAL_BUSY], 1);
-        call->done(call->context, &(struct ps_answer){.code = PROTO_REFUSAL_BUSY,
-                                                      .detail = PS_AGAIN,
-                                                      .text = "too many requests under way"});
+        atomic_fetch_add(&asker->ps->counters.refused[PROTO_REFUSAL_BUSY], 1);
+        asker->done(asker->context, &(struct ps_answer){.code = PROTO_REFUSAL_BUSY,
+                                                        .detail = PS_AGAIN,
+                                                        .text = "too many requests under way"});
         return NULL;
     }
     request->kind = kind;
-    request->done = call->done;
-    request->context = call->context;
-    request->payload = call->payload;
-    if (call->payload) {
-        buffer_hold(call->payload);
-        request->floats = call->payload->data;
+    request->done = asker->done;
+    request->context = asker->context;
+    request->payload = asker->payload;
+    if (asker->payload) {
+        buffer_hold(asker->payload);
+        request->floats = asker->payload->data;
     }
     return request;
 }
@@ -323,10 +323,10 @@ static void request_begin(struct request *request, struct objection objection) {
 
 void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *payload, ps_done *done,
              void *context) {
-    struct call call = {ps, payload, done, context};
+    struct asker asker = {ps, payload, done, context};
     bool delta = message->kind == PROTO_UPDATE_DELTA;
     struct request *request =
-        request_open(&call, delta ? REQUEST_DELTA : REQUEST_GRADIENT, &message->pieces);
+        request_open(&asker, delta ? REQUEST_DELTA : REQUEST_GRADIENT, &message->pieces);
     if (!request)
         return;
     request->sequence = message->sequence;
@@ -340,8 +340,8 @@ void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *pay
 
 void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
                      struct buffer *payload, ps_done *done, void *context) {
-    struct call call = {ps, payload, done, context};
-    struct request *request = request_open(&call, REQUEST_FACTORS, &message->pieces);
+    struct asker asker = {ps, payload, done, context};
+    struct request *request = request_open(&asker, REQUEST_FACTORS, &message->pieces);
     if (!request)
         return;
     request->sequence = message->sequence;
@@ -358,8 +358,8 @@ static struct objection check_state(const struct request *request) {
 
 void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *payload,
               ps_done *done, void *context) {
-    struct call call = {ps, payload, done, context};
-    struct request *request = request_open(&call, REQUEST_STORE, &message->pieces);
+    struct asker asker = {ps, payload, done, context};
+    struct request *request = request_open(&asker, REQUEST_STORE, &message->pieces);
     if (!request)
         return;
     request->part = (enum proto_part)message->part;
@@ -390,8 +390,8 @@ static struct objection check_answer(const struct request *request) {
 }
 
 void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, void *context) {
-    struct call call = {ps, NULL, done, context};
-    struct request *request = request_open(&call, REQUEST_PULL, &message->pieces);
+    struct asker asker = {ps, NULL, done, context};
+    struct request *request = request_open(&asker, REQUEST_PULL, &message->pieces);
     if (!request)
         return;
     request->part = (enum proto_part)message->part;

@@ -142,7 +142,7 @@ __attribute__((always_inline)) static inline void maxpool_picture(bool wide, boo
     struct view view = {.run = run, .row = (size_t)v->w * run, .width = v->kernel_w};
     for (int oy = 0; oy < v->out_h; oy++)
         for (int ox = 0; ox < v->out_w; ox++, y += run, winners += run * place_size(wide)) {
-            struct span s = window_span(v, oy, ox);
+            struct window_span s = window_span(v, oy, ox);
             int top = oy * v->stride_h - v->pad_h, left = ox * v->stride_w - v->pad_w;
             view.x = x + (size_t)(s.y0 * v->w + s.x0) * run;
             view.place = (s.y0 - top) * v->kernel_w + s.x0 - left;
@@ -235,7 +235,7 @@ gather_won_pixel(bool wide, int rows, int columns, struct max_pixel to, struct w
 
 // The pixels of a part of the picture.
 static void pixels_back(bool wide, float *dx, struct won from, const struct window *v, size_t run,
-                        struct span part) {
+                        struct window_span part) {
     struct max_pixel to = {.run = run,
                            .row = (size_t)v->out_w * run,
                            .down = v->stride_h * v->kernel_w,
@@ -324,22 +324,22 @@ tiles_back(int kernel, int stride, float *dx, struct won from, const struct wind
     struct max_tile tile = {
         .run = run, .row = (size_t)v->w * run, .windows_row = (size_t)v->out_w * run};
     if (down.first == down.last || across.first == across.last) {
-        pixels_back(false, dx, from, v, run, (struct span){0, v->h, 0, v->w});
+        pixels_back(false, dx, from, v, run, (struct window_span){0, v->h, 0, v->w});
         return;
     }
     int y = down.first * stride - v->pad_h;
-    pixels_back(false, dx, from, v, run, (struct span){0, y, 0, v->w});
+    pixels_back(false, dx, from, v, run, (struct window_span){0, y, 0, v->w});
     for (int oy = down.first; oy < down.last; oy++, y += stride) {
-        pixels_back(false, dx, from, v, run, (struct span){y, y + stride, 0, left});
+        pixels_back(false, dx, from, v, run, (struct window_span){y, y + stride, 0, left});
         tile.dx = dx + (size_t)(y * v->w + left) * run;
         tile.last = (size_t)(oy * v->out_w + across.first) * run;
         for (int ox = across.first; ox < across.last; ox++) {
             max_tile_run(kernel, stride, tile, from);
             tile.dx += (size_t)stride * run, tile.last += run;
         }
-        pixels_back(false, dx, from, v, run, (struct span){y, y + stride, right, v->w});
+        pixels_back(false, dx, from, v, run, (struct window_span){y, y + stride, right, v->w});
     }
-    pixels_back(false, dx, from, v, run, (struct span){y, v->h, 0, v->w});
+    pixels_back(false, dx, from, v, run, (struct window_span){y, v->h, 0, v->w});
 }
 
 static bool window_is(const struct window *v, int kernel, int stride) {
@@ -364,7 +364,7 @@ static void maxpool_block_back(float *dx, const float *dy, const void *winner, i
         else if (window_is(v, 3, 3))
             tiles_back(3, 3, dx, from, v, run);
         else
-            pixels_back(wide, dx, from, v, run, (struct span){0, v->h, 0, v->w});
+            pixels_back(wide, dx, from, v, run, (struct window_span){0, v->h, 0, v->w});
     }
 }
 

@@ -15,7 +15,7 @@
 #include "kernels/block/run.inc.h"
 #include "kernels/window.h"
 
-enum pool { POOL_MEAN, POOL_L2 };
+enum pool_kind { POOL_MEAN, POOL_L2 };
 
 // ---- Forward, one output pixel at a time.
 
@@ -26,9 +26,10 @@ struct pool_view {
     float factor;    // of the sum
 };
 
-__attribute__((always_inline)) static inline void pool_vector(enum pool kind, int rows, int columns,
-                                                              float *y, struct pool_view view,
-                                                              size_t i, int count) {
+__attribute__((always_inline)) static inline void pool_vector(enum pool_kind kind, int rows,
+                                                              int columns, float *y,
+                                                              struct pool_view view, size_t i,
+                                                              int count) {
     vector sum = {0};
 #pragma GCC unroll 3
     for (int ky = 0; ky < rows; ky++)
@@ -43,8 +44,8 @@ __attribute__((always_inline)) static inline void pool_vector(enum pool kind, in
     store_part(y + i, sum * view.factor, count);
 }
 
-__attribute__((always_inline)) static inline void pool_run(enum pool kind, int rows, int columns,
-                                                           float *y, struct pool_view view) {
+__attribute__((always_inline)) static inline void
+pool_run(enum pool_kind kind, int rows, int columns, float *y, struct pool_view view) {
     size_t i = 0;
     for (; i + LANES <= view.run; i += LANES)
         pool_vector(kind, rows, columns, y, view, i, LANES);
@@ -67,15 +68,15 @@ static struct means means_of(const struct window *v) {
 }
 
 static inline float mean_factor(struct means means, int oy, int ox) {
-    struct span s = window_span(means.v, oy, ox);
+    struct window_span s = window_span(means.v, oy, ox);
     int pixels = (s.y1 - s.y0) * (s.x1 - s.x0);
     return pixels == means.v->kernel_h * means.v->kernel_w ? means.whole : 1.0f / (float)pixels;
 }
 
-__attribute__((always_inline)) static inline void pool_pixel(enum pool kind, float *y,
+__attribute__((always_inline)) static inline void pool_pixel(enum pool_kind kind, float *y,
                                                              const float *x, struct means means,
                                                              size_t run, int oy, int ox) {
-    struct span s = window_span(means.v, oy, ox);
+    struct window_span s = window_span(means.v, oy, ox);
     int rows = s.y1 - s.y0, columns = s.x1 - s.x0;
     struct pool_view view = {.x = x + (size_t)(s.y0 * means.v->w + s.x0) * run,
                              .run = run,
@@ -89,7 +90,7 @@ __attribute__((always_inline)) static inline void pool_pixel(enum pool kind, flo
         pool_run(kind, rows, columns, y, view);
 }
 
-__attribute__((always_inline)) static inline void pool_block(enum pool kind, float *y,
+__attribute__((always_inline)) static inline void pool_block(enum pool_kind kind, float *y,
                                                              const float *x, int blocks, int lanes,
                                                              const struct window *v) {
     size_t run = (size_t)v->c * (size_t)lanes, in = (size_t)(v->h * v->w) * run;
@@ -125,8 +126,8 @@ store_errors(float *dx, vector errors, const float *relu, size_t at, int count) 
 }
 
 // What a window, whose run is at `at`, gives to its pixels.
-__attribute__((always_inline)) static inline vector window_error(enum pool kind, struct pooled from,
-                                                                 size_t at, int count) {
+__attribute__((always_inline)) static inline vector
+window_error(enum pool_kind kind, struct pooled from, size_t at, int count) {
     vector error = load_part(from.dy + at, count);
     if (kind != POOL_L2)
         return error;
@@ -142,15 +143,15 @@ static bool window_tiles(const struct window *v) {
 
 // The window at `at`: its first pixel, and the runs of that one's error and, for
 // POOL_L2, of itself; from pixel to pixel and from row to row.
-struct tile {
+struct pool_tile {
     size_t at, run, row;
     float *dx;
     const float *x, *relu;
     float factor; // of a mean
 };
 
-__attribute__((always_inline)) static inline void spread_vector(enum pool kind, int rows,
-                                                                int columns, struct tile tile,
+__attribute__((always_inline)) static inline void spread_vector(enum pool_kind kind, int rows,
+                                                                int columns, struct pool_tile tile,
                                                                 struct pooled from, size_t i,
                                                                 int count) {
     vector error = window_error(kind, from, tile.at + i, count);
@@ -168,8 +169,8 @@ __attribute__((always_inline)) static inline void spread_vector(enum pool kind, 
         }
 }
 
-__attribute__((always_inline)) static inline void spread_run(enum pool kind, int rows, int columns,
-                                                             struct tile tile, struct pooled from) {
+__attribute__((always_inline)) static inline void
+spread_run(enum pool_kind kind, int rows, int columns, struct pool_tile tile, struct pooled from) {
     size_t i = 0;
     for (; i + LANES <= tile.run; i += LANES)
         spread_vector(kind, rows, columns, tile, from, i, LANES);
@@ -186,12 +187,12 @@ static void clear_rest(float *dx, const struct window *v, size_t run, int rows, 
     memset(dx + (size_t)rows * row, 0, (size_t)(v->h - rows) * row * sizeof *dx);
 }
 
-__attribute__((always_inline)) static inline void spread_block(enum pool kind, float *dx,
+__attribute__((always_inline)) static inline void spread_block(enum pool_kind kind, float *dx,
                                                                struct pooled from, const float *x,
                                                                const struct window *v, size_t run) {
-    struct tile tile = {.run = run, .row = (size_t)v->w * run};
+    struct pool_tile tile = {.run = run, .row = (size_t)v->w * run};
     struct means means = means_of(v);
-    struct span s = {0};
+    struct window_span s = {0};
     for (int oy = 0; oy < v->out_h; oy++)
         for (int ox = 0; ox < v->out_w; ox++, tile.at += run) {
             s = window_span(v, oy, ox);
@@ -215,7 +216,7 @@ __attribute__((always_inline)) static inline void spread_block(enum pool kind, f
 // An input pixel: the runs of its error and, for POOL_L2, itself.
 // The windows that see it: the first one and the place of its run; the next row of
 // windows lies `row` floats further.
-struct pixel {
+struct pool_gather {
     int top, left;
     float *dx;
     const float *x, *relu;
@@ -224,8 +225,8 @@ struct pixel {
 
 // `factors` of a mean, row by row; NULL when they are too many to be kept.
 __attribute__((always_inline)) static inline void
-gather_vector(enum pool kind, int rows, int columns, const float *factors, struct pixel to,
-              struct pooled from, struct means means, size_t i, int count) {
+gather_vector(enum pool_kind kind, int rows, int columns, const float *factors,
+              struct pool_gather to, struct pooled from, struct means means, size_t i, int count) {
     vector sum = {0};
 #pragma GCC unroll 2
     for (int oy = 0; oy < rows; oy++)
@@ -243,10 +244,9 @@ gather_vector(enum pool kind, int rows, int columns, const float *factors, struc
     store_errors(to.dx, sum, to.relu, i, count);
 }
 
-__attribute__((always_inline)) static inline void gather_run(enum pool kind, int rows, int columns,
-                                                             const float *factors, struct pixel to,
-                                                             struct pooled from,
-                                                             struct means means) {
+__attribute__((always_inline)) static inline void
+gather_run(enum pool_kind kind, int rows, int columns, const float *factors, struct pool_gather to,
+           struct pooled from, struct means means) {
     size_t i = 0;
     for (; i + LANES <= to.run; i += LANES)
         gather_vector(kind, rows, columns, factors, to, from, means, i, LANES);
@@ -255,8 +255,9 @@ __attribute__((always_inline)) static inline void gather_run(enum pool kind, int
 }
 
 // rows, columns: constants of at most 2.
-__attribute__((always_inline)) static inline void gather_few(enum pool kind, int rows, int columns,
-                                                             struct pixel to, struct pooled from,
+__attribute__((always_inline)) static inline void gather_few(enum pool_kind kind, int rows,
+                                                             int columns, struct pool_gather to,
+                                                             struct pooled from,
                                                              struct means means) {
     float factors[4];
     if (kind == POOL_MEAN)
@@ -266,8 +267,8 @@ __attribute__((always_inline)) static inline void gather_few(enum pool kind, int
     gather_run(kind, rows, columns, factors, to, from, means);
 }
 
-__attribute__((always_inline)) static inline void gather_pixel(enum pool kind, int rows,
-                                                               int columns, struct pixel to,
+__attribute__((always_inline)) static inline void gather_pixel(enum pool_kind kind, int rows,
+                                                               int columns, struct pool_gather to,
                                                                struct pooled from,
                                                                struct means means) {
     if (rows == 1 && columns == 1)
@@ -282,10 +283,10 @@ __attribute__((always_inline)) static inline void gather_pixel(enum pool kind, i
         gather_run(kind, rows, columns, NULL, to, from, means);
 }
 
-__attribute__((always_inline)) static inline void gather_block(enum pool kind, float *dx,
+__attribute__((always_inline)) static inline void gather_block(enum pool_kind kind, float *dx,
                                                                struct pooled from, const float *x,
                                                                const struct window *v, size_t run) {
-    struct pixel to = {
+    struct pool_gather to = {
         .run = run, .dx = dx, .x = x, .relu = from.relu, .row = (size_t)v->out_w * run};
     struct means means = means_of(v);
     struct seen down = {0};
@@ -307,7 +308,7 @@ __attribute__((always_inline)) static inline void gather_block(enum pool kind, f
 }
 
 __attribute__((always_inline)) static inline void
-pool_block_back(enum pool kind, float *dx, struct pooled from, const float *x,
+pool_block_back(enum pool_kind kind, float *dx, struct pooled from, const float *x,
                 const struct window *v, size_t run) {
     if (window_tiles(v))
         spread_block(kind, dx, from, x, v, run);

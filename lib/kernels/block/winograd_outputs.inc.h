@@ -5,7 +5,7 @@
 #include "kernels/block/winograd_tiles.inc.h"
 
 // Where the outputs of a tile go, and what is done to them on the way.
-struct output {
+struct winograd_output {
     float *to; // the first pixel
     size_t row, pixel;
     int rows, columns;   // inside the picture
@@ -16,7 +16,7 @@ struct output {
 };
 
 // Stores the pixels y of map m that lie inside the picture.
-INLINE void store_output(struct output o, const vector *y, int m) {
+INLINE void store_output(struct winograd_output o, const vector *y, int m) {
     int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
     bool masked = o.relu || o.passed;
     if (o.far)
@@ -37,7 +37,8 @@ INLINE void store_output(struct output o, const vector *y, int m) {
 }
 
 // Transforms the products of all maps of a tile.
-HOGWILD static void output_tile(const struct tiles *t, struct output o, const float *from) {
+HOGWILD static void output_tile(const struct tiles *t, struct winograd_output o,
+                                const float *from) {
     ALIGNED vector y[TILE_PIXELS];
     struct square line;
     size_t slice = t->winograd->sizes.value_slice, row = (size_t)t->wide * slice;
@@ -58,7 +59,8 @@ struct few {
 };
 
 // Outputs of `count` maps, 1 or 2, from m on.
-INLINE void few_maps(int k, int channels, int count, struct output o, struct few f, int m) {
+INLINE void few_maps(int k, int channels, int count, struct winograd_output o, struct few f,
+                     int m) {
     ALIGNED vector y[TILE_PIXELS];
     struct side side = side_of(k, WINOGRAD_TILE);
     struct square line[2];
@@ -87,7 +89,7 @@ INLINE void few_maps(int k, int channels, int count, struct output o, struct few
     }
 }
 
-INLINE void few_outputs(int k, int channels, struct output o, struct few f, int maps) {
+INLINE void few_outputs(int k, int channels, struct winograd_output o, struct few f, int maps) {
     int n = k + WINOGRAD_TILE - 1, m = 0;
     for (; m + 1 < maps; m += 2) {
         few_maps(k, channels, 2, o, f, m);
@@ -98,13 +100,13 @@ INLINE void few_outputs(int k, int channels, struct output o, struct few f, int 
         few_maps(k, channels, 1, o, f, m);
 }
 
-typedef void few_function(struct output, struct few, int maps);
+typedef void few_function(struct winograd_output, struct few, int maps);
 
 #define FEW(channels)                                                                              \
-    HOGWILD static void few_3_##channels(struct output o, struct few f, int maps) {                \
+    HOGWILD static void few_3_##channels(struct winograd_output o, struct few f, int maps) {       \
         few_outputs(3, channels, o, f, maps);                                                      \
     }                                                                                              \
-    HOGWILD static void few_5_##channels(struct output o, struct few f, int maps) {                \
+    HOGWILD static void few_5_##channels(struct winograd_output o, struct few f, int maps) {       \
         few_outputs(5, channels, o, f, maps);                                                      \
     }
 FEW(1)
@@ -127,15 +129,15 @@ static void winograd_outputs(const struct tiles *t, float *y, const float *biase
     for (int i = 0; i < t->count; i++) {
         struct tile_position p = tile_position(t, i);
         size_t at = (p.block * (size_t)v->out_h + (size_t)p.y) * row + (size_t)p.x * pixel;
-        struct output o = {.to = y + at,
-                           .row = row,
-                           .pixel = pixel,
-                           .rows = least(v->out_h - p.y, t->part->high),
-                           .columns = least(v->out_w - p.x, t->part->wide),
-                           .biases = biases,
-                           .relu = relu,
-                           .far = s->far,
-                           .passed = passed ? passed + at : NULL};
+        struct winograd_output o = {.to = y + at,
+                                    .row = row,
+                                    .pixel = pixel,
+                                    .rows = least(v->out_h - p.y, t->part->high),
+                                    .columns = least(v->out_w - p.x, t->part->wide),
+                                    .biases = biases,
+                                    .relu = relu,
+                                    .far = s->far,
+                                    .passed = passed ? passed + at : NULL};
         if (s->few)
             few_functions[s->points == 8][s->channels - 1](
                 o,

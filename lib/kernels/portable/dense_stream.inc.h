@@ -30,7 +30,7 @@ enum {
 };
 
 // A piece of a layer: some rows of weights over some of the inputs.
-struct piece {
+struct stream_piece {
     const float *w;      // rows, `inputs` apart
     float *to;           // what is written for each weight: rows, `inputs` apart
     const float *x, *dy; // of the first sample; the others are `inputs` and `units` behind
@@ -50,8 +50,9 @@ struct piece {
     ((n) == 1 ? 4 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
 #define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
 
-__attribute__((always_inline)) static inline void
-dot_step(int rows, int n, bool far, const struct piece *p, size_t k, int count, vector *sum) {
+__attribute__((always_inline)) static inline void dot_step(int rows, int n, bool far,
+                                                           const struct stream_piece *p, size_t k,
+                                                           int count, vector *sum) {
     vector x[STREAM_MOST];
 #pragma GCC unroll 16
     for (int i = 0; i < n; i++)
@@ -79,7 +80,7 @@ __attribute__((always_inline)) static inline void dot_fold(int count, const vect
 
 // Sums from input k on as long as there are whole vectors for all sums. Returns the next input.
 __attribute__((always_inline)) static inline size_t
-dot_along(int rows, int n, bool far, const struct piece *p, size_t k, vector *sum) {
+dot_along(int rows, int n, bool far, const struct stream_piece *p, size_t k, vector *sum) {
     const int turns = DOT_TURNS(rows, n), sums = rows * n;
     for (; k + (size_t)(turns * LANES) <= p->count; k += (size_t)(turns * LANES))
 #pragma GCC unroll 8
@@ -89,7 +90,7 @@ dot_along(int rows, int n, bool far, const struct piece *p, size_t k, vector *su
 }
 
 // rows x n sums.
-__attribute__((always_inline)) static inline void dot(int rows, int n, const struct piece *p,
+__attribute__((always_inline)) static inline void dot(int rows, int n, const struct stream_piece *p,
                                                       float *to) {
     const int turns = DOT_TURNS(rows, n), sums = rows * n;
     vector sum[STREAM_SUMS] = {0};
@@ -125,7 +126,7 @@ enum work {
                                            : 8)
 
 __attribute__((always_inline)) static inline void back_step(enum work work, int rows, int n,
-                                                            bool far, const struct piece *p,
+                                                            bool far, const struct stream_piece *p,
                                                             size_t k, int count, const vector *dy) {
     vector x[STREAM_MOST], dx[STREAM_MOST];
 #pragma GCC unroll 8
@@ -160,7 +161,7 @@ __attribute__((always_inline)) static inline void back_step(enum work work, int 
 }
 
 __attribute__((always_inline)) static inline void back(enum work work, int rows, int n,
-                                                       const struct piece *p) {
+                                                       const struct stream_piece *p) {
     vector dy[STREAM_SUMS];
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
@@ -179,8 +180,8 @@ __attribute__((always_inline)) static inline void back(enum work work, int rows,
 
 // --- functions for each number of samples ------------------------------------------
 
-typedef void dot_function(const struct piece *, float *);
-typedef void back_function(const struct piece *);
+typedef void dot_function(const struct stream_piece *, float *);
+typedef void back_function(const struct stream_piece *);
 
 struct stream_kernels {
     int dot_rows, back_rows;
@@ -189,14 +190,14 @@ struct stream_kernels {
 };
 
 #define BACK(name, work, rows, n)                                                                  \
-    HOGWILD static void name(const struct piece *p) {                                              \
+    HOGWILD static void name(const struct stream_piece *p) {                                       \
         back(work, rows, n, p);                                                                    \
     }
 #define STREAM(n)                                                                                  \
-    HOGWILD static void dot_##n(const struct piece *p, float *to) {                                \
+    HOGWILD static void dot_##n(const struct stream_piece *p, float *to) {                         \
         dot(DOT_ROWS(n), n, p, to);                                                                \
     }                                                                                              \
-    HOGWILD static void dot_row_##n(const struct piece *p, float *to) {                            \
+    HOGWILD static void dot_row_##n(const struct stream_piece *p, float *to) {                     \
         dot(1, n, p, to);                                                                          \
     }                                                                                              \
     BACK(errors_##n, WORK_ERRORS, BACK_ROWS(n), n)                                                 \
@@ -262,8 +263,8 @@ HOGWILD static void dot_put(float *y, const float *sums, const float *biases, in
 }
 
 // Rows [u, end) of a group of weights from `weights` on, for n samples.
-static void dot_rows(struct piece p, float *y, const float *weights, const float *biases, int n,
-                     size_t u, size_t end) {
+static void dot_rows(struct stream_piece p, float *y, const float *weights, const float *biases,
+                     int n, size_t u, size_t end) {
     const struct stream_kernels *kernels = &stream_kernels[n - 1];
     float sums[STREAM_SUMS];
     while (u < end) {
@@ -281,12 +282,12 @@ struct stream_forward {
     float *y;
     const float *x, *weights, *biases;
     int n;
-    struct piece piece;
+    struct stream_piece piece;
 };
 
 // Units [first, last).
 static void stream_forward(const struct stream_forward *f, size_t first, size_t last) {
-    struct piece p = f->piece;
+    struct stream_piece p = f->piece;
     int most = (f->n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
     most = (f->n + most - 1) / most;
     bool far = stream_far(p.units, p.inputs);
@@ -327,7 +328,7 @@ struct stream_back {
 };
 
 static void back_update(const struct stream_back *b, const struct stream_kernels *kernels,
-                        struct piece p, bool tile, size_t at) {
+                        struct stream_piece p, bool tile, size_t at) {
     float gradient[STREAM_ROW];
     if (b->e->dx)
         (tile ? kernels->back : kernels->back_row)[WORK_ERRORS](&p);
@@ -343,7 +344,7 @@ static void back_update(const struct stream_back *b, const struct stream_kernels
 
 // Rows [u, end) of a group, inputs from k on.
 static void back_rows(const struct stream_back *b, const struct stream_kernels *kernels,
-                      struct piece *p, size_t k, size_t u, size_t end) {
+                      struct stream_piece *p, size_t k, size_t u, size_t end) {
     while (u < end) {
         bool tile = u + (size_t)kernels->back_rows <= end;
         size_t at = u * p->inputs + k, rows = tile ? (size_t)kernels->back_rows : 1;
@@ -367,7 +368,7 @@ static void back_units(const struct stream_back *b, size_t first, size_t last) {
     size_t inputs = (size_t)e->inputs;
     bool far = stream_far((size_t)e->units, inputs);
     size_t group = group_rows(far, inputs, kernels->back_rows), share = stream_share(2 * e->n);
-    struct piece p = {.inputs = inputs, .units = (size_t)e->units, .rate = 1};
+    struct stream_piece p = {.inputs = inputs, .units = (size_t)e->units, .rate = 1};
     if (b->work == WORK_STEP)
         p.rate = -b->update->rate, p.decay = -b->update->rate * b->update->decay;
     for (size_t end = last, g; end > first; end = g) {

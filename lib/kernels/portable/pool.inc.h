@@ -13,7 +13,7 @@
 // The maximum of one window, clipped to the picture.
 static inline void maxpool_one(float *y, int32_t *winner, const float *x, const struct window *v,
                                int oy, int ox) {
-    struct span s = window_span(v, oy, ox);
+    struct window_span s = window_span(v, oy, ox);
     int best = s.y0 * v->w + s.x0;
     for (int py = s.y0; py < s.y1; py++)
         for (int px = s.x0; px < s.x1; px++)
@@ -112,7 +112,7 @@ static void avgpool(float *y, const float *x, int n, const struct window *v) {
     int first, last, stride = v->stride_w;
     for (int i = 0; i < n * v->c; i++, x += v->h * v->w)
         for (int oy = 0; oy < v->out_h; oy++, y += v->out_w) {
-            struct span s = window_span(v, oy, 0);
+            struct window_span s = window_span(v, oy, 0);
             for (int ox = 0; ox < v->out_w; ox++)
                 y[ox] = 0;
             for (int py = s.y0; py < s.y1; py++)
@@ -132,7 +132,7 @@ static void avgpool_back(float *dx, const float *dy, int n, const struct window 
     for (int i = 0; i < n * v->c; i++, dx += v->h * v->w)
         for (int oy = 0; oy < v->out_h; oy++)
             for (int ox = 0; ox < v->out_w; ox++) {
-                struct span s = window_span(v, oy, ox);
+                struct window_span s = window_span(v, oy, ox);
                 float share = *dy++ * span_mean_factor(s);
                 for (int py = s.y0; py < s.y1; py++)
                     for (int px = s.x0; px < s.x1; px++)
@@ -144,7 +144,7 @@ static void l2pool(float *y, const float *x, int n, const struct window *v) {
     for (int i = 0; i < n * v->c; i++, x += v->h * v->w)
         for (int oy = 0; oy < v->out_h; oy++)
             for (int ox = 0; ox < v->out_w; ox++) {
-                struct span s = window_span(v, oy, ox);
+                struct window_span s = window_span(v, oy, ox);
                 float sum = 0;
                 for (int py = s.y0; py < s.y1; py++)
                     for (int px = s.x0; px < s.x1; px++)
@@ -160,7 +160,7 @@ static void l2pool_back(float *dx, const float *dy, const float *y, const float 
     for (int i = 0; i < n * v->c; i++, dx += v->h * v->w, x += v->h * v->w)
         for (int oy = 0; oy < v->out_h; oy++)
             for (int ox = 0; ox < v->out_w; ox++, dy++, y++) {
-                struct span s = window_span(v, oy, ox);
+                struct window_span s = window_span(v, oy, ox);
                 float factor = *y > 0 ? *dy / *y : 0;
                 for (int py = s.y0; py < s.y1; py++)
                     for (int px = s.x0; px < s.x1; px++)
