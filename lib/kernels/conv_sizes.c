@@ -182,8 +182,8 @@ static void gradient_tasks(struct gradient_sizes *s) {
     s->task_rows = s->task_row_tiles * rows;
 }
 
-// Strips of outputs whose errors and pixels of one tile share the L1 cache (40 of its 48 KiB),
-// chunks whose packed ones share the L2 cache, regions long enough to outweigh a fold.
+// Strips of outputs whose error gradients and pixels of one tile share the L1 cache (40 of its 48
+// KiB), chunks whose packed ones share the L2 cache, regions long enough to outweigh a fold.
 static void gradient_chunks(struct gradient_sizes *s, const struct window *v, int lanes,
                             int vector) {
     enum { L1_FLOATS = 10240, L2_FLOATS = 65536, FOLD_PIXELS = 512 };
@@ -214,7 +214,7 @@ struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, 
                    window_reach(v->out_w, v->stride_w, v->kernel_w) > v->w;
     else
         s.packed = lanes == vector && s.column_tiles > 1;
-    // Where few sums stand behind each error, it is read where it lies.
+    // Where few sums stand behind each error gradient, it is read where it lies.
     s.packed_errors = conv->maps / conv->groups * lanes % vector || s.columns * s.taps > 64;
     return s;
 }

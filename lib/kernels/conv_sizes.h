@@ -65,7 +65,7 @@ struct direct_sizes direct_sizes(const struct convolution *conv, int lanes);
 // Whether rows of outputs fill at least half of the lanes.
 bool direct_fits(const struct convolution *conv, int lanes);
 
-// The convolution that takes errors of outputs back to inputs, for stride 1: the
+// The convolution that takes error gradients of outputs back to inputs, for stride 1: the
 // kernels turned round, maps and channels exchanged, padding completed.
 struct convolution conv_turned(const struct convolution *conv);
 
@@ -86,7 +86,7 @@ struct gradient_sizes {
     int chunk_height, chunk_width;         // outputs that are packed at once
     int region_height;                     // rows of outputs that are summed up before a fold
     int region_blocks;                     // in as many blocks
-    bool packed, packed_errors;            // the picture, and the errors
+    bool packed, packed_errors;            // the picture, and the error gradients
 };
 
 struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector);

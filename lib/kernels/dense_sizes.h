@@ -12,7 +12,7 @@ enum {
     // (portable/dense_forward.inc.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,
     DENSE_DEPTH = 1280,
-    // Samples that a step takes at once: their inputs and errors stay in the caches
+    // Samples that a step takes at once: their inputs and error gradients stay in the caches
     // (portable/dense_tiles.inc.h).
     DENSE_STEP_MOST = 256,
 };

@@ -26,11 +26,11 @@ struct winograd_sizes {
     int part_count;
     int channels, maps; // of one group
     int chunk;          // tiles at a time
-    int share;          // maps whose errors are at the points at a time
+    int share;          // maps whose error gradients are at the points at a time
     bool few;           // few channels: no products are stored
     bool far;           // kernels, and so most else, come from beyond the L2 cache
     // Floats from one slice (a pair of points) to the next: of kernels, and of a chunk, of data,
-    // and of products or errors.
+    // and of products or error gradients.
     size_t kernel_slice, data_slice, value_slice;
     // Where each begins in scratch (`kernels`: their size, they come first), and the sum of all.
     size_t kernels, data, values, floats;

@@ -1,4 +1,4 @@
-// Convolutions of blocks: forward, and the errors of inputs.
+// Convolutions of blocks: forward, and the error gradients of inputs.
 #include "kernels/avx512/family.inc.h"
 
 #include "kernels/block/conv.inc.h"

@@ -1,4 +1,4 @@
-// Convolutions of blocks and the errors of their inputs: the same sums over taps
+// Convolutions of blocks and the error gradients of their inputs: the same sums over taps
 // (conv_plan.inc.h) in the same tiles (conv_tile.inc.h).
 //
 // Pixels are grouped by the taps that they see, a product of runs of rows and runs of columns.
@@ -26,7 +26,7 @@
 #include "kernels/portable/carve.inc.h"
 #include "kernels/portable/relu.inc.h"
 
-// Results from sources: outputs from inputs or, turned, errors of inputs from those
+// Results from sources: outputs from inputs or, turned, error gradients of inputs from those
 // of outputs.
 struct conv_job {
     struct conv_axis y, x;

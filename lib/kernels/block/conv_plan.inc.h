@@ -2,8 +2,8 @@
 // at a time, and how tiles share the maps. Plain integers, for kernels and for the
 // size of their scratch.
 //
-// The forward pass and the errors of inputs are the same sum over taps: at a stride
-// s, errors fall into s phases, each a convolution at stride 1 with every s-th tap,
+// The forward pass and the error gradients of inputs are the same sum over taps: at a stride
+// s, error gradients fall into s phases, each a convolution at stride 1 with every s-th tap,
 // in reverse.
 #ifndef ADAM_KERNELS_BLOCK_CONV_PLAN_INC_H
 #define ADAM_KERNELS_BLOCK_CONV_PLAN_INC_H

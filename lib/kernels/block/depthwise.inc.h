@@ -1,7 +1,8 @@
 // Convolutions of blocks each of whose groups has one channel and one map: depthwise ones.
 // What a tap sees of a pixel, and what becomes of it, is one contiguous run of c * lanes
 // floats, so every step is elementwise over runs, by weights that stand once for each float of
-// a run. The forward pass and the errors of inputs are the same sum over taps (conv_plan.inc.h).
+// a run. The forward pass and the error gradients of inputs are the same sum over taps
+// (conv_plan.inc.h).
 #ifndef ADAM_KERNELS_BLOCK_DEPTHWISE_INC_H
 #define ADAM_KERNELS_BLOCK_DEPTHWISE_INC_H
 

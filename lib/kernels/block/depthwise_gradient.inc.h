@@ -1,6 +1,6 @@
-// The gradients of depthwise convolutions of blocks (depthwise.inc.h): products of the errors and
-// of what a tap sees, float by float of a run, are summed over all pixels; at the end over the
-// samples beside one another.
+// The gradients of depthwise convolutions of blocks (depthwise.inc.h): products of the error
+// gradients and of what a tap sees, float by float of a run, are summed over all pixels; at the end
+// over the samples beside one another.
 #ifndef ADAM_KERNELS_BLOCK_DEPTHWISE_GRADIENT_INC_H
 #define ADAM_KERNELS_BLOCK_DEPTHWISE_GRADIENT_INC_H
 
@@ -21,13 +21,13 @@ struct depthwise_sums {
     int row_runs, column_runs;
 };
 
-// Errors in a row, what their first taps see, and the sums of these taps.
+// Error gradients in a row, what their first taps see, and the sums of these taps.
 struct depthwise_errors {
     const float *dy, *from;
     float *sums;
-    size_t run, from_row, from_next; // from tap to tap, and from error to error
+    size_t run, from_row, from_next; // from tap to tap, and from error gradient to error gradient
     size_t sums_row;
-    int count; // errors
+    int count; // error gradients
 };
 
 __attribute__((always_inline)) static inline void

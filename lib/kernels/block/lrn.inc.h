@@ -23,7 +23,7 @@ struct lrn_run {
     int size, before;       // maps of a window, and how many of them before its own
     float factor, constant; // of the sum, and what is added to it
     float beta;
-    bool relu; // x are the outputs of one, through which the errors dx go on
+    bool relu; // x are the outputs of one, through which the error gradients dx go on
 };
 
 // x^-1/4 to about 2 units in the last place: a first guess with a relative error of 4%, by halving

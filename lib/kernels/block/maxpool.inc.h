@@ -181,7 +181,7 @@ __attribute__((always_inline)) static inline vector won_error(vector_int winners
 
 // ---- One pixel at a time.
 
-// The run of a pixel's error, and its place in the first window that sees it, whose run
+// The run of a pixel's error gradient, and its place in the first window that sees it, whose run
 // lies at `first`. The windows below and beside that lie `row` and `run` floats further, and
 // in them its place is less by `down` and `across`.
 struct max_pixel {

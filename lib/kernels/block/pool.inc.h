@@ -112,12 +112,12 @@ static void l2pool_block(float *y, const float *x, int blocks, int lanes, const 
 // ---- The adjoints.
 
 // What an adjoint reads of one block; relu: NULL, or the outputs of one through which the
-// errors of a mean's inputs go on.
+// error gradients of a mean's inputs go on.
 struct pooled {
     const float *dy, *y, *relu;
 };
 
-// The errors of inputs that lie at `at`, having gone through the relu.
+// The error gradients of inputs that lie at `at`, having gone through the relu.
 __attribute__((always_inline)) static inline void
 store_errors(float *dx, vector errors, const float *relu, size_t at, int count) {
     if (relu)
@@ -141,7 +141,7 @@ static bool window_tiles(const struct window *v) {
     return v->kernel_h == v->stride_h && v->kernel_w == v->stride_w && !v->pad_h && !v->pad_w;
 }
 
-// The window at `at`: its first pixel, and the runs of that one's error and, for
+// The window at `at`: its first pixel, and the runs of that one's error gradient and, for
 // POOL_L2, of itself; from pixel to pixel and from row to row.
 struct pool_tile {
     size_t at, run, row;
@@ -213,7 +213,7 @@ __attribute__((always_inline)) static inline void spread_block(enum pool_kind ki
 
 // ---- Other windows: one input pixel at a time, gathered from the windows that saw it.
 
-// An input pixel: the runs of its error and, for POOL_L2, itself.
+// An input pixel: the runs of its error gradient and, for POOL_L2, itself.
 // The windows that see it: the first one and the place of its run; the next row of
 // windows lies `row` floats further.
 struct pool_gather {

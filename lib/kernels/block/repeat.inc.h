@@ -1,5 +1,5 @@
-// Loads that repeat: with `lanes` samples in a block, a vector of errors or sums holds LANES /
-// lanes maps, and the values of one pixel and channel are repeated beside each of them.
+// Loads that repeat: with `lanes` samples in a block, a vector of error gradients or sums holds
+// LANES / lanes maps, and the values of one pixel and channel are repeated beside each of them.
 //
 // On Zen 5 shuffles across 128 bits, and loads that repeat 128 or 256 bits (vbroadcastf32x4, x8),
 // compete with multiply-adds. These do not: loads that repeat 32 or 64 bits, insertions from

@@ -7,8 +7,8 @@
 // are the columns of a tile, since tiles of single taps would load as much as they multiply; only
 // then are rows padded. Lanes are added up at the end (weights_fold.inc.h), behind many pixels.
 //
-// Outputs are cut into strips whose errors and pixels share the L1 cache, and chunks whose packed
-// ones share the L2 cache (gradient_chunks in conv_sizes.c).
+// Outputs are cut into strips whose error gradients and pixels share the L1 cache, and chunks whose
+// packed ones share the L2 cache (gradient_chunks in conv_sizes.c).
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_INC_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_INC_H
 
@@ -56,7 +56,7 @@ struct gradient_chunk {
     bool first; // of the task
 };
 
-// The errors of one tile.
+// The error gradients of one tile.
 static struct gradient_view tile_errors(const struct gradient_task *t,
                                         const struct gradient_chunk *chunk, int first, int rows) {
     if (!t->sizes.packed_errors)

@@ -1,4 +1,4 @@
-// Errors and pictures packed tile by tile. Where they lie, pixels are whole pages
+// Error gradients and pictures packed tile by tile. Where they lie, pixels are whole pages
 // apart: the lines of one tile fight for few places of the L1 cache, and no
 // prefetcher follows them. So a chunk of pixels is copied, all of a task's tiles of a
 // pixel at once.

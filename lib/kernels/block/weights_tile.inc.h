@@ -2,7 +2,7 @@
 // registers, over a rectangle of pixels. A column is a channel at one tap; with
 // few channels, columns of neighbouring taps stand side by side.
 //
-// A vector of errors holds LANES / lanes maps of `lanes` samples; the values of a
+// A vector of error gradients holds LANES / lanes maps of `lanes` samples; the values of a
 // column at one pixel are repeated over it by the load. A tile loads rows + columns
 // vectors for rows * columns multiply-adds: with 4 x 6 or 5 x 5 loads are not the limit.
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H

@@ -1,9 +1,9 @@
 // The gradient of the weights by Winograd's minimal filtering (winograd.inc.h): the adjoint
-// conv_block_back_weights, with as many products fewer. At the points it is errors times data,
-// summed over tiles and samples; the sums go back to the taps once a group.
+// conv_block_back_weights, with as many products fewer. At the points it is error gradients times
+// data, summed over tiles and samples; the sums go back to the taps once a group.
 //
-// Errors lie with maps in the lanes, slices x bundles x tiles x samples x LANES maps, and a value
-// of the data is broadcast. So no sum is folded across lanes.
+// Error gradients lie with maps in the lanes, slices x bundles x tiles x samples x LANES maps, and
+// a value of the data is broadcast. So no sum is folded across lanes.
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_GRADIENT_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_GRADIENT_INC_H
 
@@ -11,8 +11,8 @@
 
 #include "kernels/block/winograd_tiles.inc.h"
 
-// Transposes the errors of up to LANES maps at one pixel: writes a vector of maps for each sample,
-// `step` floats from one to the next. Returns their sum over the samples.
+// Transposes the error gradients of up to LANES maps at one pixel: writes a vector of maps for each
+// sample, `step` floats from one to the next. Returns their sum over the samples.
 static vector winograd_turn(float *to, int step, const float *from, int maps) {
     vector v[LANES];
 #pragma GCC unroll 16
@@ -30,8 +30,9 @@ static vector winograd_turn(float *to, int step, const float *from, int maps) {
     return v[0];
 }
 
-// Writes the errors of up to LANES maps of a tile, samples x pixels x maps, with zeros outside
-// the picture. Returns their sum over pixels and samples: the tile's part of the biases' gradient.
+// Writes the error gradients of up to LANES maps of a tile, samples x pixels x maps, with zeros
+// outside the picture. Returns their sum over pixels and samples: the tile's part of the biases'
+// gradient.
 static vector errors_squares(const struct tiles *t, float *squares, const float *from,
                              struct tile_position p, int maps) {
     const struct winograd *w = t->winograd;
@@ -66,8 +67,8 @@ static void errors_tile(const struct tiles *t, float *to, const float *squares) 
     }
 }
 
-// Transforms the errors of the tiles of the maps [first, end) into w->values, and adds their sums
-// to dbiases.
+// Transforms the error gradients of the tiles of the maps [first, end) into w->values, and adds
+// their sums to dbiases.
 static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases, int first,
                             int end) {
     int chunk = t->winograd->sizes.chunk;
@@ -144,7 +145,7 @@ static void winograd_gradient(const struct winograd *w, float *dweights) {
 }
 
 // Adds a chunk of tiles, whose data are at the points, to all sums: a share of the maps at a time,
-// so that its errors stay in the cache.
+// so that its error gradients stay in the cache.
 static void winograd_chunk_sums(const struct tiles *t, float *dbiases, const float *dy, bool add) {
     const struct winograd_sizes *s = &t->winograd->sizes;
     for (int m = 0, end; m < s->maps; m = end) {

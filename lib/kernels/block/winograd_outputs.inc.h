@@ -11,7 +11,7 @@ struct winograd_output {
     int rows, columns;   // inside the picture
     const float *biases; // NULL: none
     bool relu, far;
-    // NULL; or outputs of a relu, at the same places: errors pass where these are above 0.
+    // NULL; or outputs of a relu, at the same places: error gradients pass where these are above 0.
     const float *passed;
 };
 

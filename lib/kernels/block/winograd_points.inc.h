@@ -5,7 +5,7 @@
 //   Y = A' [(G g G') * (B' d B)] A
 //
 // with * element by element. Summed over channels, that * is n x n products of
-// matrices. In errors, the adjoint: the gradient of g is G' [(A dY A') * (B' d B)] G.
+// matrices. In error gradients, the adjoint: the gradient of g is G' [(A dY A') * (B' d B)] G.
 //
 // The points are 0, pairs +-p, and infinity. A and G evaluate polynomials there:
 // even and odd powers apart, so that a pair shares its work. A side of 4 outputs has

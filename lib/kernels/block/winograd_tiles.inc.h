@@ -23,8 +23,8 @@ struct winograd {
     float *kernels;     // of one group, or its gradient: bundles x slices x channels x LANES maps
     float *data;        // slices x tiles x channels x LANES
     // Products: slices x tiles x maps x LANES. Those of a slice overwrite the data of the slice
-    // before, so slices are multiplied in order, each over all channels. Or errors, of a share of
-    // the maps (winograd_gradient.inc.h).
+    // before, so slices are multiplied in order, each over all channels. Or error gradients, of a
+    // share of the maps (winograd_gradient.inc.h).
     float *values;
 };
 

@@ -40,7 +40,7 @@ INLINE void data_rows(struct side s, float *to, size_t slice, const struct squar
     }
 }
 
-// ---- Kernels and errors: `taps` x ... vectors evaluated; scaled if they are kernels.
+// ---- Kernels and error gradients: `taps` x ... vectors evaluated; scaled if they are kernels.
 INLINE void value_columns(struct side s, int taps, bool kernel, struct square *line,
                           const float *from, size_t row, size_t column, int count) {
     vector taken[POINTS_MOST], out[POINTS_MOST];
@@ -115,7 +115,7 @@ INLINE void back_rows(struct side s, int taps, bool kernel, vector *to, int step
 struct side_functions {
     void (*data_columns)(struct square *, const float *from, size_t row, size_t column, int count);
     void (*data_rows)(float *to, size_t slice, const struct square *, int count);
-    // Outputs, as rows of WINOGRAD_TILE vectors, and errors, which are as outputs are.
+    // Outputs, as rows of WINOGRAD_TILE vectors, and error gradients, which are as outputs are.
     void (*output_columns)(struct square *, const float *from, size_t row, size_t slice, int count);
     void (*output_rows)(vector *to, struct square *, int count);
     void (*error_columns)(struct square *, const float *from, size_t row, size_t column, int count);

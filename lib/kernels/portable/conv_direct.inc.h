@@ -284,7 +284,7 @@ static void conv_direct_back_input(float *dx, const float *dy, const float *weig
 // that one transposition gives all of them.
 enum { TILE_TAPS = 4, TILE_MAPS = LANES / TILE_TAPS };
 
-// The errors of one picture in the order of the strips, zeros in the empty lanes.
+// The error gradients of one picture in the order of the strips, zeros in the empty lanes.
 static void lay_errors(float *to, const float *dy, const struct direct *d, int maps,
                        size_t pixels) {
     memset(to, 0, (size_t)maps * (size_t)d->sizes.strips * LANES * sizeof *to);
@@ -360,7 +360,7 @@ static void weights_step(float *dweights, const struct direct *d, int n, const f
     }
 }
 
-// Pictures to sum over at once: as many as keep the errors of a tile of maps and
+// Pictures to sum over at once: as many as keep the error gradients of a tile of maps and
 // what its taps see in the L1 cache.
 static int weights_chunk(const struct direct *d) {
     int chunk = 64 / d->sizes.strips;

@@ -42,7 +42,7 @@ static void products_apply(float *weights, float *state, const struct dense_erro
 }
 
 // The step of units [first, last), by blocks of weights small enough to be in the cache
-// still when the errors that they cause are summed up and they may change.
+// still when the error gradients that they cause are summed up and they may change.
 static void products_step_units(float *weights, float *state, const struct dense_errors *errors,
                                 const struct update *u, int first, int last) {
     struct dense_errors e = *errors;

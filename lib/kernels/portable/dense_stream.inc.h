@@ -5,7 +5,7 @@
 //
 // Forward: sums of products along the inputs, for some rows of weights and all
 // samples at once, whose lanes are added up at the end. Backward: one load of each
-// weight serves the errors of the inputs, dx += dy[u] W[u], and its own step,
+// weight serves the error gradients of the inputs, dx += dy[u] W[u], and its own step,
 // W[u] -= rate (dy[u] x + decay W[u]), so that the gradient is nowhere stored.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_STREAM_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_STREAM_INC_H

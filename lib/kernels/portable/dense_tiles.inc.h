@@ -1,16 +1,17 @@
 // The step of a dense layer for enough samples to keep the multipliers busy while the weights are
 // read. No weight is packed.
 //
-// A strip of weights, up to TILE_DEPTH rows x 3 vectors, first adds to the errors of the inputs,
-// FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time. More than
-// TILES_MOST samples go part by part: first the errors of all of them, then the steps.
+// A strip of weights, up to TILE_DEPTH rows x 3 vectors, first adds to the error gradients of the
+// inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time. More
+// than TILES_MOST samples go part by part: first the error gradients of all of them, then the
+// steps.
 //
-// With scratch and enough units to pay for it, inputs and their errors are copied once to panels
-// as wide as a strip, sample behind sample. In rows of 2560 inputs, 10 KB apart, the lines of a
-// strip's samples would share 32 of the 1024 sets of an L2 cache.
+// With scratch and enough units to pay for it, inputs and their error gradients are copied once to
+// panels as wide as a strip, sample behind sample. In rows of 2560 inputs, 10 KB apart, the lines
+// of a strip's samples would share 32 of the 1024 sets of an L2 cache.
 //
-// Errors are loaded last, and the steps of a strip ask for the weights of the next one. Figures:
-// tests/bench/results/dense.txt.
+// Error gradients are loaded last, and the steps of a strip ask for the weights of the next one.
+// Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_TILES_INC_H
 
@@ -25,8 +26,8 @@
 #include "kernels/portable/update.inc.h"
 
 enum {
-    TILES_MOST = DENSE_STEP_MOST,          // samples at once
-    TILE_DEPTH = 64,                       // rows of a strip: fewer read the errors more often
+    TILES_MOST = DENSE_STEP_MOST, // samples at once
+    TILE_DEPTH = 64,              // rows of a strip: fewer read the error gradients more often
     TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
@@ -43,12 +44,12 @@ struct weight_strip {
     size_t panel;       // from the inputs of one strip to those of the next
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
-    bool stays;         // errors alone, no step
+    bool stays;         // error gradients alone, no step
     float rate, decay;
     const float *ahead; // weights to ask for, when they stream; NULL: none
 };
 
-// Errors of `samples` samples from sample i on: += dy W.
+// Error gradients of `samples` samples from sample i on: += dy W.
 __attribute__((always_inline)) static inline void errors_tile(int samples, int vectors,
                                                               const struct weight_strip *s, int i) {
     vector sum[TILE_SIDE][3] = {0};
@@ -163,7 +164,7 @@ static void step_strip(struct weight_strip s, bool edge) {
         over_tiles(step_tiles[edge], &s, s.rows);
 }
 
-// Errors of rows, sample by sample, TILE_DEPTH apart.
+// Error gradients of rows, sample by sample, TILE_DEPTH apart.
 static void gather_errors(float *to, const struct dense_errors *e, int first, int rows) {
     for (int i = 0; i < e->n; i++, to += TILE_DEPTH)
         memcpy(to, e->dy + (size_t)i * (size_t)e->units + first, (size_t)rows * sizeof *to);
@@ -175,16 +176,16 @@ static bool tiles_stream(const struct dense_errors *e) {
     return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
 }
 
-// Rows of a group. A group reads and writes all errors of the inputs once, so many samples want
-// many rows. Streaming weights are asked for a group ahead: with few samples large groups would be
-// asked for too early.
+// Rows of a group. A group reads and writes all error gradients of the inputs once, so many samples
+// want many rows. Streaming weights are asked for a group ahead: with few samples large groups
+// would be asked for too early.
 static int dense_depth(const struct dense_errors *e) {
     if (tiles_stream(e))
         return e->n > 8 ? TILE_DEPTH / 4 : TILE_DEPTH / 8;
     return TILE_DEPTH;
 }
 
-// Steps units [first, last), with inputs and errors laid out as in `all`.
+// Steps units [first, last), with inputs and error gradients laid out as in `all`.
 static void tiles_sgd_units(const struct weight_strip *all, float *weights, float *dy,
                             const struct dense_errors *e, int first, int last) {
     struct weight_strip s = *all;
