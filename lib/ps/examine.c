@@ -8,24 +8,24 @@ static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};
 // --- numbers ----------------------------------------------------------------------------
 
 // What may be stored need only be finite.
-static float most_of(const struct request *request) {
+static float float_limit(const struct request *request) {
     return request->kind == REQUEST_STORE ? FLT_MAX : PS_LARGEST;
 }
 
 // NaN is no number up to any.
 static bool is_good(const struct request *request, float magnitude) {
-    return magnitude <= most_of(request);
+    return magnitude <= float_limit(request);
 }
 
-static struct objection too_large(const struct request *request, uint64_t begin, uint64_t end) {
+static struct objection refuse_float(const struct request *request, uint64_t begin, uint64_t end) {
     while (begin < end && is_good(request, fabsf(request->floats[begin])))
         begin++;
     return (struct objection){PROTO_REFUSAL_NOT_FINITE, begin,
                               "not finite, or so large that weights would become so"};
 }
 
-static float largest(const struct ps *ps, const struct request *request, uint64_t begin,
-                     uint64_t end) {
+static float largest_float(const struct ps *ps, const struct request *request, uint64_t begin,
+                           uint64_t end) {
     return begin < end ? ps->kernels->largest(request->floats + begin, end - begin) : 0;
 }
 
@@ -34,8 +34,9 @@ static struct objection examine_floats(const struct ps *ps, const struct part *p
     const struct request *request = part->request;
     uint64_t begin = request->places[part->first];
     uint64_t end = begin + part->floats;
-    return is_good(request, largest(ps, request, begin, end)) ? fine
-                                                              : too_large(request, begin, end);
+    return is_good(request, largest_float(ps, request, begin, end))
+               ? fine
+               : refuse_float(request, begin, end);
 }
 
 // Factors are no part's own: each part looks through an equal share of them.
@@ -47,11 +48,11 @@ static struct objection examine_share(const struct ps *ps, struct part *part) {
     uint64_t index = (uint64_t)(part - request->parts), n = request->part_count;
     uint64_t begin = all * index / n, end = all * (index + 1) / n;
     uint64_t middle = begin > errors ? begin : end < errors ? end : errors;
-    part->error = largest(ps, request, begin, middle);
-    part->input = largest(ps, request, middle, end);
+    part->error = largest_float(ps, request, begin, middle);
+    part->input = largest_float(ps, request, middle, end);
     return is_good(request, part->error) && is_good(request, part->input)
                ? fine
-               : too_large(request, begin, end);
+               : refuse_float(request, begin, end);
 }
 
 // As optimizer_accepts_product, with a lower bound.

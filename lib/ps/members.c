@@ -56,7 +56,7 @@ static bool make_slots(struct members *members, size_t count) {
     return true;
 }
 
-static void add(struct members *members, struct session *made) {
+static void add_sessions(struct members *members, struct session *made) {
     for (struct session *next; made; made = next) {
         next = made->next;
         _Atomic(struct session *) *head = head_of(members, made->number);
@@ -76,7 +76,7 @@ static void keep_named(struct members *members) {
     }
 }
 
-static void begin(struct members *members, struct session *session) {
+static void begin_session(struct members *members, struct session *session) {
     uint32_t slot = 0;
     while (members->list[slot])
         slot++;
@@ -89,7 +89,7 @@ bool members_set(struct members *members, const uint64_t *sessions, size_t count
     struct session *made;
     if (!make_slots(members, count) || !make_unknown(members, sessions, count, &made))
         return false;
-    add(members, made);
+    add_sessions(members, made);
     uint32_t named = 0;
     for (size_t i = 0; i < count; i++) {
         struct session *session = members_find(members, sessions[i]);
@@ -101,7 +101,7 @@ bool members_set(struct members *members, const uint64_t *sessions, size_t count
     for (size_t i = 0; i < count; i++) {
         struct session *session = members_find(members, sessions[i]);
         if (!atomic_load(&session->works))
-            begin(members, session);
+            begin_session(members, session);
     }
     for (size_t i = 0; i < count; i++)
         members_find(members, sessions[i])->named = false;

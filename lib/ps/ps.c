@@ -45,7 +45,7 @@ static void add_block(struct ps *ps, const struct layer *layer, const struct par
             (struct block){layer, biases, parameter->offset, parameter->offset + parameter->count};
 }
 
-static int by_place(const void *a, const void *b) {
+static int compare_blocks(const void *a, const void *b) {
     const struct block *left = a, *right = b;
     return (left->begin > right->begin) - (left->begin < right->begin);
 }
@@ -58,7 +58,7 @@ static bool make_blocks(struct ps *ps) {
         add_block(ps, &model->layers[i], &model->layers[i].biases, true);
     }
     if (ps->blocks)
-        qsort(ps->blocks, ps->block_count, sizeof *ps->blocks, by_place);
+        qsort(ps->blocks, ps->block_count, sizeof *ps->blocks, compare_blocks);
     return ps->blocks != NULL;
 }
 
@@ -73,7 +73,7 @@ static bool make_space(struct ps *ps, enum rule rule) {
 
 // --- threads ----------------------------------------------------------------------------
 
-static void *work(void *context) {
+static void *serve_shards(void *context) {
     struct applier_thread *thread = context;
     struct crew *crew = thread->crew;
     struct ps *ps = crew->ps;
@@ -104,7 +104,7 @@ static bool make_crews(struct ps *ps, int threads) {
     return true;
 }
 
-static bool make_workers(struct ps *ps) {
+static bool make_threads(struct ps *ps) {
     for (int i = 0; i < ps->crew_count; i++)
         if (!ring_open(&ps->crews[i].ready, ps->shard_count))
             return false;
@@ -118,10 +118,10 @@ static bool make_workers(struct ps *ps) {
     return true;
 }
 
-static bool start_workers(struct ps *ps) {
+static bool start_threads(struct ps *ps) {
     for (int i = 0; i < ps->thread_count; i++) {
         struct applier_thread *thread = &ps->threads[i];
-        thread->started = pthread_create(&thread->id, NULL, work, thread) == 0;
+        thread->started = pthread_create(&thread->id, NULL, serve_shards, thread) == 0;
         if (!thread->started)
             return false;
     }
@@ -167,8 +167,8 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     ps->parameters = options->model->parameter_count;
     ps->records.limit = RECORDS_MAX;
     if (!make_crews(ps, threads_of(options)) || !make_space(ps, options->optimizer.rule) ||
-        !set_rules(ps, &options->optimizer, &options->protocol) || !make_workers(ps) ||
-        !start_workers(ps)) {
+        !set_rules(ps, &options->optimizer, &options->protocol) || !make_threads(ps) ||
+        !start_threads(ps)) {
         ps_close(ps);
         return error_set(err, STATUS_IO, "out of memory or threads for %zu parameters",
                          options->model->parameter_count);
@@ -177,7 +177,7 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     return STATUS_OK;
 }
 
-static void join_workers(struct ps *ps) {
+static void join_threads(struct ps *ps) {
     atomic_store(&ps->stopping, true);
     for (int i = 0; i < ps->crew_count && ps->crews; i++)
         gate_open(&ps->crews[i].gate);
@@ -199,7 +199,7 @@ static void end_shards(struct ps *ps) {
 void ps_close(struct ps *ps) {
     if (!ps)
         return;
-    join_workers(ps);
+    join_threads(ps);
     end_shards(ps);
     for (int i = 0; i < ps->thread_count && ps->threads; i++)
         free(ps->threads[i].applier.tile);
@@ -224,7 +224,7 @@ void ps_close(struct ps *ps) {
 
 // --- what the controller says -----------------------------------------------------------
 
-static void call_all(struct ps *ps) {
+static void call_held_shards(struct ps *ps) {
     for (uint32_t i = 0; i < ps->shard_count; i++)
         if (atomic_load(&ps->shards[i].held))
             shard_call(ps, i);
@@ -271,14 +271,14 @@ int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct p
         return error_set(err, STATUS_USAGE, "optimizer: cannot change while training goes on");
     if (!set_rules(ps, optimizer, protocol))
         return error_nomem(err);
-    call_all(ps);
+    call_held_shards(ps);
     return STATUS_OK;
 }
 
 int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct error *err) {
     if (!members_set(&ps->members, sessions, count))
         return error_nomem(err);
-    call_all(ps);
+    call_held_shards(ps);
     return STATUS_OK;
 }
 

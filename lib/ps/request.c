@@ -5,7 +5,7 @@
 const struct objection session_over = {PROTO_REFUSAL_WRONG_SESSION, 0, "the session is over"};
 static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};
 
-static size_t padded(size_t size) {
+static size_t align_size(size_t size) {
     return (size + 15) & ~(size_t)15;
 }
 
@@ -14,9 +14,10 @@ static size_t padded(size_t size) {
 // A request for these pieces, from the pool: "Small object allocations are satisfied by our
 // global lock free pool for the object" (Adam 3.3.1). NULL when there is no room.
 static struct request *request_make(struct ps *ps, const struct proto_list *list) {
-    size_t n = list->count, head = padded(sizeof(struct request));
-    size_t pieces = padded(n * sizeof(struct proto_piece)), places = padded(n * sizeof(uint64_t));
-    size_t parts = padded(n * sizeof(struct part)), answers = n * sizeof(struct ps_part);
+    size_t n = list->count, head = align_size(sizeof(struct request));
+    size_t pieces = align_size(n * sizeof(struct proto_piece)),
+           places = align_size(n * sizeof(uint64_t));
+    size_t parts = align_size(n * sizeof(struct part)), answers = n * sizeof(struct ps_part);
     struct buffer *home = pool_take(&ps->records, head + pieces + places + parts + answers);
     if (!home)
         return NULL;
@@ -133,7 +134,7 @@ static const struct layer *find_layer(const struct ps *ps, const struct proto_pu
     return NULL;
 }
 
-static bool within(const struct proto_piece *piece, const struct parameter *parameter) {
+static bool is_within(const struct proto_piece *piece, const struct parameter *parameter) {
     size_t begin = shard_begin(piece->shard) + piece->offset;
     return begin >= parameter->offset &&
            begin + piece->count <= parameter->offset + parameter->count;
@@ -146,8 +147,8 @@ static struct objection check_factor_pieces(const struct request *request) {
     if (request->factors.biases && layer->biases.offset == both.offset + both.count)
         both.count += layer->biases.count;
     for (uint32_t i = 0; i < request->piece_count; i++)
-        if (!within(&request->pieces[i], &both) &&
-            !(request->factors.biases && within(&request->pieces[i], &layer->biases)))
+        if (!is_within(&request->pieces[i], &both) &&
+            !(request->factors.biases && is_within(&request->pieces[i], &layer->biases)))
             return wrong_shape(i, "a piece is not of the layer");
     return fine;
 }
@@ -185,7 +186,7 @@ static uint64_t floats_covered(const struct request *request) {
     return sum;
 }
 
-static void count(struct request *request, const struct ps_answer *answer) {
+static void count_answer(struct request *request, const struct ps_answer *answer) {
     struct counters *counters = &request->ps->counters;
     if (answer->code != PROTO_REFUSAL_NONE) {
         atomic_fetch_add(&counters->refused[answer->code & 31], 1);
@@ -251,7 +252,7 @@ static void request_end(struct request *request) {
         fill_versions(request);
         answer.repeated = !atomic_load(&request->applied);
     }
-    count(request, &answer);
+    count_answer(request, &answer);
     request->done(request->context, &answer);
     buffer_drop(request->payload);
     buffer_drop(request->home);
@@ -372,7 +373,7 @@ void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *p
 }
 
 // Whether each piece can be had now.
-static struct objection look_up(struct request *request) {
+static struct objection check_availability(struct request *request) {
     struct objection objection = fine;
     make_parts(request);
     for (uint32_t i = 0; i < request->part_count && objection.code == PROTO_REFUSAL_NONE; i++)
@@ -381,7 +382,7 @@ static struct objection look_up(struct request *request) {
     return objection;
 }
 
-static struct objection check_answer(const struct request *request) {
+static struct objection check_answer_size(const struct request *request) {
     uint64_t bytes = floats_of(request) * sizeof(float);
     if (bytes <= PROTO_PAYLOAD_MAX)
         return fine;
@@ -401,9 +402,9 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
     if (objection.code == PROTO_REFUSAL_NONE)
         objection = check_pieces(request, false);
     if (objection.code == PROTO_REFUSAL_NONE)
-        objection = check_answer(request);
+        objection = check_answer_size(request);
     if (objection.code == PROTO_REFUSAL_NONE)
-        objection = look_up(request);
+        objection = check_availability(request);
     if (request->least) {
         request_begin(request, objection);
     } else {

@@ -102,7 +102,7 @@ static void wait_or_end(struct ps *ps, struct shard *shard, struct part *part) {
     }
 }
 
-static void look_at_waiting(struct ps *ps, struct shard *shard) {
+static void recheck_waiting(struct ps *ps, struct shard *shard) {
     struct part *list = shard->waiting;
     shard->waiting = NULL;
     for (struct part *next; list; list = next) {
@@ -113,7 +113,7 @@ static void look_at_waiting(struct ps *ps, struct shard *shard) {
 
 // --- pushes and stores ------------------------------------------------------------------
 
-static void store(const struct applier *applier, struct shard *shard, struct part *part) {
+static void store_part(const struct applier *applier, struct shard *shard, struct part *part) {
     const struct request *request = part->request;
     apply_store(applier, part);
     for (uint32_t i = part->first; i < part->first + part->count; i++) {
@@ -129,7 +129,7 @@ static void store(const struct applier *applier, struct shard *shard, struct par
 }
 
 // All shards have spoken. What is agreed on stays in the shard, for turns_advance.
-static void settle(const struct applier *applier, struct shard *shard, struct part *part) {
+static void settle_part(const struct applier *applier, struct shard *shard, struct part *part) {
     bool carried_out = part->request->objection.code == PROTO_REFUSAL_NONE;
     bool stores = part->request->kind == REQUEST_STORE;
     if (part->state == PART_READY && carried_out && !stores && atomic_load(&shard->ready)) {
@@ -140,7 +140,7 @@ static void settle(const struct applier *applier, struct shard *shard, struct pa
     if (part->state == PART_READY) {
         parts_remove(shard, part);
         if (carried_out && stores)
-            store(applier, shard, part);
+            store_part(applier, shard, part);
         else if (carried_out) // it was taken away while others were asked
             part->objection = (struct objection){PROTO_REFUSAL_NOT_HERE, part->shard, ""};
     }
@@ -149,7 +149,8 @@ static void settle(const struct applier *applier, struct shard *shard, struct pa
 }
 
 // The shard agrees or objects. Who is the last of all shards hands the parts back to them.
-static void look_at_new(const struct applier *applier, struct shard *shard, struct part *part) {
+static void examine_new_part(const struct applier *applier, struct shard *shard,
+                             struct part *part) {
     struct request *request = part->request;
     bool repeated = false;
     part->objection = examine_part(applier->ps, shard, part, &repeated);
@@ -164,7 +165,7 @@ static void look_at_new(const struct applier *applier, struct shard *shard, stru
     struct part *parts = request->parts;
     uint32_t n = request->part_count;
     if (n == 1)
-        settle(applier, shard, part);
+        settle_part(applier, shard, part);
     for (uint32_t i = 0; n > 1 && i < n; i++)
         shard_post(applier->ps, &parts[i]);
 }
@@ -183,7 +184,7 @@ static void follow_tenure(struct ps *ps, struct shard *shard) {
     turns_drop(ps, shard, PROTO_REFUSAL_NOT_HERE);
 }
 
-static void serve_once(const struct applier *applier, uint32_t index) {
+static void serve_queue(const struct applier *applier, uint32_t index) {
     struct ps *ps = applier->ps;
     struct shard *shard = &ps->shards[index];
     follow_tenure(ps, shard);
@@ -191,14 +192,14 @@ static void serve_once(const struct applier *applier, uint32_t index) {
     for (struct part *next; part; part = next) {
         next = part->queued;
         if (part->state != PART_NEW)
-            settle(applier, shard, part);
+            settle_part(applier, shard, part);
         else if (part->request->kind == REQUEST_PULL)
             wait_or_end(ps, shard, part);
         else
-            look_at_new(applier, shard, part);
+            examine_new_part(applier, shard, part);
     }
     turns_advance(applier, index);
-    look_at_waiting(ps, shard);
+    recheck_waiting(ps, shard);
 }
 
 void shard_serve(const struct applier *applier, uint32_t shard) {
@@ -206,12 +207,12 @@ void shard_serve(const struct applier *applier, uint32_t shard) {
     uint32_t answered;
     do {
         answered = atomic_load(calls);
-        serve_once(applier, shard);
+        serve_queue(applier, shard);
     } while (atomic_fetch_sub(calls, answered) != answered);
 }
 
 void shard_end(struct ps *ps, struct shard *shard) {
     turns_drop(ps, shard, PROTO_REFUSAL_STOPPING);
-    look_at_waiting(ps, shard);
+    recheck_waiting(ps, shard);
     histories_free(&shard->histories);
 }

@@ -4,14 +4,14 @@
 // --- parts that are over ----------------------------------------------------------------
 
 // A turn that loses a part is no turn any more: they are all made anew.
-static void dissolve(struct shard *shard) {
+static void dissolve_turns(struct shard *shard) {
     shard->turns = NULL;
     for (struct part *part = shard->parts; part; part = part->next)
         part->joined = false;
 }
 
-static void drop(struct ps *ps, struct shard *shard, struct part *part,
-                 struct objection objection) {
+static void drop_part(struct ps *ps, struct shard *shard, struct part *part,
+                      struct objection objection) {
     parts_remove(shard, part);
     atomic_fetch_add(&ps->counters.dropped, 1);
     atomic_fetch_sub(&ps->counters.queued, 1);
@@ -22,13 +22,13 @@ void turns_drop(struct ps *ps, struct shard *shard, enum proto_refusal code) {
     for (struct part *part = shard->parts, *next; part; part = next) {
         next = part->next;
         if (part->state == PART_AGREED)
-            drop(ps, shard, part, (struct objection){code, part->shard, ""});
+            drop_part(ps, shard, part, (struct objection){code, part->shard, ""});
     }
-    dissolve(shard);
+    dissolve_turns(shard);
 }
 
-static bool over(const struct rules *rules, const struct shard *shard, const struct part *part,
-                 struct objection *why) {
+static bool is_over(const struct rules *rules, const struct shard *shard, const struct part *part,
+                    struct objection *why) {
     if (!atomic_load(&part->request->session->works)) {
         *why = session_over;
         return true;
@@ -42,23 +42,23 @@ static bool over(const struct rules *rules, const struct shard *shard, const str
     return false;
 }
 
-static void drop_over(struct ps *ps, struct shard *shard, const struct rules *rules) {
+static void drop_parts_over(struct ps *ps, struct shard *shard, const struct rules *rules) {
     struct objection why;
     bool dropped = false;
     for (struct part *part = shard->parts, *next; part; part = next) {
         next = part->next;
-        if (part->state == PART_AGREED && over(rules, shard, part, &why)) {
-            drop(ps, shard, part, why);
+        if (part->state == PART_AGREED && is_over(rules, shard, part, &why)) {
+            drop_part(ps, shard, part, why);
             dropped = true;
         }
     }
     if (dropped)
-        dissolve(shard);
+        dissolve_turns(shard);
 }
 
 // --- applying ---------------------------------------------------------------------------
 
-static void measure(struct ps *ps, struct part *part, uint64_t version) {
+static void count_staleness(struct ps *ps, struct part *part, uint64_t version) {
     part->staleness = version - part->version;
     if (!part->request->samples)
         return;
@@ -100,7 +100,7 @@ static struct part *take_loose(struct shard *shard, enum protocol_kind kind) {
         }
     }
     if (joined) // under the protocol that was
-        dissolve(shard);
+        dissolve_turns(shard);
     return batch;
 }
 
@@ -113,7 +113,7 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         return;
     uint64_t before = atomic_load(&shard->version), version = before;
     for (struct part *part = batch; part; part = part->next) {
-        measure(ps, part, version);
+        count_staleness(ps, part, version);
         part->rate = part->request->rate * protocol_factor(&rules->protocol, part->staleness);
         part->version = version += part->request->samples != 0;
     }
@@ -125,7 +125,7 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
 
 // --- turns ------------------------------------------------------------------------------
 
-static bool fits(const struct part *turn, const struct part *part) {
+static bool fits_turn(const struct part *turn, const struct part *part) {
     if (turn->request->session != part->request->session)
         return false;
     for (const struct part *p = turn; p; p = p->more)
@@ -135,9 +135,9 @@ static bool fits(const struct part *turn, const struct part *part) {
 }
 
 // Into the first turn of its session that does not cover it, or a new one.
-static void join(struct shard *shard, struct part *part) {
+static void join_turn(struct shard *shard, struct part *part) {
     struct part **turn = &shard->turns;
-    while (*turn && !fits(*turn, part))
+    while (*turn && !fits_turn(*turn, part))
         turn = &(*turn)->turn;
     part->joined = true;
     part->more = NULL;
@@ -153,10 +153,10 @@ static void join(struct shard *shard, struct part *part) {
     }
 }
 
-static void join_all(struct shard *shard) {
+static void join_agreed_parts(struct shard *shard) {
     for (struct part *part = shard->parts; part; part = part->next)
         if (part->state == PART_AGREED && !part->joined)
-            join(shard, part);
+            join_turn(shard, part);
 }
 
 static uint32_t count_complete(const struct part *turns, size_t floats) {
@@ -174,12 +174,13 @@ struct mean {       // of turns
 
 // Takes a turn out of the shard and appends its parts to the batch. The turn's samples and
 // staleness are the most that a message of it has.
-static struct part **take_turn(struct ps *ps, struct shard *shard, const struct protocol *protocol,
-                               struct part *turn, struct part **end, struct mean *mean) {
+static struct part **move_turn_to_batch(struct ps *ps, struct shard *shard,
+                                        const struct protocol *protocol, struct part *turn,
+                                        struct part **end, struct mean *mean) {
     uint64_t version = atomic_load(&shard->version), staleness = 0;
     uint32_t samples = 0;
     for (struct part *part = turn; part; part = part->more) {
-        measure(ps, part, version);
+        count_staleness(ps, part, version);
         staleness = part->staleness > staleness ? part->staleness : staleness;
         samples = part->request->samples > samples ? part->request->samples : samples;
     }
@@ -207,7 +208,7 @@ static struct part *take_turns(struct ps *ps, struct shard *shard, const struct 
             continue;
         }
         *turn = taken->turn;
-        end = take_turn(ps, shard, protocol, taken, end, mean);
+        end = move_turn_to_batch(ps, shard, protocol, taken, end, mean);
         count--;
     }
     return batch;
@@ -240,11 +241,11 @@ void turns_advance(const struct applier *applier, uint32_t index) {
     struct shard *shard = &ps->shards[index];
     const struct rules *rules = atomic_load(&ps->rules);
     uint32_t workers = atomic_load(&ps->members.working); // before sessions are looked at
-    drop_over(ps, shard, rules);
+    drop_parts_over(ps, shard, rules);
     apply_loose(applier, index, rules);
     if (rules->protocol.kind == PROTOCOL_ASYNC || !shard->parts)
         return;
-    join_all(shard);
+    join_agreed_parts(shard);
     uint32_t needed = protocol_turns(&rules->protocol, workers);
     while (count_complete(shard->turns, shard_floats(ps, index)) >= needed)
         apply_turns(applier, index, rules, needed);
