@@ -23,8 +23,8 @@ struct made_batch {
     uint64_t seed;
     struct buffer *buffer;
     bool ready;
-    uint32_t leased;  // samples of it
-    struct seat seat; // whose it is; of no session: anybody's
+    uint32_t leased;        // samples of it
+    struct round_slot slot; // whose it is; of no session: anybody's
 };
 
 struct batch_queue {                                 // changed by dealer_queue.c only
@@ -89,8 +89,8 @@ void queue_ready(struct dealer *dealer, struct made_batch *batch);
 void queue_remove_void(struct dealer *dealer);
 // The batch to lease next, made or not. NULL: nothing of this epoch is left.
 struct made_batch *queue_first(const struct dealer *dealer);
-// The first one of this seat.
-struct made_batch *queue_of_seat(const struct dealer *dealer, struct seat seat);
+// The first one of this slot.
+struct made_batch *queue_find_slot(const struct dealer *dealer, struct round_slot slot);
 // So many samples more of it are leased. With the last of them it is gone.
 void queue_lease_out(struct dealer *dealer, struct made_batch *batch, uint32_t samples);
 
@@ -106,7 +106,7 @@ enum dealer_answer dealer_issue_in_round(struct dealer *dealer,
                                          const struct dealer_request *request, double now,
                                          struct leased_batch *leased, uint64_t *detail);
 // Gives back what was kept for those who have gone, or are past the step.
-void dealer_free_seats(struct dealer *dealer);
+void dealer_free_slots(struct dealer *dealer);
 
 // dealer_lease.c
 // As leases_return, and the makers look.

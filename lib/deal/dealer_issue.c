@@ -35,7 +35,7 @@ enum dealer_answer dealer_issue_batch(struct dealer *dealer, const struct dealer
         return DEALER_BUSY;
     }
     buffer_hold(leased->buffer);
-    batch->seat = (struct seat){0};
+    batch->slot = (struct round_slot){0};
     dealer->leased += n;
     queue_lease_out(dealer, batch, n);
     return DEALER_ISSUED;

@@ -31,7 +31,7 @@ uint32_t dealer_take_back(struct dealer *dealer, uint64_t session, uint64_t numb
     return places;
 }
 
-// Its seat in the round is not open again: the step went on without these places, which go
+// Its slot in the round is not open again: the step went on without these places, which go
 // to a later one.
 uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number) {
     pthread_mutex_lock(&dealer->lock);
@@ -44,7 +44,7 @@ void dealer_gone(struct dealer *dealer, uint64_t session) {
     pthread_mutex_lock(&dealer->lock);
     leases_gone(dealer->leases, session);
     rounds_gone(&dealer->rounds, session);
-    dealer_free_seats(dealer);
+    dealer_free_slots(dealer);
     unlock_changed(dealer);
 }
 

@@ -3,7 +3,7 @@
 // epoch is leased, and only when it is made: so leases come in the order of the epoch,
 // however many threads make them. Whatever is done for each batch takes the same time
 // however long the queue is; it is gone through only when an epoch ends or leases come back,
-// and where each batch is for a seat (dealer_rounds.c).
+// and where each batch is for a slot (dealer_rounds.c).
 #include <stdlib.h>
 
 #include "core/mem.h"
@@ -166,10 +166,10 @@ struct made_batch *queue_first(const struct dealer *dealer) {
     return batch && leases_now(dealer->leases, &batch->drawn) ? batch : NULL;
 }
 
-struct made_batch *queue_of_seat(const struct dealer *dealer, struct seat seat) {
+struct made_batch *queue_find_slot(const struct dealer *dealer, struct round_slot slot) {
     struct made_batch *batch;
     TAILQ_FOREACH(batch, &dealer->queue.batches, others)
-    if (batch->seat.session == seat.session && batch->seat.step == seat.step &&
+    if (batch->slot.session == slot.session && batch->slot.step == slot.step &&
         leases_now(dealer->leases, &batch->drawn))
         return batch;
     return NULL;

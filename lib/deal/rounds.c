@@ -14,48 +14,48 @@ void rounds_free(struct rounds *rounds) {
 
 // --- members ---------------------------------------------------------------------
 
-struct seated *rounds_member(const struct rounds *rounds, uint64_t session) {
+struct round_member *rounds_member(const struct rounds *rounds, uint64_t session) {
     for (size_t i = 0; i < rounds->member_count; i++)
         if (rounds->members[i].session == session)
             return &rounds->members[i];
     return NULL;
 }
 
-// Open seats of those who are no members, or past the step, are none.
-static void remove_dead_seats(struct rounds *rounds) {
+// Open slots of those who are no members, or past the step, are none.
+static void remove_dead_slots(struct rounds *rounds) {
     size_t n = 0;
     for (size_t i = 0; i < rounds->open_count; i++) {
-        const struct seat seat = rounds->open[i];
-        const struct seated *member = rounds_member(rounds, seat.session);
-        if (member && member->asked <= seat.step)
-            rounds->open[n++] = seat;
+        const struct round_slot slot = rounds->open[i];
+        const struct round_member *member = rounds_member(rounds, slot.session);
+        if (member && member->asked <= slot.step)
+            rounds->open[n++] = slot;
     }
     rounds->open_count = n;
 }
 
 int rounds_members(struct rounds *rounds, const uint64_t *sessions, size_t count,
                    struct error *err) {
-    struct seated *members = mem_zeroed(count + 1, sizeof *members);
+    struct round_member *members = mem_zeroed(count + 1, sizeof *members);
     if (!members)
         return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
-        const struct seated *before = rounds_member(rounds, sessions[i]);
-        members[i] = before ? *before : (struct seated){.session = sessions[i]};
+        const struct round_member *before = rounds_member(rounds, sessions[i]);
+        members[i] = before ? *before : (struct round_member){.session = sessions[i]};
     }
     free(rounds->members);
     rounds->members = members;
     rounds->member_count = count;
-    remove_dead_seats(rounds);
+    remove_dead_slots(rounds);
     return STATUS_OK;
 }
 
 void rounds_gone(struct rounds *rounds, uint64_t session) {
-    struct seated *member = rounds_member(rounds, session);
+    struct round_member *member = rounds_member(rounds, session);
     if (!member)
         return;
-    struct seated *end = rounds->members + --rounds->member_count;
+    struct round_member *end = rounds->members + --rounds->member_count;
     memmove(member, member + 1, (size_t)(end - member) * sizeof *member);
-    remove_dead_seats(rounds);
+    remove_dead_slots(rounds);
 }
 
 // --- rounds ----------------------------------------------------------------------
@@ -74,18 +74,18 @@ static void forget_past_rounds(struct rounds *rounds) {
         memmove(rounds->steps, rounds->steps + past, rounds->step_count * sizeof *rounds->steps);
 }
 
-// Whether there may be seats of it before this step, which it has come to.
-static bool note_step(struct seated *member, uint64_t step) {
+// Whether there may be slots of it before this step, which it has come to.
+static bool note_step(struct round_member *member, uint64_t step) {
     if (step <= member->asked)
         return false;
     member->asked = step;
     return member->lease == 0 || member->given + 1 != step;
 }
 
-bool rounds_reach(struct rounds *rounds, struct seated *member, uint64_t step) {
+bool rounds_reach(struct rounds *rounds, struct round_member *member, uint64_t step) {
     bool passed = note_step(member, step);
     if (passed)
-        remove_dead_seats(rounds);
+        remove_dead_slots(rounds);
     forget_past_rounds(rounds);
     return passed;
 }
@@ -95,7 +95,7 @@ bool rounds_over(struct rounds *rounds, uint64_t step) {
     for (size_t i = 0; i < rounds->member_count; i++)
         passed |= note_step(&rounds->members[i], step);
     if (passed)
-        remove_dead_seats(rounds);
+        remove_dead_slots(rounds);
     return passed;
 }
 
@@ -113,7 +113,7 @@ bool rounds_opened_later(const struct rounds *rounds, uint64_t step) {
 static bool reserve_round(struct rounds *rounds) {
     size_t open = rounds->open_count + rounds->member_count, steps = rounds->step_count + 1;
     if (open > rounds->open_room) {
-        struct seat *more = mem_resize(rounds->open, 2 * open, sizeof *more);
+        struct round_slot *more = mem_resize(rounds->open, 2 * open, sizeof *more);
         if (!more)
             return false;
         rounds->open = more;
@@ -136,11 +136,11 @@ static void add_step(struct rounds *rounds, uint64_t step) {
     rounds->steps[at] = step;
 }
 
-static void add_seat(struct rounds *rounds, struct seat seat) {
+static void add_slot(struct rounds *rounds, struct round_slot slot) {
     size_t at = rounds->open_count++;
-    for (; at > 0 && rounds->open[at - 1].step > seat.step; at--)
+    for (; at > 0 && rounds->open[at - 1].step > slot.step; at--)
         rounds->open[at] = rounds->open[at - 1];
-    rounds->open[at] = seat;
+    rounds->open[at] = slot;
 }
 
 int rounds_open(struct rounds *rounds, uint64_t step, struct error *err) {
@@ -150,22 +150,22 @@ int rounds_open(struct rounds *rounds, uint64_t step, struct error *err) {
         add_step(rounds, step);
     for (size_t i = 0; i < rounds->member_count; i++)
         if (rounds->members[i].asked <= step)
-            add_seat(rounds, (struct seat){step, rounds->members[i].session});
+            add_slot(rounds, (struct round_slot){step, rounds->members[i].session});
     return STATUS_OK;
 }
 
-int rounds_again(struct rounds *rounds, struct seated *member, struct error *err) {
+int rounds_again(struct rounds *rounds, struct round_member *member, struct error *err) {
     if (!reserve_round(rounds))
         return error_nomem(err);
-    add_seat(rounds, (struct seat){member->given, member->session});
+    add_slot(rounds, (struct round_slot){member->given, member->session});
     member->lease = 0;
     return STATUS_OK;
 }
 
-bool rounds_first(const struct rounds *rounds, struct seat *seat) {
+bool rounds_first(const struct rounds *rounds, struct round_slot *slot) {
     if (rounds->open_count == 0)
         return false;
-    *seat = rounds->open[0];
+    *slot = rounds->open[0];
     return true;
 }
 
@@ -174,9 +174,9 @@ void rounds_fill(struct rounds *rounds) {
     memmove(rounds->open, rounds->open + 1, rounds->open_count * sizeof *rounds->open);
 }
 
-bool rounds_is_open(const struct rounds *rounds, struct seat seat) {
+bool rounds_is_open(const struct rounds *rounds, struct round_slot slot) {
     for (size_t i = 0; i < rounds->open_count; i++)
-        if (rounds->open[i].step == seat.step && rounds->open[i].session == seat.session)
+        if (rounds->open[i].step == slot.step && rounds->open[i].session == slot.session)
             return true;
     return false;
 }

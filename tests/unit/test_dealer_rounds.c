@@ -2,7 +2,7 @@
 // who does not come for them.
 #include "../helper/dealer_rig.h"
 
-enum { A = 11, B = 7, C = 23 }; // sessions, in the order of their seats
+enum { A = 11, B = 7, C = 23 }; // sessions, in the order of their slots
 
 static void open_rig(struct tap *tap, struct dealer_rig *rig, uint32_t batches) {
     static const uint64_t sessions[] = {A, B, C};

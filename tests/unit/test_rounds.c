@@ -1,4 +1,4 @@
-// The seats of a step that all workers share: who gets one, in which order, and until when.
+// The slots of a step that all workers share: who gets one, in which order, and until when.
 #include "../helper/tap.h"
 #include "deal/rounds.h"
 
@@ -31,46 +31,46 @@ static uint64_t asked(const struct rounds *rounds, uint64_t session) {
     return rounds_member(rounds, session)->asked;
 }
 
-// The seat that comes first is this one; it gets its places.
+// The slot that comes first is this one; it gets its places.
 static void fill(struct tap *tap, struct rounds *rounds, uint64_t step, uint64_t session) {
-    struct seat seat = {0};
-    if (!rounds_first(rounds, &seat)) {
-        FAIL(tap, "no seat is open, not %llu's in step %llu", (unsigned long long)session,
+    struct round_slot slot = {0};
+    if (!rounds_first(rounds, &slot)) {
+        FAIL(tap, "no slot is open, not %llu's in step %llu", (unsigned long long)session,
              (unsigned long long)step);
         return;
     }
-    if (seat.step != step || seat.session != session)
-        FAIL(tap, "the first seat is %llu's in step %llu, not %llu's in step %llu",
-             (unsigned long long)seat.session, (unsigned long long)seat.step,
+    if (slot.step != step || slot.session != session)
+        FAIL(tap, "the first slot is %llu's in step %llu, not %llu's in step %llu",
+             (unsigned long long)slot.session, (unsigned long long)slot.step,
              (unsigned long long)session, (unsigned long long)step);
-    CHECK(tap, rounds_is_open(rounds, seat));
+    CHECK(tap, rounds_is_open(rounds, slot));
     rounds_fill(rounds);
-    CHECK(tap, !rounds_is_open(rounds, seat));
+    CHECK(tap, !rounds_is_open(rounds, slot));
 }
 
 // The same, and its owner takes them as this lease.
 static void give(struct tap *tap, struct rounds *rounds, uint64_t step, uint64_t session,
                  uint64_t lease) {
     fill(tap, rounds, step, session);
-    struct seated *member = rounds_member(rounds, session);
+    struct round_member *member = rounds_member(rounds, session);
     member->given = step;
     member->lease = lease;
 }
 
 static bool none_open(const struct rounds *rounds) {
-    struct seat seat;
-    return !rounds_first(rounds, &seat);
+    struct round_slot slot;
+    return !rounds_first(rounds, &slot);
 }
 
 static void test_order(struct tap *tap) {
-    TEST(tap, "before members are known there are no seats", {
+    TEST(tap, "before members are known there are no slots", {
         struct rounds rounds = {0};
         CHECK(tap, !rounds_member(&rounds, A));
         open_round(tap, &rounds, 1);
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
     });
-    TEST(tap, "a round is a seat for each member, in the order of the members", {
+    TEST(tap, "a round is a slot for each member, in the order of the members", {
         struct rounds rounds = of_three(tap);
         CHECK(tap, none_open(&rounds) && !rounds_opened(&rounds, 1));
         CHECK(tap, !rounds_opened_later(&rounds, 0));
@@ -82,7 +82,7 @@ static void test_order(struct tap *tap) {
         CHECK(tap, rounds_opened(&rounds, 1) && !rounds_opened(&rounds, 2));
         rounds_free(&rounds);
     });
-    TEST(tap, "seats of earlier steps come first, whichever round was opened first", {
+    TEST(tap, "slots of earlier steps come first, whichever round was opened first", {
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 5);
         open_round(tap, &rounds, 3);
@@ -102,18 +102,18 @@ static void test_order(struct tap *tap) {
 }
 
 static void test_reach(struct tap *tap) {
-    TEST(tap, "who is past a step has no seat in its round, who is at it has", {
+    TEST(tap, "who is past a step has no slot in its round, who is at it has", {
         struct rounds rounds = of_three(tap);
         CHECK(tap, reach(&rounds, A, 3));
         CHECK(tap, reach(&rounds, B, 2));
         open_round(tap, &rounds, 2);
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){2, A}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){2, A}));
         fill(tap, &rounds, 2, B);
         fill(tap, &rounds, 2, C);
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
     });
-    TEST(tap, "who goes on leaves its open seats of earlier steps, and no others", {
+    TEST(tap, "who goes on leaves its open slots of earlier steps, and no others", {
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 1);
         open_round(tap, &rounds, 2);
@@ -137,7 +137,7 @@ static void test_reach(struct tap *tap) {
         CHECK_INT(tap, asked(&rounds, A), 4);
         CHECK_INT(tap, asked(&rounds, B), 0);
         open_round(tap, &rounds, 3);
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){3, A}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){3, A}));
         rounds_free(&rounds);
     });
     TEST(tap, "only who skips a step, or took nothing in the last, may leave places behind", {
@@ -167,7 +167,7 @@ static void test_reach(struct tap *tap) {
 }
 
 static void test_over(struct tap *tap) {
-    TEST(tap, "nobody has a seat any more in a step that is over, who never asked neither", {
+    TEST(tap, "nobody has a slot any more in a step that is over, who never asked neither", {
         struct rounds rounds = of_three(tap);
         CHECK(tap, reach(&rounds, B, 1));
         open_round(tap, &rounds, 1);
@@ -199,14 +199,14 @@ static void test_over(struct tap *tap) {
 }
 
 static void test_members(struct tap *tap) {
-    TEST(tap, "seats of who has gone are none, and the others go on", {
+    TEST(tap, "slots of who has gone are none, and the others go on", {
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 1);
         open_round(tap, &rounds, 2);
         rounds_gone(&rounds, A);
         CHECK(tap, !rounds_member(&rounds, A));
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){1, A}));
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){2, A}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){1, A}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){2, A}));
         fill(tap, &rounds, 1, B);
         fill(tap, &rounds, 1, C);
         fill(tap, &rounds, 2, B);
@@ -221,7 +221,7 @@ static void test_members(struct tap *tap) {
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
     });
-    TEST(tap, "a stranger that goes takes no seat with it", {
+    TEST(tap, "a stranger that goes takes no slot with it", {
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 1);
         rounds_gone(&rounds, 99);
@@ -230,7 +230,7 @@ static void test_members(struct tap *tap) {
         fill(tap, &rounds, 1, C);
         rounds_free(&rounds);
     });
-    TEST(tap, "who joins later has a seat from the next round on", {
+    TEST(tap, "who joins later has a slot from the next round on", {
         static const uint64_t before[] = {A, B};
         static const uint64_t after[] = {A, B, C};
         struct rounds rounds = {0};
@@ -240,7 +240,7 @@ static void test_members(struct tap *tap) {
         set_members(tap, &rounds, after, 3);
         CHECK_INT(tap, asked(&rounds, A), 2); // members keep what is known of them
         CHECK_INT(tap, asked(&rounds, C), 0);
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){2, C}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){2, C}));
         open_round(tap, &rounds, 3);
         fill(tap, &rounds, 2, A);
         fill(tap, &rounds, 2, B);
@@ -250,7 +250,7 @@ static void test_members(struct tap *tap) {
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
     });
-    TEST(tap, "who is no member any more has no seat, the new order is that of the next round", {
+    TEST(tap, "who is no member any more has no slot, the new order is that of the next round", {
         static const uint64_t after[] = {C, A};
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 1);
@@ -266,7 +266,7 @@ static void test_members(struct tap *tap) {
 }
 
 static void test_again(struct tap *tap) {
-    TEST(tap, "a request that is repeated opens the same seat again, before later steps", {
+    TEST(tap, "a request that is repeated opens the same slot again, before later steps", {
         struct rounds rounds = of_three(tap);
         struct error err = {0};
         reach(&rounds, B, 1);
@@ -285,7 +285,7 @@ static void test_again(struct tap *tap) {
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
     });
-    TEST(tap, "a seat that was opened again is left by who goes on", {
+    TEST(tap, "a slot that was opened again is left by who goes on", {
         struct rounds rounds = of_three(tap);
         struct error err = {0};
         reach(&rounds, A, 1);
@@ -293,7 +293,7 @@ static void test_again(struct tap *tap) {
         give(tap, &rounds, 1, A, 100);
         rounds_close(&rounds);
         CHECK_INT(tap, rounds_again(&rounds, rounds_member(&rounds, A), &err), STATUS_OK);
-        CHECK(tap, rounds_is_open(&rounds, (struct seat){1, A}));
+        CHECK(tap, rounds_is_open(&rounds, (struct round_slot){1, A}));
         CHECK(tap, reach(&rounds, A, 2));
         CHECK(tap, none_open(&rounds));
         rounds_free(&rounds);
@@ -301,13 +301,13 @@ static void test_again(struct tap *tap) {
 }
 
 static void test_ends(struct tap *tap) {
-    TEST(tap, "closed seats are gone, and their rounds are still known", {
+    TEST(tap, "closed slots are gone, and their rounds are still known", {
         struct rounds rounds = of_three(tap);
         open_round(tap, &rounds, 1);
         fill(tap, &rounds, 1, A);
         rounds_close(&rounds);
         CHECK(tap, none_open(&rounds));
-        CHECK(tap, !rounds_is_open(&rounds, (struct seat){1, B}));
+        CHECK(tap, !rounds_is_open(&rounds, (struct round_slot){1, B}));
         CHECK(tap, rounds_opened(&rounds, 1));
         open_round(tap, &rounds, 2);
         fill(tap, &rounds, 2, A);
