@@ -1,6 +1,6 @@
 #include "cli/table.h"
 
-static const char *action(enum value_kind kind) {
+static const char *option_action(enum value_kind kind) {
     return kind == VALUE_FILE ? "_files" : kind == VALUE_DIR ? "_files -/" : " ";
 }
 
@@ -49,7 +49,7 @@ static void put_option(FILE *out, const struct program *program, const struct op
     } else if (row->words) {
         put_helper_words(out, program, row, kind);
     } else if (kind != VALUE_NONE) {
-        fprintf(out, ":%s:%s", row->value, action(kind));
+        fprintf(out, ":%s:%s", row->value, option_action(kind));
     }
     putc('\'', out);
 }
@@ -67,13 +67,14 @@ static void put_arguments(FILE *out, const struct program *program, const struct
     }
     if (command->keys) {
         fprintf(out, " \\\n        '1:%s:%s' \\\n        '*:KEY=VALUE:", command->operand,
-                action(table_operand(command)));
+                option_action(table_operand(command)));
         put_helper_call(out, program, "keys", command->keys);
         fputs("'\n", out);
         return;
     }
     if (table_operand(command) != VALUE_NONE)
-        fprintf(out, " \\\n        '*:%s:%s'", command->operand, action(table_operand(command)));
+        fprintf(out, " \\\n        '*:%s:%s'", command->operand,
+                option_action(table_operand(command)));
     putc('\n', out);
 }
 
@@ -95,7 +96,7 @@ static void put_commands(FILE *out, const struct program *program) {
     }
     fputs("    )\n    _describe -t commands command commands\n", out);
     if (operand != VALUE_NONE)
-        fprintf(out, "    %s\n", action(operand));
+        fprintf(out, "    %s\n", option_action(operand));
     fputs("}\n", out);
 }
 

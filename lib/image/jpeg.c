@@ -33,7 +33,7 @@ struct trap {
 };
 
 // Every message of libjpeg begins with the same words for damage.
-static void message(j_common_ptr info, char *text) {
+static void error_message(j_common_ptr info, char *text) {
     static const char corrupt[] = "Corrupt JPEG data: ";
     info->err->format_message(info, text);
     if (!strncmp(text, corrupt, strlen(corrupt)))
@@ -53,7 +53,7 @@ static void on_error(j_common_ptr info) {
         trap->status = error_set(trap->err, STATUS_DATA, "truncated JPEG");
         break;
     default:
-        message(info, text);
+        error_message(info, text);
         trap->status = error_set(trap->err, STATUS_DATA, "JPEG: %s", text);
     }
     longjmp(trap->out, 1);

@@ -113,7 +113,7 @@ static size_t least_bytes(const struct pnm_reader *r, size_t width, size_t heigh
     return width * height * channels * (r->maxval > 255 ? 2 : 1);
 }
 
-static uint8_t scaled(const struct pnm_reader *r, unsigned value) {
+static uint8_t scale_value(const struct pnm_reader *r, unsigned value) {
     return (uint8_t)((value * 255 + r->maxval / 2) / r->maxval);
 }
 
@@ -148,7 +148,7 @@ static int read_plain_values(struct pnm_reader *r, uint8_t *values, size_t n) {
         int status = read_number(r, r->maxval, "value", &value);
         if (status)
             return status;
-        values[i] = scaled(r, value);
+        values[i] = scale_value(r, value);
     }
     return STATUS_OK;
 }
@@ -157,7 +157,7 @@ static int read_bytes(struct pnm_reader *r, uint8_t *values, size_t n) {
     uint8_t table[256];
     const uint8_t *from = r->data + r->at;
     for (unsigned v = 0; v <= r->maxval; v++)
-        table[v] = scaled(r, v);
+        table[v] = scale_value(r, v);
     for (size_t i = 0; i < n; i++) {
         if (from[i] > r->maxval)
             return too_large(r, r->at + i, from[i]);
@@ -172,7 +172,7 @@ static int read_words(struct pnm_reader *r, uint8_t *values, size_t n) {
         unsigned value = (unsigned)r->data[r->at] << 8 | r->data[r->at + 1];
         if (value > r->maxval)
             return too_large(r, r->at, value);
-        values[i] = scaled(r, value);
+        values[i] = scale_value(r, value);
     }
     return STATUS_OK;
 }

@@ -20,11 +20,11 @@ static bool lanes_fit(const struct kernels *kernels, int n, int lanes) {
     return lanes <= layout_lanes_most(kernels, n);
 }
 
-static bool multiplies(const struct layer *layer) {
+static bool has_products(const struct layer *layer) {
     return layer->useful > 0;
 }
 
-static bool convolves(const struct layer *layer) {
+static bool is_convolution(const struct layer *layer) {
     return layer->type->layout == LAYOUT_BLOCKS;
 }
 
@@ -34,7 +34,7 @@ static void layer_costs(const struct layer *layer, const struct kernels *kernels
                         double costs[CANDIDATES]) {
     for (int i = 0; i < CANDIDATES; i++) {
         costs[i] = -1;
-        if (!convolves(layer) || !lanes_fit(kernels, batch, candidate_lanes(i)))
+        if (!is_convolution(layer) || !lanes_fit(kernels, batch, candidate_lanes(i)))
             continue;
         struct convolution conv = layer_convolution(layer);
         costs[i] = conv_cost(kernels, &conv, batch, candidate_lanes(i)) / batch;
@@ -48,7 +48,7 @@ enum { WAY_PREDICTED = CONV_BACK_WEIGHTS + 1, WAYS };
 static void layer_ways(const struct layer *layer, const struct kernels *kernels, int batch,
                        int lanes, const char *names[WAYS]) {
     struct pass pass = {
-        .layer = layer, .kernels = kernels, .n = batch, .lanes = convolves(layer) ? lanes : 0};
+        .layer = layer, .kernels = kernels, .n = batch, .lanes = is_convolution(layer) ? lanes : 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
         names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
     bool kept = affine_kept_size(layer, kernels, batch) > 0;
@@ -91,7 +91,7 @@ static void put_row(struct columns *table, const struct layer *layer, const stru
     columns_cell(table, "%s", layer->type->name);
     columns_cell(table, "%s", shape);
     cost_cells(table, costs);
-    layout_cell(table, convolves(layer) ? lanes : 0);
+    layout_cell(table, is_convolution(layer) ? lanes : 0);
     for (int p = 0; p < WAYS; p++)
         columns_cell(table, "%s", names[p]);
 }
@@ -132,7 +132,7 @@ char *choice_text(const struct model *model, const struct kernels *kernels, int 
         "whose total is least\n",
         batch);
     for (int i = 0; i < model->layer_count; i++)
-        if (multiplies(&model->layers[i]))
+        if (has_products(&model->layers[i]))
             put_row(&table, &model->layers[i], kernels, batch, lanes);
     put_total_row(&table, model, kernels, batch, lanes);
     columns_put(&table, &to);
@@ -159,8 +159,8 @@ static json_t *layer_json(const struct layer *layer, const struct kernels *kerne
     layer_costs(layer, kernels, batch, costs);
     layer_ways(layer, kernels, batch, lanes, names);
     return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:s, s:o}", "name", layer->name, "type",
-                     layer->type->name, "lanes", convolves(layer) ? lanes : 0, "ways", names[0],
-                     names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
+                     layer->type->name, "lanes", is_convolution(layer) ? lanes : 0, "ways",
+                     names[0], names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
                      costs_json(costs));
 }
 
@@ -170,7 +170,7 @@ json_t *choice_json(const struct model *model, const struct kernels *kernels, in
     double sums[CANDIDATES];
     sum_costs(model, kernels, batch, sums);
     for (int i = 0; i < model->layer_count; i++)
-        if (multiplies(&model->layers[i]) &&
+        if (has_products(&model->layers[i]) &&
             json_array_append_new(layers, layer_json(&model->layers[i], kernels, batch, lanes)) <
                 0) {
             json_decref(layers);

@@ -99,7 +99,7 @@ static int check_bare(const struct script *script, struct statement *statement, 
     return STATUS_OK;
 }
 
-static int assign_all(struct script *script, struct error *err) {
+static int assign_names(struct script *script, struct error *err) {
     size_t types;
     const struct layer_type *const *type = layer_types(&types);
     int *numbers = mem_zeroed(types, sizeof *numbers);
@@ -145,7 +145,7 @@ static int name_twice(const struct script *script, int first, int second, struct
 }
 
 int names_assign(struct script *script, struct error *err) {
-    int status = assign_all(script, err);
+    int status = assign_names(script, err);
     if (status != STATUS_OK)
         return status;
     script->by_name = mem_array((size_t)script->count, sizeof *script->by_name);

@@ -28,7 +28,7 @@ static int only_reader(const struct net *net, int i) {
 }
 
 // The one that reads what it and layers that it does the work of give.
-static int reader_of_all(const struct net *net, int i) {
+static int reader_behind_fused(const struct net *net, int i) {
     int r = only_reader(net, i);
     while (r && net->nodes[r].fused.within)
         r = only_reader(net, r);
@@ -70,9 +70,9 @@ static bool can_end(const struct node *node, const struct node *pool) {
 // The pool that layers from i on end with; 0: none.
 static int pool_behind(const struct net *net, int i) {
     const struct node *node = &net->nodes[i];
-    int r = reader_of_all(net, i);
+    int r = reader_behind_fused(net, i);
     while (r && can_follow(node, &net->nodes[r]))
-        r = reader_of_all(net, r);
+        r = reader_behind_fused(net, r);
     return r && can_end(node, &net->nodes[r]) ? r : 0;
 }
 
@@ -115,7 +115,7 @@ static void lay_bands(struct net *net, int i) {
         return;
     for (int l = i, prev = 0, next; l; prev = l, l = next) {
         struct node *each = &net->nodes[l];
-        next = l == pool ? 0 : reader_of_all(net, l);
+        next = l == pool ? 0 : reader_behind_fused(net, l);
         each->band = band, each->rows = rows, each->prev = prev, each->next = next;
     }
 }

@@ -48,7 +48,7 @@ static void draw_mask(const struct pass *pass, float *mask) {
     pass->kernels->block(mask, pass->brief, pass->n, out->c, out->h * out->w, pass->lanes);
 }
 
-static bool drops(const struct pass *pass) {
+static bool has_dropout(const struct pass *pass) {
     return pass->layer->dropout > 0 && pass->draw;
 }
 
@@ -71,7 +71,7 @@ void pass_activate(const struct pass *pass, float *mask) {
 }
 
 void pass_drop(const struct pass *pass, float *mask) {
-    if (!drops(pass))
+    if (!has_dropout(pass))
         return;
     draw_mask(pass, mask);
     pass->kernels->multiply(pass->y, mask, pass_outputs(pass));
@@ -98,7 +98,7 @@ void pass_undo(const struct pass *pass) {
 
 void pass_activate_back(const struct pass *pass, const float *mask) {
     size_t n = pass_outputs(pass);
-    if (drops(pass)) {
+    if (has_dropout(pass)) {
         pass->kernels->multiply(pass->dy, mask, n);
         undo_scale(pass, n);
     }

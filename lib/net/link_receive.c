@@ -27,7 +27,7 @@ static enum next end_after_sending(struct link *link, const char *why) {
     return NEXT_END;
 }
 
-static enum next end_now(struct link *link, const char *why) {
+static enum next break_link(struct link *link, const char *why) {
     link_break(link, why);
     return NEXT_END;
 }
@@ -56,13 +56,13 @@ static enum next take_header(struct link *link) {
     if (staged_bytes(in) < PROTO_FRAME)
         return NEXT_READ;
     if (proto_frame_get(&in->frame, in->staging + in->start, NULL))
-        return end_now(link, "the other side does not speak adam's protocol");
+        return break_link(link, "the other side does not speak adam's protocol");
     in->start += PROTO_FRAME;
     bool welcomed = atomic_load(&link->welcomed);
     enum proto_refusal refusal =
         proto_frame_check(&in->frame, welcomed ? &friendly : &strange, &detail);
     if (refusal == PROTO_REFUSAL_TOO_LARGE && is_answer(in))
-        return end_now(link, "its answer is larger than any may be");
+        return break_link(link, "its answer is larger than any may be");
     if (refusal == PROTO_REFUSAL_TOO_LARGE) {
         refuse_frame(link, refusal, detail, "the frame is too large");
         return end_after_sending(link, "it sent a frame that is too large");
@@ -97,9 +97,9 @@ static enum next place_payload(struct link *link) {
     if (is_answer(in)) {
         struct link_request *request = answered_request(link);
         if (!request)
-            return end_now(link, "it answered what was not asked");
+            return break_link(link, "it answered what was not asked");
         if (in->left > request->room)
-            return end_now(link, "its answer is larger than what was asked for");
+            return break_link(link, "its answer is larger than what was asked for");
         in->to = request->into;
     } else if (in->left > 0) {
         in->payload = link->options.pool ? pool_take(link->options.pool, in->left) : NULL;
@@ -122,7 +122,7 @@ static enum next take_body(struct link *link) {
     if (!status)
         return place_payload(link);
     if (is_answer(in))
-        return end_now(link, err.text);
+        return break_link(link, err.text);
     return discard_payload(link, PROTO_REFUSAL_MALFORMED, 0,
                            (size_t)in->frame.body + in->frame.payload);
 }
@@ -159,7 +159,7 @@ static bool note_request(struct link *link, enum next *next) {
     enum debt_verdict verdict = debt_add(&link->debt, frame->request, frame->body);
     pthread_mutex_unlock(&link->lock);
     if (verdict == DEBT_BEYOND)
-        *next = end_now(link, "it asks more at a time than it may");
+        *next = break_link(link, "it asks more at a time than it may");
     else if (verdict == DEBT_BUSY)
         refuse_frame(link, PROTO_REFUSAL_BUSY, 100, "too many of your requests are under way");
     return verdict == DEBT_FINE;
@@ -190,7 +190,7 @@ static enum next hear_answer(struct link *link) {
     struct receiver *in = &link->in;
     struct link_request *request = answered_request(link);
     if (!request)
-        return end_now(link, "it answered what was not asked");
+        return break_link(link, "it answered what was not asked");
     request->answer_type = in->frame.type;
     request->answer = &in->message;
     request->received = in->frame.payload;
@@ -233,7 +233,7 @@ static enum next take_discarded(struct link *link) {
         return NEXT_READ;
     in->stage = STAGE_HEADER;
     if (is_answer(in))
-        return end_now(link, "it answered by a message that is not known here");
+        return break_link(link, "it answered by a message that is not known here");
     refuse_frame(link, in->refusal, in->detail, proto_refusal_text(in->refusal));
     return NEXT_FRAME;
 }

@@ -62,7 +62,7 @@ bool link_append(struct link *link, struct frame *frame) {
 }
 
 // Piece `i` of a frame; false behind the last.
-static bool piece_of(const struct frame *frame, uint32_t i, struct link_part *piece) {
+static bool frame_piece(const struct frame *frame, uint32_t i, struct link_part *piece) {
     if (i > frame->payload.part_count)
         return false;
     *piece =
@@ -76,7 +76,7 @@ static unsigned gather_parts(const struct link *link, nng_iov iov[IOV_MAX_NNG]) 
     unsigned n = 0;
     for (const struct frame *frame = link->first; frame; frame = frame->next) {
         size_t done = frame->done;
-        for (uint32_t i = frame->piece; piece_of(frame, i, &piece); i++, done = 0) {
+        for (uint32_t i = frame->piece; frame_piece(frame, i, &piece); i++, done = 0) {
             if (piece.size == done)
                 continue;
             if (n == IOV_MAX_NNG)
@@ -88,7 +88,7 @@ static unsigned gather_parts(const struct link *link, nng_iov iov[IOV_MAX_NNG]) 
     return n;
 }
 
-static void send_over(struct link *link, size_t bytes);
+static void continue_sending(struct link *link, size_t bytes);
 
 void link_send_more(struct link *link) {
     nng_iov iov[IOV_MAX_NNG];
@@ -97,13 +97,13 @@ void link_send_more(struct link *link) {
     pthread_mutex_unlock(&link->lock);
     nng_aio_set_iov(link->send, n, iov);
     if (!link_begin(link, link->send, nng_stream_send))
-        send_over(link, 0);
+        continue_sending(link, 0);
 }
 
 // Under the lock: so many bytes more were sent. True when the whole frame was.
 static bool frame_advance(struct frame *frame, size_t *bytes) {
     struct link_part piece;
-    while (piece_of(frame, frame->piece, &piece)) {
+    while (frame_piece(frame, frame->piece, &piece)) {
         size_t step = piece.size - frame->done < *bytes ? piece.size - frame->done : *bytes;
         *bytes -= step;
         frame->done += step;
@@ -170,7 +170,7 @@ void link_send_nothing(struct link *link) {
 }
 
 // So many bytes were sent: goes on with what is left, unless the link is broken.
-static void send_over(struct link *link, size_t bytes) {
+static void continue_sending(struct link *link, size_t bytes) {
     pthread_mutex_lock(&link->lock);
     struct frame *sent = take_sent(link, bytes, link->broken);
     bool more = link->first != NULL;
@@ -196,5 +196,5 @@ void link_sent(void *context) {
         link_fail(link, result);
     else
         atomic_store(&link->spoke, nng_clock());
-    send_over(link, bytes);
+    continue_sending(link, bytes);
 }

@@ -135,8 +135,8 @@ int canvas_settle(struct canvas *canvas, struct error *err) {
 }
 
 // Every operation has a stream of its own: "(seed, epoch, sample key, operation)".
-static int apply_one(const struct op *op, size_t place, struct canvas *canvas, struct ops_draw draw,
-                     struct error *err) {
+static int apply_op(const struct op *op, size_t place, struct canvas *canvas, struct ops_draw draw,
+                    struct error *err) {
     struct random random = random_stream(draw.seed, draw.epoch, hash_mix(draw.key, place));
     if (op->probability < 1 && (double)random_unit(&random) >= op->probability)
         return STATUS_OK;
@@ -147,7 +147,7 @@ int ops_apply(const struct ops *ops, struct ops_scratch *scratch, struct image *
               struct ops_draw draw, struct error *err) {
     struct canvas canvas = {.image = image, .scratch = scratch};
     for (size_t i = 0; i < ops->count; i++) {
-        int status = apply_one(&ops->list[i], i, &canvas, draw, err);
+        int status = apply_op(&ops->list[i], i, &canvas, draw, err);
         if (status)
             return status;
     }

@@ -63,7 +63,7 @@ static struct batch_slot *free_slot(const struct data_client *client) {
 }
 
 // The first fetch that arrived is this thread's until its last batch is a slot's.
-static void convert_one(struct data_client *client, struct batch_slot *slot) {
+static void convert_fetch(struct data_client *client, struct batch_slot *slot) {
     struct fetch *fetch = STAILQ_FIRST(&client->arrived);
     struct error err = {0};
     slot->state = BATCH_FILLED;
@@ -91,6 +91,6 @@ static void convert_one(struct data_client *client, struct batch_slot *slot) {
 bool client_convert(struct data_client *client) {
     struct batch_slot *slot = STAILQ_EMPTY(&client->arrived) ? NULL : free_slot(client);
     if (slot)
-        convert_one(client, slot);
+        convert_fetch(client, slot);
     return slot != NULL;
 }

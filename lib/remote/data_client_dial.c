@@ -129,7 +129,7 @@ static void drop_link(struct data_peer *server) {
 // What is to be done about it now, under the lock; else *next may come sooner.
 enum duty { DUTY_NONE, DUTY_DROP, DUTY_DIAL };
 
-static enum duty duty_of(const struct data_peer *server, double now, double *next) {
+static enum duty choose_duty(const struct data_peer *server, double now, double *next) {
     if (server->link && (server->broken || !server->listed))
         return DUTY_DROP;
     if (server->link || !server->listed)
@@ -144,7 +144,7 @@ static struct data_peer *find_duty(struct data_client *client, enum duty *duty, 
     double now = clock_seconds();
     *next = now + PAUSE_MOST;
     for (struct data_peer *server = client->servers; server; server = server->next)
-        if ((*duty = duty_of(server, now, next)) != DUTY_NONE)
+        if ((*duty = choose_duty(server, now, next)) != DUTY_NONE)
             return server;
     return NULL;
 }

@@ -9,20 +9,21 @@
 #include "core/mem.h"
 #include "remote/home_factors.h"
 
-struct sheaf { // products of one layer, in one bin
+struct product_buffer { // products of one layer, in one half
     bool kept;
     float *errors, *inputs;
     _Atomic size_t rows; // above the room: not all were kept
 };
 
-struct bin {
-    struct sheaf *sheaves; // one for each chosen layer
+// Threads fill one half while the other is pushed.
+struct buffer_half {
+    struct product_buffer *buffers; // one for each chosen layer
     _Atomic int writers;
 };
 
 struct chosen { // a layer that may go as factors
     const struct layer *layer;
-    size_t units, inputs, room; // samples of a sheaf
+    size_t units, inputs, room; // samples of a buffer
     struct exchange *push;
     struct dense_errors product; // on its way
     atomic_bool allowed;
@@ -33,8 +34,8 @@ struct delta_factors {
     struct chosen *chosen;
     int count;
     int *place; // of each layer of the model among the chosen ones; -1: it is none
-    struct bin bins[2];
-    _Atomic int filled; // the bin
+    struct buffer_half halves[2];
+    _Atomic int filled; // the half that threads fill
     atomic_bool keeps;  // it has room for some layer
     struct exchange *rest;
 };
@@ -54,17 +55,18 @@ static bool is_shorter(const struct chosen *chosen, uint64_t samples) {
 }
 
 // Threads are at most two distances ahead, and each has a mini-batch in hand and one behind.
-static size_t room_of(const struct chosen *chosen, const struct home_servers_config *config) {
+static size_t buffer_samples(const struct chosen *chosen,
+                             const struct home_servers_config *config) {
     size_t even = chosen->units * chosen->inputs / (chosen->units + chosen->inputs);
     size_t room = 2 * (even + (size_t)config->threads * (size_t)config->batch);
     uint64_t most = factors_most(chosen->layer);
     return room < most ? room : most;
 }
 
-static int open_sheaf(struct sheaf *sheaf, const struct chosen *chosen) {
-    sheaf->errors = mem_untouched_floats(chosen->room * chosen->units);
-    sheaf->inputs = mem_untouched_floats(chosen->room * chosen->inputs);
-    return sheaf->errors && sheaf->inputs ? STATUS_OK : STATUS_IO;
+static int open_buffer(struct product_buffer *buffer, const struct chosen *chosen) {
+    buffer->errors = mem_untouched_floats(chosen->room * chosen->units);
+    buffer->inputs = mem_untouched_floats(chosen->room * chosen->inputs);
+    return buffer->errors && buffer->inputs ? STATUS_OK : STATUS_IO;
 }
 
 static int choose_layer(struct delta_factors *factors, const struct layer *layer,
@@ -77,15 +79,15 @@ static int choose_layer(struct delta_factors *factors, const struct layer *layer
     chosen->layer = layer;
     chosen->units = (size_t)layer->weights.dims[0];
     chosen->inputs = (size_t)layer->weights.dims[1];
-    chosen->room = room_of(chosen, config);
+    chosen->room = buffer_samples(chosen, config);
     for (int i = 0; i < 2; i++)
-        if (open_sheaf(&factors->bins[i].sheaves[place], chosen))
+        if (open_buffer(&factors->halves[i].buffers[place], chosen))
             return error_set(err, STATUS_IO, "out of memory for the factors of layer %s",
                              layer->name);
     return exchange_open(&chosen->push, config->servers, EXCHANGE_PUSH, &span, 1, err);
 }
 
-static int choose_all(struct delta_factors *factors, bool *taken, struct error *err) {
+static int choose_layers(struct delta_factors *factors, bool *taken, struct error *err) {
     const struct home_servers_config *config = factors->config;
     const struct model *model = config->model;
     bool named = strcmp(config->factors, "auto") != 0;
@@ -122,15 +124,15 @@ static int open_parts(struct delta_factors *factors, struct error *err) {
     factors->chosen = mem_zeroed(layers, sizeof *factors->chosen);
     factors->place = mem_array(layers, sizeof *factors->place);
     for (int i = 0; i < 2; i++)
-        factors->bins[i].sheaves = mem_zeroed(layers, sizeof *factors->bins[i].sheaves);
-    int status = taken && factors->chosen && factors->place && factors->bins[0].sheaves &&
-                         factors->bins[1].sheaves
+        factors->halves[i].buffers = mem_zeroed(layers, sizeof *factors->halves[i].buffers);
+    int status = taken && factors->chosen && factors->place && factors->halves[0].buffers &&
+                         factors->halves[1].buffers
                      ? STATUS_OK
                      : error_nomem(err);
     for (size_t i = 0; !status && i < layers; i++)
         factors->place[i] = -1;
     if (!status)
-        status = choose_all(factors, taken, err);
+        status = choose_layers(factors, taken, err);
     if (!status)
         status = open_rest(factors, taken, err);
     free(taken);
@@ -161,9 +163,9 @@ void delta_factors_close(struct delta_factors *factors) {
     for (int i = 0; i < factors->count; i++) {
         exchange_close(factors->chosen[i].push);
         for (int j = 0; j < 2; j++)
-            free(factors->bins[j].sheaves[i].errors), free(factors->bins[j].sheaves[i].inputs);
+            free(factors->halves[j].buffers[i].errors), free(factors->halves[j].buffers[i].inputs);
     }
-    free(factors->bins[0].sheaves), free(factors->bins[1].sheaves);
+    free(factors->halves[0].buffers), free(factors->halves[1].buffers);
     free(factors->chosen);
     free(factors->place);
     free(factors);
@@ -180,20 +182,20 @@ void delta_factors_change(struct delta_factors *factors) {
 
 // --- the training threads ---------------------------------------------------------------
 
-// The bin that is filled, and stays so until bin_leave.
-static struct bin *bin_enter(struct delta_factors *factors) {
+// The half that is filled, and stays so until half_leave.
+static struct buffer_half *half_enter(struct delta_factors *factors) {
     for (;;) {
         int filled = atomic_load(&factors->filled);
-        struct bin *bin = &factors->bins[filled];
-        atomic_fetch_add(&bin->writers, 1);
+        struct buffer_half *half = &factors->halves[filled];
+        atomic_fetch_add(&half->writers, 1);
         if (atomic_load(&factors->filled) == filled)
-            return bin;
-        atomic_fetch_sub(&bin->writers, 1);
+            return half;
+        atomic_fetch_sub(&half->writers, 1);
     }
 }
 
-static void bin_leave(struct bin *bin) {
-    atomic_fetch_sub(&bin->writers, 1);
+static void half_leave(struct buffer_half *half) {
+    atomic_fetch_sub(&half->writers, 1);
 }
 
 static void copy_scaled(float *to, const float *from, size_t n, float factor) {
@@ -207,51 +209,51 @@ void delta_factors_add(struct delta_factors *factors, const struct layer *layer,
     if (place < 0 || !atomic_load_explicit(&factors->keeps, memory_order_relaxed))
         return;
     const struct chosen *chosen = &factors->chosen[place];
-    struct bin *bin = bin_enter(factors);
-    struct sheaf *sheaf = &bin->sheaves[place];
+    struct buffer_half *half = half_enter(factors);
+    struct product_buffer *buffer = &half->buffers[place];
     size_t n = (size_t)errors->n;
-    size_t row = sheaf->kept ? atomic_fetch_add(&sheaf->rows, n) : chosen->room;
+    size_t row = buffer->kept ? atomic_fetch_add(&buffer->rows, n) : chosen->room;
     if (row <= chosen->room && n <= chosen->room - row) {
-        copy_scaled(sheaf->errors + row * chosen->units, errors->dy, n * chosen->units, rate);
-        memcpy(sheaf->inputs + row * chosen->inputs, errors->x,
+        copy_scaled(buffer->errors + row * chosen->units, errors->dy, n * chosen->units, rate);
+        memcpy(buffer->inputs + row * chosen->inputs, errors->x,
                n * chosen->inputs * sizeof *errors->x);
     }
-    bin_leave(bin);
+    half_leave(half);
 }
 
 void delta_factors_spoil(struct delta_factors *factors, const struct layer *layer) {
     int place = factors->place[layer->index];
     if (place < 0 || !atomic_load_explicit(&factors->keeps, memory_order_relaxed))
         return;
-    struct bin *bin = bin_enter(factors);
-    atomic_fetch_add(&bin->sheaves[place].rows, factors->chosen[place].room + 1);
-    bin_leave(bin);
+    struct buffer_half *half = half_enter(factors);
+    atomic_fetch_add(&half->buffers[place].rows, factors->chosen[place].room + 1);
+    half_leave(half);
 }
 
 // --- the exchanging thread --------------------------------------------------------------
 
-static struct sheaf *taken_sheaf(struct delta_factors *factors, int place) {
-    return &factors->bins[!atomic_load(&factors->filled)].sheaves[place];
+static struct product_buffer *taken_buffer(struct delta_factors *factors, int place) {
+    return &factors->halves[!atomic_load(&factors->filled)].buffers[place];
 }
 
 static bool has_room(struct delta_factors *factors, int place) {
-    struct sheaf *sheaf = taken_sheaf(factors, place);
-    return sheaf->kept && atomic_load(&sheaf->rows) <= factors->chosen[place].room;
+    struct product_buffer *buffer = taken_buffer(factors, place);
+    return buffer->kept && atomic_load(&buffer->rows) <= factors->chosen[place].room;
 }
 
 bool delta_factors_take(struct delta_factors *factors, uint64_t samples) {
     int before = atomic_load(&factors->filled);
-    struct bin *next = &factors->bins[!before];
+    struct buffer_half *next = &factors->halves[!before];
     bool keeps = false, any = false;
     for (int i = 0; i < factors->count; i++) {
         const struct chosen *chosen = &factors->chosen[i];
-        next->sheaves[i].kept = atomic_load(&chosen->allowed) && is_shorter(chosen, samples);
-        atomic_store(&next->sheaves[i].rows, 0);
-        keeps |= next->sheaves[i].kept;
+        next->buffers[i].kept = atomic_load(&chosen->allowed) && is_shorter(chosen, samples);
+        atomic_store(&next->buffers[i].rows, 0);
+        keeps |= next->buffers[i].kept;
     }
     atomic_store(&factors->filled, !before);
     atomic_store(&factors->keeps, keeps);
-    while (atomic_load(&factors->bins[before].writers) > 0)
+    while (atomic_load(&factors->halves[before].writers) > 0)
         sched_yield();
     for (int i = 0; i < factors->count; i++)
         any |= has_room(factors, i);
@@ -265,13 +267,13 @@ bool delta_factors_keeps(const struct delta_factors *factors) {
 // The errors bring their rates.
 static void push_products(struct delta_factors *factors, int place, const struct push *values) {
     struct chosen *chosen = &factors->chosen[place];
-    struct sheaf *sheaf = taken_sheaf(factors, place);
-    if (atomic_load(&sheaf->rows) == 0)
+    struct product_buffer *buffer = taken_buffer(factors, place);
+    if (atomic_load(&buffer->rows) == 0)
         return;
     chosen->product = (struct dense_errors){
-        .dy = sheaf->errors,
-        .x = sheaf->inputs,
-        .n = (int)atomic_load(&sheaf->rows),
+        .dy = buffer->errors,
+        .x = buffer->inputs,
+        .n = (int)atomic_load(&buffer->rows),
         .units = (int)chosen->units,
         .inputs = (int)chosen->inputs,
     };

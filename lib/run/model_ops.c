@@ -44,7 +44,8 @@ static int read_picture_word(char **word, const char *path, struct error *err) {
 }
 
 // `ops` with the parameter "file=FILE" at `offset` replaced by the picture.
-static int embed_one(char **out, const char *ops, size_t offset, size_t length, struct error *err) {
+static int embed_picture_file(char **out, const char *ops, size_t offset, size_t length,
+                              struct error *err) {
     enum { KEY = sizeof "file=" - 1 };
     char *path = strndup(ops + offset + KEY, length - KEY), *word = NULL;
     *out = NULL;
@@ -80,7 +81,7 @@ static int embed_picture(struct model **model, bool *more, struct error *err) {
     int status = parse_chain(&ops, *model, OPS_FILES, err);
     *more = !status && ops_file(ops, &offset, &length);
     if (*more)
-        status = embed_one(&text, model_input(*model)->ops, offset, length, err);
+        status = embed_picture_file(&text, model_input(*model)->ops, offset, length, err);
     if (*more && !status)
         status = replace_ops(model, text, err);
     free(text);

@@ -91,7 +91,7 @@ static int open_folder(struct sink *sink, struct error *err) {
     return status ? status : make_temporary(sink, err);
 }
 
-static int remove_one(const char *path, const struct stat *stat_of, int type, struct FTW *walk) {
+static int remove_entry(const char *path, const struct stat *stat_of, int type, struct FTW *walk) {
     (void)stat_of;
     (void)type;
     (void)walk;
@@ -99,7 +99,7 @@ static int remove_one(const char *path, const struct stat *stat_of, int type, st
 }
 
 static int remove_tree(const char *path, struct error *err) {
-    if (nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS))
+    if (nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS))
         return error_errno(err, STATUS_IO, "cannot remove %s", path);
     return STATUS_OK;
 }

@@ -25,7 +25,7 @@ static uint64_t skipped_before(const json_t *cursors, uint64_t trained) {
 }
 
 // What the run goes on from: the weights, and the state when the rule is the same.
-static int take_over(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
+static int adopt_weights(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     size_t n = c->model->parameter_count;
     if (strcmp(from->model->text, c->model->text) != 0)
@@ -58,7 +58,7 @@ static int load_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint from = {0};
     int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
     if (!status)
-        status = take_over(s, &from, err);
+        status = adopt_weights(s, &from, err);
     if (!status)
         say_differences(s, &from);
     checkpoint_free(&from);

@@ -42,7 +42,7 @@ double controller_idle(const struct controller *c) {
 // --- words ------------------------------------------------------------------------------------
 
 // The workers, as a list of the metrics.
-static json_t *waits_of(const struct proto_status *status) {
+static json_t *waits_json(const struct proto_status *status) {
     json_t *workers = json_array();
     const struct proto_member *members = status->members.at;
     char wait[FIGURES_WAIT];
@@ -66,12 +66,12 @@ static void say_idle(struct controller *c, double idle) {
     controller_say(c, "nothing was trained for %.0f s: %s", idle, why ? why : "out of memory");
     if (members && c->idle_told == 0)
         controller_report(c, "idle",
-                          json_pack("{s:f, s:o}", "seconds", idle, "workers", waits_of(&status)));
+                          json_pack("{s:f, s:o}", "seconds", idle, "workers", waits_json(&status)));
     free(why);
     free(members);
 }
 
-static void say_over(struct controller *c) {
+static void say_idle_over(struct controller *c) {
     double seconds = c->trained_at - c->idle_since;
     if (c->cluster->stage == CLUSTER_TRAINING)
         controller_say(c, "training goes on after %.0f s", seconds);
@@ -82,7 +82,7 @@ static void say_over(struct controller *c) {
 void controller_look_for_idleness(struct controller *c) {
     double idle = controller_idle(c);
     if (idle == 0 && c->idle_told > 0)
-        say_over(c);
+        say_idle_over(c);
     if (idle == 0 || idle < 2 * c->idle_told)
         return;
     say_idle(c, idle);

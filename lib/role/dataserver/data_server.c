@@ -120,7 +120,7 @@ static int read_settings(struct data_server *server, const struct proto_run *run
     return STATUS_OK;
 }
 
-static struct lease_rules rules_of(const struct settings *settings) {
+static struct lease_rules lease_rules_of(const struct settings *settings) {
     return (struct lease_rules){
         .epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : SETTINGS_EPOCHS,
         .epoch_end = settings->epoch_end,
@@ -154,7 +154,7 @@ static int begin_serving(struct data_server *server, struct error *err) {
         .model = identity.model,
         .name = o->name,
         .ops = server->ops,
-        .rules = rules_of(settings),
+        .rules = lease_rules_of(settings),
         .seed = (uint64_t)settings->seed,
         // A session is never used again: neither are leases numbered from its hash.
         .number = hash_mix(identity.session, identity.member),
@@ -185,7 +185,7 @@ static int obey_run(struct data_server *server, struct error *err) {
         return status;
     if (!server->serving)
         return begin_serving(server, err);
-    const struct lease_rules rules = rules_of(&server->settings);
+    const struct lease_rules rules = lease_rules_of(&server->settings);
     data_service_rules(server->service, &rules);
     return STATUS_OK;
 }

@@ -91,7 +91,7 @@ void service_answer_lease(const struct data_request *request, const struct proto
 
 // --- back ------------------------------------------------------------------------
 
-static bool finish_one(struct data_service *service, uint64_t session, uint64_t lease) {
+static bool finish_lease(struct data_service *service, uint64_t session, uint64_t lease) {
     struct range places;
     uint32_t epoch;
     if (!dealer_finish(service->dealer, session, lease, clock_seconds(), &epoch, &places)) {
@@ -102,7 +102,7 @@ static bool finish_one(struct data_service *service, uint64_t session, uint64_t 
     return true;
 }
 
-static bool return_one(struct data_service *service, uint64_t session, uint64_t lease) {
+static bool return_lease(struct data_service *service, uint64_t session, uint64_t lease) {
     uint32_t samples = dealer_return(service->dealer, session, lease);
     atomic_fetch_add(&service->again, samples);
     return samples > 0;
@@ -124,9 +124,9 @@ void service_answer_finish(const struct data_request *request, const struct prot
     uint32_t open = 0;
     uint64_t first;
     for (uint32_t i = 0; i < finish->returned.count; i++)
-        open += return_one(service, finish->session, returned[i].lease);
+        open += return_lease(service, finish->session, returned[i].lease);
     for (uint32_t i = 0; i < finish->leases.count; i++)
-        open += finish_one(service, finish->session, finished[i].lease);
+        open += finish_lease(service, finish->session, finished[i].lease);
     if (open == 0 && first_lease(finish, &first)) {
         service_refuse(request, PROTO_REFUSAL_LEASE_OVER, first, NULL);
         return;
