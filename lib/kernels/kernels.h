@@ -76,6 +76,9 @@ struct update {
     float momentum, epsilon;
 };
 
+// Steps that updates takes in one pass.
+enum { UPDATES_MOST = 4 };
+
 // The errors of a dense layer for n samples. The gradient of its weights (units x
 // inputs) is the product dy^T x.
 struct dense_errors {
@@ -177,6 +180,12 @@ struct kernels {
 
     // One step on shared weights (HOGWILD). `state` is v or s, or NULL for sgd.
     void (*update)(float *w, float *state, const float *g, size_t n, const struct update *update);
+
+    // `count` steps, one after the other, by gradients g[k] and updates u[k]: what that many
+    // calls of update give, bit for bit. As many as UPDATES_MOST of one rule that follow each
+    // other take one pass over the weights.
+    void (*updates)(float *w, float *state, const float *const *g, const struct update *u,
+                    int count, size_t n);
 
     // What one thread has changed in its copy since it began, added to the shared
     // weights (HOGWILD), which it takes over: shared += copy - begin; copy = begin =

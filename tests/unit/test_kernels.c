@@ -451,6 +451,53 @@ static void test_updates(struct family *f) {
     free(w), free(g), free(v), free(s), free(u);
 }
 
+enum { STEPS_MOST = 2 * UPDATES_MOST + 1 };
+
+// The first `count` of some updates at once, and one after the other: the same bits.
+static void check_steps(struct family *f, const struct update *u, int count, size_t n) {
+    float *w = noise(f, n + 1), *one_w = mem_floats(n + 1);
+    float *state = mem_floats(n + 1), *one_state = mem_floats(n + 1);
+    float *g[STEPS_MOST];
+    for (size_t i = 0; i <= n; i++)
+        state[i] = 0.5f + 0.01f * (float)i;
+    memcpy(one_w, w, (n + 1) * sizeof *w);
+    memcpy(one_state, state, (n + 1) * sizeof *state);
+    for (int k = 0; k < count; k++) {
+        g[k] = noise(f, n);
+        f->k->update(one_w, one_state, g[k], n, &u[k]);
+    }
+    f->k->updates(w, state, (const float *const *)g, u, count, n);
+    if (memcmp(w, one_w, (n + 1) * sizeof *w) || memcmp(state, one_state, (n + 1) * sizeof *state))
+        FAIL(f->tap, "%d updates of %s from rule %d on, n = %zu: not as one after the other", count,
+             f->k->name, (int)u->rule, n);
+    for (int k = 0; k < count; k++)
+        free(g[k]);
+    free(w), free(one_w), free(state), free(one_state);
+}
+
+// As many of one rule as may be, and rules that change at every place.
+static void test_steps(struct family *f) {
+    static const size_t sizes[] = {1, 7, 16, 37, 131};
+    struct update u[STEPS_MOST];
+    for (int change = 1; change <= STEPS_MOST; change++)
+        for (int first = RULE_SGD; first <= RULE_ADAGRAD; first++) {
+            for (int k = 0; k < STEPS_MOST; k++)
+                u[k] = (struct update){(enum rule)((first + k / change) % 3),
+                                       k % 2 ? 0.1f / (float)k : -1, 0.01f * (float)k,
+                                       0.9f - 0.1f * (float)k, 1e-3f};
+            for (int count = 0; count <= STEPS_MOST; count++)
+                for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+                    check_steps(f, u, count, sizes[s]);
+        }
+    u[0] = u[1] = (struct update){RULE_SGD, 0.1f, 0.01f, 0, 0};
+    float w[3] = {1, 2, 3}, one[3] = {1, 2, 3}; // sgd has no state
+    const float g[] = {4, 5, 6}, *const both[] = {g, g};
+    f->k->updates(w, NULL, both, u, 2, 3);
+    f->k->update(one, NULL, g, 3, u);
+    f->k->update(one, NULL, g, 3, u);
+    CHECK(f->tap, !memcmp(w, one, sizeof w));
+}
+
 static void test_vectors(struct family *f) {
     enum { N = 53 };
     float *x = noise(f, N), *y = noise(f, N), *bias = mem_floats(N);
@@ -527,6 +574,7 @@ static void test_family(struct tap *tap, const char *missing, const struct kerne
     check_lrn(&f, 33, 19, 5, 0.75f);
     check_lrn(&f, 4, 16, 9, 0.5f);
     test_updates(&f);
+    test_steps(&f);
     test_vectors(&f);
     test_largest(&f);
     check_bias(&f, 3, 10, 1);

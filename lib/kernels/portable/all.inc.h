@@ -15,6 +15,7 @@
 #include "kernels/portable/peak.inc.h"
 #include "kernels/portable/pool.inc.h"
 #include "kernels/portable/update.inc.h"
+#include "kernels/portable/updates.inc.h"
 #include "kernels/portable/vector.inc.h"
 #ifndef FAMILY_LANES
 #include "kernels/portable/conv_columns.inc.h"
@@ -27,9 +28,9 @@
     .sigmoid = sigmoid, .sigmoid_back = sigmoid_back, .maxpool = maxpool,                          \
     .maxpool_back = maxpool_back, .avgpool = avgpool, .avgpool_back = avgpool_back,                \
     .l2pool = l2pool, .l2pool_back = l2pool_back, .lrn = lrn, .lrn_back = lrn_back, .lcn = lcn,    \
-    .lcn_back = lcn_back, .softmax = softmax, .update = update, .merge = merge,                    \
-    .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares, .finite = all_finite,          \
-    .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
+    .lcn_back = lcn_back, .softmax = softmax, .update = update, .updates = updates,                \
+    .merge = merge, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,                \
+    .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
 // layers (themes.h, for people `way`).

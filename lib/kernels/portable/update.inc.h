@@ -8,21 +8,41 @@
 #include "core/hogwild.h"
 #include "kernels/kernels.h"
 
+// Gradients and the updates that they make, one after the other.
+struct steps {
+    const float *g[UPDATES_MOST];
+    struct update u[UPDATES_MOST];
+};
+
 // "Each thread computes weight updates and updates the shared model weights."
 // (Adam 3.2.2) Load, add, store, without a lock: an addition that another thread
 // overtakes is lost, "the weight updates are associative and commutative and
 // [...] neural networks are resilient".
-HOGWILD static void sgd(float *w, const float *g, size_t n, float rate, float decay) {
-    for (size_t i = 0; i < n; i++)
-        w[i] -= rate * (g[i] + decay * w[i]);
+//
+// `count` is a constant wherever this is inlined, so that weights and rates are in registers
+// from the first step to the last.
+__attribute__((always_inline)) static inline void sgd(float *w, struct steps s, int count,
+                                                      size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float weight = w[i];
+#pragma GCC unroll 4
+        for (int k = 0; k < count; k++)
+            weight -= s.u[k].rate * (s.g[k][i] + s.u[k].decay * weight);
+        w[i] = weight;
+    }
 }
 
-HOGWILD static void momentum_step(float *w, float *v, const float *g, size_t n, float rate,
-                                  float momentum, float decay) {
+__attribute__((always_inline)) static inline void momentum_step(float *w, float *v, struct steps s,
+                                                                int count, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        float step = momentum * v[i] + g[i] + decay * w[i];
+        float weight = w[i], step = v[i];
+#pragma GCC unroll 4
+        for (int k = 0; k < count; k++) {
+            step = s.u[k].momentum * step + s.g[k][i] + s.u[k].decay * weight;
+            weight -= s.u[k].rate * step;
+        }
         v[i] = step;
-        w[i] -= rate * step;
+        w[i] = weight;
     }
 }
 
@@ -40,12 +60,13 @@ HOGWILD static void adagrad(float *w, float *s, const float *g, size_t n, float 
 
 HOGWILD static void update(float *w, float *state, const float *g, size_t n,
                            const struct update *u) {
+    struct steps one = {{g}, {*u}};
     switch (u->rule) {
     case RULE_SGD:
-        sgd(w, g, n, u->rate, u->decay);
+        sgd(w, one, 1, n);
         return;
     case RULE_MOMENTUM:
-        momentum_step(w, state, g, n, u->rate, u->momentum, u->decay);
+        momentum_step(w, state, one, 1, n);
         return;
     case RULE_ADAGRAD:
         adagrad(w, state, g, n, u->rate, u->decay, u->epsilon);
