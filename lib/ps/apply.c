@@ -2,7 +2,8 @@
 // to next block in the shard" (Adam 3.3.1).
 //
 // A shard's weights are passed over in tiles, all updates of a batch on one tile before the
-// next. Where the batch has only updates as long as the weights, tiles are runs of them.
+// next. Where the batch has only updates as long as the weights, tiles are runs of them, and
+// updates that follow each other in the batch and have all of a tile are taken together.
 //
 // Factors of a layer are multiplied for all whole rows of its matrix that the shard has at
 // once: "we have tiled the computation to efficiently use the processor cache avoiding the
@@ -22,12 +23,23 @@ struct tile {
     size_t at, rows, width, stride;
 };
 
+// Steps of a tile's parameters, which the kernels take one after the other in one pass over
+// the weights. The rows of gradients are gradient_row apart.
+struct steps {
+    struct tile tile;
+    size_t gradient_row;
+    const float *gradients[UPDATES_MOST];
+    struct update updates[UPDATES_MOST];
+    int count;
+};
+
 // One pass over a block of parameters.
 struct pass {
     const struct applier *applier;
     const struct optimizer *optimizer;
     const struct block *block;
     const struct part *batch, *end; // from the one, before the other
+    struct steps *steps;            // that wait
     bool mean;
     float rate; // of a mean
 };
@@ -117,15 +129,38 @@ static void multiply(const struct pass *pass, const struct request *request,
 
 // --- steps ------------------------------------------------------------------------------
 
-// Rows of weights take a step; those of the gradient are gradient_row apart.
-static void step(const struct pass *pass, const struct tile *tile, const float *gradient,
-                 size_t gradient_row, const struct update *update) {
+// Takes the steps that wait.
+static void take_steps(const struct pass *pass) {
     const struct ps *ps = pass->applier->ps;
+    struct steps *steps = pass->steps;
+    const struct tile *tile = &steps->tile;
     for (size_t r = 0; r < tile->rows; r++) {
         size_t at = tile->at + r * tile->stride;
-        ps->kernels->update(ps->weights + at, ps->state ? ps->state + at : NULL,
-                            gradient + r * gradient_row, tile->width, update);
+        const float *gradients[UPDATES_MOST];
+        for (int k = 0; k < steps->count; k++)
+            gradients[k] = steps->gradients[k] + r * steps->gradient_row;
+        ps->kernels->updates(ps->weights + at, ps->state ? ps->state + at : NULL, gradients,
+                             steps->updates, steps->count, tile->width);
     }
+    steps->count = 0;
+}
+
+// Whether a step of this tile may wait with those that do.
+static bool joins(const struct steps *steps, const struct tile *tile, size_t gradient_row) {
+    return steps->count < UPDATES_MOST && !memcmp(tile, &steps->tile, sizeof *tile) &&
+           gradient_row == steps->gradient_row;
+}
+
+// A step, behind those that wait: with them where it is of the same parameters.
+static void put_step(const struct pass *pass, const struct tile *tile, const float *gradient,
+                     size_t gradient_row, const struct update *update) {
+    struct steps *steps = pass->steps;
+    if (!joins(steps, tile, gradient_row))
+        take_steps(pass);
+    steps->tile = *tile;
+    steps->gradient_row = gradient_row;
+    steps->gradients[steps->count] = gradient;
+    steps->updates[steps->count++] = *update;
 }
 
 static struct update update_at(const struct pass *pass, float rate) {
@@ -141,14 +176,15 @@ static void step_alone(const struct pass *pass, const struct part *part, const s
     (void)whole;
     switch (part->request->kind) {
     case REQUEST_DELTA:
-        step(pass, &tile, floats, tile.stride, &add);
+        put_step(pass, &tile, floats, tile.stride, &add);
         break;
     case REQUEST_FACTORS:
         multiply(pass, part->request, &tile, 1, 0, pass->applier->tile, tile.width);
-        step(pass, &tile, pass->applier->tile, tile.width, &update);
+        put_step(pass, &tile, pass->applier->tile, tile.width, &update);
+        take_steps(pass); // the next product comes to the same place
         break;
     default:
-        step(pass, &tile, floats, tile.stride, &update);
+        put_step(pass, &tile, floats, tile.stride, &update);
     }
 }
 
@@ -178,8 +214,9 @@ static void apply_tile(const struct pass *pass, struct tile tile) {
             over_pieces(pass, part, &tile, pass->mean ? add_share : step_alone);
     if (pass->mean) {
         struct update update = update_at(pass, pass->rate);
-        step(pass, &tile, sum, tile.width, &update);
+        put_step(pass, &tile, sum, tile.width, &update);
     }
+    take_steps(pass);
 }
 
 // --- tiles ------------------------------------------------------------------------------
@@ -300,15 +337,19 @@ static void over_shard(struct pass *pass, uint32_t shard) {
 
 void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct part *batch) {
-    struct pass pass = {.applier = applier, .optimizer = optimizer, .batch = batch};
+    struct steps steps = {.count = 0};
+    struct pass pass = {
+        .applier = applier, .optimizer = optimizer, .batch = batch, .steps = &steps};
     over_shard(&pass, shard);
 }
 
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct part *batch, double rate) {
+    struct steps steps = {.count = 0};
     struct pass pass = {.applier = applier,
                         .optimizer = optimizer,
                         .batch = batch,
+                        .steps = &steps,
                         .mean = true,
                         .rate = (float)rate};
     over_shard(&pass, shard);

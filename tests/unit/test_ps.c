@@ -291,6 +291,127 @@ static void test_factors(struct tap *tap) {
     });
 }
 
+// --- batches ----------------------------------------------------------------------------
+
+// An answer that keeps the thread which gives it until it may go.
+struct hold {
+    struct gate gate;
+    _Atomic bool held, released;
+};
+
+static void hold_thread(void *context, const struct ps_answer *answer) {
+    struct hold *hold = context;
+    (void)answer;
+    atomic_store(&hold->held, true);
+    gate_open(&hold->gate);
+    for (uint32_t seen = gate_look(&hold->gate); !atomic_load(&hold->released);
+         seen = gate_look(&hold->gate))
+        gate_wait(&hold->gate, seen, -1);
+}
+
+// Keeps the server's one thread busy.
+static void hold_begin(struct hold *hold, struct rig *rig) {
+    struct proto_piece piece = rig_piece(0, 0, 1, 1);
+    struct proto_push push = {1, 1, PROTO_UPDATE_DELTA, 1, 0, {&piece, 1}};
+    const float nothing = 0;
+    struct buffer *payload = rig_payload(rig, &piece, 1, &nothing);
+    *hold = (struct hold){.held = false};
+    ps_push(rig->ps, &push, payload, hold_thread, hold);
+    buffer_drop(payload);
+    for (uint32_t seen = gate_look(&hold->gate); !atomic_load(&hold->held);
+         seen = gate_look(&hold->gate))
+        gate_wait(&hold->gate, seen, -1);
+}
+
+static void hold_end(struct hold *hold) {
+    atomic_store(&hold->released, true);
+    gate_open(&hold->gate);
+}
+
+enum { MIXED = 14 };
+
+// Pushes to the shard that has parts of two layers: d and g are deltas and gradients of all of
+// it, D and G of some, s are gradients of less, f are factors, of all that it has of the layer, F
+// of some rows.
+static void push_mixed(struct rig *rig, char kind, uint64_t sequence, const float *values,
+                       const float *errors, const float *inputs, struct reply *reply) {
+    const struct layer *layer = &rig->model->layers[2];
+    struct proto_piece pieces[RIG_PIECES] = {rig_shard(rig, 1, 1)};
+    struct shove shove = {1, sequence, PROTO_UPDATE_GRADIENT, 5, 0.1 / (double)sequence};
+    uint32_t count = 1;
+    if (kind == 'f' || kind == 'F') {
+        layer_pieces(layer, pieces, 1);
+        pieces[0].offset += kind == 'F' ? 1234 : 0;
+        pieces[0].count -= kind == 'F' ? 7000 : 0;
+        push_factors(rig, layer, shove, pieces, 1, errors, inputs, reply);
+        return;
+    }
+    if (kind == 'D' || kind == 'G' || kind == 's') {
+        pieces[0] = rig_piece(1, 5, kind == 's' ? 3000 : 20000, 1);
+        pieces[1] = rig_piece(1, 30001, 99999, 1);
+        count = 2;
+    }
+    if (kind == 'd' || kind == 'D')
+        shove.kind = PROTO_UPDATE_DELTA;
+    rig_push_begin(rig, shove, pieces, count, values + 100 * sequence, reply);
+}
+
+// Weights and state after these pushes: all of them in one batch, or one after the other.
+static void after_mixed(struct tap *tap, struct optimizer optimizer, const char *kinds, bool batch,
+                        float *weights, float *state) {
+    struct rig rig;
+    struct hold hold;
+    struct reply replies[MIXED];
+    float *start = numbers(700000, 1, 0.5), *values = numbers(710000, 2, 0.1);
+    float *errors = numbers(700u * 5, 3, 0.05), *inputs = numbers(700u * 5, 4, 1);
+    if (!rig_open(&rig, tap, optimizer, async, 1, 1, start))
+        return;
+    hold_begin(&hold, &rig);
+    if (!batch)
+        hold_end(&hold);
+    for (int i = 0; kinds[i]; i++) {
+        push_mixed(&rig, kinds[i], (uint64_t)i + 2, values, errors, inputs, &replies[i]);
+        if (!batch)
+            reply_wait(&replies[i]);
+    }
+    hold_end(&hold);
+    for (int i = 0; kinds[i]; i++) {
+        reply_wait(&replies[i]);
+        CHECK_INT(tap, replies[i].code, PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, replies[i].versions[0], i + 2);
+    }
+    rig_read(&rig, PROTO_PART_WEIGHT, weights, NULL);
+    rig_read(&rig, PROTO_PART_STATE, state, NULL);
+    rig_close(&rig);
+    free(start);
+    free(values);
+    free(errors);
+    free(inputs);
+}
+
+static void check_mixed(struct tap *tap, struct optimizer optimizer, const char *kinds) {
+    float *batch[2] = {mem_floats(700000), mem_floats(700000)};
+    float *each[2] = {mem_floats(700000), mem_floats(700000)};
+    after_mixed(tap, optimizer, kinds, true, batch[0], batch[1]);
+    after_mixed(tap, optimizer, kinds, false, each[0], each[1]);
+    for (int i = 0; i < 2; i++)
+        if (memcmp(batch[i], each[i], 700000 * sizeof(float)))
+            FAIL(tap, "%s, %s of %s", rule_names[optimizer.rule], i ? "state" : "weights", kinds);
+    free(batch[0]);
+    free(batch[1]);
+    free(each[0]);
+    free(each[1]);
+}
+
+static void test_batches(struct tap *tap) {
+    TEST(tap, "pushes that queue up do bit for bit what they do one after the other", {
+        static const char *const kinds[] = {"gggggggdddddg", "dgdgDDGsGGgDgd", "ggfgdFFGgdfggg"};
+        for (int r = 0; r < RULES; r++)
+            for (int i = 0; i < 3; i++)
+                check_mixed(tap, rules[r], kinds[i]);
+    });
+}
+
 // --- hardsync, softsync -----------------------------------------------------------------
 
 enum { WORKERS = 4 };
@@ -1172,6 +1293,7 @@ int main(void) {
     test_words(&tap);
     test_async(&tap);
     test_factors(&tap);
+    test_batches(&tap);
     test_hardsync(&tap);
     test_turns(&tap);
     test_softsync(&tap);
