@@ -18,7 +18,7 @@
 #include "kernels/tables.h"
 #include "ps/ps.h"
 
-enum { IN_FLIGHT = 16, PAYLOADS = 64, THREADS_MOST = 2, ROUNDS_MOST = 9 };
+enum { PAYLOADS = 64, THREADS_MOST = 2, ROUNDS_MOST = 9 };
 
 struct effort {
     int rounds;
@@ -30,6 +30,7 @@ struct server {
     struct ps *ps;
     struct optimizer optimizer;
     uint64_t sequence;
+    uint32_t in_flight; // at most
     _Atomic uint32_t flying;
     struct gate gate;
 };
@@ -51,8 +52,10 @@ static void landed(void *context, const struct ps_answer *answer) {
     struct server *server = context;
     if (answer->code != PROTO_REFUSAL_NONE)
         die(proto_refusal_name(answer->code));
-    atomic_fetch_sub(&server->flying, 1);
-    gate_open(&server->gate);
+    // Who pushes fills up what may fly, and sleeps until half of it, or all, has landed.
+    uint32_t left = atomic_fetch_sub(&server->flying, 1) - 1;
+    if (left == server->in_flight / 2 || left == 0)
+        gate_open(&server->gate);
 }
 
 static void wait_below(struct server *server, uint32_t most) {
@@ -129,7 +132,7 @@ static void push_shard(struct flat *flat, struct proto_piece piece) {
     struct server *server = &flat->server;
     struct buffer *payload = flat->payloads[server->sequence % PAYLOADS];
     struct proto_push push = {1, ++server->sequence, (uint16_t)flat->kind, 1, 1e-3, {&piece, 1}};
-    wait_below(server, IN_FLIGHT - 1);
+    wait_below(server, server->in_flight - 1);
     atomic_fetch_add(&server->flying, 1);
     ps_push(server->ps, &push, payload, landed, server);
 }
@@ -229,7 +232,7 @@ static double push_product(struct product *product) {
                                           layer->weights.offset,
                                           PROTO_NOWHERE,
                                           {pieces, count}};
-        wait_below(server, 3);
+        wait_below(server, server->in_flight - 1);
         atomic_fetch_add(&server->flying, 1);
         ps_push_factors(server->ps, &push, product->payload, landed, server);
         done += (double)product->samples * product->units * product->units;
@@ -291,6 +294,7 @@ static void measure_flat(struct flat *flat) {
 
 static void flat_one(struct flat flat, struct buffer **payloads) {
     flat.payloads = payloads;
+    flat.server.in_flight = 16;
     server_open(&flat.server, 4096, flat.rule, flat.threads, payloads[0]);
     flat.weights = mem_floats(flat.server.model->parameter_count);
     flat.state = mem_floats(flat.server.model->parameter_count);
@@ -334,7 +338,8 @@ static void flat_all(struct buffer **payloads, const struct effort *effort) {
 static void measure_product(struct pool *pool, int samples, int units, struct buffer *payload,
                             const struct effort *effort) {
     static const double target = 0.7;
-    struct product product = {.effort = effort, .samples = samples, .units = units};
+    struct product product = {
+        .effort = effort, .server.in_flight = 4, .samples = samples, .units = units};
     double ours[ROUNDS_MOST], blas[ROUNDS_MOST], ratios[ROUNDS_MOST];
     product.gradient = mem_floats((size_t)units * (size_t)units);
     product.payload = pool_take(pool, 2 * (size_t)samples * (size_t)units * sizeof(float));
