@@ -9,7 +9,7 @@
 #include "kernels/kernels.h"
 
 // Gradients and the updates that they make, one after the other.
-struct steps {
+struct update_series {
     const float *g[UPDATES_MOST];
     struct update u[UPDATES_MOST];
 };
@@ -21,7 +21,7 @@ struct steps {
 //
 // `count` is a constant wherever this is inlined, so that weights and rates are in registers
 // from the first step to the last.
-__attribute__((always_inline)) static inline void sgd(float *w, struct steps s, int count,
+__attribute__((always_inline)) static inline void sgd(float *w, struct update_series s, int count,
                                                       size_t n) {
     for (size_t i = 0; i < n; i++) {
         float weight = w[i];
@@ -32,8 +32,8 @@ __attribute__((always_inline)) static inline void sgd(float *w, struct steps s, 
     }
 }
 
-__attribute__((always_inline)) static inline void momentum_step(float *w, float *v, struct steps s,
-                                                                int count, size_t n) {
+__attribute__((always_inline)) static inline void
+momentum_step(float *w, float *v, struct update_series s, int count, size_t n) {
     for (size_t i = 0; i < n; i++) {
         float weight = w[i], step = v[i];
 #pragma GCC unroll 4
@@ -60,7 +60,7 @@ HOGWILD static void adagrad(float *w, float *s, const float *g, size_t n, float 
 
 HOGWILD static void update(float *w, float *state, const float *g, size_t n,
                            const struct update *u) {
-    struct steps one = {{g}, {*u}};
+    struct update_series one = {{g}, {*u}};
     switch (u->rule) {
     case RULE_SGD:
         sgd(w, one, 1, n);

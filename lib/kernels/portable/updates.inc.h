@@ -6,10 +6,11 @@
 #include "kernels/portable/update.inc.h"
 
 #define STEPS(count)                                                                               \
-    HOGWILD static void sgd_##count(float *w, const struct steps *s, size_t n) {                   \
+    HOGWILD static void sgd_##count(float *w, const struct update_series *s, size_t n) {           \
         sgd(w, *s, count, n);                                                                      \
     }                                                                                              \
-    HOGWILD static void momentum_##count(float *w, float *v, const struct steps *s, size_t n) {    \
+    HOGWILD static void momentum_##count(float *w, float *v, const struct update_series *s,        \
+                                         size_t n) {                                               \
         momentum_step(w, v, *s, count, n);                                                         \
     }
 STEPS(2)
@@ -25,15 +26,15 @@ static int count_alike(const struct update *u, int count) {
     return alike;
 }
 
-typedef void sgd_steps(float *w, const struct steps *s, size_t n);
-typedef void momentum_steps(float *w, float *v, const struct steps *s, size_t n);
+typedef void sgd_steps(float *w, const struct update_series *s, size_t n);
+typedef void momentum_steps(float *w, float *v, const struct update_series *s, size_t n);
 
 // Two to UPDATES_MOST steps of one rule, sgd or momentum.
 static void updates_at_once(float *w, float *state, const float *const *g, const struct update *u,
                             int count, size_t n) {
     static sgd_steps *const sgd_of[] = {sgd_2, sgd_3, sgd_4};
     static momentum_steps *const momentum_of[] = {momentum_2, momentum_3, momentum_4};
-    struct steps steps;
+    struct update_series steps;
     for (int k = 0; k < count; k++) {
         steps.g[k] = g[k];
         steps.u[k] = u[k];
