@@ -379,6 +379,7 @@ static void await_exchange(struct delta *delta, int thread) {
     if (!is_adrift(delta))
         return;
     delta_leave(&common->home, thread);
+    gate_open(&delta->wanted); // it may be due by a distance that was shortened since
     double begun = clock_seconds();
     for (uint32_t seen = gate_look(&delta->over); is_adrift(delta); seen = gate_look(&delta->over))
         gate_wait(&delta->over, seen, -1);

@@ -458,6 +458,23 @@ static void step_and_flush(struct tap *tap, struct lone *lone, double weight) {
     CHECK_NEAR(tap, first_weight(&lone->s.fake), weight, 1e-6);
 }
 
+// A worker that has trained far in a long distance is given a short one: what it waits for then
+// is due at once, and not where the long one ends. `push_every` 0: by cost, beside others.
+static void test_shorter(struct tap *tap, uint64_t push_every) {
+    enum { LONG = 1000, MADE = 100 };
+    struct lone lone;
+    open_lone(tap, &lone, LONG);
+    home_servers_sharers(lone.home, 4);
+    step_and_flush(tap, &lone, 1);
+    for (int made = 0; made < MADE; made++)
+        step(&lone);
+    home_servers_pace(lone.home, push_every, 0);
+    home_servers_change(lone.home);
+    step(&lone); // for ever, unless it is exchanged
+    CHECK(tap, first_weight(&lone.s.fake) > 1);
+    close_lone(tap, &lone);
+}
+
 static void test_rate(struct tap *tap) {
     struct lone lone;
     open_lone_as(tap, &lone, (struct learner){.delta = true, .protocol.reference_batch = 1}, 0);
@@ -570,6 +587,8 @@ int main(void) {
          "one keeps back 2048 samples, several 128 together; who comes hears what is held back",
          { test_company(&tap); });
     TEST(&tap, "beside others it is at most one ahead", { test_drift_beside(&tap); });
+    TEST(&tap, "a distance that was shortened holds at once", { test_shorter(&tap, 10); });
+    TEST(&tap, "so does one by cost", { test_shorter(&tap, 0); });
     TEST(&tap, "the rate of a delta is divided by the root of the workers and of the reference",
          { test_rate(&tap); });
     TEST(&tap, "workers tell each other more often at first", { test_beginning(&tap); });
