@@ -12,7 +12,7 @@
 // with one lane it is 16 maps of one sample; with 4, 4 maps of 4), and no border
 // need be computed. n samples take (n + lanes - 1) / lanes blocks; the places of
 // samples that the last block lacks hold finite values in activations and zeros
-// in errors.
+// in error gradients.
 #ifndef ADAM_KERNELS_KERNELS_H
 #define ADAM_KERNELS_KERNELS_H
 
@@ -79,12 +79,12 @@ struct update {
 // Steps that updates takes in one pass.
 enum { UPDATES_MOST = 4 };
 
-// The errors of a dense layer for n samples. The gradient of its weights (units x
+// The error gradients of a dense layer for n samples. The gradient of its weights (units x
 // inputs) is the product dy^T x.
 struct dense_errors {
     const float *dy; // n x units
     const float *x;  // n x inputs: what the layer saw
-    float *dx;       // n x inputs: the errors dy W of x, to write; NULL: not wanted
+    float *dx;       // n x inputs: the error gradients dy W of x, to write; NULL: not wanted
     bool add;        // them to what is in dx
     int n, units, inputs;
     int of;    // units of the layer of which these are a part; 0: these are all
@@ -103,7 +103,7 @@ struct kernels {
                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
     // Convolutions of n pictures: y (n x maps x out pixels), weights (maps x
-    // c/groups x kernel_h x kernel_w), without bias; the errors of the pictures;
+    // c/groups x kernel_h x kernel_w), without bias; the error gradients of the pictures;
     // the gradient of the weights. The last two write all of their results.
     // `scratch` has conv_scratch() floats.
     void (*conv)(float *y, const float *x, const float *weights, int n,
@@ -129,7 +129,7 @@ struct kernels {
     void (*bias_add)(float *y, const float *bias, int n, int m, int pixels);
     void (*bias_sum)(float *gradient, const float *dy, int n, int m, int pixels);
 
-    // Activations in place, and their errors in place from the outputs y:
+    // Activations in place, and their error gradients in place from the outputs y:
     // "delta * F'(a)" of Adam 2.2.
     void (*relu)(float *y, size_t n);
     void (*relu_back)(float *dy, const float *y, size_t n);
@@ -140,7 +140,7 @@ struct kernels {
 
     // Pools over n samples. maxpool keeps in `winner` the place of each maximum
     // within its map; the adjoints write all of dx. What is no number loses to any number
-    // that comes before it in the window, and then has no part in the step, nor errors.
+    // that comes before it in the window, and then has no part in the step, nor error gradients.
     // That hides no divergence: weights that are not finite make whole maps of it.
     // With `relu`, y is relu of the maximum; where that is not above 0 nobody wins (-1),
     // so that the adjoint is that of both.
@@ -161,7 +161,7 @@ struct kernels {
     // over `size` neighbouring maps, y = x * scale^-beta. `scale` is kept.
     void (*lrn)(float *y, float *scale, const float *x, int n, int c, int pixels, int size,
                 float alpha, float beta, float k);
-    // dx may be x. With `relu`, x are outputs of one, through which the errors go on.
+    // dx may be x. With `relu`, x are outputs of one, through which the error gradients go on.
     void (*lrn_back)(float *dx, const float *dy, const float *y, const float *scale, const float *x,
                      bool relu, int n, int c, int pixels, int size, float alpha, float beta);
 
@@ -193,7 +193,7 @@ struct kernels {
     void (*merge)(float *shared, float *copy, float *begin, size_t n);
 
     // Dense layers: y (n x units) = x W^T + biases (NULL: none), with shared W of units
-    // x inputs (HOGWILD); the errors of x; the gradient of the weights; or both at
+    // x inputs (HOGWILD); the error gradients of x; the gradient of the weights; or both at
     // once, by one pass over the weights: dx from each weight as it was, and the step
     // that the gradient asks for, which is never stored. `scratch` has dense_scratch()
     // floats. They begin at unit `first` (less than units) and go round: threads that

@@ -41,7 +41,7 @@ static bool case_predicts(int i) {
     return strncmp(cases[i].line, PREDICTED, sizeof PREDICTED - 1) == 0;
 }
 
-// With parameters below the layer, so that the errors of its inputs count.
+// With parameters below the layer, so that the error gradients of its inputs count.
 static int read_case(struct model **model, int i, struct error *err) {
     char text[256];
     if (case_predicts(i))

@@ -11,14 +11,14 @@ enum timing_part { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_PARTS 
 
 struct layer_timing {
     // Processor time of one pass, that of its fastest tenth: what the layer takes
-    // when the machine is left alone. The output layer's errors and the loss count
+    // when the machine is left alone. The output layer's error gradients and the loss count
     // as its backward pass, the check of a gradient as its update. A dense layer
     // that steps by the product (net_offer) has no update: it is in the backward pass.
     double seconds[TIMING_PARTS];
     double flops[TIMING_UPDATE]; // of one pass, useful ones (net_multiplies): forward, backward
-    // Bytes that must go through the processor at least: each weight, or what is kept of it
-    // for prediction, is read in the forward pass; read for the errors where they are wanted,
-    // and written.
+    // Bytes that the processor must at least read and write: each weight, or what is kept of it for
+    // prediction, is read in the forward pass, read again for the error gradients where they are
+    // wanted, and written.
     double bytes;
     int lanes;           // net_lanes
     const char *ways[3]; // net_way, by conv_pass; NULL too for what is not done

@@ -1,13 +1,13 @@
 // What layers of a net do for their neighbours, so that activations pass through the
 // caches less often. Nothing here changes a result.
 //   - A relu, tanh or sigmoid that alone reads a layer which can activate its outputs
-//     itself is left to that layer: both have the same outputs and errors.
+//     itself is left to that layer: both have the same outputs and error gradients.
 //   - relu(x) followed by a maximum is the maximum followed by relu, on fewer values: it
 //     moves from a layer to the maxpool that alone reads it.
-//   - The errors of a relu's outputs go on through it where they are written, if by a layer
-//     which can do so.
-//   - Outputs that the backward pass does not look at, or just where it writes their errors,
-//     give their place to these.
+//   - The error gradients of a relu's outputs pass through the relu where they are written, if the
+//     layer that writes them can do so.
+//   - Outputs that the backward pass does not read, or reads only where it writes their error
+//     gradients, are overwritten by these.
 // Inside lib/model only.
 #ifndef ADAM_MODEL_FUSE_H
 #define ADAM_MODEL_FUSE_H
@@ -17,10 +17,10 @@
 struct fused {
     enum act act; // that the layer applies to its outputs, in this net
     bool within;  // the layer that it reads has done its work
-    bool undone;  // its reader takes errors back through its relu
+    bool undone;  // its reader takes error gradients back through its relu
     bool undoes;  // it is such a reader
     bool spent;   // once its readers have run forward, nobody reads its outputs again
-    bool over;    // or only those who then write their errors there
+    bool over;    // or only those who then write their error gradients there
 };
 
 // `fused` has layer_count elements, `readers` how many layers read each.

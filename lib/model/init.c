@@ -32,10 +32,10 @@ static bool reads_dense(const struct model *model, const struct layer *layer) {
     return layer->units > 0;
 }
 
-// He's rule leaves a layer that reads correlated numbers larger than it found them, and
-// what max-pools give are large and correlated. The standard rule of dense layers makes them
-// smaller again, so that scores which are made of them are small, and yet hand errors down.
-// Where outputs read convolutions their scores have to be small by themselves.
+// With He's rule, a layer whose inputs are correlated has outputs larger than its inputs, and
+// max-pools give large, correlated numbers. The standard rule of dense layers makes them smaller
+// again, so that the scores are small and error gradients still reach the layers below. Where the
+// output layer reads convolutions, its own weights must be small.
 static enum init init_kind(const struct model *model, const struct layer *layer, bool lively) {
     if (layer->init != INIT_DEFAULT)
         return layer->init;
@@ -68,7 +68,7 @@ static void fill_uniform(float *weights, size_t n, float half, struct random *ra
 }
 
 // Small scores give every class nearly the same probability, whatever the scale of the
-// layers below: the first loss is ln(classes), and no unit dies of the first steps' errors.
+// layers below: the first loss is ln(classes), and the first steps kill no unit.
 #define SMALL 0.01
 
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard

@@ -63,9 +63,9 @@ struct layer_type {
     unsigned acts;
     bool back_reads_x, back_reads_y;
     bool back_over_x; // it has read all that it wants of x where it writes dx, which may be there
-    bool undoes_relu; // it can take errors back through the relu below it, see pass.undoes
+    bool undoes_relu; // it can take error gradients back through the relu below it, see pass.undoes
     bool bands;       // its passes may be of some rows of one block (pass.window)
-    bool pixelwise;   // and an output depends on its own pixel alone, of all maps; so its errors do
+    bool pixelwise;   // an output, or error gradient, depends on its own pixel of all maps alone
 
     // From in[] (layer->from_count shapes) and the keys: out, weights and biases
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.

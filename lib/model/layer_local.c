@@ -34,7 +34,7 @@ static bool shape_local(struct layer *layer, const struct shape *in, struct misf
     return true;
 }
 
-// Brief: patches (n x taps), then one pixel's outputs or errors (n x maps).
+// Brief: patches (n x taps), then one pixel's outputs or error gradients (n x maps).
 static void scratch_local(const struct layer *layer, int n, bool train, size_t *kept,
                           size_t *brief) {
     *kept = pass_mask_size(layer, n, train);

@@ -52,7 +52,7 @@ static void backward_max(const struct pass *pass) {
         pass->kernels->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->n, window);
 }
 
-// The errors of a plain sample, which come window by window, before they lie over its inputs.
+// The error gradients of a plain sample come window by window, before they overwrite its inputs.
 static void scratch_errors(const struct layer *layer, int n, bool train, size_t *kept,
                            size_t *brief) {
     (void)kept, (void)n;

@@ -113,7 +113,7 @@ int model_classes(const struct model *model); // units of the output layer
 // dense layer, else near zero; unless the layer says.
 void model_init(const struct model *model, float *parameters, uint64_t seed);
 // The same for measuring and comparing arithmetic: He or Glorot in all layers, so that
-// scores and errors have the sizes that they have in training. An output layer near
+// scores and error gradients have the sizes that they have in training. An output layer near
 // zero would hide mistakes in all layers.
 void model_init_lively(const struct model *model, float *parameters, uint64_t seed);
 

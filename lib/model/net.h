@@ -32,7 +32,7 @@ size_t net_sample(const struct net *net);
 
 // This thread is number `thread` of `threads` that share weights without locks: in large
 // layers it begins where the others are not, so that they do not wait for each other's
-// cache lines. Sums of errors are added up in another order then. At first: 0 of 1.
+// cache lines. Sums of error gradients are added up in another order then. At first: 0 of 1.
 void net_set_thread(struct net *net, int thread, int threads);
 
 // Offered the forward pass of a dense layer over n samples: y (n x units) = W x + b for
@@ -50,7 +50,7 @@ enum net_pass { NET_FORWARD, NET_BACKWARD };
 
 // Told, for measuring, each time that a layer has done its part of a pass, the
 // conversions that it needed included: first the input layer, when net_forward
-// has begun; of the backward pass only layers whose errors somebody wants, before
+// has begun; of the backward pass only layers whose error gradients somebody wants, before
 // `ready`. What passes between two calls is the work of the layer of the second. Layers
 // that are passed block by block are told of for each block.
 typedef void net_watch(void *self, const struct layer *layer, enum net_pass pass);
@@ -59,7 +59,7 @@ void net_watched(struct net *net, net_watch *watch, void *self);
 
 // Useful multiply-adds of one layer in one pass of one sample: weights times what
 // exists (padding does not), and in the backward pass only the gradients that are
-// wanted: not the errors of inputs below which nothing has parameters.
+// wanted: not the error gradients of inputs below which nothing has parameters.
 uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum net_pass pass);
 
 // Of the last pass: how many samples the blocks of a layer hold; 0: plain samples.

@@ -1,8 +1,8 @@
 // Layers that follow one another, up to a max pool, go band by band, a few rows at a time: a
-// convolution or a norm, norms across maps, and the pool take outputs as soon as they are
-// there, and on the way back their errors as soon as the pool has written them. So the first
-// outputs of a net, which are its largest, and their errors come from the L2 cache; and those
-// of a convolution that only the pool reads are never in memory whole. Figures:
+// convolution or a norm, norms across maps, and the pool take outputs as soon as they are there,
+// and in the backward pass their error gradients as soon as the pool has written them. So the first
+// outputs of a net, which are its largest, and their error gradients come from the L2 cache; and
+// those of a convolution that only the pool reads are never in memory whole. Figures:
 // tests/bench/results/pools-norms.txt.
 #include <string.h>
 
@@ -40,7 +40,7 @@ static bool one_block(const struct net *net, const struct node *node) {
 }
 
 // The pool needs no activation of its inputs; relu is done, and undone, where outputs and
-// errors are written.
+// error gradients are written.
 static bool can_pass(const struct node *node) {
     const struct layer *layer = node->pass.layer;
     return node->pass.lanes && layer->type->bands && !layer->type->maximum && layer->dropout == 0 &&
@@ -100,7 +100,7 @@ static bool band_pays(const struct net *net, const struct layer *layer, int rows
     return band < rows && layer->weights.count * BAND_WEIGHTS <= outputs;
 }
 
-// All rows where errors are wanted of all.
+// All rows where error gradients are wanted of all.
 static int rows_wanted(const struct net *net, const struct node *node, int pool) {
     return node->errors[0] ? node->pass.layer->out.h : rows_read(&net->model->layers[pool]);
 }
@@ -209,7 +209,7 @@ static void forward_pool(const struct net *net, struct node *node, int first, in
     pass->y += (size_t)from * outputs_row(net, pass->layer);
 }
 
-// The errors that the pool writes are a band of them.
+// The error gradients that the pool writes are a band of them.
 static void backward_band(const struct net *net, struct node *node, int first, int last) {
     struct pass *pass = &node->pass;
     size_t at = (size_t)first * outputs_row(net, pass->layer);

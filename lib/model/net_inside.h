@@ -20,10 +20,10 @@
 #include "model/net.h"
 #include "model/pass.h"
 
-// What a layer has in this context: its part of the pass, and whether its errors
+// What a layer has in this context: its part of the pass, and whether its error gradients
 // are wanted (some layer at or below it has parameters). Where its layout differs
 // from that of an input (model/layout.h), it reads a turned copy of that input and
-// writes errors that are turned back.
+// writes error gradients that are turned back.
 struct node {
     struct pass pass; // of the part in hand
     struct fused fused;
@@ -32,7 +32,7 @@ struct node {
     int readers;                     // layers that read its output
     float *y, *dy, *kept;            // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
-    float *errors[LAYER_INPUTS_MAX]; // where the errors of inputs go; NULL: nowhere
+    float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
     // Of passes of net->n samples:
     int first, last;    // the layers [first, last) of its stack, or itself alone
     bool y_brief;       // y is read within its stack only, and before the next block:
@@ -87,7 +87,7 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
 void net_lay_out(struct net *net, int n);
 // Brings the pass of a layer to a part of the samples.
 void net_view(struct net *net, struct node *node, struct block_range range);
-// Copies the inputs that it wants in another layout; and errors back.
+// Copies the inputs that it wants in another layout; and error gradients back.
 void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range);
 void net_turn_errors(const struct net *net, const struct node *node, struct block_range range);
 

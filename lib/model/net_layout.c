@@ -89,7 +89,7 @@ static size_t first_sample(const struct node *node, struct block_range range) {
     return (size_t)(range.first * node->pass.lanes);
 }
 
-// Where a layer reads its inputs and writes their errors.
+// Where a layer reads its inputs and writes their error gradients.
 static void view_inputs(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
     float *errors = net->turned_errors;

@@ -30,7 +30,7 @@ static bool mark_nodes(const struct model *model, struct node *nodes) {
     return whole;
 }
 
-// The errors that a layer writes for its inputs go straight to where the input
+// The error gradients that a layer writes for its inputs go straight to where the input
 // layer reads them, unless several layers write there: then each has a buffer of
 // its own, and the input layer adds them up.
 static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
@@ -43,7 +43,7 @@ static void take_branch_errors(struct net *net, struct node *node, const struct 
 }
 
 // Takes the copies of inputs in another layout; returns the floats that their
-// errors take.
+// error gradients take.
 static size_t take_turned(struct net *net, struct node *node, const struct layer *layer) {
     size_t sum = 0;
     for (int j = 0; j < layer->from_count; j++) {
@@ -56,7 +56,7 @@ static size_t take_turned(struct net *net, struct node *node, const struct layer
     return sum;
 }
 
-// Outputs and their errors.
+// Outputs and their error gradients.
 static void take_outputs(struct net *net, struct node *node, const struct layer *layer,
                          int places) {
     size_t size = (size_t)places * shape_size(layer->out);

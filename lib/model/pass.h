@@ -11,8 +11,8 @@ struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
     enum act act;        // to apply to the outputs (model/fuse.h)
-    bool undone;         // errors of the outputs have come through `act`, which is a relu
-    bool undoes;         // errors of the input are to go through the relu that it came from
+    bool undone;         // error gradients of the outputs have come through `act`, which is a relu
+    bool undoes;         // error gradients of the input are to pass the relu that it came from
     int n;               // samples
     int lanes, blocks;   // samples in a block; 0: plain samples
     int thread, threads; // see net_set_thread
@@ -24,8 +24,8 @@ struct pass {
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];
     float *y;                      // places x out; the backward pass may overwrite it
-    float *dx[LAYER_INPUTS_MAX];   // errors to write; NULL where nobody wants them
-    float *dy;                     // errors of y; the backward pass may overwrite them
+    float *dx[LAYER_INPUTS_MAX];   // error gradients to write; NULL where nobody wants them
+    float *dy;                     // error gradients of y; the backward pass may overwrite them
     const float *weights, *biases; // shared: other threads may write them meanwhile
     const float *prepared;         // of the weights (net_prepared); NULL: nothing
     float *dweights, *dbiases;     // gradients to write

@@ -108,7 +108,7 @@ static void multiply_weights(const struct pass *pass, const struct request *requ
         factors->inputs + place % factors->columns, (int)factors->columns, beta, sum, (int)sum_row);
 }
 
-// The same for biases: the gradient is the sum of the errors.
+// The same for biases: the gradient is the sum of the error gradients.
 static void sum_errors(const struct pass *pass, const struct request *request,
                        const struct tile *tile, float alpha, float beta, float *sum) {
     const struct factors *factors = &request->factors;
@@ -236,7 +236,7 @@ static void over_rows(const struct pass *pass, size_t at, size_t rows, size_t co
                                            least(columns - c, width), columns});
 }
 
-// The errors of some rows near each other, sample by sample.
+// The error gradients of some rows near each other, sample by sample.
 static struct buffer *gather_errors(const struct pass *pass, const struct request *request,
                                     size_t row, size_t rows) {
     const struct factors *factors = &request->factors;

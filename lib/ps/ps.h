@@ -180,10 +180,10 @@ typedef void ps_done(void *context, const struct ps_answer *answer);
 // `message` is needed until the return, `payload` (NULL: none) is held until the callback.
 void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *payload, ps_done *done,
              void *context);
-// The product of the errors (k x rows) and the activations (k x columns) is the gradient of
-// the layer's weights, as in struct dense_errors; the errors' sums over k are that of its
-// biases. It is made tile by tile, of the pieces only. The payload is refused as not finite
-// also when a sum of its products might be beyond PS_LARGEST.
+// The product of the error gradients (k x rows) and the activations (k x columns) is the gradient
+// of the layer's weights, as in struct dense_errors; the sums of the error gradients over k are
+// that of its biases. It is made tile by tile, of the pieces only. The payload is refused as not
+// finite also when a sum of its products might be beyond PS_LARGEST.
 void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
                      struct buffer *payload, ps_done *done, void *context);
 

@@ -264,7 +264,7 @@ bool delta_factors_keeps(const struct delta_factors *factors) {
     return atomic_load(&factors->keeps);
 }
 
-// The errors bring their rates.
+// The error gradients bring their rates.
 static void push_products(struct delta_factors *factors, int place, const struct push *values) {
     struct chosen *chosen = &factors->chosen[place];
     struct product_buffer *buffer = taken_buffer(factors, place);

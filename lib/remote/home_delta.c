@@ -560,7 +560,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
 // Fitted, in multiply-adds of training, over all processes: to send a weight's change to a server
 // and apply it; and the fixed cost of an exchange, mostly waking threads.
 enum { MULTIPLIES_A_WEIGHT = 600, MULTIPLIES_AN_EXCHANGE = 30000000 };
-enum { PASSES = 3 };    // of a connection: forward, errors, gradient
+enum { PASSES = 3 };    // of a connection: forward, error gradients, gradient
 enum { TRAINING = 24 }; // times as much work as exchanging
 // "periodically sent to the parameter server machines when k (which is typically in the
 // hundreds to thousands) images have been processed" (Adam 3.2.6): as many as that where

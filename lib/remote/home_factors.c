@@ -12,7 +12,7 @@ static bool is_dense(const struct layer *layer) {
     return layer->weights.count > 0 && layer->weights.rank == 2;
 }
 
-// Floats of k rows of errors and k of activations.
+// Floats of k rows of error gradients and k of activations.
 static uint64_t factors_floats(const struct layer *layer, int samples) {
     return (uint64_t)samples * (uint64_t)(layer->weights.dims[0] + layer->weights.dims[1]);
 }

@@ -270,7 +270,7 @@ static void add_batch(struct gradient *gradient, int samples, float rate) {
     group->rate += (double)rate;
 }
 
-// As means of the mini-batches, whose errors are those of its own mean.
+// As means of the mini-batches, whose error gradients are those of its own mean.
 static void weigh_errors(const struct push_group *group, float *errors, size_t units) {
     if (group->batches == 1)
         return;

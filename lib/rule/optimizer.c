@@ -21,7 +21,7 @@ bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
 }
 
 // No sum of n products is more than n times the largest (NaN is no number less than
-// any); nor is a bias's sum of errors, whose inputs are 1.
+// any); nor is a bias's sum of error gradients, whose inputs are 1.
 bool optimizer_accepts_product(const struct kernels *kernels, const struct dense_errors *errors) {
     size_t n = (size_t)errors->n;
     double error = (double)kernels->largest(errors->dy, n * (size_t)errors->units);

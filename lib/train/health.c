@@ -92,7 +92,7 @@ static void look_at_samples(struct look *look) {
 }
 
 // The layer nearest to the output of which at least half of the units are dead: those below learn
-// nothing from them. NULL: none; no layer at all where not even the output has errors.
+// nothing from them. NULL: none; no layer at all where not even the output has error gradients.
 static const struct layer *find_dead(const struct look *look, size_t *dead) {
     const struct model *model = look->view->model;
     const bool *alive = look->alive + count_biases(model);

@@ -12,8 +12,8 @@
 //   backward   each thread copies its x and dy to the shared arrays, and shares
 //              its gradient of the biases                                       - all meet -
 //              each steps the weights and biases of pieces by all N samples,
-//              and sums the errors of x that come from them                     - all meet -
-//              each adds up the errors of its own samples
+//              and sums the error gradients of x that come from them            - all meet -
+//              each adds up the error gradients of its own samples
 //
 // A thread takes the pieces of its own slice first, then those that other slices have left, so
 // that a slow processor delays a meeting by one piece at most.
@@ -25,8 +25,8 @@
 // plain.
 //
 // Rates may differ between threads: x is multiplied by the thread's rate over the largest one, so
-// that dy^T x is the right step at the largest rate; the errors do not depend on x. Weights decay
-// once for each thread's mini-batch.
+// that dy^T x is the right step at the largest rate; the error gradients do not depend on x.
+// Weights decay once for each thread's mini-batch.
 //
 // Meeting: at the first joined layer of a mini-batch each thread waits for all threads that have
 // entered; from then on, at each meeting, for all that began there. A thread leaves when it has no
@@ -83,7 +83,7 @@ struct joined {
     struct joined_thread **members; // of the mini-batch, by place; thread.members of them
     struct phaser *phaser;
     float *inputs; // samples x inputs of all threads
-    float *pieces; // outputs or their errors: piece behind piece, each samples x units
+    float *pieces; // outputs or their error gradients: piece behind piece, each samples x units
 };
 
 // Units [first, first + units) of a layer.
@@ -213,8 +213,8 @@ static float *piece_values(const struct joined *joined, const struct joined_thre
     return joined->pieces + (size_t)piece.first * (size_t)member->rows;
 }
 
-// Copies the thread's samples, outputs or their errors, from all pieces to `to`, or from `from` to
-// all pieces.
+// Copies the thread's samples, outputs or their error gradients, from all pieces to `to`, or from
+// `from` to all pieces.
 static void copy_pieces(struct joined *joined, const struct joined_thread *member,
                         const struct layer *layer, float *to, const float *from) {
     int count = member->members * piece_count(layer, member->members);
@@ -300,7 +300,7 @@ static void step_biases(struct joined *joined, const struct joined_thread *membe
     }
 }
 
-// Sums the errors of this thread's inputs over the members.
+// Sums the error gradients of this thread's inputs over the members.
 static void take_errors(const struct joined *joined, const struct joined_thread *member,
                         const struct layer *layer, float *dx) {
     size_t at = (size_t)member->row * inputs_of(layer);

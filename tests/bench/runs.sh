@@ -62,12 +62,14 @@ all_run() {
 # While the run goes on: a line for each new one that the worker has written, with samples,
 # seconds, and processor time by then.
 follow() {
-    local line before=''
+    local line point before=''
     cd /proc
     while all_run; do
         line=$(grep -s '"event":"train"' "$work/run/metrics.jsonl" | tail -n 1)
         if [ "$line" != "$before" ] && [[ $line = *'}' ]]; then
-            printf '%s %s\n' "$(jq -r '"\(.samples) \(.t)"' <<<"$line")" "$(ticks)"
+            point="$(jq -r '"\(.samples) \(.t)"' <<<"$line") $(ticks)"
+            all_run || break # the time of who has ended is lost
+            echo "$point"
             before=$line
         fi
         sleep 0.02
