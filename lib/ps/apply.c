@@ -34,54 +34,54 @@ struct steps {
 };
 
 // One pass over a block of parameters.
-struct pass {
+struct sweep {
     const struct applier *applier;
     const struct optimizer *optimizer;
-    const struct block *block;
-    const struct part *batch, *end; // from the one, before the other
-    struct steps *steps;            // that wait
+    const struct tensor *tensor;
+    const struct subrequest *batch, *end; // from the one, before the other
+    struct steps *steps;                  // that wait
     bool mean;
     float rate; // of a mean
 };
 
-static size_t least(size_t a, size_t b) {
+static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-// --- the pieces of a part ---------------------------------------------------------------
+// --- the pieces of a subrequest ---------------------------------------------------------------
 
-typedef void piece_work(const struct pass *pass, const struct part *part, const struct tile *whole,
-                        struct tile tile, const float *floats);
+typedef void piece_work(const struct sweep *sweep, const struct subrequest *sub,
+                        const struct tile *whole, struct tile tile, const float *floats);
 
-// Calls for the rectangles of the tile that the part has: the whole tile where one piece
+// Calls for the rectangles of the tile that the subrequest has: the whole tile where one piece
 // covers it, else row by row. `floats` is where they begin in a payload as long as the
 // weights.
-static void over_pieces(const struct pass *pass, const struct part *part, const struct tile *tile,
-                        piece_work *work) {
-    const struct request *request = part->request;
+static void over_pieces(const struct sweep *sweep, const struct subrequest *sub,
+                        const struct tile *tile, piece_work *work) {
+    const struct request *request = sub->request;
     size_t tile_end = tile->at + (tile->rows - 1) * tile->stride + tile->width;
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
         const float *floats = request->floats + request->places[i];
         size_t begin = shard_begin(piece->shard) + piece->offset, end = begin + piece->count;
         if (begin <= tile->at && tile_end <= end) {
-            work(pass, part, tile, *tile, floats + (tile->at - begin));
+            work(sweep, sub, tile, *tile, floats + (tile->at - begin));
             return;
         }
         for (size_t r = 0; r < tile->rows; r++) {
             size_t row = tile->at + r * tile->stride;
-            size_t from = row > begin ? row : begin, to = least(row + tile->width, end);
+            size_t from = row > begin ? row : begin, to = smaller(row + tile->width, end);
             if (from < to)
-                work(pass, part, tile, (struct tile){from, 1, to - from, to - from},
+                work(sweep, sub, tile, (struct tile){from, 1, to - from, to - from},
                      floats + (from - begin));
         }
     }
 }
 
-// Whether one piece of the part has all of [begin, end).
-static bool covers(const struct part *part, size_t begin, size_t end) {
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
-        const struct proto_piece *piece = &part->request->pieces[i];
+// Whether one piece of the subrequest has all of [begin, end).
+static bool has_range(const struct subrequest *sub, size_t begin, size_t end) {
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
+        const struct proto_piece *piece = &sub->request->pieces[i];
         size_t first = shard_begin(piece->shard) + piece->offset;
         if (first <= begin && end <= first + piece->count)
             return true;
@@ -89,50 +89,51 @@ static bool covers(const struct part *part, size_t begin, size_t end) {
     return false;
 }
 
-static bool has_factors(const struct pass *pass, const struct part *part) {
-    return part->request->kind == REQUEST_FACTORS &&
-           part->request->factors.layer == pass->block->layer && part->request->samples;
+static bool has_factors(const struct sweep *sweep, const struct subrequest *sub) {
+    return sub->request->kind == REQUEST_FACTORS &&
+           sub->request->factors.layer == sweep->tensor->layer && sub->request->samples;
 }
 
 // --- products ---------------------------------------------------------------------------
 
 // sum = beta sum + alpha (product of the factors) for a part of their layer's weights.
-static void multiply_weights(const struct pass *pass, const struct request *request,
+static void multiply_weights(const struct sweep *sweep, const struct request *request,
                              const struct tile *tile, float alpha, float beta, float *sum,
                              size_t sum_row) {
     const struct factors *factors = &request->factors;
-    size_t place = tile->at - pass->block->begin;
-    pass->applier->ps->kernels->gemm(
+    size_t place = tile->at - sweep->tensor->begin;
+    sweep->applier->ps->kernels->gemm(
         true, false, (int)tile->rows, (int)tile->width, (int)request->samples, alpha,
         factors->errors + place / factors->columns, (int)factors->rows,
         factors->inputs + place % factors->columns, (int)factors->columns, beta, sum, (int)sum_row);
 }
 
 // The same for biases: the gradient is the sum of the error gradients.
-static void sum_errors(const struct pass *pass, const struct request *request,
+static void sum_errors(const struct sweep *sweep, const struct request *request,
                        const struct tile *tile, float alpha, float beta, float *sum) {
     const struct factors *factors = &request->factors;
-    const float *errors = factors->errors + (tile->at - pass->block->begin);
+    const float *errors = factors->errors + (tile->at - sweep->tensor->begin);
     for (size_t i = 0; beta == 0 && i < tile->width; i++)
         sum[i] = 0;
     for (size_t k = 0; k < request->samples; k++)
-        pass->applier->ps->kernels->axpy(sum, errors + k * factors->rows, tile->width, alpha);
+        sweep->applier->ps->kernels->axpy(sum, errors + k * factors->rows, tile->width, alpha);
 }
 
-static void multiply(const struct pass *pass, const struct request *request,
-                     const struct tile *tile, float alpha, float beta, float *sum, size_t sum_row) {
-    if (pass->block->biases)
-        sum_errors(pass, request, tile, alpha, beta, sum);
+static void multiply_factors(const struct sweep *sweep, const struct request *request,
+                             const struct tile *tile, float alpha, float beta, float *sum,
+                             size_t sum_row) {
+    if (sweep->tensor->biases)
+        sum_errors(sweep, request, tile, alpha, beta, sum);
     else
-        multiply_weights(pass, request, tile, alpha, beta, sum, sum_row);
+        multiply_weights(sweep, request, tile, alpha, beta, sum, sum_row);
 }
 
 // --- steps ------------------------------------------------------------------------------
 
 // Takes the steps that wait.
-static void take_steps(const struct pass *pass) {
-    const struct ps *ps = pass->applier->ps;
-    struct steps *steps = pass->steps;
+static void take_steps(const struct sweep *sweep) {
+    const struct ps *ps = sweep->applier->ps;
+    struct steps *steps = sweep->steps;
     const struct tile *tile = &steps->tile;
     for (size_t r = 0; r < tile->rows; r++) {
         size_t at = tile->at + r * tile->stride;
@@ -146,124 +147,124 @@ static void take_steps(const struct pass *pass) {
 }
 
 // Whether a step of this tile may wait with those that do.
-static bool joins(const struct steps *steps, const struct tile *tile, size_t gradient_row) {
+static bool fits_steps(const struct steps *steps, const struct tile *tile, size_t gradient_row) {
     return steps->count < UPDATES_MOST && !memcmp(tile, &steps->tile, sizeof *tile) &&
            gradient_row == steps->gradient_row;
 }
 
 // A step, behind those that wait: with them where it is of the same parameters.
-static void put_step(const struct pass *pass, const struct tile *tile, const float *gradient,
+static void put_step(const struct sweep *sweep, const struct tile *tile, const float *gradient,
                      size_t gradient_row, const struct update *update) {
-    struct steps *steps = pass->steps;
-    if (!joins(steps, tile, gradient_row))
-        take_steps(pass);
+    struct steps *steps = sweep->steps;
+    if (!fits_steps(steps, tile, gradient_row))
+        take_steps(sweep);
     steps->tile = *tile;
     steps->gradient_row = gradient_row;
     steps->gradients[steps->count] = gradient;
     steps->updates[steps->count++] = *update;
 }
 
-static struct update update_at(const struct pass *pass, float rate) {
-    const struct block *block = pass->block;
-    return block->biases ? optimizer_biases_update(pass->optimizer, block->layer, rate)
-                         : optimizer_weights_update(pass->optimizer, block->layer, rate);
+static struct update update_at(const struct sweep *sweep, float rate) {
+    const struct tensor *tensor = sweep->tensor;
+    return tensor->biases ? optimizer_biases_update(sweep->optimizer, tensor->layer, rate)
+                          : optimizer_weights_update(sweep->optimizer, tensor->layer, rate);
 }
 
-static void step_alone(const struct pass *pass, const struct part *part, const struct tile *whole,
-                       struct tile tile, const float *floats) {
+static void step_alone(const struct sweep *sweep, const struct subrequest *sub,
+                       const struct tile *whole, struct tile tile, const float *floats) {
     static const struct update add = {.rule = RULE_SGD, .rate = -1};
-    struct update update = update_at(pass, (float)part->rate);
+    struct update update = update_at(sweep, (float)sub->rate);
     (void)whole;
-    switch (part->request->kind) {
+    switch (sub->request->kind) {
     case REQUEST_DELTA:
-        put_step(pass, &tile, floats, tile.stride, &add);
+        put_step(sweep, &tile, floats, tile.stride, &add);
         break;
     case REQUEST_FACTORS:
-        multiply(pass, part->request, &tile, 1, 0, pass->applier->tile, tile.width);
-        put_step(pass, &tile, pass->applier->tile, tile.width, &update);
-        take_steps(pass); // the next product comes to the same place
+        multiply_factors(sweep, sub->request, &tile, 1, 0, sweep->applier->tile, tile.width);
+        put_step(sweep, &tile, sweep->applier->tile, tile.width, &update);
+        take_steps(sweep); // the next product comes to the same place
         break;
     default:
-        put_step(pass, &tile, floats, tile.stride, &update);
+        put_step(sweep, &tile, floats, tile.stride, &update);
     }
 }
 
-// Adds the part's share of the mean to the tile's gradient.
-static void add_share(const struct pass *pass, const struct part *part, const struct tile *whole,
-                      struct tile tile, const float *floats) {
+// Adds the subrequest's share of the mean to the tile's gradient.
+static void add_share(const struct sweep *sweep, const struct subrequest *sub,
+                      const struct tile *whole, struct tile tile, const float *floats) {
     size_t place = tile.at - whole->at;
     size_t row = place / whole->stride, column = place % whole->stride;
-    float *sum = pass->applier->tile + row * whole->width + column;
-    float weight = (float)part->weight;
-    if (part->request->kind == REQUEST_FACTORS) {
-        multiply(pass, part->request, &tile, weight, 1, sum, whole->width);
+    float *sum = sweep->applier->tile + row * whole->width + column;
+    float weight = (float)sub->weight;
+    if (sub->request->kind == REQUEST_FACTORS) {
+        multiply_factors(sweep, sub->request, &tile, weight, 1, sum, whole->width);
         return;
     }
     for (size_t r = 0; r < tile.rows; r++)
-        pass->applier->ps->kernels->axpy(sum + r * whole->width, floats + r * tile.stride,
-                                         tile.width, weight);
+        sweep->applier->ps->kernels->axpy(sum + r * whole->width, floats + r * tile.stride,
+                                          tile.width, weight);
 }
 
-static void apply_tile(const struct pass *pass, struct tile tile) {
-    float *sum = pass->applier->tile;
-    for (size_t i = 0; pass->mean && i < tile.rows * tile.width; i++)
+static void apply_tile(const struct sweep *sweep, struct tile tile) {
+    float *sum = sweep->applier->tile;
+    for (size_t i = 0; sweep->mean && i < tile.rows * tile.width; i++)
         sum[i] = 0;
-    for (const struct part *part = pass->batch; part != pass->end; part = part->next)
-        if (part->request->samples &&
-            (part->request->kind != REQUEST_FACTORS || has_factors(pass, part)))
-            over_pieces(pass, part, &tile, pass->mean ? add_share : step_alone);
-    if (pass->mean) {
-        struct update update = update_at(pass, pass->rate);
-        put_step(pass, &tile, sum, tile.width, &update);
+    for (const struct subrequest *sub = sweep->batch; sub != sweep->end; sub = sub->next)
+        if (sub->request->samples &&
+            (sub->request->kind != REQUEST_FACTORS || has_factors(sweep, sub)))
+            over_pieces(sweep, sub, &tile, sweep->mean ? add_share : step_alone);
+    if (sweep->mean) {
+        struct update update = update_at(sweep, sweep->rate);
+        put_step(sweep, &tile, sum, tile.width, &update);
     }
-    take_steps(pass);
+    take_steps(sweep);
 }
 
 // --- tiles ------------------------------------------------------------------------------
 
-static void over_run(const struct pass *pass, size_t begin, size_t end, size_t most) {
+static void over_run(const struct sweep *sweep, size_t begin, size_t end, size_t most) {
     for (size_t n; begin < end; begin += n) {
-        n = least(end - begin, most);
-        apply_tile(pass, (struct tile){begin, 1, n, n});
+        n = smaller(end - begin, most);
+        apply_tile(sweep, (struct tile){begin, 1, n, n});
     }
 }
 
-static void over_rows(const struct pass *pass, size_t at, size_t rows, size_t columns) {
-    size_t width = least(columns, TILE_COLUMNS), high = TILE_FLOATS / width;
+static void over_rows(const struct sweep *sweep, size_t at, size_t rows, size_t columns) {
+    size_t width = smaller(columns, TILE_COLUMNS), high = TILE_FLOATS / width;
     for (size_t r = 0; r < rows; r += high)
         for (size_t c = 0; c < columns; c += width)
-            apply_tile(pass, (struct tile){at + r * columns + c, least(rows - r, high),
-                                           least(columns - c, width), columns});
+            apply_tile(sweep, (struct tile){at + r * columns + c, smaller(rows - r, high),
+                                            smaller(columns - c, width), columns});
 }
 
 // The error gradients of some rows near each other, sample by sample.
-static struct buffer *gather_errors(const struct pass *pass, const struct request *request,
+static struct buffer *gather_errors(const struct sweep *sweep, const struct request *request,
                                     size_t row, size_t rows) {
     const struct factors *factors = &request->factors;
     struct buffer *errors =
-        pool_take(&pass->applier->ps->records, request->samples * rows * sizeof(float));
+        pool_take(&sweep->applier->ps->records, request->samples * rows * sizeof(float));
     for (size_t k = 0; errors && k < request->samples; k++)
         memcpy((float *)errors->data + k * rows, factors->errors + k * factors->rows + row,
                rows * sizeof(float));
     return errors;
 }
 
-// The step of whole rows by a part's factors, in one pass over the weights. False when the
-// part does not have all of them, or there is no memory.
-static bool step_rows(const struct pass *pass, const struct part *part, size_t at, size_t rows,
-                      size_t columns) {
-    const struct ps *ps = pass->applier->ps;
-    if (!has_factors(pass, part) || !covers(part, at, at + rows * columns))
+// The step of whole rows by a subrequest's factors, in one pass over the weights. False when the
+// subrequest does not have all of them, or there is no memory.
+static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, size_t at,
+                      size_t rows, size_t columns) {
+    const struct ps *ps = sweep->applier->ps;
+    if (!has_factors(sweep, sub) || !has_range(sub, at, at + rows * columns))
         return false;
     struct buffer *errors =
-        gather_errors(pass, part->request, (at - pass->block->begin) / columns, rows);
+        gather_errors(sweep, sub->request, (at - sweep->tensor->begin) / columns, rows);
     if (!errors)
         return false;
-    struct update update = update_at(pass, (float)part->rate);
+    struct update update = update_at(sweep, (float)sub->rate);
     struct dense_errors dense = {
         .dy = errors->data,
-        .x = part->request->factors.inputs,
-        .n = (int)part->request->samples,
+        .x = sub->request->factors.inputs,
+        .n = (int)sub->request->samples,
         .units = (int)rows,
         .inputs = (int)columns,
     };
@@ -272,52 +273,52 @@ static bool step_rows(const struct pass *pass, const struct part *part, size_t a
     return true;
 }
 
-static void over_whole_rows(const struct pass *pass, size_t at, size_t rows, size_t columns) {
-    if (pass->mean) {
-        over_rows(pass, at, rows, columns);
+static void over_whole_rows(const struct sweep *sweep, size_t at, size_t rows, size_t columns) {
+    if (sweep->mean) {
+        over_rows(sweep, at, rows, columns);
         return;
     }
-    struct pass alone = *pass;
-    for (const struct part *part = pass->batch; part != pass->end; part = part->next) {
-        alone.batch = part;
-        alone.end = part->next;
-        if (!step_rows(pass, part, at, rows, columns))
+    struct sweep alone = *sweep;
+    for (const struct subrequest *sub = sweep->batch; sub != sweep->end; sub = sub->next) {
+        alone.batch = sub;
+        alone.end = sub->next;
+        if (!step_rows(sweep, sub, at, rows, columns))
             over_rows(&alone, at, rows, columns);
     }
 }
 
 // Whole rows as rectangles, and what is left of rows that reach into other shards.
-static void over_matrix(const struct pass *pass, size_t begin, size_t end, size_t columns) {
-    size_t first = pass->block->begin;
+static void over_matrix(const struct sweep *sweep, size_t begin, size_t end, size_t columns) {
+    size_t first = sweep->tensor->begin;
     size_t whole = first + (begin - first + columns - 1) / columns * columns;
     size_t rest = first + (end - first) / columns * columns;
     if (whole > rest) {
-        over_run(pass, begin, end, TILE_FLOATS);
+        over_run(sweep, begin, end, TILE_FLOATS);
         return;
     }
-    over_run(pass, begin, whole, TILE_FLOATS);
+    over_run(sweep, begin, whole, TILE_FLOATS);
     if (rest > whole)
-        over_whole_rows(pass, whole, (rest - whole) / columns, columns);
-    over_run(pass, rest, end, TILE_FLOATS);
+        over_whole_rows(sweep, whole, (rest - whole) / columns, columns);
+    over_run(sweep, rest, end, TILE_FLOATS);
 }
 
-static void over_block(const struct pass *pass, size_t begin, size_t end) {
+static void over_tensor(const struct sweep *sweep, size_t begin, size_t end) {
     bool matrix = false;
-    for (const struct part *part = pass->batch; part != pass->end && !pass->block->biases;
-         part = part->next)
-        matrix = matrix || has_factors(pass, part);
+    for (const struct subrequest *sub = sweep->batch; sub != sweep->end && !sweep->tensor->biases;
+         sub = sub->next)
+        matrix = matrix || has_factors(sweep, sub);
     if (matrix)
-        over_matrix(pass, begin, end, (size_t)pass->block->layer->weights.dims[1]);
+        over_matrix(sweep, begin, end, (size_t)sweep->tensor->layer->weights.dims[1]);
     else
-        over_run(pass, begin, end, FLAT_FLOATS);
+        over_run(sweep, begin, end, FLAT_FLOATS);
 }
 
 // The first block that ends behind this place.
-static size_t find_block(const struct ps *ps, size_t place) {
-    size_t low = 0, high = ps->block_count;
+static size_t find_tensor(const struct ps *ps, size_t place) {
+    size_t low = 0, high = ps->tensor_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (ps->blocks[middle].end <= place)
+        if (ps->tensors[middle].end <= place)
             low = middle + 1;
         else
             high = middle;
@@ -325,48 +326,49 @@ static size_t find_block(const struct ps *ps, size_t place) {
     return low;
 }
 
-static void over_shard(struct pass *pass, uint32_t shard) {
-    const struct ps *ps = pass->applier->ps;
+static void over_shard(struct sweep *sweep, uint32_t shard) {
+    const struct ps *ps = sweep->applier->ps;
     size_t begin = shard_begin(shard), end = begin + shard_floats(ps, shard);
-    for (size_t i = find_block(ps, begin); i < ps->block_count && ps->blocks[i].begin < end; i++) {
-        pass->block = &ps->blocks[i];
-        over_block(pass, pass->block->begin > begin ? pass->block->begin : begin,
-                   least(pass->block->end, end));
+    for (size_t i = find_tensor(ps, begin); i < ps->tensor_count && ps->tensors[i].begin < end;
+         i++) {
+        sweep->tensor = &ps->tensors[i];
+        over_tensor(sweep, sweep->tensor->begin > begin ? sweep->tensor->begin : begin,
+                    smaller(sweep->tensor->end, end));
     }
 }
 
 void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
-                const struct part *batch) {
+                const struct subrequest *batch) {
     struct steps steps = {.count = 0};
-    struct pass pass = {
+    struct sweep sweep = {
         .applier = applier, .optimizer = optimizer, .batch = batch, .steps = &steps};
-    over_shard(&pass, shard);
+    over_shard(&sweep, shard);
 }
 
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
-                const struct part *batch, double rate) {
+                const struct subrequest *batch, double rate) {
     struct steps steps = {.count = 0};
-    struct pass pass = {.applier = applier,
-                        .optimizer = optimizer,
-                        .batch = batch,
-                        .steps = &steps,
-                        .mean = true,
-                        .rate = (float)rate};
-    over_shard(&pass, shard);
+    struct sweep sweep = {.applier = applier,
+                          .optimizer = optimizer,
+                          .batch = batch,
+                          .steps = &steps,
+                          .mean = true,
+                          .rate = (float)rate};
+    over_shard(&sweep, shard);
 }
 
-HOGWILD static void copy(float *to, const float *from, size_t n) {
+HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
     for (size_t i = 0; i < n; i++)
         to[i] = from[i];
 }
 
-void apply_store(const struct applier *applier, const struct part *part) {
+void apply_store(const struct applier *applier, const struct subrequest *sub) {
     const struct ps *ps = applier->ps;
-    const struct request *request = part->request;
+    const struct request *request = sub->request;
     float *to = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
-        copy(to + shard_begin(piece->shard) + piece->offset, request->floats + request->places[i],
-             piece->count);
+        copy_floats(to + shard_begin(piece->shard) + piece->offset,
+                    request->floats + request->places[i], piece->count);
     }
 }

@@ -29,28 +29,28 @@ static float largest_float(const struct ps *ps, const struct request *request, u
     return begin < end ? ps->kernels->largest(request->floats + begin, end - begin) : 0;
 }
 
-// The part's own floats of the payload.
-static struct objection examine_floats(const struct ps *ps, const struct part *part) {
-    const struct request *request = part->request;
-    uint64_t begin = request->places[part->first];
-    uint64_t end = begin + part->floats;
+// The subrequest's own floats of the payload.
+static struct objection examine_floats(const struct ps *ps, const struct subrequest *sub) {
+    const struct request *request = sub->request;
+    uint64_t begin = request->places[sub->first];
+    uint64_t end = begin + sub->floats;
     return is_good(request, largest_float(ps, request, begin, end))
                ? fine
                : refuse_float(request, begin, end);
 }
 
 // Factors are no part's own: each part looks through an equal share of them.
-static struct objection examine_share(const struct ps *ps, struct part *part) {
-    const struct request *request = part->request;
+static struct objection examine_share(const struct ps *ps, struct subrequest *sub) {
+    const struct request *request = sub->request;
     const struct factors *factors = &request->factors;
     uint64_t errors = (uint64_t)request->samples * factors->rows;
     uint64_t all = errors + (uint64_t)request->samples * factors->columns;
-    uint64_t index = (uint64_t)(part - request->parts), n = request->part_count;
+    uint64_t index = (uint64_t)(sub - request->subrequests), n = request->subrequest_count;
     uint64_t begin = all * index / n, end = all * (index + 1) / n;
     uint64_t middle = begin > errors ? begin : end < errors ? end : errors;
-    part->error = largest_float(ps, request, begin, middle);
-    part->input = largest_float(ps, request, middle, end);
-    return is_good(request, part->error) && is_good(request, part->input)
+    sub->error = largest_float(ps, request, begin, middle);
+    sub->input = largest_float(ps, request, middle, end);
+    return is_good(request, sub->error) && is_good(request, sub->input)
                ? fine
                : refuse_float(request, begin, end);
 }
@@ -58,9 +58,9 @@ static struct objection examine_share(const struct ps *ps, struct part *part) {
 // As optimizer_accepts_product, with a lower bound.
 struct objection examine_product(const struct request *request) {
     double error = 0, input = 0;
-    for (uint32_t i = 0; i < request->part_count; i++) {
-        error = fmax(error, (double)request->parts[i].error);
-        input = fmax(input, (double)request->parts[i].input);
+    for (uint32_t i = 0; i < request->subrequest_count; i++) {
+        error = fmax(error, (double)request->subrequests[i].error);
+        input = fmax(input, (double)request->subrequests[i].input);
     }
     if (error * (input + 1) * request->samples <= (double)PS_LARGEST)
         return fine;
@@ -68,11 +68,10 @@ struct objection examine_product(const struct request *request) {
                               "products of the factors may be too large"};
 }
 
-static struct objection examine_numbers(const struct ps *ps, struct part *part) {
-    if (!part->request->floats || !part->request->payload->size)
+static struct objection examine_numbers(const struct ps *ps, struct subrequest *sub) {
+    if (!sub->request->floats || !sub->request->payload->size)
         return fine;
-    return part->request->kind == REQUEST_FACTORS ? examine_share(ps, part)
-                                                  : examine_floats(ps, part);
+    return sub->request->kind == REQUEST_FACTORS ? examine_share(ps, sub) : examine_floats(ps, sub);
 }
 
 // --- rates ------------------------------------------------------------------------------
@@ -98,12 +97,12 @@ static struct objection too_stale(uint64_t allowed, const char *text) {
 }
 
 static struct objection examine_version(const struct rules *rules, const struct shard *shard,
-                                        const struct part *part) {
+                                        const struct subrequest *sub) {
     const struct protocol *protocol = &rules->protocol;
     bool hard = protocol->kind == PROTOCOL_HARDSYNC;
     uint64_t now = atomic_load(&shard->version), allowed = hard ? 0 : protocol->max_staleness;
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
-        uint64_t version = part->request->pieces[i].version;
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
+        uint64_t version = sub->request->pieces[i].version;
         if (version > now)
             return too_stale(allowed, "the shard has never had this version");
         if (hard && version != now)
@@ -116,7 +115,7 @@ static struct objection examine_version(const struct rules *rules, const struct 
 
 // --- exactly once -----------------------------------------------------------------------
 
-bool parts_overlap(const struct part *a, const struct part *b) {
+bool subrequests_overlap(const struct subrequest *a, const struct subrequest *b) {
     const struct proto_piece *p = a->request->pieces + a->first, *p_end = p + a->count;
     const struct proto_piece *q = b->request->pieces + b->first, *q_end = q + b->count;
     while (p < p_end && q < q_end) {
@@ -132,22 +131,22 @@ bool parts_overlap(const struct part *a, const struct part *b) {
 
 // Against what is here and not applied yet.
 static struct objection examine_pending(const struct rules *rules, const struct shard *shard,
-                                        const struct part *part) {
-    const struct request *request = part->request;
-    for (const struct part *p = shard->parts; p; p = p->next) {
+                                        const struct subrequest *sub) {
+    const struct request *request = sub->request;
+    for (const struct subrequest *p = shard->subrequests; p; p = p->next) {
         if (p->request->session != request->session || p->request->kind == REQUEST_STORE)
             continue;
         if (p->request->sequence == request->sequence)
             return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "it is being applied"};
-        if (rules->protocol.kind == PROTOCOL_HARDSYNC && parts_overlap(p, part))
+        if (rules->protocol.kind == PROTOCOL_HARDSYNC && subrequests_overlap(p, sub))
             return too_stale(0, "hardsync: this turn is taken");
     }
     return fine;
 }
 
-static struct objection examine_sequence(struct shard *shard, const struct part *part,
+static struct objection examine_sequence(struct shard *shard, const struct subrequest *sub,
                                          bool *repeated) {
-    const struct request *request = part->request;
+    const struct request *request = sub->request;
     uint64_t high;
     if (!histories_room(&shard->histories, request->session))
         return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "out of memory"};
@@ -163,38 +162,38 @@ static struct objection examine_sequence(struct shard *shard, const struct part 
     return fine;
 }
 
-static struct objection examine_push(struct ps *ps, struct shard *shard, struct part *part,
+static struct objection examine_push(struct ps *ps, struct shard *shard, struct subrequest *sub,
                                      bool *repeated) {
     const struct rules *rules = atomic_load(&ps->rules);
-    if (part->request->kind == REQUEST_DELTA && rules->protocol.kind != PROTOCOL_ASYNC)
+    if (sub->request->kind == REQUEST_DELTA && rules->protocol.kind != PROTOCOL_ASYNC)
         return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0,
                                   "deltas need the protocol async; push gradients"};
-    if (!atomic_load(&part->request->session->works))
+    if (!atomic_load(&sub->request->session->works))
         return session_over;
-    struct objection objection = examine_sequence(shard, part, repeated);
+    struct objection objection = examine_sequence(shard, sub, repeated);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
-        objection = examine_pending(rules, shard, part);
+        objection = examine_pending(rules, shard, sub);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
-        objection = examine_version(rules, shard, part);
+        objection = examine_version(rules, shard, sub);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
-        objection = examine_rate(ps, rules, part->request);
+        objection = examine_rate(ps, rules, sub->request);
     return objection;
 }
 
-static struct objection examine_store(const struct part *part) {
-    for (uint32_t i = part->first; i < part->first + part->count; i++)
-        if (!part->request->pieces[i].version)
+static struct objection examine_store(const struct subrequest *sub) {
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++)
+        if (!sub->request->pieces[i].version)
             return (struct objection){PROTO_REFUSAL_WRONG_SHAPE, i, "versions begin at 1"};
     return fine;
 }
 
-struct objection examine_part(struct ps *ps, struct shard *shard, struct part *part,
-                              bool *repeated) {
-    struct objection objection = shard_objection(ps, part);
+struct objection examine_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub,
+                                    bool *repeated) {
+    struct objection objection = shard_objection(ps, sub);
     if (objection.code != PROTO_REFUSAL_NONE)
         return objection;
-    objection = part->request->kind == REQUEST_STORE ? examine_store(part)
-                                                     : examine_push(ps, shard, part, repeated);
-    return objection.code == PROTO_REFUSAL_NONE && !*repeated ? examine_numbers(ps, part)
+    objection = sub->request->kind == REQUEST_STORE ? examine_store(sub)
+                                                    : examine_push(ps, shard, sub, repeated);
+    return objection.code == PROTO_REFUSAL_NONE && !*repeated ? examine_numbers(ps, sub)
                                                               : objection;
 }

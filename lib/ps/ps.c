@@ -41,25 +41,25 @@ static float *map_floats(const struct ps *ps) {
 static void add_block(struct ps *ps, const struct layer *layer, const struct parameter *parameter,
                       bool biases) {
     if (parameter->count)
-        ps->blocks[ps->block_count++] =
-            (struct block){layer, biases, parameter->offset, parameter->offset + parameter->count};
+        ps->tensors[ps->tensor_count++] =
+            (struct tensor){layer, biases, parameter->offset, parameter->offset + parameter->count};
 }
 
 static int compare_blocks(const void *a, const void *b) {
-    const struct block *left = a, *right = b;
+    const struct tensor *left = a, *right = b;
     return (left->begin > right->begin) - (left->begin < right->begin);
 }
 
 static bool make_blocks(struct ps *ps) {
     const struct model *model = ps->model;
-    ps->blocks = mem_array(2 * (size_t)model->layer_count, sizeof *ps->blocks);
-    for (int i = 0; ps->blocks && i < model->layer_count; i++) {
+    ps->tensors = mem_array(2 * (size_t)model->layer_count, sizeof *ps->tensors);
+    for (int i = 0; ps->tensors && i < model->layer_count; i++) {
         add_block(ps, &model->layers[i], &model->layers[i].weights, false);
         add_block(ps, &model->layers[i], &model->layers[i].biases, true);
     }
-    if (ps->blocks)
-        qsort(ps->blocks, ps->block_count, sizeof *ps->blocks, compare_blocks);
-    return ps->blocks != NULL;
+    if (ps->tensors)
+        qsort(ps->tensors, ps->tensor_count, sizeof *ps->tensors, compare_blocks);
+    return ps->tensors != NULL;
 }
 
 static bool make_space(struct ps *ps, enum rule rule) {
@@ -215,7 +215,7 @@ void ps_close(struct ps *ps) {
         munmap(ps->state, ps->bytes);
     members_free(&ps->members);
     pool_free(&ps->records);
-    free(ps->blocks);
+    free(ps->tensors);
     free(ps->shards);
     free(ps->crews);
     free(ps->threads);

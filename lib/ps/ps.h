@@ -28,11 +28,11 @@
 //
 //  1. Its form is checked when it is handed in: kind, session, pieces (in ascending order,
 //     not overlapping, within the model), size of the payload.
-//  2. Every shard that it touches then examines its part: is it held here, under which epoch,
+//  2. Every shard that it touches then examines its subrequest: is it held here, under which epoch,
 //     has it weights, is the push stale, was it applied before, may each number be applied.
 //     The first objection, in the order of the pieces, refuses all of it. (A push to one shard
-//     is examined and applied at once; to several, each part is kept until all agree.)
-//  3. Each shard applies its part by the protocol. When the last one has, the push is
+//     is examined and applied at once; to several, each subrequest is kept until all agree.)
+//  3. Each shard applies its subrequest by the protocol. When the last one has, the push is
 //     answered, with the versions that the shards have then.
 //
 // No push makes a weight not finite. Its numbers, or all that products of its factors can
@@ -51,7 +51,7 @@
 //
 // Protocols (rule/protocol.h), lambda being the number of sessions that work (ps_members):
 //
-//  async     A part is applied as soon as it is agreed on; it makes the version grow by 1.
+//  async     A subrequest is applied as soon as it is agreed on; it makes the version grow by 1.
 //            Deltas are added. Gradients, and factors, go through the update rule at
 //              rate x protocol_factor(staleness).
 //            max_staleness: a push that is staler when it is examined is refused.
@@ -153,12 +153,12 @@ int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct err
 #define PS_LARGEST 1e12f // magnitude of a number that is pushed
 #define PS_RATE_MOST 1e9 // as settings of a run may have it
 
-struct ps_part { // of a payload
+struct ps_extent { // bytes of a payload
     const void *at;
     size_t size;
 };
 
-// How a request ended. All of it is valid until the callback returns; the bytes that parts
+// How a request ended. All of it is valid until the callback returns; the bytes that extents
 // point to until ps_close.
 struct ps_answer {
     enum proto_refusal code; // PROTO_REFUSAL_NONE: carried out
@@ -166,11 +166,11 @@ struct ps_answer {
     const char *text;        // for people; "" when the code says it all
     bool repeated;           // push: applied before, and not again
     // As the request had them, with the versions after it. Of a pull: a piece that is
-    // not newer than what the asker has gets count 0, and no part.
+    // not newer than what the asker has gets count 0, and no extent.
     const struct proto_piece *pieces;
     uint32_t piece_count;
-    const struct ps_part *parts; // of a pull, in the order of the pieces
-    uint32_t part_count;
+    const struct ps_extent *extents; // of a pull, in the order of the pieces
+    uint32_t extent_count;
 };
 
 // Called exactly once for each request: by one of the core's threads, or before the
@@ -219,11 +219,11 @@ struct ps_figures {           // since ps_open
     uint64_t refused[32];     // requests, by code
     uint64_t updates;         // of shards: what made versions grow
     uint64_t floats;          // parameters changed, counted each time ("updates" of Adam 4)
-    uint64_t dropped;         // parts of pushes of sessions that were over
-    uint64_t queued;          // parts of pushes that are here and not applied yet
+    uint64_t dropped;         // subrequests of pushes of sessions that were over
+    uint64_t queued;          // subrequests of pushes that are here and not applied yet
     uint64_t held;            // shards that are held here
     uint64_t version;         // the newest of a shard
-    uint64_t staleness_count; // parts of pushes applied
+    uint64_t staleness_count; // subrequests of pushes applied
     uint64_t staleness_sum;   // over them: the mean is sum / count
     uint64_t staleness_most;  // the greatest
     uint64_t staleness[PS_STALENESS_MOST + 1]; // how many had it; the last: or more

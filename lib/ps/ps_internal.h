@@ -1,9 +1,9 @@
 // What the parts of the core share. Inside lib/ps only.
 //
-//   request.c  messages become requests; when all of their parts are done, answers
+//   request.c  messages become requests; when all of their subrequests are done, answers
 //   shard.c    queues of the shards, who has which, waiting pulls
-//   examine.c  may a part be applied?
-//   turns.c    which parts make an update (the protocols)
+//   examine.c  may a subrequest be applied?
+//   turns.c    which subrequests make an update (the protocols)
 //   apply.c    arithmetic
 //   ps.c       the whole: memory, threads, settings, statistics
 #ifndef ADAM_PS_PS_INTERNAL_H
@@ -35,33 +35,34 @@ struct objection { // why not; code PROTO_REFUSAL_NONE: none
     const char *text;
 };
 
-// How far a part is. Before it is examined, and after it was refused, it is in no list of
+// How far a subrequest is. Before it is examined, and after it was refused, it is in no list of
 // its shard.
-enum part_state {
-    PART_NEW,     // to be examined, or to wait for a version
-    PART_WAITS,   // in `waiting`: a pull, for its version
-    PART_READY,   // in `parts`: this shard agrees, others are asked
-    PART_AGREED,  // in `parts`: all agree
-    PART_REFUSED, // objected to, or repeated
+enum subrequest_state {
+    SUBREQUEST_NEW,     // to be examined, or to wait for a version
+    SUBREQUEST_WAITS,   // in `waiting`: a pull, for its version
+    SUBREQUEST_READY,   // in `subrequests`: this shard agrees, others are asked
+    SUBREQUEST_AGREED,  // in `subrequests`: all agree
+    SUBREQUEST_REFUSED, // objected to, or repeated
 };
 
 // What one message wants of one shard.
-struct part {
-    struct part *queued;          // the one that was put before, while in the queue
-    struct part *next, *previous; // in `parts` or `waiting`; then in a batch
+struct subrequest {
+    struct subrequest *queued;          // the one that was put before, while in the queue
+    struct subrequest *next, *previous; // in `subrequests` or `waiting`; then in a batch
     struct request *request;
     uint32_t shard;
     uint32_t first, count; // pieces of the request
     size_t floats;         // of them together
-    enum part_state state;
+    enum subrequest_state state;
     uint64_t version; // that its weights had; in the end: of the shard after it
     struct objection objection;
-    float error, input; // factors: largest of this part's share
-    // Turns (turns.c). The first part of a turn stands for it.
-    bool joined;              // is part of a turn
-    struct part *more;        // of the same turn
-    struct part *turn, *last; // of the first part: the next turn; the turn's last part
-    size_t covered;           // of the first part: floats of all parts of the turn
+    float error, input; // factors: largest of this subrequest's share
+    // Turns (turns.c). The first subrequest of a turn stands for it.
+    bool joined;             // is part of a turn
+    struct subrequest *more; // of the same turn
+    struct subrequest *turn,
+        *last;      // of the first subrequest: the next turn; the turn's last subrequest
+    size_t covered; // of the first subrequest: floats of all subrequests of the turn
     // While it is applied.
     uint64_t staleness;
     double rate;   // on its own
@@ -93,21 +94,21 @@ struct request {
     struct proto_piece *pieces;
     uint64_t *places; // where each piece begins in the payload
     uint32_t piece_count;
-    struct part *parts; // one for each shard, in the order of the pieces
-    uint32_t part_count;
-    struct ps_part *answers; // of a pull
+    struct subrequest *subrequests; // one for each shard, in the order of the pieces
+    uint32_t subrequest_count;
+    struct ps_extent *answers; // of a pull
     struct objection objection;
     _Atomic uint32_t unexamined, unfinished;
-    _Atomic bool applied; // some part was, now
+    _Atomic bool applied; // some subrequest was, now
 };
 
 extern const struct objection session_over;
 
-// The part is done with. The last one answers.
-void request_part_done(struct part *part);
+// The subrequest is done with. The last one answers.
+void subrequest_done(struct subrequest *sub);
 // The same for one that cannot be carried out any more, though all had agreed.
-void part_refuse(struct part *part, struct objection objection);
-// All parts were examined: the request's objection is that of the first part with one.
+void subrequest_refuse(struct subrequest *sub, struct objection objection);
+// All subrequests were examined: the request's objection is that of the first subrequest with one.
 void request_decide(struct request *request);
 
 // --- shards -----------------------------------------------------------------------------
@@ -122,24 +123,24 @@ struct rules {
 
 struct shard {
     // Any thread.
-    _Atomic(struct part *) queue; // the newest; each knows the one before
-    _Atomic uint32_t calls;       // to look at it, not answered yet
+    _Atomic(struct subrequest *) queue; // the newest; each knows the one before
+    _Atomic uint32_t calls;             // to look at it, not answered yet
     _Atomic uint64_t epoch;
     _Atomic bool held;
     _Atomic uint32_t tenure; // raised whenever it comes or goes
     _Atomic bool ready;      // has weights
     _Atomic uint64_t version;
     // Of whoever has it.
-    struct part *parts, *parts_last;
-    struct part *waiting;
+    struct subrequest *subrequests, *subrequests_last;
+    struct subrequest *waiting;
     struct histories histories;
     uint32_t seen_tenure;
     size_t stored; // floats from the beginning that have been stored
-    struct part *turns;
+    struct subrequest *turns;
 };
 
-// Puts a part into the queue of its shard, and has somebody look at it.
-void shard_post(struct ps *ps, struct part *part);
+// Puts a subrequest into the queue of its shard, and has somebody look at it.
+void shard_post(struct ps *ps, struct subrequest *sub);
 // Has somebody look at the shard.
 void shard_call(struct ps *ps, uint32_t shard);
 // Looks at the shard, for as long as it is called. The caller is the only one that was
@@ -153,11 +154,11 @@ void shard_end(struct ps *ps, struct shard *shard);
 size_t shard_begin(uint32_t shard);
 size_t shard_floats(const struct ps *ps, uint32_t shard);
 
-void parts_add(struct shard *shard, struct part *part);
-void parts_remove(struct shard *shard, struct part *part);
+void subrequests_add(struct shard *shard, struct subrequest *sub);
+void subrequests_remove(struct shard *shard, struct subrequest *sub);
 
-// Why this shard does not serve this part now. Any thread may ask.
-struct objection shard_objection(struct ps *ps, const struct part *part);
+// Why this shard does not serve this subrequest now. Any thread may ask.
+struct objection shard_objection(struct ps *ps, const struct subrequest *sub);
 
 // What an applying thread has for itself.
 struct applier {
@@ -165,29 +166,29 @@ struct applier {
     float *tile; // TILE_FLOATS
 };
 
-// examine.c: whether the part may be applied; *repeated: it was before.
-struct objection examine_part(struct ps *ps, struct shard *shard, struct part *part,
-                              bool *repeated);
-// When all parts of a push of factors were examined: whether its products are finite.
+// examine.c: whether the subrequest may be applied; *repeated: it was before.
+struct objection examine_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub,
+                                    bool *repeated);
+// When all subrequests of a push of factors were examined: whether its products are finite.
 struct objection examine_product(const struct request *request);
-// Whether two parts of one shard have a float in common.
-bool parts_overlap(const struct part *a, const struct part *b);
+// Whether two subrequests of one shard have a float in common.
+bool subrequests_overlap(const struct subrequest *a, const struct subrequest *b);
 
-// turns.c: applies of the shard's parts what the protocol wants, and drops those whose
+// turns.c: applies of the shard's subrequests what the protocol wants, and drops those whose
 // sessions are over.
 void turns_advance(const struct applier *applier, uint32_t index);
-// Drops all parts that were agreed on.
+// Drops all subrequests that were agreed on.
 void turns_drop(struct ps *ps, struct shard *shard, enum proto_refusal code);
 
 // apply.c. A batch is linked by `next`.
 //
-// Each part on its own, in order: deltas are added, gradients take a step at part->rate.
+// Each subrequest on its own, in order: deltas are added, gradients take a step at sub->rate.
 void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
-                const struct part *batch);
-// The sum of part->weight x gradient takes one step at this rate.
+                const struct subrequest *batch);
+// The sum of sub->weight x gradient takes one step at this rate.
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
-                const struct part *batch, double rate);
-void apply_store(const struct applier *applier, const struct part *part);
+                const struct subrequest *batch, double rate);
+void apply_store(const struct applier *applier, const struct subrequest *sub);
 
 // --- the whole --------------------------------------------------------------------------
 
@@ -206,7 +207,7 @@ struct applier_thread {
 };
 
 // Weights or biases of a layer: places [begin, end) of the parameter space.
-struct block {
+struct tensor {
     const struct layer *layer;
     bool biases;
     size_t begin, end;
@@ -224,8 +225,8 @@ struct ps {
     const struct model *model;
     const struct kernels *kernels;
     size_t parameters;
-    struct block *blocks; // ascending
-    size_t block_count;
+    struct tensor *tensors; // ascending
+    size_t tensor_count;
     uint32_t shard_count;
     struct shard *shards;
     float *weights, *state; // over the whole space; state: NULL for a rule without

@@ -17,8 +17,9 @@ static struct request *request_make(struct ps *ps, const struct proto_list *list
     size_t n = list->count, head = align_size(sizeof(struct request));
     size_t pieces = align_size(n * sizeof(struct proto_piece)),
            places = align_size(n * sizeof(uint64_t));
-    size_t parts = align_size(n * sizeof(struct part)), answers = n * sizeof(struct ps_part);
-    struct buffer *home = pool_take(&ps->records, head + pieces + places + parts + answers);
+    size_t subrequests = align_size(n * sizeof(struct subrequest)),
+           answers = n * sizeof(struct ps_extent);
+    struct buffer *home = pool_take(&ps->records, head + pieces + places + subrequests + answers);
     if (!home)
         return NULL;
     char *at = home->data;
@@ -28,28 +29,28 @@ static struct request *request_make(struct ps *ps, const struct proto_list *list
     request->objection = fine;
     request->pieces = (struct proto_piece *)(void *)(at += head);
     request->places = (uint64_t *)(void *)(at += pieces);
-    request->parts = (struct part *)(void *)(at += places);
-    request->answers = (struct ps_part *)(void *)(at += parts);
+    request->subrequests = (struct subrequest *)(void *)(at += places);
+    request->answers = (struct ps_extent *)(void *)(at += subrequests);
     request->piece_count = list->count;
     if (n)
         memcpy(request->pieces, list->at, n * sizeof *request->pieces);
     return request;
 }
 
-// One part for each run of pieces of one shard.
-static void make_parts(struct request *request) {
+// One subrequest for each run of pieces of one shard.
+static void make_subrequests(struct request *request) {
     uint64_t place = 0;
-    struct part *part = NULL;
+    struct subrequest *sub = NULL;
     for (uint32_t i = 0; i < request->piece_count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
-        if (!part || part->shard != piece->shard) {
-            part = &request->parts[request->part_count++];
-            *part = (struct part){
+        if (!sub || sub->shard != piece->shard) {
+            sub = &request->subrequests[request->subrequest_count++];
+            *sub = (struct subrequest){
                 .request = request, .shard = piece->shard, .first = i, .version = UINT64_MAX};
         }
-        part->count++;
-        part->floats += piece->count;
-        part->version = piece->version < part->version ? piece->version : part->version;
+        sub->count++;
+        sub->floats += piece->count;
+        sub->version = piece->version < sub->version ? piece->version : sub->version;
         request->places[i] = place;
         place += piece->count;
     }
@@ -121,10 +122,10 @@ static struct objection check_push(struct request *request, uint64_t session) {
 
 // The layer whose weights are this matrix; NULL: none.
 static const struct layer *find_layer(const struct ps *ps, const struct proto_push_factors *push) {
-    for (size_t i = 0; i < ps->block_count; i++) {
-        const struct layer *layer = ps->blocks[i].layer;
+    for (size_t i = 0; i < ps->tensor_count; i++) {
+        const struct layer *layer = ps->tensors[i].layer;
         const struct parameter *weights = &layer->weights, *biases = &layer->biases;
-        if (!ps->blocks[i].biases && weights->offset == push->weights && weights->rank == 2 &&
+        if (!ps->tensors[i].biases && weights->offset == push->weights && weights->rank == 2 &&
             (uint32_t)weights->dims[0] == push->rows && (uint32_t)weights->dims[1] == push->columns)
             return push->biases == PROTO_NOWHERE ||
                            (biases->count == push->rows && biases->offset == push->biases)
@@ -192,7 +193,7 @@ static void count_answer(struct request *request, const struct ps_answer *answer
         atomic_fetch_add(&counters->refused[answer->code & 31], 1);
     } else if (request->kind == REQUEST_PULL) {
         atomic_fetch_add(&counters->pulls, 1);
-        atomic_fetch_add(&counters->unchanged, answer->piece_count - answer->part_count);
+        atomic_fetch_add(&counters->unchanged, answer->piece_count - answer->extent_count);
     } else if (answer->repeated) {
         atomic_fetch_add(&counters->repeated, 1);
     } else if (request->kind != REQUEST_STORE) {
@@ -202,7 +203,7 @@ static void count_answer(struct request *request, const struct ps_answer *answer
 }
 
 // The pieces that the asker does not have, as they are now.
-static uint32_t fill_parts(struct request *request) {
+static uint32_t fill_extents(struct request *request) {
     struct ps *ps = request->ps;
     const float *from = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
     uint32_t n = 0;
@@ -214,25 +215,25 @@ static uint32_t fill_parts(struct request *request) {
             continue;
         }
         piece->version = version;
-        request->answers[n++] = (struct ps_part){from + shard_begin(piece->shard) + piece->offset,
-                                                 piece->count * sizeof(float)};
+        request->answers[n++] = (struct ps_extent){from + shard_begin(piece->shard) + piece->offset,
+                                                   piece->count * sizeof(float)};
     }
     return n;
 }
 
 static void fill_versions(struct request *request) {
-    for (uint32_t i = 0; i < request->part_count; i++) {
-        const struct part *part = &request->parts[i];
-        for (uint32_t k = part->first; k < part->first + part->count; k++)
-            request->pieces[k].version = part->version;
+    for (uint32_t i = 0; i < request->subrequest_count; i++) {
+        const struct subrequest *sub = &request->subrequests[i];
+        for (uint32_t k = sub->first; k < sub->first + sub->count; k++)
+            request->pieces[k].version = sub->version;
     }
 }
 
-// That of the whole, or of the first part that has one.
+// That of the whole, or of the first subrequest that has one.
 static struct objection first_objection(const struct request *request) {
     struct objection objection = request->objection;
-    for (uint32_t i = 0; i < request->part_count && objection.code == PROTO_REFUSAL_NONE; i++)
-        objection = request->parts[i].objection;
+    for (uint32_t i = 0; i < request->subrequest_count && objection.code == PROTO_REFUSAL_NONE; i++)
+        objection = request->subrequests[i].objection;
     return objection;
 }
 
@@ -244,10 +245,10 @@ static void request_end(struct request *request) {
         .text = objection.text ? objection.text : "",
         .pieces = request->pieces,
         .piece_count = request->piece_count,
-        .parts = request->answers,
+        .extents = request->answers,
     };
     if (answer.code == PROTO_REFUSAL_NONE && request->kind == REQUEST_PULL) {
-        answer.part_count = fill_parts(request);
+        answer.extent_count = fill_extents(request);
     } else if (answer.code == PROTO_REFUSAL_NONE) {
         fill_versions(request);
         answer.repeated = !atomic_load(&request->applied);
@@ -258,14 +259,14 @@ static void request_end(struct request *request) {
     buffer_drop(request->home);
 }
 
-void request_part_done(struct part *part) {
-    if (atomic_fetch_sub(&part->request->unfinished, 1) == 1)
-        request_end(part->request);
+void subrequest_done(struct subrequest *sub) {
+    if (atomic_fetch_sub(&sub->request->unfinished, 1) == 1)
+        request_end(sub->request);
 }
 
-void part_refuse(struct part *part, struct objection objection) {
-    part->objection = objection;
-    request_part_done(part);
+void subrequest_refuse(struct subrequest *sub, struct objection objection) {
+    sub->objection = objection;
+    subrequest_done(sub);
 }
 
 void request_decide(struct request *request) {
@@ -305,21 +306,21 @@ static struct request *request_open(const struct asker *asker, enum request_kind
     return request;
 }
 
-// Hands the parts to their shards. The last one may end the request at once.
+// Hands the subrequests to their shards. The last one may end the request at once.
 static void request_begin(struct request *request, struct objection objection) {
     request->objection = objection;
     if (objection.code != PROTO_REFUSAL_NONE) {
         request_end(request);
         return;
     }
-    make_parts(request);
-    uint32_t n = request->part_count;
+    make_subrequests(request);
+    uint32_t n = request->subrequest_count;
     atomic_store(&request->unexamined, n);
     atomic_store(&request->unfinished, n);
     struct ps *ps = request->ps;
-    struct part *parts = request->parts;
+    struct subrequest *subrequests = request->subrequests;
     for (uint32_t i = 0; i < n; i++)
-        shard_post(ps, &parts[i]);
+        shard_post(ps, &subrequests[i]);
 }
 
 void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *payload, ps_done *done,
@@ -375,10 +376,10 @@ void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *p
 // Whether each piece can be had now.
 static struct objection check_availability(struct request *request) {
     struct objection objection = fine;
-    make_parts(request);
-    for (uint32_t i = 0; i < request->part_count && objection.code == PROTO_REFUSAL_NONE; i++)
-        objection = shard_objection(request->ps, &request->parts[i]);
-    request->part_count = 0;
+    make_subrequests(request);
+    for (uint32_t i = 0; i < request->subrequest_count && objection.code == PROTO_REFUSAL_NONE; i++)
+        objection = shard_objection(request->ps, &request->subrequests[i]);
+    request->subrequest_count = 0;
     return objection;
 }
 

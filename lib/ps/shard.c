@@ -20,19 +20,19 @@ void shard_call(struct ps *ps, uint32_t shard) {
     }
 }
 
-void shard_post(struct ps *ps, struct part *part) {
-    uint32_t shard = part->shard;
-    _Atomic(struct part *) *queue = &ps->shards[shard].queue;
-    part->queued = atomic_load(queue);
-    while (!atomic_compare_exchange_weak(queue, &part->queued, part))
+void shard_post(struct ps *ps, struct subrequest *sub) {
+    uint32_t shard = sub->shard;
+    _Atomic(struct subrequest *) *queue = &ps->shards[shard].queue;
+    sub->queued = atomic_load(queue);
+    while (!atomic_compare_exchange_weak(queue, &sub->queued, sub))
         ;
     shard_call(ps, shard);
 }
 
 // All that is in the queue, the oldest first.
-static struct part *take_queue(struct shard *shard) {
-    struct part *newest = atomic_exchange(&shard->queue, NULL), *oldest = NULL;
-    for (struct part *before; newest; newest = before) {
+static struct subrequest *take_queue(struct shard *shard) {
+    struct subrequest *newest = atomic_exchange(&shard->queue, NULL), *oldest = NULL;
+    for (struct subrequest *before; newest; newest = before) {
         before = newest->queued;
         newest->queued = oldest;
         oldest = newest;
@@ -42,17 +42,17 @@ static struct part *take_queue(struct shard *shard) {
 
 // --- lists ------------------------------------------------------------------------------
 
-void parts_add(struct shard *shard, struct part *part) {
-    part->next = NULL;
-    part->previous = shard->parts_last;
-    *(shard->parts_last ? &shard->parts_last->next : &shard->parts) = part;
-    shard->parts_last = part;
+void subrequests_add(struct shard *shard, struct subrequest *sub) {
+    sub->next = NULL;
+    sub->previous = shard->subrequests_last;
+    *(shard->subrequests_last ? &shard->subrequests_last->next : &shard->subrequests) = sub;
+    shard->subrequests_last = sub;
 }
 
-void parts_remove(struct shard *shard, struct part *part) {
-    *(part->previous ? &part->previous->next : &shard->parts) = part->next;
-    *(part->next ? &part->next->previous : &shard->parts_last) = part->previous;
-    part->next = part->previous = NULL;
+void subrequests_remove(struct shard *shard, struct subrequest *sub) {
+    *(sub->previous ? &sub->previous->next : &shard->subrequests) = sub->next;
+    *(sub->next ? &sub->next->previous : &shard->subrequests_last) = sub->previous;
+    sub->next = sub->previous = NULL;
 }
 
 // --- what it serves ---------------------------------------------------------------------
@@ -69,43 +69,43 @@ static struct objection check_route(const struct shard *shard, const struct prot
     return (struct objection){PROTO_REFUSAL_NONE, 0, ""};
 }
 
-struct objection shard_objection(struct ps *ps, const struct part *part) {
-    const struct shard *shard = &ps->shards[part->shard];
+struct objection shard_objection(struct ps *ps, const struct subrequest *sub) {
+    const struct shard *shard = &ps->shards[sub->shard];
     if (atomic_load(&ps->stopping))
         return (struct objection){PROTO_REFUSAL_STOPPING, 0, ""};
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
-        struct objection objection = check_route(shard, &part->request->pieces[i]);
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
+        struct objection objection = check_route(shard, &sub->request->pieces[i]);
         if (objection.code != PROTO_REFUSAL_NONE)
             return objection;
     }
-    if (part->request->kind != REQUEST_STORE && !atomic_load(&shard->ready))
+    if (sub->request->kind != REQUEST_STORE && !atomic_load(&shard->ready))
         return (struct objection){PROTO_REFUSAL_NOT_READY, PS_AGAIN, ""};
     return (struct objection){PROTO_REFUSAL_NONE, 0, ""};
 }
 
 // --- pulls that wait --------------------------------------------------------------------
 
-// A pull's part: done with, or among those that wait.
-static void wait_or_end(struct ps *ps, struct shard *shard, struct part *part) {
-    const struct request *request = part->request;
-    struct objection objection = shard_objection(ps, part);
+// A pull's subrequest: done with, or among those that wait.
+static void wait_or_end(struct ps *ps, struct shard *shard, struct subrequest *sub) {
+    const struct request *request = sub->request;
+    struct objection objection = shard_objection(ps, sub);
     if (objection.code != PROTO_REFUSAL_NONE) {
-        part_refuse(part, objection);
+        subrequest_refuse(sub, objection);
     } else if (request->session && !atomic_load(&request->session->works)) {
-        part_refuse(part, session_over);
+        subrequest_refuse(sub, session_over);
     } else if (atomic_load(&shard->version) >= request->least) {
-        request_part_done(part);
+        subrequest_done(sub);
     } else {
-        part->state = PART_WAITS;
-        part->next = shard->waiting;
-        shard->waiting = part;
+        sub->state = SUBREQUEST_WAITS;
+        sub->next = shard->waiting;
+        shard->waiting = sub;
     }
 }
 
 static void recheck_waiting(struct ps *ps, struct shard *shard) {
-    struct part *list = shard->waiting;
+    struct subrequest *list = shard->waiting;
     shard->waiting = NULL;
-    for (struct part *next; list; list = next) {
+    for (struct subrequest *next; list; list = next) {
         next = list->next;
         wait_or_end(ps, shard, list);
     }
@@ -113,61 +113,63 @@ static void recheck_waiting(struct ps *ps, struct shard *shard) {
 
 // --- pushes and stores ------------------------------------------------------------------
 
-static void store_part(const struct applier *applier, struct shard *shard, struct part *part) {
-    const struct request *request = part->request;
-    apply_store(applier, part);
-    for (uint32_t i = part->first; i < part->first + part->count; i++) {
+static void store_subrequest(const struct applier *applier, struct shard *shard,
+                             struct subrequest *sub) {
+    const struct request *request = sub->request;
+    apply_store(applier, sub);
+    for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
         if (request->part == PROTO_PART_WEIGHT && piece->offset <= shard->stored &&
             piece->offset + (size_t)piece->count > shard->stored)
             shard->stored = piece->offset + (size_t)piece->count;
     }
-    atomic_store(&shard->version, part->version);
-    if (shard->stored == shard_floats(applier->ps, part->shard))
+    atomic_store(&shard->version, sub->version);
+    if (shard->stored == shard_floats(applier->ps, sub->shard))
         atomic_store(&shard->ready, true);
-    atomic_store(&part->request->applied, true);
+    atomic_store(&sub->request->applied, true);
 }
 
 // All shards have spoken. What is agreed on stays in the shard, for turns_advance.
-static void settle_part(const struct applier *applier, struct shard *shard, struct part *part) {
-    bool carried_out = part->request->objection.code == PROTO_REFUSAL_NONE;
-    bool stores = part->request->kind == REQUEST_STORE;
-    if (part->state == PART_READY && carried_out && !stores && atomic_load(&shard->ready)) {
-        part->state = PART_AGREED;
+static void settle_subrequest(const struct applier *applier, struct shard *shard,
+                              struct subrequest *sub) {
+    bool carried_out = sub->request->objection.code == PROTO_REFUSAL_NONE;
+    bool stores = sub->request->kind == REQUEST_STORE;
+    if (sub->state == SUBREQUEST_READY && carried_out && !stores && atomic_load(&shard->ready)) {
+        sub->state = SUBREQUEST_AGREED;
         atomic_fetch_add(&applier->ps->counters.queued, 1);
         return;
     }
-    if (part->state == PART_READY) {
-        parts_remove(shard, part);
+    if (sub->state == SUBREQUEST_READY) {
+        subrequests_remove(shard, sub);
         if (carried_out && stores)
-            store_part(applier, shard, part);
+            store_subrequest(applier, shard, sub);
         else if (carried_out) // it was taken away while others were asked
-            part->objection = (struct objection){PROTO_REFUSAL_NOT_HERE, part->shard, ""};
+            sub->objection = (struct objection){PROTO_REFUSAL_NOT_HERE, sub->shard, ""};
     }
-    part->version = atomic_load(&shard->version);
-    request_part_done(part);
+    sub->version = atomic_load(&shard->version);
+    subrequest_done(sub);
 }
 
-// The shard agrees or objects. Who is the last of all shards hands the parts back to them.
-static void examine_new_part(const struct applier *applier, struct shard *shard,
-                             struct part *part) {
-    struct request *request = part->request;
+// The shard agrees or objects. Who is the last of all shards hands the subrequests back to them.
+static void examine_new_subrequest(const struct applier *applier, struct shard *shard,
+                                   struct subrequest *sub) {
+    struct request *request = sub->request;
     bool repeated = false;
-    part->objection = examine_part(applier->ps, shard, part, &repeated);
-    part->state = PART_REFUSED;
-    if (part->objection.code == PROTO_REFUSAL_NONE && !repeated) {
-        part->state = PART_READY;
-        parts_add(shard, part);
+    sub->objection = examine_subrequest(applier->ps, shard, sub, &repeated);
+    sub->state = SUBREQUEST_REFUSED;
+    if (sub->objection.code == PROTO_REFUSAL_NONE && !repeated) {
+        sub->state = SUBREQUEST_READY;
+        subrequests_add(shard, sub);
     }
     if (atomic_fetch_sub(&request->unexamined, 1) > 1)
         return;
     request_decide(request);
-    struct part *parts = request->parts;
-    uint32_t n = request->part_count;
+    struct subrequest *subrequests = request->subrequests;
+    uint32_t n = request->subrequest_count;
     if (n == 1)
-        settle_part(applier, shard, part);
+        settle_subrequest(applier, shard, sub);
     for (uint32_t i = 0; n > 1 && i < n; i++)
-        shard_post(applier->ps, &parts[i]);
+        shard_post(applier->ps, &subrequests[i]);
 }
 
 // --- the whole --------------------------------------------------------------------------
@@ -188,15 +190,15 @@ static void serve_queue(const struct applier *applier, uint32_t index) {
     struct ps *ps = applier->ps;
     struct shard *shard = &ps->shards[index];
     follow_tenure(ps, shard);
-    struct part *part = take_queue(shard);
-    for (struct part *next; part; part = next) {
-        next = part->queued;
-        if (part->state != PART_NEW)
-            settle_part(applier, shard, part);
-        else if (part->request->kind == REQUEST_PULL)
-            wait_or_end(ps, shard, part);
+    struct subrequest *sub = take_queue(shard);
+    for (struct subrequest *next; sub; sub = next) {
+        next = sub->queued;
+        if (sub->state != SUBREQUEST_NEW)
+            settle_subrequest(applier, shard, sub);
+        else if (sub->request->kind == REQUEST_PULL)
+            wait_or_end(ps, shard, sub);
         else
-            examine_new_part(applier, shard, part);
+            examine_new_subrequest(applier, shard, sub);
     }
     turns_advance(applier, index);
     recheck_waiting(ps, shard);

@@ -39,7 +39,7 @@ struct reply {
     uint32_t pieces, parts;
     uint64_t versions[RIG_PIECES];
     uint32_t counts[RIG_PIECES];
-    struct ps_part part[RIG_PIECES];
+    struct ps_extent part[RIG_PIECES];
 };
 
 static inline void reply_take(void *context, const struct ps_answer *answer) {
@@ -48,13 +48,13 @@ static inline void reply_take(void *context, const struct ps_answer *answer) {
     reply->detail = answer->detail;
     reply->repeated = answer->repeated;
     reply->pieces = answer->piece_count;
-    reply->parts = answer->part_count;
+    reply->parts = answer->extent_count;
     for (uint32_t i = 0; i < answer->piece_count && i < RIG_PIECES; i++) {
         reply->versions[i] = answer->pieces[i].version;
         reply->counts[i] = answer->pieces[i].count;
     }
-    for (uint32_t i = 0; i < answer->part_count && i < RIG_PIECES; i++)
-        reply->part[i] = answer->parts[i];
+    for (uint32_t i = 0; i < answer->extent_count && i < RIG_PIECES; i++)
+        reply->part[i] = answer->extents[i];
     atomic_store(&reply->done, true);
     gate_open(&rig_answered);
 }

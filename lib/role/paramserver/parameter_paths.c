@@ -328,16 +328,16 @@ static bool is_pointless(uint64_t request, uint16_t type) {
 static void answer_pull(struct call *call, const struct ps_answer *pulled) {
     const struct proto_weights weights = {proto_list(pulled->pieces, pulled->piece_count)};
     struct call *longer =
-        realloc(call, sizeof *call + pulled->part_count * sizeof(struct link_part));
+        realloc(call, sizeof *call + pulled->extent_count * sizeof(struct link_part));
     if (!longer) {
         refuse_request(call->caller, call->request, call->type, PROTO_REFUSAL_BUSY, 100,
                        "out of memory");
         call_free(call);
         return;
     }
-    for (uint32_t i = 0; i < pulled->part_count; i++)
-        longer->parts[i] = (struct link_part){pulled->parts[i].at, pulled->parts[i].size};
-    const struct link_payload payload = {longer->parts, pulled->part_count, call_free, longer};
+    for (uint32_t i = 0; i < pulled->extent_count; i++)
+        longer->parts[i] = (struct link_part){pulled->extents[i].at, pulled->extents[i].size};
+    const struct link_payload payload = {longer->parts, pulled->extent_count, call_free, longer};
     struct caller *caller = longer->caller;
     atomic_fetch_add(&caller->references, 1); // the call may be gone before the answer returns
     send_answer(caller, longer->request, PROTO_TYPE_WEIGHTS, &weights, &payload);
