@@ -15,7 +15,7 @@ struct tar_reader {
     struct stream *stream;
     uint8_t block[BLOCK_SIZE];
     uint64_t zeros;     // at the end of what was read so far
-    bool ended;         // all was read
+    bool ended;         // more was wanted than there is
     struct error error; // what reading for libarchive met
 };
 
@@ -27,7 +27,7 @@ static la_ssize_t read_block(struct archive *archive, void *context, const void 
         return ARCHIVE_FATAL;
     }
     size_t zeros = 0;
-    tar->ended = got < BLOCK_SIZE;
+    tar->ended = got == 0;
     while (zeros < got && tar->block[got - 1 - zeros] == 0)
         zeros++;
     tar->zeros = zeros + (zeros == got ? tar->zeros : 0);
