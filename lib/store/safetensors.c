@@ -15,7 +15,6 @@ enum {
     LENGTH_BYTES = 8,
     DATA_ALIGN = 64,
     HEADER_MAX = 100 * 1000 * 1000, // the limit of the reference implementation
-    WRITE_MOST = 1 << 30,           // bytes of one write(2)
 };
 static_assert(LENGTH_BYTES == sizeof(uint64_t), "the length is one number");
 static_assert(DATA_ALIGN % sizeof(float) == 0, "tensors are read in place");
@@ -37,7 +36,7 @@ static int write_all(int fd, const void *data, size_t size, struct file_sum *sum
                      struct error *err) {
     const unsigned char *p = data;
     while (size > 0) {
-        ssize_t n = write(fd, p, size < WRITE_MOST ? size : WRITE_MOST);
+        ssize_t n = write(fd, p, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

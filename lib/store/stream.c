@@ -393,17 +393,17 @@ int stream_peek(struct stream *stream, size_t n, const uint8_t **data, size_t *g
 
 // Takes what is there of n bytes, up to one filling; a plain file is read
 // straight to where it is wanted.
-static int take_bytes(struct stream *stream, uint8_t *data, size_t n, size_t *got,
+static int take_bytes(struct stream *stream, uint8_t *data, uint64_t n, size_t *got,
                       struct error *err) {
     struct read_buffer *ahead = &stream->ahead;
     bool plain = stream->fill == fill_plain && window_held(&stream->input) == 0;
     if (data && plain && window_held(ahead) == 0 && n >= AHEAD_SIZE)
-        return read_bytes(stream, data, n, got, err);
+        return read_bytes(stream, data, (size_t)n, got, err);
     const uint8_t *there;
     int status = stream_peek(stream, 1, &there, got, err);
     if (status)
         return status;
-    *got = window_held(ahead) < n ? window_held(ahead) : n;
+    *got = window_held(ahead) < n ? window_held(ahead) : (size_t)n;
     if (data)
         memcpy(data, there, *got);
     ahead->begin += *got;
@@ -427,9 +427,7 @@ int stream_skip(struct stream *stream, uint64_t n, uint64_t *skipped, struct err
     size_t some = 1;
     *skipped = 0;
     while (*skipped < n && some > 0) {
-        uint64_t left = n - *skipped;
-        int status =
-            take_bytes(stream, NULL, left < SIZE_MAX ? (size_t)left : SIZE_MAX, &some, err);
+        int status = take_bytes(stream, NULL, n - *skipped, &some, err);
         if (status)
             return status;
         *skipped += some;

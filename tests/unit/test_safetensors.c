@@ -1,9 +1,27 @@
 // safetensors: golden bytes, and every kind of header that lies.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "store/safetensors.h"
+
+static bool piecemeal;
+static int writes;
+
+// Interrupted, then short, when asked to.
+ssize_t write(int fd, const void *data, size_t size) {
+    if (piecemeal && ++writes % 2) {
+        errno = EINTR;
+        return -1;
+    }
+    return syscall(SYS_write, fd, data, piecemeal && size > 7 ? 7 : size);
+}
 
 // Builds a file around a header; the caller frees.
 static unsigned char *file_of(const char *header, size_t data, size_t *size) {
@@ -67,6 +85,16 @@ static void test_golden(struct tap *tap) {
         CHECK(tap, !memcmp(bytes + 8 + length, "\0\0\x80\x3f\0\0\0\x40", 8));
         CHECK_INT(tap, bytes[size - 1], 7);
         CHECK_INT(tap, sum.bytes, size);
+        CHECK_INT(tap, sum.crc, crc32(0, bytes, (unsigned)size));
+    });
+    TEST(tap, "the same is written where each write is interrupted, and then short", {
+        unsigned char again[1024];
+        struct file_sum same;
+        piecemeal = true;
+        CHECK_INT(tap, written(again, sizeof again, &same), size);
+        piecemeal = false;
+        CHECK(tap, !memcmp(again, bytes, size));
+        CHECK(tap, same.bytes == sum.bytes && same.crc == sum.crc);
     });
     TEST(tap, "what was written is read back, from an odd address too", {
         unsigned char moved[1024 + 1];
@@ -101,10 +129,77 @@ static void test_golden(struct tap *tap) {
     });
 }
 
+// Writes one tensor of this name; the file's size.
+static size_t write_named(const char *name, unsigned char *bytes, size_t room) {
+    static const unsigned char value = 7;
+    const struct tensor tensor = {.name = name, .dtype = "U8", .data = &value, .bytes = 1};
+    struct file_sum sum;
+    FILE *f = tmpfile();
+    if (!f || safetensors_write(fileno(f), &tensor, 1, NULL, &sum, NULL))
+        abort();
+    rewind(f);
+    size_t n = fread(bytes, 1, room, f);
+    fclose(f);
+    return n;
+}
+
+static void test_writing(struct tap *tap) {
+    TEST(tap, "a header of any length is filled up to the next 64 bytes, and not beyond", {
+        char name[65] = "";
+        for (size_t n = 0; n < 64; n++) {
+            unsigned char bytes[512];
+            struct safetensors file;
+            size_t size = write_named(name, bytes, sizeof bytes);
+            size_t spaces = 0;
+            CHECK_INT(tap, (size - 1) % 64, 0);
+            while (bytes[size - 2 - spaces] == ' ')
+                spaces++;
+            CHECK(tap, spaces < 64);
+            CHECK_INT(tap, safetensors_parse(&file, bytes, size, NULL), STATUS_OK);
+            const struct tensor *tensor = safetensors_find(&file, name);
+            CHECK(tap, tensor && *(const unsigned char *)tensor->data == 7 && !file.metadata);
+            safetensors_free(&file);
+            name[n] = 'n';
+        }
+    });
+    TEST(tap, "of a full disk the reason is told", {
+        struct error err = {0};
+        struct file_sum sum;
+        int fd = open("/dev/full", O_WRONLY);
+        CHECK_INT(tap, safetensors_write(fd, NULL, 0, NULL, &sum, &err), STATUS_IO);
+        CHECK(tap, strstr(err.text, "No space left"));
+        close(fd);
+    });
+    TEST(tap, "when memory is out nothing is written, and nothing is left", {
+        static const unsigned char value = 7;
+        const struct tensor tensor = {
+            .name = "a", .dtype = "U8", .rank = 1, .dims = {1}, .data = &value, .bytes = 1};
+        struct file_sum sum;
+        FILE *f = tmpfile();
+        long before = heap_live();
+        int status = 1;
+        int n = 0;
+        for (; HEAP_FAILS && status && n < 100; n++) {
+            heap_fail_after(n);
+            status = safetensors_write(fileno(f), &tensor, 1, NULL, &sum, NULL);
+            heap_fail_after(-1);
+            CHECK(tap, status == STATUS_OK || status == STATUS_IO);
+            CHECK_INT(tap, heap_live(), before);
+            CHECK_INT(tap, lseek(fileno(f), 0, SEEK_END) > 0, status == STATUS_OK);
+        }
+        CHECK(tap, !HEAP_FAILS || (status == STATUS_OK && n > 3));
+        fclose(f);
+    });
+}
+
+#define ENTRY(dtype, shape, offsets)                                                               \
+    "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
 static void test_good(struct tap *tap) {
     TEST(tap, "files of other writers are read: any order, no padding, empty tensors", {
         struct error err = {0};
         CHECK_INT(tap, parse("{}", 0, &err), STATUS_OK);
+        CHECK_INT(tap, parse(ENTRY("F32", "[1,1,1,1,1,1,1,1]", "[0,4]"), 4, &err), STATUS_OK);
         CHECK_INT(tap,
                   parse("{\"b\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[1,3]},"
                         "\"e\":{\"dtype\":\"F64\",\"shape\":[0,9],\"data_offsets\":[1,1]},"
@@ -112,10 +207,69 @@ static void test_good(struct tap *tap) {
                         3, &err),
                   STATUS_OK);
     });
+    TEST(tap, "tensors come in the order of their data, empty ones first", {
+        static const char header[] =
+            "{\"c\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]},"
+            "\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]},"
+            "\"d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[3,3]},"
+            "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+        struct safetensors file;
+        size_t size;
+        unsigned char *bytes = file_of(header, 3, &size);
+        CHECK_INT(tap, safetensors_parse(&file, bytes, size, NULL), STATUS_OK);
+        CHECK_INT(tap, file.count, 4);
+        for (size_t i = 0; i < file.count; i++)
+            CHECK_INT(tap, file.tensors[i].name[0], 'a' + (int)i);
+        safetensors_free(&file);
+        CHECK(tap, file.count == 0 && !file.tensors);
+        free(bytes);
+    });
+    TEST(tap, "each type has its size", {
+        // https://huggingface.co/docs/safetensors: "dtype"
+        static const struct {
+            const char *name;
+            size_t bytes;
+        } types[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+                     {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+                     {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+            for (size_t bytes = types[i].bytes - 1; bytes <= types[i].bytes + 1; bytes++) {
+                char header[128];
+                snprintf(header, sizeof header,
+                         "{\"a\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[0,%zu]}}",
+                         types[i].name, bytes);
+                CHECK_INT(tap, parse(header, bytes, NULL),
+                          bytes == types[i].bytes ? STATUS_OK : STATUS_DATA);
+            }
+    });
+    TEST(tap, "a file is known by the brace behind its length", {
+        CHECK(tap, safetensors_recognised("\2\0\0\0\0\0\0\0{}", 10));
+        CHECK(tap, safetensors_recognised("\2\0\0\0\0\0\0\0{", 9));
+        CHECK(tap, !safetensors_recognised("\2\0\0\0\0\0\0\0{", 8));
+        CHECK(tap, !safetensors_recognised("\2\0\0\0\0\0\0\0[]", 10));
+        CHECK(tap, !safetensors_recognised("", 0));
+    });
+    TEST(tap, "when memory is out a file is not read, and nothing is left", {
+        static const char header[] =
+            "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+        long before = heap_live();
+        size_t size;
+        unsigned char *bytes = file_of(header, 1, &size);
+        int status = 1;
+        int n = 0;
+        for (; HEAP_FAILS && status && n < 200; n++) {
+            struct safetensors file;
+            heap_fail_after(n);
+            status = safetensors_parse(&file, bytes, size, NULL);
+            heap_fail_after(-1);
+            if (!status)
+                safetensors_free(&file);
+            CHECK_INT(tap, heap_live(), before + 1);
+        }
+        CHECK(tap, !HEAP_FAILS || (status == STATUS_OK && n > 3));
+        free(bytes);
+    });
 }
-
-#define ENTRY(dtype, shape, offsets)                                                               \
-    "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 static void test_hostile(struct tap *tap) {
     static const struct {
@@ -136,7 +290,7 @@ static void test_hostile(struct tap *tap) {
          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
          "dtype", 1},
         {ENTRY("F32", "[1]", "[0,4]"), "leave", 3},
-        {ENTRY("F32", "[1]", "[0,4]"), "belong to no tensor", 5},
+        {ENTRY("F32", "[1]", "[0,4]"), "the last 1 bytes of data belong to no tensor", 5},
         {ENTRY("F32", "[2]", "[0,4]"), "needs 8", 4},
         {ENTRY("F32", "[1]", "[1,5]"), "begins at", 5},
         {ENTRY("F32", "[1]", "[4,0]"), "leave", 4},
@@ -150,6 +304,12 @@ static void test_hostile(struct tap *tap) {
         {ENTRY("F32", "1", "[0,4]"), "shape", 4},
         {ENTRY("F32", "[4611686018427387904,4]", "[0,0]"), "too large", 0},
         {ENTRY("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "at most", 4},
+        {ENTRY("F32", "{}", "[0,4]"), "shape", 4},
+        {ENTRY("F32", "[1]", "[4,4]"), "needs 4", 4},
+        {ENTRY("F32", "[1]", "[0.0,4]"), "must have", 4},
+        {ENTRY("F32", "[1]", "4"), "must have", 4},
+        {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,1]}}", "must have", 1},
+        {"{\"a\":{\"dtype\":\"U8\",\"size\":[1],\"data_offsets\":[0,1]}}", "shape", 1},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
          "begins at", 3},
@@ -183,11 +343,28 @@ static void test_hostile(struct tap *tap) {
             CHECK_INT(tap, safetensors_parse(&file, bytes, sizeof bytes, &err), STATUS_DATA);
         }
     });
+    TEST(tap, "a header of more bytes than the reference implementation takes is refused", {
+        enum { MOST = 100 * 1000 * 1000 };
+        size_t size = MOST + 4096;
+        unsigned char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        for (int more = 0; more < 2; more++) {
+            uint64_t length = MOST + (unsigned)more;
+            struct safetensors file;
+            struct error err = {0};
+            memcpy(bytes, &length, sizeof length);
+            bytes[8] = '{'; // which is looked at, of a header that is taken
+            CHECK_INT(tap, safetensors_parse(&file, bytes, size, &err), STATUS_DATA);
+            CHECK_INT(tap, strstr(err.text, "the header is said to have") != NULL, more);
+        }
+        munmap(bytes, size);
+    });
 }
 
 int main(void) {
     struct tap tap = {0};
     test_golden(&tap);
+    test_writing(&tap);
     test_good(&tap);
     test_hostile(&tap);
     return tap_done(&tap);
