@@ -57,7 +57,13 @@ static ino_t inode(const char *path) {
     return lstat(path, &stat) ? 0 : stat.st_ino;
 }
 
+static bool no_flags; // on some file systems there are none
+
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags) {
+    if (no_flags && flags) {
+        errno = EINVAL;
+        return -1;
+    }
     note(NAME, inode(from)); // all paths of these tests are absolute
     return (int)syscall(SYS_renameat2, from_at, from, to_at, to, flags);
 }
@@ -133,6 +139,49 @@ static void test_output(struct tap *tap) {
         CHECK_INT(tap, write_output(path, false), STATUS_OK);
         failure = EIO;
         unlink(path);
+    });
+    TEST(tap, "on a file system that cannot refuse a name that is taken, it is looked for", {
+        const char *path = in("output");
+        struct error err = {0};
+        begin(0);
+        no_flags = true;
+        CHECK_INT(tap, write_output(path, false), STATUS_OK);
+        CHECK(tap, is_durable(path, folder));
+        ino_t before = inode(path);
+        CHECK_INT(tap, write_output(in("other"), false), STATUS_OK);
+        CHECK_INT(tap, output_rename(in("other"), path, false, &err), STATUS_CANTCREATE);
+        CHECK(tap, strstr(err.text, "cannot create") && strstr(err.text, "File exists"));
+        CHECK(tap, inode(path) == before);
+        CHECK_INT(tap, output_rename(in("other"), path, true, NULL), STATUS_OK);
+        CHECK(tap, inode(path) != before);
+        no_flags = false;
+        unlink(path);
+    });
+    TEST(tap, "two that exchange their names do it at once, and durably", {
+        struct error err = {0};
+        CHECK_INT(tap, write_output(in("a"), false), STATUS_OK);
+        CHECK_INT(tap, write_output(in("b"), false), STATUS_OK);
+        ino_t a = inode(in("a")), b = inode(in("b"));
+        begin(0);
+        CHECK_INT(tap, output_exchange(in("a"), in("b"), NULL), STATUS_OK);
+        CHECK(tap, inode(in("a")) == b && inode(in("b")) == a);
+        CHECK(tap, find(SYNC, inode(folder), find(NAME, a, 0)) < EVENTS);
+        unlink(in("b"));
+        CHECK_INT(tap, output_exchange(in("a"), in("b"), &err), STATUS_CANTCREATE);
+        CHECK(tap, strstr(err.text, "cannot replace") && strstr(err.text, "/b: No such file"));
+        CHECK(tap, inode(in("a")) == b);
+        unlink(in("a"));
+    });
+    TEST(tap, "a name without a folder is one of the folder where one is", {
+        CHECK_INT(tap, chdir(folder), 0);
+        begin(0);
+        CHECK_INT(tap, write_output("a", false), STATUS_OK);
+        CHECK(tap, find(SYNC, inode(folder), 0) < EVENTS);
+        unlink("a");
+        CHECK_INT(tap, chdir("/"), 0);
+        struct error err = {0};
+        CHECK_INT(tap, output_sync_name(in("no/a"), &err), STATUS_IO);
+        CHECK(tap, strstr(err.text, "cannot sync folder"));
     });
     TEST(tap, "the folders that are made around an output have durable names", {
         begin(0);
