@@ -32,9 +32,11 @@ static inline long heap_live(void) {
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *p);
 
-static long heap_left = -1, heap_pieces;
+static long heap_left = -1;
+static _Atomic long heap_pieces;
 
 static inline void heap_fail_after(long n) {
     heap_left = n;
@@ -74,6 +76,17 @@ void *realloc(void *old, size_t size) {
 void *reallocarray(void *old, size_t n, size_t size) {
     size_t bytes;
     return __builtin_mul_overflow(n, size, &bytes) ? NULL : realloc(old, bytes);
+}
+
+int posix_memalign(void **p, size_t alignment, size_t size) {
+    *p = heap_allows() ? __libc_memalign(alignment, size) : NULL;
+    heap_pieces += *p != NULL;
+    return *p ? 0 : ENOMEM;
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+    void *p;
+    return posix_memalign(&p, alignment, size) ? NULL : p;
 }
 
 void free(void *p) {

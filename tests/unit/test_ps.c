@@ -1,7 +1,7 @@
 // A parameter server's rules, one request after the other, against a second
 // implementation: plain loops in double precision over the whole parameter space.
 #include "../helper/heap.h"
-#include "../helper/ps_rig.h"
+#include "../helper/ps_stand.h"
 #include "../helper/tap.h"
 
 // --- the second implementation ----------------------------------------------------------
@@ -55,33 +55,6 @@ static double plain_distance(const struct plain *plain, const float *weights) {
         most = fmax(most, fabs(plain->w[i] - (double)weights[i]));
     return most;
 }
-
-// --- numbers ----------------------------------------------------------------------------
-
-static uint64_t next(uint64_t *seed) { // of a small linear generator
-    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *seed >> 33;
-}
-
-static double unit(uint64_t *seed) { // -1..1
-    return (double)next(seed) / (double)(UINT64_C(1) << 30) - 1;
-}
-
-static float *numbers(size_t n, uint64_t seed, double scale) {
-    float *at = mem_floats(n);
-    for (size_t i = 0; i < n; i++)
-        at[i] = (float)(scale * unit(&seed));
-    return at;
-}
-
-static const struct optimizer rules[] = {
-    {.rule = RULE_SGD, .decay = 0.001f},
-    {.rule = RULE_MOMENTUM, .momentum = 0.9f, .decay = 0.001f},
-    {.rule = RULE_ADAGRAD, .epsilon = 0.01f},
-};
-enum { RULES = 3 };
-
-static const struct protocol async = {.kind = PROTOCOL_ASYNC};
 
 // Pieces in ascending order, of some shards, as random as may be.
 static uint32_t some_pieces(const struct rig *rig, uint64_t *seed, struct proto_piece *pieces,
@@ -188,55 +161,6 @@ static void form(const struct layer *layer, const float *errors, const float *in
     }
 }
 
-// The pieces of a layer, one a shard.
-static uint32_t layer_pieces(const struct layer *layer, struct proto_piece *pieces,
-                             uint64_t version) {
-    uint32_t count = 0;
-    size_t begin = layer->weights.offset, end = layer->biases.offset + layer->biases.count;
-    for (size_t n; begin < end; begin += n) {
-        size_t offset = begin % PROTO_SHARD_FLOATS, room = PROTO_SHARD_FLOATS - offset;
-        n = end - begin < room ? end - begin : room;
-        pieces[count++] = rig_piece((uint32_t)(begin / PROTO_SHARD_FLOATS), (uint32_t)offset,
-                                    (uint32_t)n, version);
-    }
-    return count;
-}
-
-static struct proto_push_factors factors_of(const struct layer *layer, struct shove s,
-                                            const struct proto_piece *pieces, uint32_t count) {
-    return (struct proto_push_factors){
-        s.session,
-        s.sequence,
-        s.samples,
-        s.rate,
-        (uint32_t)layer->weights.dims[0],
-        (uint32_t)layer->weights.dims[1],
-        layer->weights.offset,
-        layer->biases.offset,
-        {pieces, count},
-    };
-}
-
-static struct buffer *factors_payload(struct rig *rig, const struct layer *layer, int k,
-                                      const float *errors, const float *inputs) {
-    size_t e = (size_t)k * (size_t)layer->weights.dims[0] * sizeof(float);
-    size_t x = (size_t)k * (size_t)layer->weights.dims[1] * sizeof(float);
-    struct buffer *buffer = pool_take(&rig->pool, e + x);
-    memcpy(buffer->data, errors, e);
-    memcpy((char *)buffer->data + e, inputs, x);
-    return buffer;
-}
-
-static void push_factors(struct rig *rig, const struct layer *layer, struct shove s,
-                         const struct proto_piece *pieces, uint32_t count, const float *errors,
-                         const float *inputs, struct reply *reply) {
-    struct proto_push_factors push = factors_of(layer, s, pieces, count);
-    struct buffer *payload = factors_payload(rig, layer, (int)s.samples, errors, inputs);
-    *reply = (struct reply){0};
-    ps_push_factors(rig->ps, &push, payload, reply_take, reply);
-    buffer_drop(payload);
-}
-
 // As factors, whole, in pieces, and as a gradient of some shard only.
 static void check_factors(struct tap *tap, struct optimizer optimizer, int k, int which) {
     struct rig rig;
@@ -292,41 +216,6 @@ static void test_factors(struct tap *tap) {
 }
 
 // --- batches ----------------------------------------------------------------------------
-
-// An answer that keeps the thread which gives it until it may go.
-struct hold {
-    struct gate gate;
-    _Atomic bool held, released;
-};
-
-static void hold_thread(void *context, const struct ps_answer *answer) {
-    struct hold *hold = context;
-    (void)answer;
-    atomic_store(&hold->held, true);
-    gate_open(&hold->gate);
-    for (uint32_t seen = gate_look(&hold->gate); !atomic_load(&hold->released);
-         seen = gate_look(&hold->gate))
-        gate_wait(&hold->gate, seen, -1);
-}
-
-// Keeps the server's one thread busy.
-static void hold_begin(struct hold *hold, struct rig *rig) {
-    struct proto_piece piece = rig_piece(0, 0, 1, 1);
-    struct proto_push push = {1, 1, PROTO_UPDATE_DELTA, 1, 0, {&piece, 1}};
-    const float nothing = 0;
-    struct buffer *payload = rig_payload(rig, &piece, 1, &nothing);
-    *hold = (struct hold){.held = false};
-    ps_push(rig->ps, &push, payload, hold_thread, hold);
-    buffer_drop(payload);
-    for (uint32_t seen = gate_look(&hold->gate); !atomic_load(&hold->held);
-         seen = gate_look(&hold->gate))
-        gate_wait(&hold->gate, seen, -1);
-}
-
-static void hold_end(struct hold *hold) {
-    atomic_store(&hold->released, true);
-    gate_open(&hold->gate);
-}
 
 enum { MIXED = 14 };
 
@@ -430,14 +319,6 @@ static void round_open(struct round *round, uint64_t seed) {
 static void round_close(struct round *round) {
     for (int i = 0; i < WORKERS; i++)
         free(round->gradient[i]);
-}
-
-static void push_all(struct rig *rig, struct shove s, uint64_t version, const float *gradient,
-                     struct reply *reply) {
-    struct proto_piece pieces[RIG_SHARDS];
-    for (uint32_t i = 0; i < RIG_SHARDS; i++)
-        pieces[i] = rig_shard(rig, i, version);
-    rig_push_begin(rig, s, pieces, RIG_SHARDS, gradient, reply);
 }
 
 // One update by the mean of some workers' gradients with these weights.
@@ -629,42 +510,6 @@ static void test_softsync(struct tap *tap) {
 }
 
 // --- exactly once, refusals -------------------------------------------------------------
-
-// What a rig with some weights is asked, and how it ends.
-struct stand {
-    struct rig rig;
-    float *weights, *values;
-};
-
-static bool stand_open(struct stand *stand, struct tap *tap, struct protocol protocol,
-                       int workers) {
-    stand->weights = numbers(700000, 1, 0.5);
-    stand->values = numbers(700000, 2, 0.1);
-    return rig_open(&stand->rig, tap, rules[1], protocol, workers, 2, stand->weights);
-}
-
-static void stand_close(struct stand *stand) {
-    rig_close(&stand->rig);
-    free(stand->weights);
-    free(stand->values);
-}
-
-// Whether weights and versions are as they were stored.
-static bool stand_untouched(struct stand *stand) {
-    float *now = mem_floats(stand->rig.n);
-    uint64_t versions[RIG_SHARDS] = {0};
-    rig_read(&stand->rig, PROTO_PART_WEIGHT, now, versions);
-    bool same = memcmp(now, stand->weights, stand->rig.n * sizeof(float)) == 0;
-    free(now);
-    return same && versions[0] == 1 && versions[1] == 1 && versions[2] == 1;
-}
-
-static enum proto_refusal push_one(struct stand *stand, uint64_t session, uint64_t sequence,
-                                   uint32_t shard, uint64_t version, struct reply *reply) {
-    struct proto_piece piece = rig_piece(shard, 5, 1000, version);
-    return rig_push(&stand->rig, (struct shove){session, sequence, PROTO_UPDATE_DELTA, 1, 0},
-                    &piece, 1, stand->values, reply);
-}
 
 static void test_once(struct tap *tap) {
     struct stand stand;
