@@ -50,6 +50,52 @@ static void test_absent(struct tap *tap) {
     });
 }
 
+static void test_gone(struct tap *tap) {
+    TEST(tap, "places that are kept for who goes are the others'", {
+        struct dealer_rig rig;
+        open_rig(tap, &rig, 3);
+        CHECK(tap, is_batch(rig_ask(&rig, C, 5, 5), 2));
+        dealer_gone(rig.dealer, A);
+        CHECK(tap, is_batch(rig_ask(&rig, B, 5, 5), 1));
+        CHECK_INT(tap, ask(&rig, C, 6, 6), DEALER_IDLE); // the only ones left are B's
+        CHECK(tap, is_batch(rig_ask(&rig, B, 6, 6), 0));
+        rig_close(&rig);
+    });
+    TEST(tap, "so are those of who is no member any more", {
+        static const uint64_t left[] = {C};
+        struct dealer_rig rig;
+        open_rig(tap, &rig, 3);
+        CHECK(tap, is_batch(rig_ask(&rig, C, 5, 5), 2));
+        CHECK_INT(tap, dealer_members(rig.dealer, left, 1, NULL), STATUS_OK);
+        CHECK_INT(tap, ask(&rig, B, 5, 5), DEALER_BUSY);
+        CHECK(tap, is_batch(rig_ask(&rig, C, 6, 6), 0) && is_batch(rig_ask(&rig, C, 7, 7), 1));
+        rig_close(&rig);
+    });
+    TEST(tap, "a stranger is told to come again, and that there was one is told once", {
+        struct dealer_rig rig;
+        open_rig(tap, &rig, 1);
+        CHECK(tap, !dealer_met_stranger(rig.dealer));
+        CHECK_INT(tap, ask(&rig, 99, 5, 5), DEALER_BUSY);
+        CHECK(tap, dealer_met_stranger(rig.dealer) && !dealer_met_stranger(rig.dealer));
+        rig_close(&rig);
+    });
+}
+
+static void test_lost(struct tap *tap) {
+    TEST(tap, "who asks for its step again, as the answer was lost, has its places again", {
+        struct dealer_rig rig;
+        open_rig(tap, &rig, 3);
+        struct dealt lost = rig_ask(&rig, A, 5, 5);
+        CHECK(tap, is_batch(lost, 0));
+        CHECK_INT(tap, ask(&rig, A, 5, 5), DEALER_BUSY); // they are made again
+        CHECK(tap, !rig_finish(&rig, lost));
+        rig_made(tap, &rig, 7 * RIG_BATCH);
+        CHECK(tap, is_batch(rig_ask(&rig, A, 5, 5), 0));
+        CHECK(tap, is_batch(rig_ask(&rig, B, 5, 5), 1) && is_batch(rig_ask(&rig, C, 5, 5), 2));
+        rig_close(&rig);
+    });
+}
+
 static void test_later(struct tap *tap) {
     TEST(tap, "nobody waits for the last places that went to the next step", {
         struct dealer_rig rig;
@@ -109,6 +155,8 @@ int main(void) {
     struct tap tap = {0};
     test_order(&tap);
     test_absent(&tap);
+    test_gone(&tap);
+    test_lost(&tap);
     test_later(&tap);
     test_return(&tap);
     return tap_done(&tap);

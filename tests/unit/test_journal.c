@@ -1,7 +1,9 @@
 // The journal of a data server, cut off or changed at every byte: what it says is finished
 // was finished, or it is refused.
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../helper/tap.h"
@@ -166,6 +168,136 @@ static void test_others(struct tap *tap, const char *path) {
     CHECK_INT(tap, look(path, &place, &found), STATUS_DATA);
 }
 
+// What `journal_open` says of a file of this text, behind the first line.
+static int look_at(const char *path, const char *text, struct journal_place *place, bool *found) {
+    char bytes[1024];
+    int n = snprintf(bytes, sizeof bytes, "adam-cursor 1\n%s", text);
+    write_file(path, bytes, (size_t)n);
+    return look(path, place, found);
+}
+
+#define MINE "of 00112233445566778899aabbccddeeff "
+
+static void test_identity(struct tap *tap, const char *path) {
+    static const char *const others[] = {MINE "11259374 300 0 100\n",
+                                         MINE "11259375 299 0 100\n",
+                                         MINE "11259375 300 1 100\n",
+                                         MINE "11259375 300 0 99\n",
+                                         MINE "11259375 300 0\n",
+                                         MINE "11259375 300 0 100 0\n",
+                                         MINE "11259375 300 0 100\nat 7\n",
+                                         MINE "11259375 300 0 100\nat 7 4294967296\n",
+                                         MINE "11259375 300 0 100\nto 7 2\n"};
+    struct journal_place place;
+    bool found;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (look_at(path, others[i], &place, &found) != STATUS_DATA)
+            FAIL(tap, "'%s' is taken for good", others[i]);
+    CHECK_INT(tap, look_at(path, MINE "11259375 300 0 100\n", &place, &found), STATUS_OK);
+    CHECK(tap, !found);
+    CHECK_INT(tap, look_at(path, MINE "11259375 300 0 100\nat 7 4294967295\n", &place, &found),
+              STATUS_OK);
+    CHECK(tap, found);
+    CHECK_INT(tap, place.epoch, UINT32_MAX);
+    write_file(path, "adam-cursor 2\n", 14);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_DATA);
+}
+
+static void test_epochs(struct tap *tap, const char *path) {
+    struct journal_place place;
+    bool found;
+    CHECK_INT(tap,
+              look_at(path,
+                      MINE "11259375 300 0 100\nat 7 2\ndone 2 0 8\ndone 3 8 8\ndone 2 16 8\n"
+                           "done 3 92 8\n",
+                      &place, &found),
+              STATUS_OK);
+    CHECK_INT(tap, place.epoch, 3);
+    CHECK_INT(tap, place.finished.count, 2);
+    CHECK(tap, is_in(&place.finished, (struct range){8, 8}));
+    CHECK(tap, is_in(&place.finished, (struct range){92, 8}));
+    ranges_free(&place.finished);
+}
+
+// An end of a text within a line.
+static void test_cut_text(struct tap *tap, const char *path) {
+    char bytes[1024];
+    struct journal_place place;
+    bool found;
+    size_t n = fill(tap, path, bytes, sizeof bytes);
+    memcpy(bytes + n, "done 2 0 8\0 9\n", 14);
+    write_file(path, bytes, n + 14);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_DATA);
+}
+
+static struct range *no_memory(void *self, uint64_t *seed, uint32_t *epoch, size_t *count) {
+    (void)self, (void)seed, (void)epoch, (void)count;
+    return NULL;
+}
+
+static struct range *one_range(void *self, uint64_t *seed, uint32_t *epoch, size_t *count) {
+    struct range *finished = malloc(sizeof *finished);
+    (void)self;
+    if (!finished)
+        abort();
+    *finished = (struct range){40, 9};
+    *seed = 8, *epoch = EPOCH + 1, *count = 1;
+    return finished;
+}
+
+// The disk is full: no file may grow.
+static void fill_disk(bool full) {
+    const struct rlimit limit = {full ? 0 : RLIM_INFINITY, RLIM_INFINITY};
+    signal(SIGXFSZ, full ? SIG_IGN : SIG_DFL);
+    if (setrlimit(RLIMIT_FSIZE, &limit))
+        abort();
+}
+
+static void test_rewrite(struct tap *tap, const char *path) {
+    struct journal *journal = NULL;
+    struct journal_place place;
+    struct error err = {0};
+    bool found;
+    char bytes[1024];
+    fill(tap, path, bytes, sizeof bytes);
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    ranges_free(&place.finished);
+    CHECK_INT(tap, journal_rewrite(journal, no_memory, NULL, &err), STATUS_IO);
+    CHECK_INT(tap, journal_rewrite(journal, one_range, NULL, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_add(journal, EPOCH + 1, (struct range){0, 1}, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_lines(journal), 1);
+    CHECK_INT(tap, journal_rewrite(journal, one_range, NULL, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_lines(journal), 0);
+    CHECK_INT(tap, journal_add(journal, EPOCH + 1, (struct range){80, 2}, NULL), STATUS_OK);
+    fill_disk(true);
+    int added = journal_add(journal, EPOCH + 1, (struct range){50, 1}, &err);
+    CHECK(tap, strstr(err.text, path));
+    int rewritten = journal_rewrite(journal, nothing_yet, NULL, &err);
+    fill_disk(false);
+    CHECK_INT(tap, added, STATUS_IO);
+    CHECK_INT(tap, rewritten, STATUS_IO);
+    CHECK_INT(tap, journal_add(journal, EPOCH + 1, (struct range){60, 3}, NULL), STATUS_OK);
+    journal_close(journal);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_OK);
+    CHECK_INT(tap, place.seed, 8);
+    CHECK_INT(tap, place.epoch, EPOCH + 1);
+    CHECK_INT(tap, ranges_places(&place.finished), 9 + 2 + 3);
+    ranges_free(&place.finished);
+}
+
+static void test_unreadable(struct tap *tap, const char *path, const char *folder) {
+    struct journal_place place;
+    bool found = true;
+    char below[128];
+    write_file(path, "", 0);
+    snprintf(below, sizeof below, "%s/below", path);
+    CHECK_INT(tap, look(below, &place, &found), STATUS_IO); // of a file
+    CHECK_INT(tap, look(folder, &place, &found), STATUS_IO);
+    snprintf(below, sizeof below, "%s/none/below", folder);
+    CHECK_INT(tap, look(below, &place, &found), STATUS_OK);
+    CHECK(tap, !found);
+}
+
 int main(void) {
     struct tap tap = {0};
     char folder[] = "/tmp/adam-journal-XXXXXX", path[64];
@@ -177,6 +309,13 @@ int main(void) {
     TEST(&tap, "numbers that cannot be are refused", { test_numbers(&tap, path); });
     TEST(&tap, "one of another run is none; one of other data is refused",
          { test_others(&tap, path); });
+    TEST(&tap, "each number that says of what it is counts", { test_identity(&tap, path); });
+    TEST(&tap, "with a later epoch what was finished before is over", { test_epochs(&tap, path); });
+    TEST(&tap, "a line with the end of a text in it is none", { test_cut_text(&tap, path); });
+    TEST(&tap, "written anew it says the same; on a full disk it stays as it was",
+         { test_rewrite(&tap, path); });
+    TEST(&tap, "one that cannot be read is an error, one that is not there is none",
+         { test_unreadable(&tap, path, folder); });
     unlink(path);
     rmdir(folder);
     return tap_done(&tap);
