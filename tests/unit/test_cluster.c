@@ -1,0 +1,294 @@
+// The bounds of a controller's parts: how many members and servers there may be, who is forgotten,
+// why a run ends, when a link was closed, and the words in which people are told of it.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../helper/tap.h"
+#include "cluster/cluster.h"
+#include "cluster/figures.h"
+#include "cluster/paxos.h"
+#include "cluster/progress.h"
+#include "cluster/vitals.h"
+
+static struct cluster begin(void) {
+    struct cluster cluster;
+    const struct proto_id run = {{1}};
+    if (cluster_open(&cluster, run, "a.net", "input 1x2x2\n", "rate=0.1\n", NULL, NULL))
+        exit(2);
+    return cluster;
+}
+
+static int join(struct cluster *cluster, enum proto_role role, const char *address,
+                const struct cluster_member **member) {
+    const struct proto_join message = {
+        .role = (uint16_t)role, .name = proto_text("n07"), .training = proto_text(address)};
+    return cluster_join(cluster, &message, member, NULL);
+}
+
+static uint32_t joined(struct cluster *cluster, enum proto_role role, const char *address) {
+    const struct cluster_member *member;
+    if (join(cluster, role, address, &member))
+        exit(2);
+    return member->number;
+}
+
+// --- members ------------------------------------------------------------------------------
+
+static void test_members(struct tap *tap) {
+    const struct cluster_member *member;
+    TEST(tap, "a member is all that it said when it joined, whole numbers up to 2^63 - 1", {
+        struct cluster c = begin();
+        const struct proto_join message = {.role = PROTO_ROLE_DATA_SERVER,
+                                           .threads = 3,
+                                           .memory = UINT64_MAX,
+                                           .first = INT64_MAX,
+                                           .samples = 12,
+                                           .name = proto_text("n07"),
+                                           .training = proto_text("tcp://a:1"),
+                                           .replication = proto_text("tcp://a:2"),
+                                           .administration = proto_text("tcp://a:3")};
+        CHECK_INT(tap, cluster_join(&c, &message, &member, NULL), STATUS_OK);
+        CHECK_INT(tap, member->role, PROTO_ROLE_DATA_SERVER);
+        CHECK_INT(tap, member->threads, 3);
+        CHECK_INT(tap, member->memory, INT64_MAX);
+        CHECK_INT(tap, member->first, INT64_MAX);
+        CHECK_INT(tap, member->samples, 12);
+        CHECK_TEXT(tap, member->training, "tcp://a:1");
+        CHECK_TEXT(tap, member->replication, "tcp://a:2");
+        CHECK_TEXT(tap, member->administration, "tcp://a:3");
+        char name[128];
+        cluster_name(name, member);
+        CHECK_TEXT(tap, name, "data server 1 (n07)");
+        cluster_free(&c);
+    });
+    TEST(tap, "2000 members may live, and one that goes makes room", {
+        struct cluster c = begin();
+        for (int i = 0; i < CLUSTER_MEMBERS_MAX; i++)
+            joined(&c, PROTO_ROLE_WORKER, "");
+        uint64_t epoch = c.members_epoch;
+        CHECK_INT(tap, join(&c, PROTO_ROLE_WORKER, "", &member), STATUS_UNAVAILABLE);
+        CHECK_INT(tap, c.member_count, CLUSTER_MEMBERS_MAX);
+        CHECK_INT(tap, c.members_epoch, epoch);
+        cluster_leave(&c, 7);
+        CHECK_INT(tap, join(&c, PROTO_ROLE_WORKER, "", &member), STATUS_OK);
+        CHECK_INT(tap, member->number, CLUSTER_MEMBERS_MAX + 1);
+        cluster_free(&c);
+    });
+    TEST(tap, "only the same role at the same address is the same member", {
+        struct cluster c = begin();
+        joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        joined(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:1");
+        joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:11");
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_PARAMETER_SERVER), 2);
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_DATA_SERVER), 1);
+        cluster_free(&c);
+    });
+    TEST(tap, "who is not there, or has gone, does not leave", {
+        struct cluster c = begin();
+        uint32_t number = joined(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:1");
+        cluster_leave(&c, number);
+        uint64_t epoch = c.members_epoch;
+        CHECK_INT(tap, c.routes_epoch, 0); // none yet, that could change
+        cluster_leave(&c, number);
+        cluster_leave(&c, 99);
+        CHECK_INT(tap, c.members_epoch, epoch);
+        cluster_free(&c);
+    });
+    TEST(tap, "a server that has buckets is never forgotten", {
+        struct cluster c = begin();
+        uint32_t number = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
+        cluster_leave(&c, number);
+        for (int i = 0; i < 2 * CLUSTER_GONE_MAX; i++)
+            cluster_leave(&c, joined(&c, PROTO_ROLE_WORKER, ""));
+        CHECK(tap, cluster_lost(&c) && cluster_lost(&c)->number == number);
+        CHECK_INT(tap, c.member_count, 1 + CLUSTER_GONE_MAX);
+        cluster_free(&c);
+    });
+    TEST(tap, "of more servers than buckets the first have one each", {
+        struct cluster c = begin();
+        static struct proto_bucket buckets[CLUSTER_BUCKETS];
+        char address[32];
+        for (int i = 0; i <= CLUSTER_BUCKETS; i++) {
+            snprintf(address, sizeof address, "tcp://a:%d", i + 1);
+            joined(&c, PROTO_ROLE_PARAMETER_SERVER, address);
+        }
+        CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_buckets(&c, buckets), CLUSTER_BUCKETS);
+        for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++)
+            CHECK_INT(tap, buckets[i].primary, i + 1);
+        CHECK(tap, cluster_serves(&c, CLUSTER_BUCKETS) && !cluster_serves(&c, CLUSTER_BUCKETS + 1));
+        cluster_free(&c);
+    });
+    TEST(tap, "the end of the warm start is news to the members", {
+        struct cluster c = begin();
+        uint64_t epoch = c.members_epoch;
+        CHECK(tap, !c.warm);
+        cluster_warm(&c);
+        CHECK(tap, c.warm && c.members_epoch == epoch + 1);
+        cluster_free(&c);
+    });
+    TEST(tap, "a failure counts more than the user's wish, and the first of each counts", {
+        struct cluster c = begin();
+        cluster_blame(&c, STATUS_STOPPED, "wished", NULL);
+        CHECK_INT(tap, c.status, STATUS_STOPPED);
+        cluster_blame(&c, STATUS_IO, "failed", NULL);
+        CHECK_INT(tap, c.status, STATUS_IO);
+        CHECK_TEXT(tap, c.why, "failed");
+        cluster_blame(&c, STATUS_DIVERGED, "later", NULL);
+        CHECK_INT(tap, c.status, STATUS_IO);
+        CHECK_TEXT(tap, c.why, "failed");
+        cluster_free(&c);
+    });
+}
+
+static void test_progress(struct tap *tap) {
+    TEST(tap, "no fewer samples than none were trained on", {
+        struct cluster c = begin();
+        struct part_progress p = {0};
+        CHECK_INT(tap, progress_reserve(&p, &c, NULL), STATUS_OK);
+        progress_follow(&p, &c);
+        c.skipped = 5;
+        CHECK_INT(tap, progress_samples(&p, &c), 0);
+        progress_free(&p);
+        cluster_free(&c);
+    });
+}
+
+// --- heartbeats ---------------------------------------------------------------------------
+
+static void test_vitals(struct tap *tap) {
+    const int link = 0;
+    TEST(tap, "who was heard of in the last three seconds closed its link itself", {
+        struct vitals v = {0};
+        const double after[] = {2.75, 3};
+        for (int i = 0; i < 2; i++) {
+            vitals_heard(&v, 1, 100);
+            vitals_link(&v, 1, &link);
+            vitals_closed(&v, &link, 100 + after[i]);
+            CHECK_NEAR(tap, vitals_of(&v, 1)->closed, i == 0 ? 102.75 : 0, 0);
+        }
+        vitals_free(&v);
+    });
+    TEST(tap, "refused requests add up, those of nobody are nobody's", {
+        struct vitals v = {0};
+        vitals_heard(&v, 1, 100);
+        CHECK(tap, !vitals_of(&v, 1)->told && isnan(vitals_of(&v, 1)->figures.loss));
+        vitals_refused(&v, 1, 3);
+        vitals_refused(&v, 1, 4);
+        vitals_refused(&v, 2, 5);
+        vitals_miss(&v, 2);
+        vitals_beat(&v, 2, 5);
+        vitals_forget(&v, 2);
+        CHECK_INT(tap, vitals_of(&v, 1)->refused, 7);
+        CHECK(tap, !vitals_of(&v, 1)->missed && !vitals_of(&v, 2));
+        vitals_free(&v);
+    });
+}
+
+// --- words --------------------------------------------------------------------------------
+
+static void check_idle(struct tap *tap, const struct proto_status *status, const char *wanted) {
+    char *text = figures_idle(status);
+    CHECK_TEXT(tap, text, wanted);
+    free(text);
+}
+
+static void test_idle(struct tap *tap) {
+    struct proto_member members[12] = {
+        {.role = PROTO_ROLE_CONTROLLER, .waits_for = proto_text("nobody")},
+        {.member = 4,
+         .role = PROTO_ROLE_WORKER,
+         .name = proto_text("w"),
+         .silent = 2000,
+         .waits_for = proto_text("ps 1")},
+        {.member = 5,
+         .role = PROTO_ROLE_WORKER,
+         .name = proto_text("v"),
+         .silent = 2600,
+         .waits_for = proto_text("ps 1")},
+        {.member = 6,
+         .role = PROTO_ROLE_WORKER,
+         .name = proto_text("x"),
+         .state = PROTO_STATE_GONE},
+        {.member = 7, .role = PROTO_ROLE_WORKER, .name = proto_text("u")},
+    };
+    struct proto_status status = {.members = proto_list(members, 5)};
+    TEST(tap, "of each worker that is there people hear whom it waits for, or that it is silent", {
+        check_idle(tap, &status,
+                   "worker 4 (w): ps 1; worker 5 (v): nothing heard of it for 3 s; "
+                   "worker 7 (u): it names nobody");
+        status.members.count = 1;
+        check_idle(tap, &status, "there is no worker");
+    });
+    TEST(tap, "eight are named, and the others counted", {
+        char wanted[400] = "";
+        for (uint32_t i = 0; i < 10; i++) {
+            members[i] = (struct proto_member){.member = i,
+                                               .role = PROTO_ROLE_WORKER,
+                                               .name = proto_text("w"),
+                                               .waits_for = proto_text("p")};
+            if (i < 8)
+                snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted),
+                         "%sworker %u (w): p", i > 0 ? "; " : "", i);
+        }
+        status.members.count = 8;
+        check_idle(tap, &status, wanted);
+        status.members.count = 10;
+        strcat(wanted, "; and 2 more");
+        check_idle(tap, &status, wanted);
+    });
+    TEST(tap, "Prometheus hears of the run how long it is idle, and what is left out", {
+        status.idle = 12;
+        status.left_out = 0.25;
+        char *text = figures_prometheus(&status);
+        CHECK(tap, strstr(text, "\nadam_idle_seconds 12\n"));
+        CHECK(tap, strstr(text, "\nadam_left_out_ratio 0.25\n"));
+        free(text);
+        status.left_out = NAN;
+        text = figures_prometheus(&status);
+        CHECK(tap, strstr(text, "\nadam_left_out_ratio 0\n"));
+        free(text);
+    });
+}
+
+// --- the register -------------------------------------------------------------------------
+
+static void test_alone(struct tap *tap) {
+    TEST(tap, "a leader that no majority has answered for two election times leads no more", {
+        const struct paxos_config config = {
+            .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
+        struct paxos *paxos;
+        struct paxos_output out;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, NULL), STATUS_OK);
+        paxos_tick(paxos, 1000, &out);
+        CHECK_INT(tap, out.count, 2); // it asks both to prepare
+        const uint64_t ballot = out.messages[0].ballot;
+        struct proto_paxos answer = {
+            .step = PROTO_PAXOS_PROMISE, .from = 1, .to = 0, .ballot = ballot};
+        paxos_receive(paxos, &answer, 1000, &out);
+        answer.step = PROTO_PAXOS_ACCEPTED;
+        answer.accepted = ballot;
+        paxos_receive(paxos, &answer, 1100, &out);
+        CHECK(tap, paxos_ready(paxos) && out.committed);
+        paxos_tick(paxos, 1700, &out); // the other was heard of 600 ms ago
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_LEADER);
+        CHECK_INT(tap, out.count, 2);
+        paxos_tick(paxos, 1800, &out);
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_FOLLOWER);
+        CHECK_INT(tap, paxos_leader(paxos), PROTO_NOBODY);
+        CHECK(tap, !paxos_ready(paxos) && paxos_deadline(paxos) >= 1800 + 300);
+        paxos_close(paxos);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_members(&tap);
+    test_progress(&tap);
+    test_vitals(&tap);
+    test_idle(&tap);
+    test_alone(&tap);
+    return tap_done(&tap);
+}
