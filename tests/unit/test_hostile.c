@@ -114,6 +114,103 @@ static void check_lie(struct tap *tap, struct liar *liar, int status, const char
         FAIL(tap, "not %s of %s: '%s'", why, liar->address, err.text);
 }
 
+// --- late ---------------------------------------------------------------------------------
+
+static const uint8_t late_byte = 0x11, true_byte = 0x3f; // of the weights
+
+static void send_bytes(int fd, const uint8_t *bytes, size_t size) {
+    while (size > 0) { // a link that was given up takes nothing
+        ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
+        if (sent <= 0)
+            break;
+        bytes += sent, size -= (size_t)sent;
+    }
+}
+
+// Welcomes, and reads a pull that is not answered yet.
+static int welcome_and_read(struct liar *liar, uint64_t *pull) {
+    const struct proto_welcome welcome = {.role = PROTO_ROLE_PARAMETER_SERVER};
+    struct proto_frame frame;
+    uint8_t bytes[ROOM];
+    int fd = accept(liar->fd, NULL, NULL);
+    read_frame(fd, &frame);
+    send_bytes(fd, bytes, put_frame(bytes, PROTO_TYPE_WELCOME, frame.request, &welcome, 0));
+    read_frame(fd, &frame);
+    *pull = frame.request;
+    return fd;
+}
+
+static size_t put_filled(uint8_t *at, uint64_t request, uint8_t byte) {
+    size_t size = put_weights(at, request, FLOATS);
+    memset(at + size - FLOATS * sizeof(float), byte, FLOATS * sizeof(float));
+    return size;
+}
+
+// Answers the first pull when it was given up and another is asked, by another link.
+static void *answer_late(void *context) {
+    struct liar *liar = context;
+    uint64_t first, second;
+    uint8_t bytes[ROOM];
+    int before = welcome_and_read(liar, &first), now = welcome_and_read(liar, &second);
+    send_bytes(before, bytes, put_filled(bytes, first, late_byte));
+    if (liar->size > 0) // what belongs to the link before
+        send_bytes(now, liar->bytes, liar->size);
+    send_bytes(now, bytes, put_filled(bytes, second, true_byte));
+    while (recv(now, bytes, sizeof bytes, 0) > 0)
+        continue;
+    close(before);
+    close(now);
+    return NULL;
+}
+
+// Pulls once by a link of its own; the weights' first byte is in *byte.
+static int pull_once(const struct liar *liar, uint8_t *byte, struct error *err) {
+    const struct proto_hello hello = {.role = PROTO_ROLE_WORKER};
+    const struct link_options options = {.silence = 300};
+    struct proto_piece piece = {.count = FLOATS};
+    const struct proto_pull pull = {.pieces = proto_list(&piece, 1)};
+    float *weights = calloc(FLOATS, sizeof *weights);
+    struct link_request request = {
+        .type = PROTO_TYPE_PULL, .message = &pull, .into = weights, .room = FLOATS * sizeof(float)};
+    struct link *link;
+    if (!weights || link_dial(&link, liar->address, &options, &hello, 5000, NULL, err))
+        abort();
+    int status = link_call(link, &request, NULL, err);
+    link_close(link);
+    memcpy(byte, weights, 1);
+    free(weights);
+    return status;
+}
+
+static void test_late(struct tap *tap) {
+    struct liar liar;
+    uint8_t first = 0, second = 0;
+    TEST(tap, "an answer that comes when it was given up is not the next one's", {
+        struct error err = {0};
+        liar_open(&liar);
+        pthread_create(&liar.thread, NULL, answer_late, &liar);
+        CHECK_INT(tap, pull_once(&liar, &first, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "nothing was heard for"));
+        CHECK_INT(tap, pull_once(&liar, &second, &err), STATUS_OK);
+        CHECK_INT(tap, first, 0);
+        CHECK_INT(tap, second, true_byte);
+        pthread_join(liar.thread, NULL);
+        close(liar.fd);
+    });
+    TEST(tap, "nor is it taken by the link that took the other's place", {
+        struct error err = {0};
+        liar_open(&liar);
+        liar.size = put_filled(liar.bytes, 3, late_byte); // a second pull by the link before
+        pthread_create(&liar.thread, NULL, answer_late, &liar);
+        CHECK_INT(tap, pull_once(&liar, &first, &err), STATUS_UNAVAILABLE);
+        CHECK_INT(tap, pull_once(&liar, &second, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "it answered what was not asked"));
+        CHECK_INT(tap, second, 0);
+        pthread_join(liar.thread, NULL);
+        close(liar.fd);
+    });
+}
+
 static void test_answers(struct tap *tap) {
     static const char not_asked[] = "it answered what was not asked";
     struct liar liar;
@@ -175,5 +272,6 @@ static void test_answers(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_answers(&tap);
+    test_late(&tap);
     return tap_done(&tap);
 }
