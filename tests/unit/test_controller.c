@@ -506,8 +506,11 @@ static struct cluster *draft(const struct agreed *agreed) {
 
 // The disk is full: no process may write to a file beyond its first byte.
 static void fill_disk(bool full) {
-    const struct rlimit limit = {full ? 0 : RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit limit;
     signal(SIGXFSZ, full ? SIG_IGN : SIG_DFL);
+    if (getrlimit(RLIMIT_FSIZE, &limit))
+        exit(2);
+    limit.rlim_cur = full ? 0 : limit.rlim_max;
     if (setrlimit(RLIMIT_FSIZE, &limit))
         exit(2);
 }

@@ -247,8 +247,11 @@ static struct range *one_range(void *self, uint64_t *seed, uint32_t *epoch, size
 
 // The disk is full: no file may grow.
 static void fill_disk(bool full) {
-    const struct rlimit limit = {full ? 0 : RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit limit;
     signal(SIGXFSZ, full ? SIG_IGN : SIG_DFL);
+    if (getrlimit(RLIMIT_FSIZE, &limit))
+        abort();
+    limit.rlim_cur = full ? 0 : limit.rlim_max;
     if (setrlimit(RLIMIT_FSIZE, &limit))
         abort();
 }
