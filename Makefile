@@ -200,7 +200,7 @@ fuzz:
 
 mutants: test-deps
 	$(parallel) tests
-	@BUILD=$(BUILD) CC='$(CC)' LDLIBS='$(ALL_LDLIBS)' tests/mutants/run $(MUTANTS)
+	@BUILD=$(BUILD) SAN=$(SAN) CC='$(CC)' LDLIBS='$(ALL_LDLIBS)' tests/mutants/run $(MUTANTS)
 
 # make -k lint shows what all of them find.
 lint: format-check tidy cppcheck shellcheck man-check
