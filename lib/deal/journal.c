@@ -18,6 +18,8 @@ struct journal {
     struct journal_of of;
     pthread_mutex_t lock; // of all that follows
     int fd;
+    off_t length; // of all whole lines
+    bool torn;    // half a line may be behind them
     _Atomic uint64_t lines;
     bool unsynced;
 };
@@ -162,6 +164,8 @@ static int reopen_file(struct journal *journal, struct error *err) {
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = fd;
+    journal->length = lseek(fd, 0, SEEK_END);
+    journal->torn = false;
     atomic_store(&journal->lines, 0);
     return STATUS_OK;
 }
@@ -187,8 +191,12 @@ int journal_add(struct journal *journal, uint32_t epoch, struct range done, stru
     int n = snprintf(line, sizeof line, "done %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", epoch,
                      done.first, done.count);
     pthread_mutex_lock(&journal->lock);
-    errno = ENOSPC; // of a write that is cut short
-    bool written = write(journal->fd, line, (size_t)n) == n;
+    bool whole = !journal->torn || !ftruncate(journal->fd, journal->length);
+    if (whole)
+        errno = ENOSPC; // of a write that is cut short
+    bool written = whole && write(journal->fd, line, (size_t)n) == n;
+    journal->torn = !written;
+    journal->length += written ? n : 0;
     int status = written ? STATUS_OK : error_errno(err, STATUS_IO, "%s", journal->path);
     journal->unsynced = true;
     pthread_mutex_unlock(&journal->lock);

@@ -41,6 +41,7 @@ int journal_open(struct journal **out, const char *path, const struct journal_of
 // before it was added. STATUS_IO, STATUS_CANTCREATE.
 typedef struct range *journal_cursor(void *self, uint64_t *seed, uint32_t *epoch, size_t *count);
 int journal_rewrite(struct journal *journal, journal_cursor *cursor, void *self, struct error *err);
+// STATUS_IO: this line is not in it; others may be added.
 int journal_add(struct journal *journal, uint32_t epoch, struct range done, struct error *err);
 int journal_sync(struct journal *journal, struct error *err);
 // Lines added since it was written anew.

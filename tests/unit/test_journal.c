@@ -245,13 +245,15 @@ static struct range *one_range(void *self, uint64_t *seed, uint32_t *epoch, size
     return finished;
 }
 
-// The disk is full: no file may grow.
-static void fill_disk(bool full) {
+enum { NOT_FULL = -1 };
+
+// The disk is full: no file may have more bytes than this.
+static void fill_disk(long most) {
     struct rlimit limit;
-    signal(SIGXFSZ, full ? SIG_IGN : SIG_DFL);
+    signal(SIGXFSZ, most >= 0 ? SIG_IGN : SIG_DFL);
     if (getrlimit(RLIMIT_FSIZE, &limit))
         abort();
-    limit.rlim_cur = full ? 0 : limit.rlim_max;
+    limit.rlim_cur = most >= 0 ? (rlim_t)most : limit.rlim_max;
     if (setrlimit(RLIMIT_FSIZE, &limit))
         abort();
 }
@@ -272,11 +274,11 @@ static void test_rewrite(struct tap *tap, const char *path) {
     CHECK_INT(tap, journal_rewrite(journal, one_range, NULL, NULL), STATUS_OK);
     CHECK_INT(tap, journal_lines(journal), 0);
     CHECK_INT(tap, journal_add(journal, EPOCH + 1, (struct range){80, 2}, NULL), STATUS_OK);
-    fill_disk(true);
+    fill_disk(0);
     int added = journal_add(journal, EPOCH + 1, (struct range){50, 1}, &err);
     CHECK(tap, strstr(err.text, path));
     int rewritten = journal_rewrite(journal, nothing_yet, NULL, &err);
-    fill_disk(false);
+    fill_disk(NOT_FULL);
     CHECK_INT(tap, added, STATUS_IO);
     CHECK_INT(tap, rewritten, STATUS_IO);
     CHECK_INT(tap, journal_add(journal, EPOCH + 1, (struct range){60, 3}, NULL), STATUS_OK);
@@ -285,6 +287,37 @@ static void test_rewrite(struct tap *tap, const char *path) {
     CHECK_INT(tap, place.seed, 8);
     CHECK_INT(tap, place.epoch, EPOCH + 1);
     CHECK_INT(tap, ranges_places(&place.finished), 9 + 2 + 3);
+    ranges_free(&place.finished);
+}
+
+// Lines that the disk had no room for are missing, and those before and after are there.
+static void test_full_disk(struct tap *tap, const char *path) {
+    enum { HALF = 5 };
+    struct journal *journal = NULL;
+    struct journal_place place;
+    bool found;
+    char bytes[1024];
+    unlink(path);
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_rewrite(journal, nothing_yet, NULL, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_add(journal, EPOCH, lease(0), NULL), STATUS_OK);
+    fill_disk((long)read_file(path, bytes, sizeof bytes) + HALF);
+    int halves[] = {journal_add(journal, EPOCH, lease(1), NULL),
+                    journal_add(journal, EPOCH, lease(1), NULL)};
+    fill_disk(NOT_FULL);
+    CHECK_INT(tap, halves[0], STATUS_IO);
+    CHECK_INT(tap, halves[1], STATUS_IO);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_OK);
+    CHECK_INT(tap, ranges_places(&place.finished), LEASE);
+    ranges_free(&place.finished);
+    CHECK_INT(tap, journal_add(journal, EPOCH, lease(2), NULL), STATUS_OK);
+    CHECK_INT(tap, journal_add(journal, EPOCH, lease(3), NULL), STATUS_OK);
+    journal_close(journal);
+    CHECK_INT(tap, look(path, &place, &found), STATUS_OK);
+    CHECK_INT(tap, ranges_places(&place.finished), 3 * LEASE);
+    CHECK(tap, is_in(&place.finished, lease(0)));
+    CHECK(tap, is_in(&place.finished, lease(2)));
+    CHECK(tap, is_in(&place.finished, lease(3)));
     ranges_free(&place.finished);
 }
 
@@ -317,6 +350,8 @@ int main(void) {
     TEST(&tap, "a line with the end of a text in it is none", { test_cut_text(&tap, path); });
     TEST(&tap, "written anew it says the same; on a full disk it stays as it was",
          { test_rewrite(&tap, path); });
+    TEST(&tap, "half a line that a full disk left does not spoil the next",
+         { test_full_disk(&tap, path); });
     TEST(&tap, "one that cannot be read is an error, one that is not there is none",
          { test_unreadable(&tap, path, folder); });
     unlink(path);
