@@ -1,5 +1,6 @@
 // The bounds of a controller's parts: how many members and servers there may be, who is forgotten,
-// why a run ends, when a link was closed, and the words in which people are told of it.
+// what a text may say, why a run ends, when a link was closed, and the words in which people are
+// told of it.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,15 @@ static void test_members(struct tap *tap) {
         CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_DATA_SERVER), 1);
         cluster_free(&c);
     });
+    TEST(tap, "who joins again at the longest address is the same member", {
+        struct cluster c = begin();
+        char address[PROTO_ADDRESS_MAX + 1] = "tcp://";
+        memset(address + 6, 'a', PROTO_ADDRESS_MAX - 6);
+        joined(&c, PROTO_ROLE_DATA_SERVER, address);
+        joined(&c, PROTO_ROLE_DATA_SERVER, address);
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_DATA_SERVER), 1);
+        cluster_free(&c);
+    });
     TEST(tap, "who is not there, or has gone, does not leave", {
         struct cluster c = begin();
         uint32_t number = joined(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:1");
@@ -139,6 +149,72 @@ static void test_members(struct tap *tap) {
         cluster_blame(&c, STATUS_DIVERGED, "later", NULL);
         CHECK_INT(tap, c.status, STATUS_IO);
         CHECK_TEXT(tap, c.why, "failed");
+        cluster_free(&c);
+    });
+}
+
+// --- the text -----------------------------------------------------------------------------
+
+// Reads a state back; with `from`, this is replaced by `to` in its text, which has it.
+static int reread(const struct cluster *c, const char *from, const char *to, struct cluster *back) {
+    char *text = cluster_write(c), *changed = NULL;
+    const char *at = text && from ? strstr(text, from) : text;
+    if (!at || asprintf(&changed, "%.*s%s%s", (int)(at - text), text, from ? to : "",
+                        at + (from ? strlen(from) : 0)) < 0)
+        exit(2);
+    int status = cluster_read(back, changed, strlen(changed), NULL);
+    free(changed);
+    free(text);
+    return status;
+}
+
+static void test_text(struct tap *tap) {
+    struct cluster back;
+    TEST(tap, "a run that goes well comes back from its text, and nobody is in it who was not", {
+        struct cluster c = begin();
+        joined(&c, PROTO_ROLE_WORKER, "");
+        CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
+        CHECK(tap, back.status == STATUS_OK && !back.why);
+        CHECK_INT(tap, cluster_count(&back, PROTO_ROLE_WORKER), 1);
+        CHECK_INT(tap, cluster_count(&back, PROTO_ROLE_CONTROLLER), 0);
+        CHECK(tap, !cluster_numbered(&back, 0) && !cluster_find(&back, 0));
+        cluster_free(&back);
+        cluster_free(&c);
+    });
+    TEST(tap, "who serves which samples comes back, and is needed", {
+        struct cluster c = begin();
+        const struct proto_join message = {
+            .role = PROTO_ROLE_DATA_SERVER, .first = 40, .samples = 12, .name = proto_text("n07")};
+        const struct cluster_member *member;
+        CHECK_INT(tap, cluster_join(&c, &message, &member, NULL), STATUS_OK);
+        CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
+        CHECK_INT(tap, back.members[0].first, 40);
+        CHECK_INT(tap, back.members[0].samples, 12);
+        cluster_free(&back);
+        CHECK_INT(tap, reread(&c, "\"samples\":12", "\"samples\":-1", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"first\":40", "\"first\":-1", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"memory\":0", "\"memory\":-1", &back), STATUS_DATA);
+        cluster_free(&c);
+    });
+    TEST(tap, "a server for each bucket comes back", {
+        struct cluster c = begin();
+        char address[32];
+        for (int i = 0; i < CLUSTER_BUCKETS; i++) {
+            snprintf(address, sizeof address, "tcp://a:%d", i + 1);
+            joined(&c, PROTO_ROLE_PARAMETER_SERVER, address);
+        }
+        CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
+        CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
+        CHECK_INT(tap, back.route_count, CLUSTER_BUCKETS);
+        cluster_free(&back);
+        cluster_free(&c);
+    });
+    TEST(tap, "a text of another format, or without a list, is refused", {
+        struct cluster c = begin();
+        CHECK_INT(tap, reread(&c, "\"format\":2", "\"format\":1", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"members\":[]", "\"members\":{}", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"routes\":[]", "\"routes\":{}", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"parts\":[]", "\"parts\":{}", &back), STATUS_DATA);
         cluster_free(&c);
     });
 }
@@ -253,7 +329,71 @@ static void test_idle(struct tap *tap) {
     });
 }
 
+static void test_line(struct tap *tap) {
+    struct proto_member members[] = {
+        {.role = PROTO_ROLE_CONTROLLER, .epoch = 1.5},
+        {.member = 1, .role = PROTO_ROLE_DATA_SERVER, .rate = 400, .loss = 9, .waiting = 1},
+        {.member = 2, .role = PROTO_ROLE_WORKER, .rate = 300, .loss = 2, .waiting = 0.5},
+        {.member = 3, .role = PROTO_ROLE_WORKER, .rate = 100, .loss = NAN, .waiting = 0.1},
+    };
+    const struct proto_status status = {.members = proto_list(members, 4)};
+    TEST(tap, "the line of a run is of its workers, and their loss of those who know it", {
+        char line[FIGURES_LINE];
+        figures_line(line, &status, 6);
+        CHECK_TEXT(tap, line, "epoch 1.50 of 6  loss 2.0000  2 workers  400 images/s  wait 30%");
+    });
+    TEST(tap, "the table of a run that trains tells of no trouble", {
+        char *table = figures_table(&status);
+        CHECK(tap, table && !strstr(table, "nothing was trained") && !strstr(table, "left out"));
+        free(table);
+    });
+}
+
 // --- the register -------------------------------------------------------------------------
+
+// A leader of three, whom member 1 has answered.
+static struct paxos *leader_of_three(struct paxos_output *out, uint64_t *ballot) {
+    const struct paxos_config config = {
+        .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
+    struct paxos *paxos;
+    if (paxos_open(&paxos, &config, NULL, 0, NULL))
+        exit(2);
+    paxos_tick(paxos, 1000, out);
+    *ballot = out->messages[0].ballot;
+    struct proto_paxos promise = {
+        .step = PROTO_PAXOS_PROMISE, .from = 1, .to = 0, .ballot = *ballot};
+    paxos_receive(paxos, &promise, 1000, out);
+    return paxos;
+}
+
+static void test_ballots(struct tap *tap) {
+    struct paxos_output out;
+    uint64_t ballot;
+    TEST(tap, "a leader whom somebody rejects goes on above the ballot that was promised there", {
+        struct paxos *paxos = leader_of_three(&out, &ballot);
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_LEADER);
+        const uint64_t promised = ballot + (UINT64_C(9) << 8) + 2;
+        struct proto_paxos reject = {
+            .step = PROTO_PAXOS_REJECT, .from = 1, .to = 0, .ballot = promised};
+        paxos_receive(paxos, &reject, 1100, &out);
+        CHECK_INT(tap, out.count, 2);
+        CHECK_INT(tap, out.messages[0].step, PROTO_PAXOS_PREPARE);
+        CHECK(tap, out.messages[0].ballot > promised);
+        paxos_close(paxos);
+    });
+    TEST(tap, "strangers elect nobody", {
+        const struct paxos_config config = {
+            .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
+        struct paxos *paxos;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, NULL), STATUS_OK);
+        paxos_tick(paxos, 1000, &out);
+        struct proto_paxos promise = {
+            .step = PROTO_PAXOS_PROMISE, .from = 3, .to = 0, .ballot = out.messages[0].ballot};
+        paxos_receive(paxos, &promise, 1000, &out);
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_CANDIDATE);
+        paxos_close(paxos);
+    });
+}
 
 static void test_alone(struct tap *tap) {
     TEST(tap, "a leader that no majority has answered for two election times leads no more", {
@@ -286,9 +426,12 @@ static void test_alone(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_members(&tap);
+    test_text(&tap);
     test_progress(&tap);
     test_vitals(&tap);
     test_idle(&tap);
+    test_line(&tap);
+    test_ballots(&tap);
     test_alone(&tap);
     return tap_done(&tap);
 }

@@ -542,6 +542,15 @@ static void test_agreed(struct tap *tap) {
         CHECK(tap, agreed.state && agreed.state->stage == CLUSTER_SAVING);
         agreed_close(&agreed);
     });
+    TEST(tap, "what was agreed on and what was not is free in the end", {
+        struct agreed agreed;
+        long before = heap_live();
+        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_OK, NULL), STATUS_OK);
+        CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_BUG, NULL), STATUS_BUG);
+        agreed_close(&agreed);
+        CHECK_INT(tap, heap_live(), before);
+    });
     TEST(tap, "a draft that could not be made changes nothing", {
         struct agreed agreed;
         struct error err = {0};
@@ -716,11 +725,16 @@ static void test_memory(struct tap *tap) {
             heap_fail_after(-1);
             cluster_free(&none);
         }
+        struct cluster good = begin();
         heap_fail_after(0);
+        int blamed = cluster_blame(&good, STATUS_IO, "full", NULL);
         int settled = cluster_settle(&c, "rate=0.3\n", NULL);
         char *none_written = cluster_write(&c);
         heap_fail_after(-1);
         CHECK_INT(tap, settled, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        CHECK_INT(tap, blamed, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        CHECK_INT(tap, good.status, HEAP_FAILS ? STATUS_OK : STATUS_IO);
+        cluster_free(&good);
         CHECK(tap, !HEAP_FAILS || !none_written);
         free(none_written);
         for (int i = 0; HEAP_FAILS && i < 100; i++) { // until there is no room
