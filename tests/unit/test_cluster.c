@@ -351,47 +351,81 @@ static void test_line(struct tap *tap) {
 
 // --- the register -------------------------------------------------------------------------
 
-// A leader of three, whom member 1 has answered.
-static struct paxos *leader_of_three(struct paxos_output *out, uint64_t *ballot) {
+// A member of three, which asks both others to prepare for this ballot.
+static struct paxos *candidate_of_three(uint32_t id, uint64_t *ballot) {
     const struct paxos_config config = {
-        .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
+        .id = id, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
     struct paxos *paxos;
+    struct paxos_output out;
     if (paxos_open(&paxos, &config, NULL, 0, NULL))
         exit(2);
-    paxos_tick(paxos, 1000, out);
-    *ballot = out->messages[0].ballot;
-    struct proto_paxos promise = {
-        .step = PROTO_PAXOS_PROMISE, .from = 1, .to = 0, .ballot = *ballot};
-    paxos_receive(paxos, &promise, 1000, out);
+    paxos_tick(paxos, 1000, &out);
+    *ballot = out.messages[0].ballot;
     return paxos;
+}
+
+static void receive(struct paxos *paxos, enum proto_paxos_step step, uint32_t from, uint32_t to,
+                    uint64_t ballot, uint64_t now, struct paxos_output *out) {
+    const struct proto_paxos message = {.step = (uint16_t)step,
+                                        .from = from,
+                                        .to = to,
+                                        .ballot = ballot,
+                                        .accepted = step == PROTO_PAXOS_ACCEPTED ? ballot : 0};
+    paxos_receive(paxos, &message, now, out);
 }
 
 static void test_ballots(struct tap *tap) {
     struct paxos_output out;
     uint64_t ballot;
     TEST(tap, "a leader whom somebody rejects goes on above the ballot that was promised there", {
-        struct paxos *paxos = leader_of_three(&out, &ballot);
+        struct paxos *paxos = candidate_of_three(0, &ballot);
+        receive(paxos, PROTO_PAXOS_PROMISE, 1, 0, ballot, 1000, &out);
         CHECK_INT(tap, paxos_standing(paxos), PAXOS_LEADER);
         const uint64_t promised = ballot + (UINT64_C(9) << 8) + 2;
-        struct proto_paxos reject = {
-            .step = PROTO_PAXOS_REJECT, .from = 1, .to = 0, .ballot = promised};
-        paxos_receive(paxos, &reject, 1100, &out);
+        receive(paxos, PROTO_PAXOS_REJECT, 1, 0, promised, 1100, &out);
         CHECK_INT(tap, out.count, 2);
         CHECK_INT(tap, out.messages[0].step, PROTO_PAXOS_PREPARE);
         CHECK(tap, out.messages[0].ballot > promised);
         paxos_close(paxos);
     });
     TEST(tap, "strangers elect nobody", {
-        const struct paxos_config config = {
-            .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
-        struct paxos *paxos;
-        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, NULL), STATUS_OK);
-        paxos_tick(paxos, 1000, &out);
-        struct proto_paxos promise = {
-            .step = PROTO_PAXOS_PROMISE, .from = 3, .to = 0, .ballot = out.messages[0].ballot};
-        paxos_receive(paxos, &promise, 1000, &out);
+        struct paxos *paxos = candidate_of_three(0, &ballot);
+        receive(paxos, PROTO_PAXOS_PROMISE, 3, 0, ballot, 1000, &out);
         CHECK_INT(tap, paxos_standing(paxos), PAXOS_CANDIDATE);
         paxos_close(paxos);
+    });
+    TEST(tap, "whose state a member accepts leads, whether it had asked before or not", {
+        struct paxos *paxos = candidate_of_three(0, &ballot);
+        receive(paxos, PROTO_PAXOS_ACCEPT, 1, 0, ballot + 0x101, 1000, &out);
+        CHECK_INT(tap, paxos_leader(paxos), 1);
+        CHECK_INT(tap, paxos_record(paxos).accepted, ballot + 0x101);
+        CHECK_INT(tap, out.messages[0].step, PROTO_PAXOS_ACCEPTED);
+        CHECK_INT(tap, out.messages[0].ballot, ballot + 0x101);
+        receive(paxos, PROTO_PAXOS_COMMIT, 2, 0, ballot + 0x202, 1000, &out);
+        CHECK_INT(tap, paxos_leader(paxos), 2);
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_FOLLOWER);
+        paxos_close(paxos);
+    });
+    TEST(tap, "a leader that has just sent a heartbeat ignores candidates", {
+        struct paxos *paxos = candidate_of_three(0, &ballot);
+        receive(paxos, PROTO_PAXOS_PROMISE, 1, 0, ballot, 1000, &out);
+        paxos_tick(paxos, 1250, &out);
+        CHECK_INT(tap, out.count, 2);
+        receive(paxos, PROTO_PAXOS_PREPARE, 2, 0, ballot + 0x102, 1260, &out);
+        CHECK_INT(tap, out.count, 0);
+        CHECK_INT(tap, paxos_standing(paxos), PAXOS_LEADER);
+        paxos_close(paxos);
+    });
+    TEST(tap, "a leader that any of the others answers is not alone", {
+        for (uint32_t other = 0; other < 3; other++) {
+            const uint32_t id = (other + 1) % 3;
+            struct paxos *paxos = candidate_of_three(id, &ballot);
+            receive(paxos, PROTO_PAXOS_PROMISE, other, id, ballot, 1000, &out);
+            receive(paxos, PROTO_PAXOS_ACCEPTED, other, id, ballot, 1900, &out);
+            paxos_tick(paxos, 2000, &out);
+            CHECK_INT(tap, paxos_standing(paxos), PAXOS_LEADER);
+            paxos_close(paxos);
+        }
     });
 }
 

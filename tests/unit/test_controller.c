@@ -1,6 +1,7 @@
 // What a controller is made of, without a network: the state of a run and its transitions,
 // its text and hostile ones, silence by a clock that the test turns, the register's file,
 // and the file of a run with its settings.
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "cluster/record.h"
 #include "cluster/vitals.h"
 #include "run/run_file.h"
+#include "store/crc.h"
 
 static struct cluster begin(void) {
     struct cluster cluster;
@@ -940,6 +942,18 @@ static void write_whole(const char *path, const char *text, size_t size) {
         exit(2);
 }
 
+// A register's file of these fields, with apostrophes for quotes, and the sum over them.
+static void write_sealed(const char *path, const char *fields) {
+    char text[256];
+    int n = snprintf(text, sizeof text, "{%s}", fields);
+    for (char *at = text; (at = strchr(at, '\''));)
+        *at = '"';
+    uint32_t crc = crc32_of(0, text, (size_t)n);
+    n +=
+        snprintf(text + n - 1, sizeof text - (size_t)n, ",\"crc32\":\"%08" PRIx32 "\"}\n", crc) - 1;
+    write_whole(path, text, (size_t)n);
+}
+
 static void test_record(struct tap *tap) {
     char path[TEMPFILE_PATH];
     tempfile_write(path, "", 0);
@@ -1001,6 +1015,25 @@ static void test_record(struct tap *tap) {
         CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
         record_close(record);
         free(text);
+    });
+    TEST(tap, "a file that lacks one of its numbers is refused, also if its sum is right", {
+        static const char *const lacking[] = {
+            "'v':1,'accepted':256,'version':0,'state':null",
+            "'v':1,'promised':256,'version':0,'state':null",
+            "'v':1,'promised':256,'accepted':256,'state':null",
+            "'v':1,'promised':256,'accepted':256,'version':0",
+            "'promised':256,'accepted':256,'version':0,'state':null",
+            "'v':2,'promised':256,'accepted':256,'version':0,'state':null",
+            "'v':1,'promised':-1,'accepted':256,'version':0,'state':null",
+        };
+        struct record *record;
+        for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
+            write_sealed(path, lacking[i]);
+            CHECK_INT(tap, record_open(&record, path, NULL), STATUS_DATA);
+        }
+        write_sealed(path, "'v':1,'promised':256,'accepted':256,'version':0,'state':null");
+        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        record_close(record);
     });
     unlink(path);
 }

@@ -419,9 +419,17 @@ static void test_refusals(struct tap *tap) {
         config = alone;
         config.id = 1;
         CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_USAGE);
+        config = alone;
+        config.heartbeat = 0;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_USAGE);
+        config.heartbeat = config.election = 1;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_USAGE);
         struct paxos_record record = {.promised = 1, .state = {1, NULL, 9}};
         CHECK_INT(tap, paxos_open(&paxos, &alone, &record, 0, &err), STATUS_DATA);
         CHECK(tap, paxos == NULL);
+        config.election = 2;
+        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, &err), STATUS_OK);
+        paxos_close(paxos);
     });
     TEST(tap, "what no member would send is ignored", {
         struct paxos_config config = alone;
@@ -431,6 +439,8 @@ static void test_refusals(struct tap *tap) {
             {.step = PROTO_PAXOS_PREPARE, .from = 3, .to = 0, .ballot = 0x103},
             {.step = PROTO_PAXOS_PREPARE, .from = 1, .to = 2, .ballot = 0x101},
             {.step = PROTO_PAXOS_PREPARE, .from = 1, .to = 0, .ballot = 0x102},
+            {.step = PROTO_PAXOS_ACCEPT, .from = 1, .to = 0, .ballot = 0x102},
+            {.step = PROTO_PAXOS_COMMIT, .from = 1, .to = 0, .ballot = 0x102},
             {.step = PROTO_PAXOS_ACCEPT, .from = 0, .to = 0, .ballot = 0x100},
             {.step = PROTO_PAXOS_LAST + 1, .from = 1, .to = 0, .ballot = 0x101},
             {.step = PROTO_PAXOS_ACCEPT,
