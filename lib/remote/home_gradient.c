@@ -27,6 +27,7 @@
 // them", and the next step needs the weights that all gradients of this one have made: a
 // pull of newer ones. Who has no samples in a step pushes none, so that nobody waits for
 // him.
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -434,7 +435,8 @@ static bool gradient_takes_product(const struct home *home, const struct layer *
     return sync && ((const struct gradient *)home)->taken[layer->index];
 }
 
-// The product is kept as its factors. The gradient of the biases follows from them.
+// The product is kept as its factors. The gradient of the biases follows from them. A home that
+// failed pushes nothing any more, and its group may be full, or have no memory.
 static void gradient_add_product(struct home *home, int thread, const struct layer *layer,
                                  const struct dense_errors *errors, const float *dbiases, int first,
                                  float rate) {
@@ -444,11 +446,14 @@ static void gradient_add_product(struct home *home, int thread, const struct lay
     (void)rate;
     if (errors->dx)
         kernels->dense_back_input(errors, gradient_weights(home, thread) + layer->weights.offset);
+    if (home_servers_status(&gradient->common, NULL))
+        return;
     struct layer_factors *factors = gradient->factors;
     size_t n = (size_t)errors->n, from = (size_t)(gradient->group.samples + first);
     size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
     while (factors->layer != layer)
         factors++;
+    assert(from + n <= factors->room[gradient->filled]);
     memcpy(factors->errors[gradient->filled] + from * units, errors->dy, n * units * sizeof(float));
     memcpy(factors->inputs[gradient->filled] + from * inputs, errors->x,
            n * inputs * sizeof(float));

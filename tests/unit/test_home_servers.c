@@ -570,6 +570,38 @@ static void test_refused(struct tap *tap) {
     CHECK_INT(tap, fake->pulls, pulls + 1);
 }
 
+// A mini-batch of one sample whose dense layer goes as its factors.
+static void step_factors(const struct lone *lone) {
+    enum { UNITS = 20 };
+    static const float dy[UNITS], x[INPUTS];
+    const struct dense_errors errors = {.dy = dy, .x = x, .n = 1, .units = UNITS, .inputs = INPUTS};
+    struct home *home = home_servers_home(lone->home);
+    const struct layer *layer = &lone->s.model->layers[1];
+    home->ops->weights(home, 0);
+    CHECK(&lone->learner->tap, home->products->takes(home, layer, true));
+    home->products->add(home, 0, layer, &errors, NULL, 0, 0.1f);
+    home->ops->add_clock(home, 0);
+    home_servers_step(lone->home, 1, 0.1f);
+}
+
+// What the threads compute until somebody stops them has no place in any push.
+static void test_refused_factors(struct tap *tap) {
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_as(tap, &lone, (struct learner){.overlap = true, .factors = "d1", .push_every = 1},
+                 0);
+    pthread_mutex_lock(&fake->lock);
+    fake->refuse = PROTO_REFUSAL_WRONG_SESSION;
+    pthread_mutex_unlock(&fake->lock);
+    while (!home_servers_status(lone.home, NULL))
+        step_factors(&lone);
+    for (int i = 0; i < 64; i++)
+        step_factors(&lone);
+    servers_stop(lone.learner->servers);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_STOPPED);
+    close_lone(tap, &lone);
+}
+
 int main(void) {
     struct tap tap = {0};
     // "the configurations (sigma, mu, lambda) = (0, mu0 lambda0, 1) and (0, mu0, lambda0) are
@@ -607,5 +639,7 @@ int main(void) {
     TEST(&tap, "of twenty those of none", { test_factors(&tap, 10, 0); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
+    TEST(&tap, "so does who pushes factors, and keeps those of no mini-batch after it",
+         { test_refused_factors(&tap); });
     return tap_done(&tap);
 }
