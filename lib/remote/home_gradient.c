@@ -27,13 +27,13 @@
 // them", and the next step needs the weights that all gradients of this one have made: a
 // pull of newer ones. Who has no samples in a step pushes none, so that nobody waits for
 // him.
-#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/invariant.h"
 #include "core/mem.h"
 #include "remote/home_factors.h"
 #include "remote/home_servers_internal.h"
@@ -453,7 +453,7 @@ static void gradient_add_product(struct home *home, int thread, const struct lay
     size_t units = (size_t)errors->units, inputs = (size_t)errors->inputs;
     while (factors->layer != layer)
         factors++;
-    assert(from + n <= factors->room[gradient->filled]);
+    INVARIANT(from + n <= factors->room[gradient->filled]);
     memcpy(factors->errors[gradient->filled] + from * units, errors->dy, n * units * sizeof(float));
     memcpy(factors->inputs[gradient->filled] + from * inputs, errors->x,
            n * inputs * sizeof(float));
