@@ -325,8 +325,19 @@ static void test_memory(struct tap *tap) {
             rig_close(&rig);
     });
     TEST(tap, "so is a push of which the shard could not remember that it was applied", {
-        if (HEAP_FAILS && stand_open(&stand, tap, async, 1)) {
-            push_one(&stand, 1, 1, 1, 1, &reply); // requests have their memory from now on
+        const struct proto_piece piece = rig_piece(1, 5, 1000, 1);
+        const struct shove one = {1, 1, PROTO_UPDATE_DELTA, 1, 0};
+        const struct shove two = {1, 2, PROTO_UPDATE_DELTA, 1, 0};
+        struct hold hold;
+        struct reply first;
+        struct reply second;
+        if (HEAP_FAILS && stand_open_with(&stand, tap, async, 1, 1)) {
+            hold_begin(&hold, &stand.rig);
+            rig_push_begin(&stand.rig, one, &piece, 1, stand.values, &first);
+            rig_push_begin(&stand.rig, two, &piece, 1, stand.values, &second);
+            hold_end(&hold);
+            reply_wait(&first);
+            reply_wait(&second); // so the first one's memory can be had again
             heap_fail_after(0);
             push_one(&stand, 1, 1, 0, 1, &reply);
             heap_fail_after(-1);
