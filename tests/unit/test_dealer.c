@@ -1,5 +1,6 @@
 // What a worker gives back is dealt again: at once, once, and to whoever asks.
 #include "../helper/dealer_rig.h"
+#include "../helper/heap.h"
 
 enum { A = 11, B = 7, ALL = 4 };
 
@@ -148,40 +149,138 @@ static void test_little(struct tap *tap) {
     });
 }
 
-// Pictures of 2x2 and then of 1x2.
+// A dealer of two pictures, each in a file of its own.
+struct pair {
+    char paths[3][TEMPFILE_PATH];
+    struct dealer_options options;
+};
+
+static void pair_open(struct tap *tap, struct pair *pair, const void *first, size_t first_size,
+                      const void *second, size_t second_size) {
+    static const unsigned char label[] = {0, 0, 8, 1, 0, 0, 0, 1, 0}; // of either
+    struct error err = {0};
+    tempfile_write(pair->paths[0], first, first_size);
+    tempfile_write(pair->paths[1], second, second_size);
+    tempfile_write(pair->paths[2], label, sizeof label);
+    const char *at[] = {pair->paths[0], pair->paths[1]};
+    const struct picture_cache_options pictures = {
+        .paths = at, .path_count = 2, .source = {.labels = pair->paths[2]}};
+    pair->options = (struct dealer_options){.rules = {.epochs = 1, .epoch_end = 1, .least = 5},
+                                            .batch = 2,
+                                            .ahead = 1 << 16,
+                                            .threads = 2};
+    rig_must(tap, picture_cache_open(&pair->options.pictures, &pictures, &err), &err);
+}
+
+static void pair_close(struct pair *pair) {
+    picture_cache_close(pair->options.pictures);
+    for (int i = 0; i < 3; i++)
+        unlink(pair->paths[i]);
+}
+
+// Deals both, or fails: as what, and why.
+static enum dealer_answer pair_deal(struct tap *tap, const struct pair *pair,
+                                    struct dealer **dealer, struct leased_batch *leased,
+                                    struct error *err) {
+    const struct dealer_request request = {.session = A, .samples = 2};
+    enum dealer_answer answer = DEALER_BUSY;
+    uint64_t detail;
+    rig_must(tap, dealer_open(dealer, &pair->options, err), err);
+    double until = clock_seconds() + 30;
+    while (answer == DEALER_BUSY && clock_seconds() < until)
+        answer = dealer_issue(*dealer, &request, 0, leased, &detail);
+    dealer_status(*dealer, err);
+    return answer;
+}
+
+static const unsigned char square[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
+static const unsigned char reals[] = {
+    0,    0,    0x0d, 3, 0,    0, 0, 1, 0,    0, 0, 2, 0,    0,    0, 2, // and 0.5, 0.5, 0.5, 0.5:
+    0x3f, 0x00, 0,    0, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0x3f, 0x00, 0, 0};
+
 static void test_shapes(struct tap *tap) {
+    static const unsigned char flat[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2};
+    static const unsigned char narrow[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 1, 2};
+    static const unsigned char coloured[] = {0, 0, 8, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2,
+                                             0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2};
+    static const struct {
+        const unsigned char *bytes;
+        size_t size;
+        const char *shape;
+    } others[] = {{flat, sizeof flat, "is 1x1x2"},
+                  {narrow, sizeof narrow, "is 1x2x1"},
+                  {coloured, sizeof coloured, "is 3x2x2"}};
+    struct dealer *dealer;
+    struct leased_batch leased;
+    struct pair pair;
     TEST(tap, "a picture of another shape than the first ends it, and both shapes are named", {
-        static const unsigned char square[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0,
-                                               0, 2, 0, 0, 0, 2, 1, 2, 3, 4};
-        static const unsigned char flat[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2};
-        static const unsigned char label[] = {0, 0, 8, 1, 0, 0, 0, 1, 0}; // of either
-        char paths[3][TEMPFILE_PATH];
-        tempfile_write(paths[0], square, sizeof square);
-        tempfile_write(paths[1], flat, sizeof flat);
-        tempfile_write(paths[2], label, sizeof label);
-        const char *at[] = {paths[0], paths[1]};
-        const struct picture_cache_options pictures = {
-            .paths = at, .path_count = 2, .source = {.labels = paths[2]}};
-        struct dealer_options options = {.rules = {.epochs = 1, .epoch_end = 1, .least = 5},
-                                         .batch = 2,
-                                         .ahead = 1 << 16,
-                                         .threads = 2};
-        const struct dealer_request request = {.session = A, .samples = 2};
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            struct error err = {0};
+            pair_open(tap, &pair, square, sizeof square, others[i].bytes, others[i].size);
+            CHECK_INT(tap, pair_deal(tap, &pair, &dealer, &leased, &err), DEALER_FAILED);
+            CHECK_INT(tap, err.status, STATUS_DATA);
+            CHECK(tap, strstr(err.text, others[i].shape) && strstr(err.text, "first is 1x2x2"));
+            dealer_close(dealer);
+            pair_close(&pair);
+        }
+    });
+    TEST(tap, "so does one of reals where the first is of bytes", {
+        struct error err = {0};
+        pair_open(tap, &pair, square, sizeof square, reals, sizeof reals);
+        CHECK_INT(tap, pair_deal(tap, &pair, &dealer, &leased, &err), DEALER_FAILED);
+        CHECK(tap, strstr(err.text, "has values beyond bytes"));
+        dealer_close(dealer);
+        pair_close(&pair);
+    });
+    TEST(tap, "where the first is of reals, bytes become such", {
+        struct error err = {0};
+        pair_open(tap, &pair, reals, sizeof reals, square, sizeof square);
+        CHECK_INT(tap, pair_deal(tap, &pair, &dealer, &leased, &err), DEALER_ISSUED);
+        float sum = 0;
+        for (uint32_t i = 0; i < 2; i++)
+            for (int p = 0; p < 4; p++)
+                sum += ((const float *)proto_sample_values(&leased.samples, i))[p];
+        CHECK_NEAR(tap, sum, 4 * 0.5 + (1 + 2 + 3 + 4), 0);
+        dealer_release(dealer, leased.buffer);
+        dealer_close(dealer);
+        pair_close(&pair);
+    });
+    TEST(tap, "one whose first picture cannot be made does not open", {
+        struct error err = {0};
+        struct ops *ops;
+        size_t offset, length;
+        CHECK_INT(tap, ops_parse(&ops, "crop 3", 0, &offset, &length, NULL), STATUS_OK);
+        pair_open(tap, &pair, square, sizeof square, square, sizeof square);
+        pair.options.ops = ops;
+        dealer = NULL;
+        CHECK_INT(tap, dealer_open(&dealer, &pair.options, &err), STATUS_DATA);
+        CHECK(tap, !dealer);
+        pair_close(&pair);
+        ops_free(ops);
+    });
+}
+
+static void test_memory(struct tap *tap) {
+    TEST(tap, "what it had is free when it is closed", {
+        struct pair pair;
         struct dealer *dealer;
         struct leased_batch leased;
         struct error err = {0};
-        uint64_t detail;
-        CHECK_INT(tap, picture_cache_open(&options.pictures, &pictures, &err), STATUS_OK);
-        CHECK_INT(tap, dealer_open(&dealer, &options, &err), STATUS_OK);
-        double until = clock_seconds() + 30;
-        while (!dealer_status(dealer, &err) && clock_seconds() < until)
-            usleep(100);
-        CHECK_INT(tap, dealer_status(dealer, &err), STATUS_DATA);
-        CHECK(tap, strstr(err.text, "is 1x1x2") && strstr(err.text, "the first is 1x2x2"));
-        CHECK_INT(tap, dealer_issue(dealer, &request, 0, &leased, &detail), DEALER_FAILED);
-        dealer_close(dealer);
-        picture_cache_close(options.pictures);
-        unlink(paths[0]), unlink(paths[1]), unlink(paths[2]);
+        struct ops *ops;
+        size_t offset, length;
+        CHECK_INT(tap, ops_parse(&ops, "scale 1/2", 0, &offset, &length, NULL), STATUS_OK);
+        pair_open(tap, &pair, square, sizeof square, square, sizeof square);
+        pair.options.ops = ops;
+        long live[2];
+        for (int i = 0; i < 2; i++) { // the system keeps something of its own for threads
+            live[i] = heap_live();
+            CHECK_INT(tap, pair_deal(tap, &pair, &dealer, &leased, &err), DEALER_ISSUED);
+            dealer_release(dealer, leased.buffer);
+            dealer_close(dealer);
+        }
+        CHECK_INT(tap, heap_live(), live[1]);
+        pair_close(&pair);
+        ops_free(ops);
     });
 }
 
@@ -203,6 +302,7 @@ int main(void) {
     test_samples(&tap);
     test_little(&tap);
     test_shapes(&tap);
+    test_memory(&tap);
     test_together(&tap);
     return tap_done(&tap);
 }

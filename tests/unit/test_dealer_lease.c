@@ -1,6 +1,7 @@
 // What becomes of a dealer's leases and of its epochs: who goes or is late loses its places to
 // others, what is finished is remembered, and who asks too early or too late is told so.
 #include "../helper/dealer_rig.h"
+#include "../helper/heap.h"
 
 enum { A = 11, B = 7, ALL = 4 };
 
@@ -106,6 +107,20 @@ static void test_cursor(struct tap *tap) {
         rig_close(&other);
         rig_close(&rig);
     });
+    TEST(tap, "there may be no memory for a copy of the cursor", {
+        struct dealer_rig rig;
+        uint64_t seed;
+        uint32_t epoch;
+        size_t count;
+        rig_open(tap, &rig, 2, NULL, 0);
+        CHECK(tap, rig_finish(&rig, ask(&rig, A)));
+        heap_fail_after(0);
+        struct range *finished = dealer_cursor(rig.dealer, &seed, &epoch, &count);
+        heap_fail_after(-1);
+        CHECK(tap, !HEAP_FAILS || !finished);
+        free(finished);
+        rig_close(&rig);
+    });
     TEST(tap, "a cursor of other data changes nothing", {
         struct dealer_rig rig;
         struct error err = {0};
@@ -170,6 +185,40 @@ static void test_epochs(struct tap *tap) {
     });
 }
 
+static void test_all_epochs(struct tap *tap) {
+    TEST(tap, "however little it may make ahead, all samples of all epochs are dealt", {
+        enum { EPOCHS = 3 };
+        struct dealer_rig rig;
+        rig_open(tap, &rig, ALL, NULL, 0);
+        const struct dealer_options options = {
+            .pictures = rig.pictures,
+            .rules = {.epochs = EPOCHS, .epoch_end = 1, .least = 5},
+            .batch = 1,
+            .threads = 1};
+        struct dealer_request request = {.session = A, .samples = 1};
+        struct dealer *dealer;
+        struct leased_batch leased;
+        uint64_t detail;
+        CHECK_INT(tap, dealer_open(&dealer, &options, NULL), STATUS_OK);
+        enum dealer_answer answer = DEALER_BUSY;
+        double until = clock_seconds() + 30;
+        while (answer != DEALER_ALL_OVER && clock_seconds() < until) {
+            struct range places;
+            request.epoch = dealer_figures(dealer).epoch;
+            answer = dealer_issue(dealer, &request, clock_seconds(), &leased, &detail);
+            if (answer != DEALER_ISSUED)
+                continue;
+            dealer_release(dealer, leased.buffer);
+            CHECK(tap, dealer_finish(dealer, A, leased.lease.number, clock_seconds(),
+                                     &request.epoch, &places));
+        }
+        CHECK_INT(tap, answer, DEALER_ALL_OVER);
+        CHECK_INT(tap, dealer_figures(dealer).leased, EPOCHS * ALL * RIG_BATCH);
+        dealer_close(dealer);
+        rig_close(&rig);
+    });
+}
+
 static void test_pieces(struct tap *tap) {
     TEST(tap, "who wants fewer samples than a batch has gets it in pieces, each a lease", {
         struct dealer_rig rig;
@@ -199,6 +248,7 @@ int main(void) {
     test_late(&tap);
     test_cursor(&tap);
     test_epochs(&tap);
+    test_all_epochs(&tap);
     test_pieces(&tap);
     return tap_done(&tap);
 }

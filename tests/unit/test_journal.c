@@ -1,11 +1,13 @@
 // The journal of a data server, cut off or changed at every byte: what it says is finished
 // was finished, or it is refused.
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "deal/journal.h"
 
@@ -321,6 +323,44 @@ static void test_full_disk(struct tap *tap, const char *path) {
     ranges_free(&place.finished);
 }
 
+static void test_nothing_left(struct tap *tap, const char *path) {
+    struct journal *journal = NULL;
+    struct journal_place place;
+    bool found;
+    char bytes[1024];
+    fill(tap, path, bytes, sizeof bytes);
+    int before = open("/dev/null", O_RDONLY | O_CLOEXEC); // the lowest number that is free
+    close(before);
+    long live = heap_live();
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    ranges_free(&place.finished);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(tap, journal_rewrite(journal, nothing_yet, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, journal_add(journal, EPOCH, lease(i), NULL), STATUS_OK);
+        CHECK_INT(tap, journal_sync(journal, NULL), STATUS_OK);
+    }
+    journal_close(journal);
+    CHECK_INT(tap, heap_live(), live);
+    int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(after);
+    CHECK_INT(tap, after, before);
+}
+
+static void test_no_input(struct tap *tap, const char *path) {
+    struct journal *journal = NULL;
+    struct journal_place place;
+    bool found;
+    unlink(path);
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_rewrite(journal, nothing_yet, NULL, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_add(journal, EPOCH, lease(0), NULL), STATUS_OK);
+    close(STDIN_FILENO);
+    int synced = journal_sync(journal, NULL);
+    CHECK_INT(tap, open("/dev/null", O_RDONLY), STDIN_FILENO);
+    CHECK_INT(tap, synced, STATUS_OK);
+    journal_close(journal);
+}
+
 static void test_unreadable(struct tap *tap, const char *path, const char *folder) {
     struct journal_place place;
     bool found = true;
@@ -352,6 +392,9 @@ int main(void) {
          { test_rewrite(&tap, path); });
     TEST(&tap, "half a line that a full disk left does not spoil the next",
          { test_full_disk(&tap, path); });
+    TEST(&tap, "however often it is written anew, no file and no memory is left in the end",
+         { test_nothing_left(&tap, path); });
+    TEST(&tap, "it is synced also where standard input is closed", { test_no_input(&tap, path); });
     TEST(&tap, "one that cannot be read is an error, one that is not there is none",
          { test_unreadable(&tap, path, folder); });
     unlink(path);

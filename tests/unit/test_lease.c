@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "core/random.h"
 #include "deal/lease.h"
@@ -332,6 +333,43 @@ static void test_epoch_end(struct tap *tap) {
     });
 }
 
+static void test_last_epoch(struct tap *tap) {
+    TEST(tap, "in the last epoch nothing is drawn ahead", {
+        struct leases *leases = open_leases(tap, 4, 1);
+        struct drawn_range drawn;
+        CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 4, 0), 0));
+        CHECK_INT(tap, leases_epoch(leases), 1);
+        CHECK(tap, leases_draw(leases, 4, true, &drawn));
+        CHECK(tap, !leases_draw(leases, 4, true, &drawn));
+        leases_close(leases);
+    });
+}
+
+static void test_sessions(struct tap *tap) {
+    TEST(tap, "however many sessions there are, each is known", {
+        enum { MANY = 1000 };
+        struct leases *leases = open_leases(tap, MANY, 1);
+        for (uint64_t i = 0; i < MANY; i++)
+            lend(tap, leases, 5 + i, 1, 0);
+        for (uint64_t i = 0; i < MANY; i++)
+            CHECK_INT(tap, leases_session(leases, i), 5 + i);
+        CHECK_INT(tap, leases_session(leases, MANY), 0);
+        leases_close(leases);
+    });
+    TEST(tap, "a lease that there is no memory for is none", {
+        struct leases *leases = open_leases(tap, 4, 1);
+        struct drawn_range drawn;
+        struct lease lease;
+        struct error err = {0};
+        CHECK(tap, leases_draw(leases, 4, true, &drawn));
+        heap_fail_after(0);
+        int status = leases_issue(leases, 1, &drawn, 0, &lease, &err);
+        heap_fail_after(-1);
+        CHECK_INT(tap, status, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        leases_close(leases);
+    });
+}
+
 static void test_deadlines(struct tap *tap) {
     TEST(tap, "deadlines follow what a session's leases take, and have a floor", {
         struct leases *leases = open_leases(tap, 100, 1);
@@ -405,6 +443,8 @@ int main(void) {
     struct tap tap = {0};
     test_histories(&tap);
     test_epoch_end(&tap);
+    test_last_epoch(&tap);
+    test_sessions(&tap);
     test_deadlines(&tap);
     test_cursor(&tap);
     return tap_done(&tap);

@@ -1,6 +1,7 @@
 // The data server's pictures: the same from the cache as from the files, within its limit.
 #include <stdlib.h>
 
+#include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
 #include "core/random.h"
@@ -188,6 +189,41 @@ static void test_parts(struct tap *tap, const struct files *files) {
     });
 }
 
+static void test_failures(struct tap *tap, const struct files *files) {
+    TEST(tap, "without one of its data sets it does not open, and what is wrong with that is said",
+         {
+             struct files other = *files;
+             struct picture_cache *pictures = NULL;
+             struct error err = {0};
+             const char *const missing = "/nowhere/images";
+             for (int i = 0; i < 2; i++) {
+                 other.paths[i] = missing, other.paths[1 - i] = files->paths[1 - i];
+                 const struct picture_cache_options options = {.paths = other.paths,
+                                                               .path_count = 2};
+                 CHECK(tap, picture_cache_open(&pictures, &options, &err) != STATUS_OK);
+                 CHECK(tap, !pictures && strstr(err.text, missing));
+             }
+         });
+    TEST(tap, "there may be no memory for a picture, also for one that is in the cache", {
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
+        struct image image = {0};
+        look(tap, pictures);
+        heap_fail_after(0);
+        int status = picture_cache_image(pictures, 0, &image, NULL);
+        heap_fail_after(-1);
+        CHECK_INT(tap, status, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        image_free(&image);
+        picture_cache_close(pictures);
+    });
+    TEST(tap, "what it had is free when it is closed", {
+        long before = heap_live();
+        struct picture_cache *pictures = picture_cache_of(tap, files, 2, 0, 0, PLENTY);
+        look(tap, pictures);
+        picture_cache_close(pictures);
+        CHECK_INT(tap, heap_live(), before);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct files files;
@@ -195,6 +231,7 @@ int main(void) {
     test_cache(&tap, &files);
     test_warm(&tap, &files);
     test_parts(&tap, &files);
+    test_failures(&tap, &files);
     close_files(&files);
     return tap_done(&tap);
 }

@@ -166,6 +166,28 @@ static void test_reach(struct tap *tap) {
     });
 }
 
+static void test_behind(struct tap *tap) {
+    TEST(tap, "whoever is behind, its round is known", {
+        static const uint64_t sessions[] = {A, B, C};
+        for (int behind = 0; behind < 3; behind++) {
+            struct rounds rounds = of_three(tap);
+            open_round(tap, &rounds, 1);
+            reach(&rounds, sessions[behind], 1);
+            for (int i = 0; i < 3; i++)
+                if (i != behind)
+                    reach(&rounds, sessions[i], 2);
+            CHECK(tap, rounds_opened(&rounds, 1));
+            rounds_free(&rounds);
+        }
+    });
+    TEST(tap, "freed rounds have no members, and may have others", {
+        struct rounds rounds = of_three(tap);
+        rounds_free(&rounds);
+        CHECK(tap, !rounds_member(&rounds, A) && !rounds.members);
+        rounds_free(&rounds);
+    });
+}
+
 static void test_over(struct tap *tap) {
     TEST(tap, "nobody has a slot any more in a step that is over, who never asked neither", {
         struct rounds rounds = of_three(tap);
@@ -356,6 +378,7 @@ int main(void) {
     struct tap tap = {0};
     test_order(&tap);
     test_reach(&tap);
+    test_behind(&tap);
     test_over(&tap);
     test_members(&tap);
     test_again(&tap);
