@@ -176,6 +176,118 @@ static void test_factor_numbers(struct tap *tap) {
     });
 }
 
+// --- factors of pieces --------------------------------------------------------------------
+
+// The first layer, of which shard 0 is a part, and K samples of it.
+struct first_layer {
+    const struct layer *layer;
+    float *errors, *inputs, *product;
+};
+
+static struct first_layer first_layer_of(const struct stand *stand) {
+    const struct layer *layer = &stand->rig.model->layers[1];
+    size_t rows = (size_t)layer->weights.dims[0], columns = (size_t)layer->weights.dims[1];
+    struct first_layer first = {layer, numbers(K * rows, 3, 0.1), numbers(K * columns, 4, 1),
+                                mem_floats(stand->rig.n)};
+    for (size_t i = 0; i < rows * columns; i++) {
+        double sum = 0;
+        for (size_t k = 0; k < K; k++)
+            sum += (double)first.errors[k * rows + i / columns] *
+                   (double)first.inputs[k * columns + i % columns];
+        first.product[i] = (float)sum;
+    }
+    return first;
+}
+
+static void first_layer_free(struct first_layer *first) {
+    free(first->errors);
+    free(first->inputs);
+    free(first->product);
+}
+
+static void test_factor_pieces(struct tap *tap) {
+    struct stand stand;
+    struct reply reply;
+    TEST(tap, "factors for a piece of their layer change that piece, and nothing around it", {
+        static const uint32_t places[][2] = {
+            {0, 1000}, {1205, PROTO_SHARD_FLOATS - 1205}, {0, 200000}, {400, 4000}};
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            const uint32_t begin = places[i][0], end = begin + places[i][1];
+            const struct proto_piece piece = rig_piece(0, begin, end - begin, 1);
+            if (stand_open(&stand, tap, async, 1)) {
+                struct first_layer first = first_layer_of(&stand);
+                float *now = mem_floats(stand.rig.n);
+                push_factors(&stand.rig, first.layer, (struct shove){1, 1, 0, K, 0.1}, &piece, 1,
+                             first.errors, first.inputs, &reply);
+                reply_wait(&reply);
+                CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
+                rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+                CHECK(tap, !memcmp(now, stand.weights, begin * sizeof(float)));
+                CHECK(tap,
+                      !memcmp(now + end, stand.weights + end, (stand.rig.n - end) * sizeof(float)));
+                int same = 0;
+                for (uint32_t k = begin; k < end; k++)
+                    same += now[k] == stand.weights[k];
+                CHECK(tap, same < 10);
+                free(now);
+                first_layer_free(&first);
+            }
+            stand_close(&stand);
+        }
+    });
+}
+
+// Shard 0 after an update by the mean of one worker's factors, or their product, and of another's
+// gradient in one piece or more.
+static float *mean_of_two(struct tap *tap, bool product, uint32_t cut) {
+    static const struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
+    struct stand stand;
+    struct reply replies[2];
+    float *now = NULL;
+    if (stand_open(&stand, tap, hard, 2)) {
+        struct first_layer first = first_layer_of(&stand);
+        const struct shove shove = {1, 1, 0, K, 0.1};
+        const struct shove other = {2, 1, 0, 2 * K, 0.1};
+        const struct proto_piece whole = rig_shard(&stand.rig, 0, 1);
+        const struct proto_piece pieces[] = {rig_piece(0, 0, cut, 1),
+                                             rig_piece(0, cut, whole.count - cut, 1)};
+        if (product)
+            rig_push_begin(&stand.rig, shove, &whole, 1, first.product, &replies[0]);
+        else
+            push_factors(&stand.rig, first.layer, shove, &whole, 1, first.errors, first.inputs,
+                         &replies[0]);
+        rig_wait_queued(&stand.rig, 1);
+        rig_push_begin(&stand.rig, other, cut ? pieces : &whole, cut ? 2 : 1, stand.values,
+                       &replies[1]);
+        for (int i = 0; i < 2; i++) {
+            reply_wait(&replies[i]);
+            CHECK_INT(tap, replies[i].code, PROTO_REFUSAL_NONE);
+        }
+        now = mem_floats(stand.rig.n);
+        rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+        first_layer_free(&first);
+    }
+    stand_close(&stand);
+    return now;
+}
+
+static void test_mean_of_pieces(struct tap *tap) {
+    TEST(tap, "a mean is the same of factors and of their product, of a gradient and of its pieces",
+         {
+             const uint32_t cuts[] = {0, 400, 5000, 100001};
+             float *wanted = mean_of_two(tap, true, 0);
+             for (int i = 0; i < 4; i++) {
+                 float *now = mean_of_two(tap, false, cuts[i]);
+                 float most = 0;
+                 for (size_t k = 0; now && wanted && k < PROTO_SHARD_FLOATS; k++)
+                     most = fmaxf(most, fabsf(now[k] - wanted[k]));
+                 CHECK_NEAR(tap, most, 0, 1e-6);
+                 free(now);
+             }
+             free(wanted);
+         });
+}
+
 static enum proto_refusal push_message(struct factor_case *c, const struct proto_push_factors *push,
                                        size_t bytes_fewer, struct reply *reply) {
     struct buffer *payload = factors_payload(&c->stand.rig, c->layer, K, c->errors, c->inputs);
@@ -275,6 +387,18 @@ static void test_versions(struct tap *tap) {
             CHECK_INT(tap, figures.staleness[2], 1);
         }
         stand_close(&stand);
+    });
+    TEST(tap, "hardsync allows no staleness, and says so", {
+        const struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
+        const struct proto_piece old = rig_piece(0, 0, 1, 0);
+        struct stand none;
+        struct reply refused;
+        if (stand_open(&none, tap, hard, 1)) {
+            rig_push(&none.rig, (struct shove){1, 1, 0, 8, 0.1}, &old, 1, none.values, &refused);
+            CHECK_INT(tap, refused.code, PROTO_REFUSAL_TOO_STALE);
+            CHECK_INT(tap, refused.detail, 0);
+        }
+        stand_close(&none);
     });
     TEST(tap, "staleness is counted by value up to 254, and what is more together", {
         if (stand_open(&stand, tap, async, 1)) {
@@ -431,14 +555,40 @@ static void test_pulls(struct tap *tap) {
     });
 }
 
+static void test_many_parts(struct tap *tap) {
+    TEST(tap, "a pull that waits may name two shards in turn, however often", {
+        enum { MANY = 300 };
+        struct proto_piece pieces[MANY];
+        struct stand stand;
+        struct reply reply;
+        if (stand_open(&stand, tap, async, 1)) {
+            for (uint32_t i = 0; i < MANY; i++)
+                pieces[i] = rig_piece(i % 2, i, 1, 0);
+            for (uint32_t count = 1; count <= MANY; count++) {
+                rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 1, pieces, count, &reply);
+                reply_wait(&reply);
+                CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
+                CHECK_INT(tap, reply.parts, count);
+                for (uint32_t i = 0; i < count && i < RIG_PIECES; i++)
+                    CHECK(tap,
+                          *(const float *)reply.part[i].at == stand.weights[rig_place(&pieces[i])]);
+            }
+        }
+        stand_close(&stand);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_rates(&tap);
     test_numbers(&tap);
     test_factor_numbers(&tap);
+    test_factor_pieces(&tap);
+    test_mean_of_pieces(&tap);
     test_factor_forms(&tap);
     test_versions(&tap);
     test_stores(&tap);
     test_pulls(&tap);
+    test_many_parts(&tap);
     return tap_done(&tap);
 }

@@ -4,6 +4,7 @@
 
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
+#include "core/clock.h"
 
 static const struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
 static const struct protocol soft = {.kind = PROTOCOL_SOFTSYNC, .n = 1};
@@ -134,6 +135,29 @@ static void test_routes(struct tap *tap) {
             rig_route(&stand.rig, RIG_EPOCH + 3, RIG_MEMBER);
             rig_push(&stand.rig, shove, &piece, 1, stand.values, &reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_READY);
+        }
+        stand_close(&stand);
+    });
+}
+
+static void test_versions(struct tap *tap) {
+    TEST(tap, "shards that come back without weights have no version", {
+        struct stand stand;
+        struct reply reply;
+        struct ps_figures figures;
+        if (held_open(&stand, tap, async, 1)) {
+            push_ones(&stand, 1, 0, RIG_SHARDS, &reply);
+            reply_wait(&reply);
+            ps_figures(stand.rig.ps, &figures);
+            CHECK_INT(tap, figures.version, 2);
+            rig_route(&stand.rig, RIG_EPOCH + 1, RIG_MEMBER + 1);
+            rig_route(&stand.rig, RIG_EPOCH + 2, RIG_MEMBER);
+            double until = clock_seconds() + 30;
+            do
+                ps_figures(stand.rig.ps, &figures);
+            while (figures.version && clock_seconds() < until);
+            CHECK_INT(tap, figures.version, 0);
+            CHECK_INT(tap, figures.held, RIG_SHARDS);
         }
         stand_close(&stand);
     });
@@ -292,6 +316,7 @@ int main(void) {
     test_sessions(&tap);
     test_many_sessions(&tap);
     test_routes(&tap);
+    test_versions(&tap);
     test_end(&tap);
     test_turns(&tap);
     return tap_done(&tap);
