@@ -38,11 +38,11 @@ char *cluster_write(const struct cluster *c) {
     char run[PROTO_ID_TEXT];
     json_t *members = json_array(), *routes = json_array(), *parts = json_array();
     for (size_t i = 0; i < c->member_count; i++)
-        json_array_append_new(members, member_json(&c->members[i]));
+        json_append(&members, member_json(&c->members[i]));
     for (size_t i = 0; i < c->route_count; i++)
-        json_array_append_new(routes, route_json(&c->routes[i]));
+        json_append(&routes, route_json(&c->routes[i]));
     for (size_t i = 0; i < c->part_count; i++)
-        json_array_append_new(parts, part_json(&c->parts[i]));
+        json_append(&parts, part_json(&c->parts[i]));
     proto_id_text(run, &c->run);
     json_t *all = json_pack(
         "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
@@ -57,10 +57,7 @@ char *cluster_write(const struct cluster *c) {
         "settings_version", (json_int_t)c->settings_version,                      //
         "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
         "skipped", (json_int_t)c->skipped, "members", members, "routes", routes, "parts", parts);
-    bool whole = all && json_array_size(members) == c->member_count &&
-                 json_array_size(routes) == c->route_count &&
-                 json_array_size(parts) == c->part_count;
-    char *text = whole ? json_line(all) : NULL;
+    char *text = all ? json_line(all) : NULL;
     json_decref(all);
     return text;
 }

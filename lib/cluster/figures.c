@@ -206,7 +206,7 @@ json_t *figures_json(const struct proto_status *status) {
     json_t *members = json_array();
     proto_id_text(run, &status->run);
     for (uint32_t i = 0; i < status->members.count; i++)
-        json_array_append_new(members, member_json(&members_of(status)[i]));
+        json_append(&members, member_json(&members_of(status)[i]));
     const struct proto_member *first = status->members.count ? members_of(status) : NULL;
     return json_pack("{s:s, s:s, s:o, s:I, s:f, s:o}", "run", run, "stage",
                      first ? plain_of(first->name).text : "", "epoch",

@@ -13,3 +13,10 @@ char *json_line(const json_t *value) {
     return json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |
                                  JSON_ENCODE_ANY);
 }
+
+void json_append(json_t **list, json_t *value) {
+    if (json_array_append_new(*list, value) == 0)
+        return;
+    json_decref(*list);
+    *list = NULL;
+}

@@ -14,4 +14,8 @@ int json_read(json_t **out, const char *text, size_t size, struct error *err);
 // to be freed with free(); NULL when out of memory.
 char *json_line(const json_t *value);
 
+// Appends to the list and takes `value`. When either is NULL, or memory is out, the list is freed,
+// and is NULL: so a list is whole or none, and one look at its end is enough.
+void json_append(json_t **list, json_t *value);
+
 #endif

@@ -113,8 +113,8 @@ json_t *findings_json(const struct findings *findings) {
     json_t *checks = findings->failed ? NULL : json_array();
     for (size_t i = 0; checks && i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];
-        json_array_append_new(
-            checks, json_pack("{s:s, s:o, s:s, s:o, s:i}", "result", kind_names[finding->kind],
+        json_append(&checks,
+                    json_pack("{s:s, s:o, s:s, s:o, s:i}", "result", kind_names[finding->kind],
                               "where", clean_text(finding->where), "check", finding->check, "found",
                               clean_text(finding->text), "status", finding->status));
     }

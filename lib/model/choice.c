@@ -170,12 +170,8 @@ json_t *choice_json(const struct model *model, const struct kernels *kernels, in
     double sums[CANDIDATES];
     sum_costs(model, kernels, batch, sums);
     for (int i = 0; i < model->layer_count; i++)
-        if (has_products(&model->layers[i]) &&
-            json_array_append_new(layers, layer_json(&model->layers[i], kernels, batch, lanes)) <
-                0) {
-            json_decref(layers);
-            return NULL;
-        }
+        if (has_products(&model->layers[i]))
+            json_append(&layers, layer_json(&model->layers[i], kernels, batch, lanes));
     return json_pack("{s:s, s:i, s:i, s:o, s:o}", "model", model->name, "batch", batch, "lanes",
                      lanes, "costs", costs_json(sums), "layers", layers);
 }

@@ -40,10 +40,7 @@ static size_t layer_activations(const struct layer *layer, int batch) {
 static json_t *from_json(const struct model *model, const struct layer *layer) {
     json_t *from = json_array();
     for (int i = 0; i < layer->from_count; i++)
-        if (json_array_append_new(from, json_string(model->layers[layer->from[i]].name)) < 0) {
-            json_decref(from);
-            return NULL;
-        }
+        json_append(&from, json_string(model->layers[layer->from[i]].name));
     return from;
 }
 
@@ -65,10 +62,7 @@ static json_t *layer_json(const struct model *model, const struct layer *layer, 
 json_t *table_json(const struct model *model, int batch, int threads) {
     json_t *layers = json_array();
     for (int i = 0; i < model->layer_count; i++)
-        if (json_array_append_new(layers, layer_json(model, &model->layers[i], batch)) < 0) {
-            json_decref(layers);
-            return NULL;
-        }
+        json_append(&layers, layer_json(model, &model->layers[i], batch));
     struct model_cost cost = model_cost(model, batch, threads);
     return json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "model",
                      model->name, "classes", model_classes(model), "batch", batch, "threads",

@@ -88,21 +88,16 @@ static json_t *json_range(const int range[2]) {
 static json_t *json_reals(const double *values, int count) {
     json_t *array = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(array, json_real(values[i]));
+        json_append(&array, json_real(values[i]));
     return array;
 }
 
 static json_t *json_classes(const struct statistics *st) {
     json_t *array = json_array();
-    int failed = 0;
-    for (int i = 0; i < st->classes.count && !failed; i++)
-        failed = json_array_append_new(array, json_pack("{s:i, s:s, s:I}", "label", i, "name",
-                                                        st->classes.names[i], "samples",
-                                                        (json_int_t)st->counts[i]));
-    if (!failed)
-        return array;
-    json_decref(array);
-    return NULL;
+    for (int i = 0; i < st->classes.count; i++)
+        json_append(&array, json_pack("{s:i, s:s, s:I}", "label", i, "name", st->classes.names[i],
+                                      "samples", (json_int_t)st->counts[i]));
+    return array;
 }
 
 int stat_table_json(char **text, const struct statistics *st, const char *picture,

@@ -124,8 +124,8 @@ static json_t *cursor_json(const struct proto_data *data, const struct proto_cur
     json_t *list = json_array();
     *finished = 0;
     for (uint32_t i = 0; i < cursor->finished.count; i++) {
-        json_array_append_new(
-            list, json_pack("[I, I]", (json_int_t)ranges[i].first, (json_int_t)ranges[i].count));
+        json_append(&list,
+                    json_pack("[I, I]", (json_int_t)ranges[i].first, (json_int_t)ranges[i].count));
         *finished += ranges[i].count;
     }
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "digest", (json_int_t)data->digest, "first",

@@ -92,15 +92,10 @@ void results_confusion(FILE *out, const struct tally *tally, const char *const *
 
 static json_t *top_list(const float *scores, const int *top, int k, const char *const *names) {
     json_t *list = json_array();
-    bool whole = list != NULL;
-    for (int i = 0; i < k && whole; i++)
-        whole = !json_array_append_new(
-            list, json_pack("{s:o, s:o}", "class", json_text(names[top[i]]), "score",
-                            json_number_or_null((double)scores[top[i]])));
-    if (whole)
-        return list;
-    json_decref(list);
-    return NULL;
+    for (int i = 0; i < k; i++)
+        json_append(&list, json_pack("{s:o, s:o}", "class", json_text(names[top[i]]), "score",
+                                     json_number_or_null((double)scores[top[i]])));
+    return list;
 }
 
 int results_prediction(FILE *out, const char *key, int32_t label, const float *scores,
@@ -133,11 +128,8 @@ void results_scores_head(FILE *out, int classes, const char *const *names) {
 
 static json_t *score_list(const float *scores, int classes) {
     json_t *list = json_array();
-    for (int c = 0; list && c < classes; c++)
-        if (json_array_append_new(list, json_number_or_null((double)scores[c]))) {
-            json_decref(list);
-            return NULL;
-        }
+    for (int c = 0; c < classes; c++)
+        json_append(&list, json_number_or_null((double)scores[c]));
     return list;
 }
 

@@ -52,7 +52,7 @@ static int write_all(int fd, const void *data, size_t size, struct file_sum *sum
 static json_t *entry_of(const struct tensor *tensor, uint64_t begin) {
     json_t *shape = json_array();
     for (int i = 0; i < tensor->rank; i++)
-        json_array_append_new(shape, json_integer((json_int_t)tensor->dims[i]));
+        json_append(&shape, json_integer((json_int_t)tensor->dims[i]));
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", tensor->dtype, "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)(begin + tensor->bytes));
 }

@@ -1,6 +1,7 @@
 // A heap that fails when asked to: include it in one test program, and every
 // allocation of that program goes through here. heap_fail_after(n) lets n
-// allocations succeed and no more; heap_live() counts what was not freed.
+// allocations succeed and no more, heap_fail_once(n) lets all succeed but the one
+// behind n; heap_live() counts what was not freed.
 //
 //   for (int n = 0; failed; n++) {
 //       heap_fail_after(n);
@@ -23,6 +24,9 @@
 static inline void heap_fail_after(long n) {
     (void)n;
 }
+static inline void heap_fail_once(long n) {
+    (void)n;
+}
 static inline long heap_live(void) {
     return 0;
 }
@@ -36,10 +40,17 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *p);
 
 static long heap_left = -1;
+static bool heap_recovers;
 static _Atomic long heap_pieces;
 
 static inline void heap_fail_after(long n) {
     heap_left = n;
+    heap_recovers = false;
+}
+
+static inline void heap_fail_once(long n) {
+    heap_left = n;
+    heap_recovers = true;
 }
 
 static inline long heap_live(void) {
@@ -48,6 +59,7 @@ static inline long heap_live(void) {
 
 static bool heap_allows(void) {
     if (heap_left == 0) {
+        heap_left = heap_recovers ? -1 : 0;
         errno = ENOMEM;
         return false;
     }

@@ -143,6 +143,32 @@ static size_t write_named(const char *name, unsigned char *bytes, size_t room) {
     return n;
 }
 
+// Whether a file of one tensor with all its sizes is written, or none, where of the allocations one
+// fails. *done: none did.
+static bool whole_or_none(long n, bool *done) {
+    static const unsigned char values[12];
+    const struct tensor tensor = {
+        .name = "a", .dtype = "U8", .rank = 3, .dims = {2, 2, 3}, .data = values, .bytes = 12};
+    unsigned char bytes[512];
+    struct safetensors file = {0};
+    struct file_sum sum;
+    FILE *f = tmpfile();
+    heap_fail_once(n);
+    int status = safetensors_write(fileno(f), &tensor, 1, NULL, &sum, NULL);
+    void *piece = malloc(1); // NULL: the one that fails is still to come
+    heap_fail_after(-1);
+    free(piece);
+    *done = n > 200 || !piece;
+    rewind(f);
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    if (status)
+        return size == 0;
+    bool whole = !safetensors_parse(&file, bytes, size, NULL) && file.tensors[0].rank == 3;
+    safetensors_free(&file);
+    return whole;
+}
+
 static void test_writing(struct tap *tap) {
     TEST(tap, "a header of any length is filled up to the next 64 bytes, and not beyond", {
         char name[65] = "";
@@ -189,6 +215,12 @@ static void test_writing(struct tap *tap) {
         }
         CHECK(tap, !HEAP_FAILS || (status == STATUS_OK && n > 3));
         fclose(f);
+    });
+    TEST(tap, "when memory is out for one moment, a file has all it should or is not written", {
+        bool done = !HEAP_FAILS;
+        for (long n = 0; !done; n++)
+            if (!whole_or_none(n, &done))
+                FAIL(tap, "a part was written when allocation %ld failed", n);
     });
 }
 

@@ -117,8 +117,7 @@ static json_t *staleness_histogram(const struct ps_figures *now, const struct ps
     while (most > 0 && now->staleness[most - 1] == before->staleness[most - 1])
         most--;
     for (size_t i = 0; i < most; i++)
-        json_array_append_new(list,
-                              json_integer((json_int_t)(now->staleness[i] - before->staleness[i])));
+        json_append(&list, json_integer((json_int_t)(now->staleness[i] - before->staleness[i])));
     return list;
 }
 
