@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 #include "run/checkpoint.h"
 #include "run/checkpoint_tensors.h"
 #include "store/output.h"
@@ -23,6 +24,18 @@ void checkpoint_free(struct checkpoint *checkpoint) {
     json_decref(checkpoint->run);
     free(checkpoint->directory);
     *checkpoint = (struct checkpoint){0};
+}
+
+int checkpoint_check_names(const struct classes *classes, struct error *err) {
+    for (int i = 0; i < classes->count; i++) {
+        const char *at = classes->names[i];
+        for (size_t bytes; *at && (bytes = utf8_length(at)) > 0;)
+            at += bytes;
+        if (*at)
+            return error_set(err, STATUS_DATA, "the name of class '%s' is not UTF-8",
+                             classes->names[i]);
+    }
+    return STATUS_OK;
 }
 
 // --- model.safetensors ----------------------------------------------------------
@@ -50,7 +63,7 @@ static json_t *text_json(json_t *value) {
 static json_t *class_names(const struct classes *classes) {
     json_t *names = json_array();
     for (int i = 0; i < classes->count; i++)
-        json_array_append_new(names, json_string(classes->names[i]));
+        json_append(&names, json_string(classes->names[i]));
     json_t *text = text_json(names);
     json_decref(names);
     return text;
@@ -116,7 +129,9 @@ static int write_model(const struct checkpoint *checkpoint, int fd, struct file_
     const char *state = checkpoint->state ? optimizer_state_name(checkpoint->optimizer.rule) : NULL;
     struct named_parameter *named = NULL, *states = NULL;
     size_t count = 0;
-    int status = named_parameters(&named, &count, checkpoint->model, NULL, err);
+    int status = checkpoint_check_names(&checkpoint->classes, err);
+    if (!status)
+        status = named_parameters(&named, &count, checkpoint->model, NULL, err);
     if (!status && state)
         status = named_parameters(&states, &count, checkpoint->model, state, err);
     if (!status)

@@ -40,6 +40,8 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
+// STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
+int checkpoint_check_names(const struct classes *classes, struct error *err);
 // STATUS_DATA when the file `path`, of which these are the bytes, is of another kind than a
 // checkpoint's: of which one, as far as that can be told, and what is expected.
 int checkpoint_check_kind(const char *path, const unsigned char *data, size_t size,

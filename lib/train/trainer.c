@@ -470,7 +470,7 @@ static int keep_names(struct trainer *trainer, struct error *err) {
     int status = STATUS_OK, label;
     for (int i = 0; names && !status && i < names->count; i++)
         status = classes_label(&checkpoint->classes, names->names[i], &label, err);
-    return status;
+    return status ? status : checkpoint_check_names(&checkpoint->classes, err);
 }
 
 static int open_feed(struct trainer *trainer, struct error *err) {

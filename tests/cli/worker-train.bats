@@ -34,6 +34,19 @@ setup() {
         and .connections_per_s > .images_per_s and .wait >= 0 and .wait <= 1)' run/metrics.jsonl
 }
 
+@test "a class whose name no checkpoint can hold is refused before anything is trained" {
+    local class=$'caf\xe9'
+    adam-prep draw 20 --seed 1 -q -o drawn/
+    mkdir -p "pictures/$class" pictures/other
+    cp drawn/*/*1*.png "pictures/$class"
+    cp drawn/*/*2*.png pictures/other
+    run_ok adam-prep pictures/ -q -o named.arec
+    printf 'input 1x28x28\nsoftmax units=2\n' >small.net
+    run_status 65 adam-worker -q --model small.net --data named.arec --epochs 1 --out run
+    [[ "$stderr" = *"the name of class 'caf\\xe9' is not UTF-8"* ]]
+    [ ! -e run/latest ]
+}
+
 @test "each rule and each schedule trains" {
     local rule schedule
     for rule in sgd momentum adagrad; do
