@@ -32,13 +32,15 @@ static unsigned char large[LARGE];
 
 static enum mood { WELL, PIECEMEAL, FULL, NO_MAP } mood;
 static int writes, unmapped;
-static int refusal = ENOSPC; // of a disk that is full
+static int refusal = ENOSPC;       // of a disk that is full
+static int refusal_later = ENOSPC; // from the second write on
 
 // Interrupted, then short, then whole; or the disk is full.
 ssize_t write(int fd, const void *data, size_t size) {
     writes++;
     if (mood == FULL) {
         errno = refusal;
+        refusal = refusal_later;
         return -1;
     }
     if (mood == PIECEMEAL && writes % 3 == 1) {
@@ -166,6 +168,18 @@ static void test_output(struct tap *tap) {
             CHECK_INT(tap, status, STATUS_IO);
             CHECK(tap, strstr(err.text, in(names[i])) && strstr(err.text, "No space left"));
             CHECK_INT(tap, files(), 0);
+        }
+    });
+    TEST(tap, "of several failures while a file is compressed the first is told", {
+        for (int i = 1; i < NAMES; i++) {
+            struct error err = {0};
+            mood = FULL;
+            refusal_later = EIO;
+            int status = write_large(in(names[i]), LARGE, &err);
+            refusal = refusal_later = ENOSPC;
+            mood = WELL;
+            CHECK_INT(tap, status, STATUS_IO);
+            CHECK(tap, strstr(err.text, "No space left"));
         }
     });
     TEST(tap, "an output that is given up leaves what was there, and nothing else", {
