@@ -375,6 +375,26 @@ static void test_hostile(struct tap *tap) {
             CHECK_INT(tap, safetensors_parse(&file, bytes, sizeof bytes, &err), STATUS_DATA);
         }
     });
+    TEST(tap, "of a file too short for a length, and of a header that is none, that is told", {
+        static const struct {
+            const char *bytes;
+            size_t size;
+            const char *wanted;
+        } heads[] = {
+            {"\0\0\0\0\0\0\0", 7, "7 bytes are too few"},
+            {"\0\0\0\0\0\0\0\0", 8, "does not begin with '{'"},
+            {"\0\0\0\0\0\0\0\0{", 9, "does not begin with '{'"},
+            {"\1\0\0\0\0\0\0\0{", 9, "JSON"},
+        };
+        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+            struct safetensors file;
+            struct error err = {0};
+            CHECK_INT(tap, safetensors_parse(&file, heads[i].bytes, heads[i].size, &err),
+                      STATUS_DATA);
+            CHECK(tap, strstr(err.text, heads[i].wanted));
+            CHECK(tap, !file.tensors && file.count == 0 && !file.header && !file.metadata);
+        }
+    });
     TEST(tap, "a header of more bytes than the reference implementation takes is refused", {
         enum { MOST = 100 * 1000 * 1000 };
         size_t size = MOST + 4096;

@@ -182,6 +182,15 @@ static void test_output(struct tap *tap) {
             CHECK(tap, strstr(err.text, "No space left"));
         }
     });
+    TEST(tap, "bytes that come all at once are no file either when they did not fit", {
+        struct error err = {0};
+        mood = FULL;
+        int status = write_large(in("a"), LARGE, &err);
+        mood = WELL;
+        CHECK_INT(tap, status, STATUS_IO);
+        CHECK(tap, strstr(err.text, "No space left"));
+        CHECK_INT(tap, files(), 0);
+    });
     TEST(tap, "an output that is given up leaves what was there, and nothing else", {
         struct output *output;
         CHECK_INT(tap, write_large(in("a"), LARGE, NULL), STATUS_OK);
@@ -460,9 +469,10 @@ static void test_spool(struct tap *tap) {
     TEST(tap, "where there is no folder or no memory for it there is no spool", {
         struct spool *spool;
         struct error err = {0};
+        int opened = open_files();
         setenv("TMPDIR", "/proc/no", 1);
         CHECK_INT(tap, spool_open(&spool, &err), STATUS_IO);
-        CHECK(tap, strstr(err.text, "/proc/no"));
+        CHECK(tap, strstr(err.text, "/proc/no: No such file"));
         setenv("TMPDIR", folder, 1);
         long before = heap_live();
         for (int n = 0; HEAP_FAILS && n < 3; n++) {
@@ -471,6 +481,7 @@ static void test_spool(struct tap *tap) {
             heap_fail_after(-1);
         }
         CHECK_INT(tap, heap_live(), before);
+        CHECK_INT(tap, open_files(), opened);
         CHECK_INT(tap, files(), 0);
     });
 }
@@ -547,6 +558,7 @@ static void test_crc(struct tap *tap) {
     TEST(tap, "the checksum is that of gzip, in one piece or several", {
         CHECK_INT(tap, crc32_of(0, "123456789", 9), 0xcbf43926); // the check value of CRC-32
         CHECK_INT(tap, crc32_of(crc32_of(0, "1234", 4), "56789", 5), 0xcbf43926);
+        CHECK_INT(tap, crc32_of(crc32_of(0, "12345678", 8), "9", 1), 0xcbf43926);
         CHECK_INT(tap, crc32_of(0xcbf43926, NULL, 0), 0xcbf43926);
     });
 }
@@ -629,6 +641,19 @@ static void test_sealed(struct tap *tap) {
         CHECK(tap, !HEAP_FAILS || (status == STATUS_OK && n > 3));
         CHECK_INT(tap, open_files(), before);
         free(whole);
+        json_decref(object);
+    });
+    TEST(tap, "a large object that did not fit is no sealed file", {
+        static char value[LARGE];
+        memset(value, 'v', LARGE - 1);
+        json_t *object = json_pack("{s:s}", "a", value);
+        struct error err = {0};
+        mood = FULL;
+        int status = sealed_write(in("j"), object, &err);
+        mood = WELL;
+        CHECK_INT(tap, status, STATUS_IO);
+        CHECK(tap, strstr(err.text, "No space left"));
+        CHECK_INT(tap, files(), 0);
         json_decref(object);
     });
     TEST(tap, "a sealed file is read up to 4 MiB", {

@@ -519,6 +519,33 @@ static void test_standard_input(struct tap *tap) {
     });
 }
 
+static void test_arriving(struct tap *tap) {
+    TEST(tap, "what has come through a pipe is given, and no more is waited for", {
+        begin(WELL, 0);
+        CHECK_INT(tap, mkfifo(in(folder, "pipe"), 0600), 0);
+        int writer = open(in(folder, "pipe"), O_RDWR);
+        CHECK_INT(tap, write(writer, content, 6), 6); // as many as tell what is packed
+        struct stream *stream = opened(tap, "pipe");
+        size_t got;
+        CHECK_INT(tap, stream_read(stream, back, 6, &got, NULL), STATUS_OK);
+        CHECK(tap, got == 6 && !memcmp(back, content, 6));
+        CHECK_INT(tap, write(writer, content + 6, 1), 1);
+        CHECK_INT(tap, stream_read(stream, back, 1, &got, NULL), STATUS_OK);
+        CHECK(tap, got == 1 && back[0] == content[6]);
+        stream_close(stream);
+        close(writer);
+        unlink(in(folder, "pipe"));
+    });
+    TEST(tap, "a file is read also where standard input is closed", {
+        int before = dup(STDIN_FILENO);
+        close(STDIN_FILENO);
+        struct stream *stream = opened(tap, "a");
+        check_rest(tap, stream, 0, BLOCK);
+        stream_close(stream);
+        restore(before);
+    });
+}
+
 // Says stop when it was asked so many times.
 struct patience {
     int asked, most;
@@ -607,6 +634,7 @@ int main(void) {
     test_failures(&tap);
     test_names(&tap);
     test_standard_input(&tap);
+    test_arriving(&tap);
     test_stopping(&tap);
     scratch_remove(folder);
     return tap_done(&tap);

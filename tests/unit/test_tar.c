@@ -445,10 +445,11 @@ static void test_writing(struct tap *tap) {
 }
 
 // Opens one of both, with memory for so many allocations.
-static int open_with(int allocations, bool writes, struct stream *stream, struct output *output) {
+static int open_with(void (*fail)(long n), int allocations, bool writes, struct stream *stream,
+                     struct output *output) {
     struct tar_reader *reader;
     struct tar_writer *writer;
-    heap_fail_after(allocations);
+    fail(allocations);
     int status =
         writes ? tar_writer_open(&writer, output, NULL) : tar_reader_open(&reader, stream, NULL);
     heap_fail_after(-1);
@@ -468,7 +469,9 @@ static void test_memory(struct tap *tap) {
         long before = heap_live();
         for (int writes = 0; writes < 2; writes++)
             for (int n = 0; HEAP_FAILS && n < 2; n++) { // ours, and libarchive's first
-                CHECK_INT(tap, open_with(n, writes, stream, output), STATUS_IO);
+                CHECK_INT(tap, open_with(heap_fail_after, n, writes, stream, output), STATUS_IO);
+                CHECK_INT(tap, heap_live(), before);
+                CHECK_INT(tap, open_with(heap_fail_once, n, writes, stream, output), STATUS_IO);
                 CHECK_INT(tap, heap_live(), before);
             }
         output_abort(output);
