@@ -159,7 +159,7 @@ int proto_measure(uint16_t type, const void *message, size_t *size, struct error
 }
 
 void proto_encode(uint16_t type, const void *message, uint8_t *body) {
-    struct writer writer = {body, 0};
+    struct writer writer = {.at = body};
     encode_struct(proto_layout(type), message, &writer, NULL);
 }
 
@@ -173,6 +173,11 @@ struct decoder {
 
 static int decode_struct(const struct proto_layout *layout, struct decoder *decoder, char *to,
                          struct error *err);
+
+#define RECORD_MEMBER(NAME, name) struct proto_##name name;
+union record { // room for any
+    PROTO_RECORDS(RECORD_MEMBER)
+};
 
 // The fewest bytes that a record takes on the wire.
 static size_t record_least(const struct proto_layout *record) {
@@ -191,16 +196,11 @@ static int decode_list(const struct proto_field *field, struct decoder *decoder,
         return error_set(err, STATUS_DATA, "%s: %" PRIu32 " of them are not there", field->name,
                          count);
     char *records = decoder->room ? decoder->room + decoder->used : NULL;
-    union { // of one record while checking
-        max_align_t align;
-        char bytes[256];
-    } scratch;
-    if (record->size > sizeof scratch)
-        return error_set(err, STATUS_BUG, "%s: the record is too large", record->name);
+    union record scratch; // of one while checking
     decoder->used += count * record->size;
     decoder->used += -decoder->used % alignof(max_align_t);
     for (uint32_t i = 0; i < count; i++)
-        if (decode_struct(record, decoder, records ? records + i * record->size : scratch.bytes,
+        if (decode_struct(record, decoder, records ? records + i * record->size : (char *)&scratch,
                           err))
             return error_context(err, "%s %" PRIu32, field->name, i);
     *(struct proto_list *)to = (struct proto_list){records, records ? count : 0};
@@ -217,7 +217,7 @@ static int decode_field(const struct proto_field *field, struct decoder *decoder
         return STATUS_OK;
     }
     uint64_t number = cursor_number(cursor, kind_bytes(field->kind));
-    if (field->kind != PROTO_KIND_F64 && exceeds_limit(field, number))
+    if (exceeds_limit(field, number)) // reals have none
         return beyond_limit(field, number, err);
     switch (field->kind) {
     case PROTO_KIND_F64:

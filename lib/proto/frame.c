@@ -9,7 +9,7 @@ static const char magic[4] = "adam";
 static_assert(PROTO_FRAME == sizeof magic + 2 + 2 + 8 + 4 + 4, "fields of a frame's header");
 
 void proto_frame_put(uint8_t bytes[PROTO_FRAME], const struct proto_frame *frame) {
-    struct writer writer = {bytes, 0};
+    struct writer writer = {.at = bytes};
     writer_bytes(&writer, magic, sizeof magic);
     writer_number(&writer, frame->version, 2);
     writer_number(&writer, frame->type, 2);

@@ -98,7 +98,7 @@ bool proto_session(uint16_t type, const void *message, uint64_t *session) {
     const struct proto_layout *layout = proto_layout(type);
     if (!layout || layout->count == 0 || strcmp(layout->fields[0].name, "session") != 0)
         return false;
-    memcpy(session, (const char *)message + layout->fields[0].offset, sizeof *session);
+    memcpy(session, message, sizeof *session);
     return true;
 }
 

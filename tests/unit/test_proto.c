@@ -61,6 +61,23 @@ static void check_golden(struct tap *tap, const struct golden *golden) {
     free(wanted);
 }
 
+// Decodes into memory of the struct's size; whether what is behind it stays.
+static bool stays_within(const struct golden *golden) {
+    static const uint8_t behind[8] = {0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5, 0xa5};
+    struct {
+        union proto_message message;
+        uint8_t more[sizeof behind];
+    } to;
+    struct proto_room room = {0};
+    size_t size, wanted = proto_layout(golden->type)->size;
+    uint8_t *body = bytes_of(golden->hex, &size);
+    memset(&to, 0xa5, sizeof to);
+    int status = proto_decode(golden->type, body, size, &to, &room, NULL);
+    proto_room_free(&room);
+    free(body);
+    return !status && !memcmp((const char *)&to + wanted, behind, sizeof behind);
+}
+
 static void test_golden(struct tap *tap) {
     TEST(tap, "every message has its golden bytes, written and read", {
         for (size_t i = 0; proto_message(i); i++) {
@@ -70,6 +87,11 @@ static void test_golden(struct tap *tap) {
             else
                 FAIL(tap, "no golden bytes of %s", proto_message(i)->name);
         }
+    });
+    TEST(tap, "a message that is read takes no more than its struct", {
+        for (size_t i = 0; i < GOLDEN_COUNT; i++)
+            if (!stays_within(&golden_messages[i]))
+                FAIL(tap, "%s is read beyond it", proto_message_name(golden_messages[i].type));
     });
     TEST(tap, "records of two lists lie where the fields say", {
         struct proto_routes routes;
@@ -135,6 +157,13 @@ static void test_damage(struct tap *tap) {
         CHECK_INT(tap, status, STATUS_DATA);
         CHECK_TEXT(tap, err.text, "versions: pieces: 4095 of them are not there");
     });
+    TEST(tap, "so is one of which all but the last byte is there", {
+        enum { PIECE_BYTES = 28, ALL = 4 + 2 * PIECE_BYTES };
+        uint8_t body[ALL] = {2};
+        CHECK_INT(tap, decode_status(PROTO_TYPE_VERSIONS, body, ALL, &err), STATUS_OK);
+        CHECK_INT(tap, decode_status(PROTO_TYPE_VERSIONS, body, ALL - 1, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text, "versions: pieces: 2 of them are not there");
+    });
     TEST(tap, "a number beyond its limit is refused by name", {
         uint8_t body[BODY_ROOM];
         size_t size = encoded(PROTO_TYPE_STOP, &golden_stop, body);
@@ -188,6 +217,7 @@ static void test_limits(struct tap *tap) {
         int status = proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err);
         heap_fail_after(-1);
         CHECK_INT(tap, status, HEAP_FAILS ? STATUS_IO : STATUS_OK);
+        CHECK(tap, !HEAP_FAILS || message.routes.servers.count == 0);
         CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err), 0);
         long live = heap_live();
         CHECK_INT(tap, proto_decode(PROTO_TYPE_ROUTES, body, size, &message, &room, &err), 0);
@@ -397,6 +427,8 @@ static void test_kept(struct tap *tap) {
         CHECK(tap, memcmp(kept->message.hello.name.at, "abc", 3) == 0);
         long one = heap_live();
         kept_hold(kept);
+        kept_hold(kept);
+        kept_drop(kept);
         kept_drop(kept);
         CHECK_INT(tap, heap_live(), one);
         CHECK(tap, memcmp(kept->message.hello.name.at, "abc", 3) == 0);
