@@ -57,8 +57,10 @@ int poll(struct pollfd *files, nfds_t count, int ms) {
     longest = ms > longest ? ms : longest;
     if (ms < 1)
         longest = INT32_MAX;
-    errno = EINTR;
-    return ++polls % 3 ? -(polls % 3 == 2) : (int)syscall(SYS_poll, files, count, 0);
+    if (++polls % 3 == 0)
+        return (int)syscall(SYS_poll, files, count, 0);
+    errno = polls % 3 == 2 ? EINTR : 0;
+    return polls % 3 == 2 ? -1 : 0;
 }
 
 // How many files are open.
