@@ -27,14 +27,10 @@ void checkpoint_free(struct checkpoint *checkpoint) {
 }
 
 int checkpoint_check_names(const struct classes *classes, struct error *err) {
-    for (int i = 0; i < classes->count; i++) {
-        const char *at = classes->names[i];
-        for (size_t bytes; *at && (bytes = utf8_length(at)) > 0;)
-            at += bytes;
-        if (*at)
+    for (int i = 0; i < classes->count; i++)
+        if (!utf8_is_valid(classes->names[i]))
             return error_set(err, STATUS_DATA, "the name of class '%s' is not UTF-8",
                              classes->names[i]);
-    }
     return STATUS_OK;
 }
 

@@ -143,6 +143,16 @@ again() {
     [[ $stderr == *'where the first is 1x16x16; operations such as'* ]]
 }
 
+@test "a class whose name no checkpoint can hold is refused before the run begins" {
+    local class=$'caf\xe9'
+    adam-prep draw 4 --size 16 -q -o drawn/
+    mkdir -p "pics/$class"
+    cp drawn/*/*.png "pics/$class"
+    echo tcp://127.0.0.1:1 >ctl.port
+    run_status 65 timeout $((60 * ${SLOWER:-1})) adam-serve pics --controller @ctl.port
+    [[ $stderr == *"the name of class 'caf\\xe9' is not UTF-8"* ]]
+}
+
 # Sets $journal to the first lines of the journal of the run that goes on.
 first_journal() {
     serve --cursor first

@@ -125,7 +125,11 @@ static void test_text(struct tap *tap) {
             "ab\x80",             // starts in the middle
         };
         for (size_t i = 0; i < 7; i++)
-            CHECK_INT(tap, utf8_length(bad[i] + 2), 0);
+            CHECK(tap, utf8_length(bad[i] + 2) == 0 && !utf8_is_valid(bad[i]));
+        static const char *const odd[] = {"\x01", "\xEF\xBF\xBF"}; // not in XML
+        for (size_t i = 0; i < 2; i++)
+            CHECK(tap, utf8_length(odd[i]) == 0 && utf8_is_valid(odd[i]));
+        CHECK(tap, utf8_is_valid("") && utf8_is_valid("caf\xC3\xA9 \xF0\x9F\x98\x80"));
     });
     TEST(tap, "the nearest word is found, a far one is not", {
         static const char *const words[] = {"kernel", "stride", "pad"};

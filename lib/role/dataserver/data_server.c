@@ -10,6 +10,7 @@
 #include "member/member.h"
 #include "member/run_text.h"
 #include "role/dataserver/data_service.h"
+#include "run/checkpoint.h"
 #include "run/settings.h"
 
 static const double lately = 1.0;       // seconds over which rates are taken
@@ -254,6 +255,8 @@ static int open_data(struct data_server *server, struct error *err) {
     int status = o->ops ? parse_ops(server, o->ops, err) : STATUS_OK;
     if (!status)
         status = picture_cache_open(&server->pictures, &options, err);
+    if (!status)
+        status = checkpoint_check_names(picture_cache_classes(server->pictures), err);
     if (status)
         return status;
     serving_say(&server->o->hooks, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
