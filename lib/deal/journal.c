@@ -18,8 +18,7 @@ struct journal {
     struct journal_of of;
     pthread_mutex_t lock; // of all that follows
     int fd;
-    off_t length; // of all whole lines
-    bool torn;    // half a line may be behind them
+    off_t torn; // bytes of half a line at the end of the file
     _Atomic uint64_t lines;
     bool unsynced;
 };
@@ -164,8 +163,7 @@ static int reopen_file(struct journal *journal, struct error *err) {
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = fd;
-    journal->length = lseek(fd, 0, SEEK_END);
-    journal->torn = false;
+    journal->torn = 0;
     atomic_store(&journal->lines, 0);
     return STATUS_OK;
 }
@@ -186,17 +184,32 @@ int journal_rewrite(struct journal *journal, journal_cursor *cursor, void *self,
     return status;
 }
 
+// Takes away half a line that a full disk left.
+static bool remove_torn(struct journal *journal) {
+    if (journal->torn == 0)
+        return true;
+    off_t end = lseek(journal->fd, 0, SEEK_END);
+    if (end < journal->torn || ftruncate(journal->fd, end - journal->torn))
+        return false;
+    journal->torn = 0;
+    return true;
+}
+
+static bool append_line(struct journal *journal, const char *line, ssize_t n) {
+    ssize_t written = write(journal->fd, line, (size_t)n);
+    if (written > 0 && written < n) {
+        journal->torn = written;
+        errno = ENOSPC;
+    }
+    return written == n;
+}
+
 int journal_add(struct journal *journal, uint32_t epoch, struct range done, struct error *err) {
     char line[64];
     int n = snprintf(line, sizeof line, "done %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", epoch,
                      done.first, done.count);
     pthread_mutex_lock(&journal->lock);
-    bool whole = !journal->torn || !ftruncate(journal->fd, journal->length);
-    if (whole)
-        errno = ENOSPC; // of a write that is cut short
-    bool written = whole && write(journal->fd, line, (size_t)n) == n;
-    journal->torn = !written;
-    journal->length += written ? n : 0;
+    bool written = remove_torn(journal) && append_line(journal, line, n);
     int status = written ? STATUS_OK : error_errno(err, STATUS_IO, "%s", journal->path);
     journal->unsynced = true;
     pthread_mutex_unlock(&journal->lock);
