@@ -48,7 +48,7 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-// --- the pieces of a subrequest ---------------------------------------------------------------
+// --- the pieces of a subrequest ---------------------------------------------------------
 
 typedef void piece_work(const struct sweep *sweep, const struct subrequest *sub,
                         const struct tile *whole, struct tile tile, const float *floats);

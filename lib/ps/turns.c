@@ -1,7 +1,7 @@
 // Which subrequests make an update, as ps.h says for each protocol.
 #include "ps/ps_internal.h"
 
-// --- subrequests that are over ----------------------------------------------------------------
+// --- subrequests that are over ----------------------------------------------------------
 
 // A turn that loses a subrequest is no turn any more: they are all made anew.
 static void dissolve_turns(struct shard *shard) {

@@ -68,7 +68,7 @@ follow() {
         line=$(grep -s '"event":"train"' "$work/run/metrics.jsonl" | tail -n 1)
         if [ "$line" != "$before" ] && [[ $line = *'}' ]]; then
             point="$(jq -r '"\(.samples) \(.t)"' <<<"$line") $(ticks)"
-            all_run || break # the time of who has ended is lost
+            all_run || break # a process that has ended has no processor time
             echo "$point"
             before=$line
         fi
