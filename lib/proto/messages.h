@@ -80,7 +80,7 @@
     U(1, DELTA, "delta")
 
 // What of a parameter is meant: W(number, NAME, name).
-#define PROTO_PARTS(W)                                                                             \
+#define PROTO_QUANTITIES(W)                                                                        \
     W(0, WEIGHT, "weight")                                                                         \
     W(1, STATE, "state")
 
@@ -289,7 +289,8 @@
 
 #define PROTO_PULL(F, L)                                                                           \
     F(U64, session, 0, "of the sender")                                                            \
-    F(U16, part, PROTO_PART_LAST, "the weights, or the optimizer's state beside them (Parts)")     \
+    F(U16, quantity, PROTO_QUANTITY_LAST,                                                          \
+      "the weights, or the optimizer's state beside them (Quantities)")                            \
     F(U64, least, 0, "answer when every piece has this version or a later one; 0: at once")        \
     L(piece, pieces, PROTO_PIECES_MAX, "version: what the asker has; as new ones are left out")
 
@@ -327,7 +328,7 @@
 #define PROTO_VERSIONS(F, L) L(piece, pieces, PROTO_PIECES_MAX, "one of each whole shard")
 
 #define PROTO_STORE(F, L)                                                                          \
-    F(U16, part, PROTO_PART_LAST, "what the payload holds (Parts)")                                \
+    F(U16, quantity, PROTO_QUANTITY_LAST, "what the payload holds (Quantities)")                   \
     L(piece, pieces, PROTO_PIECES_MAX, "version: that the shard has then")
 
 // Data.

@@ -19,7 +19,7 @@
 #define PROTO_AS_ORDER(number, NAME, name) PROTO_ORDER_##NAME = (number),
 #define PROTO_AS_UPDATE(number, NAME, name) PROTO_UPDATE_##NAME = (number),
 #define PROTO_AS_VALUE(number, NAME, name) PROTO_VALUE_##NAME = (number),
-#define PROTO_AS_PART(number, NAME, name) PROTO_PART_##NAME = (number),
+#define PROTO_AS_QUANTITY(number, NAME, name) PROTO_QUANTITY_##NAME = (number),
 #define PROTO_AS_PAXOS(number, NAME, name) PROTO_PAXOS_##NAME = (number),
 #define PROTO_AS_REFUSAL(number, NAME, name, text) PROTO_REFUSAL_##NAME = (number),
 #define PROTO_AS_TYPE(number, NAME, name, answer, payload, text) PROTO_TYPE_##NAME = (number),
@@ -44,10 +44,10 @@ enum proto_update {
     PROTO_UPDATES_END,
     PROTO_UPDATE_LAST = PROTO_UPDATES_END - 1
 };
-enum proto_part {
-    PROTO_PARTS(PROTO_AS_PART) //
-    PROTO_PARTS_END,
-    PROTO_PART_LAST = PROTO_PARTS_END - 1
+enum proto_quantity {
+    PROTO_QUANTITIES(PROTO_AS_QUANTITY) //
+    PROTO_QUANTITIES_END,
+    PROTO_QUANTITY_LAST = PROTO_QUANTITIES_END - 1
 };
 enum proto_value {
     PROTO_VALUES(PROTO_AS_VALUE) //

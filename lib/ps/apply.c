@@ -365,7 +365,7 @@ HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
 void apply_store(const struct applier *applier, const struct subrequest *sub) {
     const struct ps *ps = applier->ps;
     const struct request *request = sub->request;
-    float *to = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
+    float *to = request->quantity == PROTO_QUANTITY_STATE ? ps->state : ps->weights;
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
         copy_floats(to + shard_begin(piece->shard) + piece->offset,

@@ -89,7 +89,7 @@ struct request {
     uint32_t samples;
     double rate;
     struct factors factors;
-    enum proto_part part; // of pulls and stores
+    enum proto_quantity quantity; // of pulls and stores
     uint64_t least;
     struct proto_piece *pieces;
     uint64_t *places; // where each piece begins in the payload

@@ -205,7 +205,7 @@ static void count_answer(struct request *request, const struct ps_answer *answer
 // The pieces that the asker does not have, as they are now.
 static uint32_t fill_extents(struct request *request) {
     struct ps *ps = request->ps;
-    const float *from = request->part == PROTO_PART_STATE ? ps->state : ps->weights;
+    const float *from = request->quantity == PROTO_QUANTITY_STATE ? ps->state : ps->weights;
     uint32_t n = 0;
     for (uint32_t i = 0; i < request->piece_count; i++) {
         struct proto_piece *piece = &request->pieces[i];
@@ -353,7 +353,7 @@ void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
 }
 
 static struct objection check_state(const struct request *request) {
-    if (request->part == PROTO_PART_STATE && !request->ps->state)
+    if (request->quantity == PROTO_QUANTITY_STATE && !request->ps->state)
         return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0, "this optimizer keeps no state"};
     return fine;
 }
@@ -364,7 +364,7 @@ void ps_store(struct ps *ps, const struct proto_store *message, struct buffer *p
     struct request *request = request_open(&asker, REQUEST_STORE, &message->pieces);
     if (!request)
         return;
-    request->part = (enum proto_part)message->part;
+    request->quantity = (enum proto_quantity)message->quantity;
     struct objection objection = check_state(request);
     if (objection.code == PROTO_REFUSAL_NONE)
         objection = check_pieces(request, true);
@@ -396,7 +396,7 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
     struct request *request = request_open(&asker, REQUEST_PULL, &message->pieces);
     if (!request)
         return;
-    request->part = (enum proto_part)message->part;
+    request->quantity = (enum proto_quantity)message->quantity;
     request->least = message->least;
     request->session = members_find(&ps->members, message->session);
     struct objection objection = check_state(request);

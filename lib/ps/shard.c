@@ -119,7 +119,7 @@ static void store_subrequest(const struct applier *applier, struct shard *shard,
     apply_store(applier, sub);
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
-        if (request->part == PROTO_PART_WEIGHT && piece->offset <= shard->stored &&
+        if (request->quantity == PROTO_QUANTITY_WEIGHT && piece->offset <= shard->stored &&
             piece->offset + (size_t)piece->count > shard->stored)
             shard->stored = piece->offset + (size_t)piece->count;
     }

@@ -244,7 +244,7 @@ static bool push_all_deltas(struct delta *delta) {
 // threads without locks lost: even who is alone hears of that now and then.
 static bool fetch_weights(struct delta *delta) {
     const struct pull pull = {
-        .part = PROTO_PART_WEIGHT, .into = delta->news, .versions = delta->versions};
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->news, .versions = delta->versions};
     mark_exchange(delta, &delta->pulled,
                   exchange_clock(delta, &delta->pulled, &delta->common.pull_every));
     if (delta->unsure >= UNSURE_MOST)

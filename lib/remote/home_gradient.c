@@ -109,7 +109,7 @@ static double moving_mean(double mean, double last) {
 
 static void ask_weights(struct gradient *gradient, bool newer) {
     const struct pull pull = {
-        .part = PROTO_PART_WEIGHT,
+        .quantity = PROTO_QUANTITY_WEIGHT,
         .into = gradient->weights[gradient->there],
         .versions = gradient->versions[gradient->there],
         .newer = newer,

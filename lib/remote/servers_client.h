@@ -87,7 +87,7 @@ void exchange_close(struct exchange *exchange);
 size_t servers_shards(const struct servers *servers);
 
 struct pull {
-    enum proto_part part;
+    enum proto_quantity quantity;
     float *into;
     // In: the versions of what is there, so that what has not changed is not sent (Rudra
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
@@ -131,7 +131,7 @@ struct push_factors {
 void exchange_push_factors(struct exchange *exchange, const struct push_factors *push);
 
 struct store {
-    enum proto_part part;
+    enum proto_quantity quantity;
     const float *values;
     const uint64_t *versions; // that the shards have then
 };

@@ -132,7 +132,7 @@ static int ask_pull(struct shard_request *request, struct link *link, struct pro
     const struct span span = exchange->spans[request->first];
     const struct proto_pull message = {
         .session = exchange->servers->options.hello.session,
-        .part = (uint16_t)exchange->pull.part,
+        .quantity = (uint16_t)exchange->pull.quantity,
         .least = exchange->pull.newer ? request->version + 1 : 0,
         .pieces = pieces,
     };
@@ -200,7 +200,8 @@ static int ask_factors(struct shard_request *request, struct link *link, struct 
 static int ask_store(struct shard_request *request, struct link *link, struct proto_list pieces,
                      struct error *err) {
     const struct exchange *exchange = request->exchange;
-    const struct proto_store message = {.part = (uint16_t)exchange->store.part, .pieces = pieces};
+    const struct proto_store message = {.quantity = (uint16_t)exchange->store.quantity,
+                                        .pieces = pieces};
     return ask_with_payload(request, link, PROTO_TYPE_STORE, &message,
                             exchange->parts + request->first, request->count, err);
 }

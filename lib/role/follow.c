@@ -156,8 +156,9 @@ static int check_patience(const struct follow *follow, double since, struct erro
 }
 
 static int pull_weights(struct follow *follow, struct error *err) {
-    const struct pull pull = {
-        .part = PROTO_PART_WEIGHT, .into = follow->parameters, .versions = follow->versions};
+    const struct pull pull = {.quantity = PROTO_QUANTITY_WEIGHT,
+                              .into = follow->parameters,
+                              .versions = follow->versions};
     double since = clock_seconds();
     int status = STATUS_OK;
     exchange_pull(follow->pull, &pull);

@@ -83,7 +83,7 @@ static void store(struct server *server, struct buffer *payload) {
     for (uint32_t i = 0; i < shards_of(server); i++) {
         struct proto_piece piece = piece_of(server, i);
         payload->size = piece.count * sizeof(float);
-        struct proto_store message = {PROTO_PART_WEIGHT, {&piece, 1}};
+        struct proto_store message = {PROTO_QUANTITY_WEIGHT, {&piece, 1}};
         atomic_fetch_add(&server->flying, 1);
         ps_store(server->ps, &message, payload, landed, server);
         wait_below(server, 0);

@@ -153,7 +153,7 @@ static inline void fake_pull(struct fake *fake, struct link *link, uint64_t requ
     if (fake->mute)
         return;
     if (pull->least <= fake->version[piece->shard]) {
-        fake_answer_pull(fake, link, request, *piece, pull->part == PROTO_PART_STATE);
+        fake_answer_pull(fake, link, request, *piece, pull->quantity == PROTO_QUANTITY_STATE);
         return;
     }
     link_hold(link);
@@ -263,8 +263,8 @@ static inline void fake_store(struct fake *fake, struct link *link, uint64_t req
     const float *values = payload->data;
     for (uint32_t i = 0; i < store->pieces.count; values += pieces[i++].count) {
         size_t first = (size_t)pieces[i].shard * PROTO_SHARD_FLOATS + pieces[i].offset;
-        memcpy((store->part == PROTO_PART_STATE ? fake->state : fake->weights) + first, values,
-               pieces[i].count * sizeof(float));
+        memcpy((store->quantity == PROTO_QUANTITY_STATE ? fake->state : fake->weights) + first,
+               values, pieces[i].count * sizeof(float));
         fake->version[pieces[i].shard] = pieces[i].version;
     }
     link_answer(link, request, PROTO_TYPE_DONE, NULL, NULL, NULL);

@@ -24,7 +24,7 @@ static void print_names(void) {
     PRINT("States", NAMES, PROTO_STATES, ITEM);
     PRINT("Orders", NAMES, PROTO_ORDERS, ITEM);
     PRINT("Updates", NAMES, PROTO_UPDATES, ITEM);
-    PRINT("Parts", NAMES, PROTO_PARTS, ITEM);
+    PRINT("Quantities", NAMES, PROTO_QUANTITIES, ITEM);
     PRINT("Values", NAMES, PROTO_VALUES, ITEM);
     PRINT("Paxos steps", NAMES, PROTO_PAXOS_STEPS, ITEM);
     PRINT("Refusals", NAMES " \"unknown session\"", PROTO_REFUSALS, REFUSAL);

@@ -132,8 +132,8 @@ static inline enum proto_refusal rig_push(struct rig *rig, struct shove s,
     return reply->code;
 }
 
-static inline enum proto_refusal rig_store(struct rig *rig, enum proto_part part, uint64_t version,
-                                           const float *from) {
+static inline enum proto_refusal rig_store(struct rig *rig, enum proto_quantity quantity,
+                                           uint64_t version, const float *from) {
     struct proto_piece pieces[RIG_SHARDS];
     struct reply reply = {0};
     for (uint32_t i = 0; i < RIG_SHARDS; i++)
@@ -146,7 +146,7 @@ static inline enum proto_refusal rig_store(struct rig *rig, enum proto_part part
     return reply.code;
 }
 
-static inline void rig_pull_begin(struct rig *rig, uint64_t session, enum proto_part part,
+static inline void rig_pull_begin(struct rig *rig, uint64_t session, enum proto_quantity quantity,
                                   uint64_t least, const struct proto_piece *pieces, uint32_t count,
                                   struct reply *reply) {
     struct proto_pull pull = {session, (uint16_t)part, least, {pieces, count}};
@@ -160,8 +160,8 @@ HOGWILD static void rig_copy(float *to, const float *from, size_t n) {
 }
 
 // All weights, or all state, as they are now; and the versions.
-static inline enum proto_refusal rig_read(struct rig *rig, enum proto_part part, float *into,
-                                          uint64_t versions[RIG_SHARDS]) {
+static inline enum proto_refusal rig_read(struct rig *rig, enum proto_quantity quantity,
+                                          float *into, uint64_t versions[RIG_SHARDS]) {
     struct proto_piece pieces[RIG_SHARDS];
     struct reply reply;
     for (uint32_t i = 0; i < RIG_SHARDS; i++)
@@ -211,7 +211,7 @@ static inline bool rig_open(struct rig *rig, struct tap *tap, struct optimizer o
                             const float *weights) {
     bool open = rig_open_empty(rig, tap, optimizer, protocol, workers, threads);
     if (open)
-        CHECK_INT(tap, rig_store(rig, PROTO_PART_WEIGHT, 1, weights), PROTO_REFUSAL_NONE);
+        CHECK_INT(tap, rig_store(rig, PROTO_QUANTITY_WEIGHT, 1, weights), PROTO_REFUSAL_NONE);
     return open;
 }
 

@@ -116,7 +116,7 @@ static inline void stand_close(struct stand *stand) {
 static inline bool stand_untouched(struct stand *stand) {
     float *now = mem_floats(stand->rig.n);
     uint64_t versions[RIG_SHARDS] = {0};
-    rig_read(&stand->rig, PROTO_PART_WEIGHT, now, versions);
+    rig_read(&stand->rig, PROTO_QUANTITY_WEIGHT, now, versions);
     bool same = memcmp(now, stand->weights, stand->rig.n * sizeof(float)) == 0;
     free(now);
     return same && versions[0] == 1 && versions[1] == 1 && versions[2] == 1;
@@ -148,7 +148,7 @@ static inline void hold_thread(void *context, const struct ps_answer *answer) {
 // Keeps the server's one thread busy with an answer of this shard, as soon as it comes to it.
 static inline void hold_ask(struct hold *hold, struct rig *rig, uint32_t shard) {
     struct proto_piece piece = rig_piece(shard, 0, 1, 0);
-    const struct proto_pull pull = {0, PROTO_PART_WEIGHT, 1, {&piece, 1}};
+    const struct proto_pull pull = {0, PROTO_QUANTITY_WEIGHT, 1, {&piece, 1}};
     *hold = (struct hold){.held = false};
     ps_pull(rig->ps, &pull, hold_thread, hold);
 }

@@ -163,7 +163,7 @@ static void lay_out(struct proto_piece pieces[2], uint64_t version) {
 static enum proto_refusal store(struct bench *bench, struct link *link, const float *weights) {
     struct proto_piece pieces[2];
     lay_out(pieces, 1);
-    const struct proto_store message = {.part = PROTO_PART_WEIGHT, .pieces = {pieces, 2}};
+    const struct proto_store message = {.quantity = PROTO_QUANTITY_WEIGHT, .pieces = {pieces, 2}};
     return ask(bench->tap, link, PROTO_TYPE_STORE, &message, weights, PARAMETERS, NULL, 0, NULL);
 }
 

@@ -120,7 +120,7 @@ static void check_async(struct tap *tap, struct optimizer optimizer, bool each) 
             memcpy(seen, versions, sizeof seen);
     }
     float *now = mem_floats(rig.n);
-    rig_read(&rig, PROTO_PART_WEIGHT, now, NULL);
+    rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, 2e-5);
     free(now);
     free(start);
@@ -193,7 +193,7 @@ static void check_factors(struct tap *tap, struct optimizer optimizer, int k, in
         CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
     }
     float *now = mem_floats(rig.n);
-    rig_read(&rig, PROTO_PART_WEIGHT, now, NULL);
+    rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, 5e-5);
     free(now);
     free(start);
@@ -269,8 +269,8 @@ static void after_mixed(struct tap *tap, struct optimizer optimizer, const char 
         CHECK_INT(tap, replies[i].code, PROTO_REFUSAL_NONE);
         CHECK_INT(tap, replies[i].versions[0], i + 2);
     }
-    rig_read(&rig, PROTO_PART_WEIGHT, weights, NULL);
-    rig_read(&rig, PROTO_PART_STATE, state, NULL);
+    rig_read(&rig, PROTO_QUANTITY_WEIGHT, weights, NULL);
+    rig_read(&rig, PROTO_QUANTITY_STATE, state, NULL);
     rig_close(&rig);
     free(start);
     free(values);
@@ -362,7 +362,7 @@ static void check_hardsync(struct tap *tap, struct optimizer optimizer, uint64_t
         }
         round_close(&round);
     }
-    rig_read(&rig, PROTO_PART_WEIGHT, now, NULL);
+    rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, optimizer.rule == RULE_SGD ? 1e-6 : 1e-5);
     struct ps_figures figures;
     ps_figures(rig.ps, &figures);
@@ -432,7 +432,7 @@ static void test_turns(struct tap *tap) {
             CHECK_INT(tap, b.code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, c.code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, b.versions[1], 2);
-            rig_read(&rig, PROTO_PART_WEIGHT, now, NULL);
+            rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
             CHECK_NEAR(tap, plain_distance(&plain, now), 0, 2e-5);
             push_all(&rig, (struct shove){1, 3, 0, 0, 0.1}, 2, NULL, &a);
             push_all(&rig, (struct shove){2, 2, 0, 0, 0.1}, 2, NULL, &b);
@@ -482,7 +482,7 @@ static void check_softsync(struct tap *tap, struct optimizer optimizer,
             CHECK_INT(tap, round.reply[l - 1].versions[0], 2 + l / 2);
         }
     }
-    rig_read(&rig, PROTO_PART_WEIGHT, now, NULL);
+    rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, 1e-5);
     struct ps_figures figures;
     ps_figures(rig.ps, &figures);
@@ -534,7 +534,7 @@ static void test_once(struct tap *tap) {
             push_one(&stand, 1, 6, 2, 1, &reply); // another shard
             CHECK(tap, reply.code == PROTO_REFUSAL_NONE && !reply.repeated);
             float *now = mem_floats(stand.rig.n);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
             size_t at = PROTO_SHARD_FLOATS + 5;
             CHECK_NEAR(tap, now[at], stand.weights[at] + 6 * stand.values[at], 1e-5);
             free(now);
@@ -843,7 +843,7 @@ static void test_members(struct tap *tap) {
             CHECK_INT(tap, reply[0].code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, reply[0].versions[2], 2);
             float *now = mem_floats(stand.rig.n);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
             float step = stand.values[0] + 0.001f * stand.weights[0];
             CHECK_NEAR(tap, now[0], stand.weights[0] - 0.05f * step, 1e-6);
             free(now);
@@ -890,7 +890,7 @@ static void test_members(struct tap *tap) {
             }
             uint64_t versions[RIG_SHARDS] = {0};
             float *now = mem_floats(stand.rig.n);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, versions);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, versions);
             CHECK_INT(tap, versions[1], 3);
             free(now);
             CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[0], &async, NULL), STATUS_USAGE);
@@ -907,7 +907,7 @@ static void test_pulls(struct tap *tap) {
             push_one(&stand, 1, 1, 1, 1, &push);
             struct proto_piece pieces[] = {rig_piece(0, 9, 100, 1), rig_piece(1, 9, 100, 1),
                                            rig_piece(2, 9, 100, 0)};
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, pieces, 3, &pull);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, pieces, 3, &pull);
             reply_wait(&pull);
             CHECK_INT(tap, pull.code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, pull.counts[0], 0);
@@ -927,7 +927,7 @@ static void test_pulls(struct tap *tap) {
     TEST(tap, "a pull of a least version waits for it in every shard", {
         if (stand_open(&stand, tap, async, 1)) {
             struct proto_piece pieces[] = {rig_piece(0, 9, 100, 1), rig_piece(2, 9, 100, 1)};
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 2, pieces, 2, &pull);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 2, pieces, 2, &pull);
             push_one(&stand, 1, 1, 0, 1, &push);
             CHECK(tap, !atomic_load(&pull.done));
             push_one(&stand, 1, 2, 2, 1, &push);
@@ -945,7 +945,8 @@ static void test_pulls(struct tap *tap) {
         if (stand_open(&stand, tap, async, 1)) {
             struct proto_piece piece = rig_piece(0, 9, 100, 1);
             for (int i = 0; i < 3; i++)
-                rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, least[i], &piece, 1, &waiting[i]);
+                rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, least[i], &piece, 1,
+                               &waiting[i]);
             push_one(&stand, 1, 1, 0, 1, &push);
             reply_wait(&waiting[0]);
             reply_wait(&waiting[2]);
@@ -969,8 +970,8 @@ static void test_pulls(struct tap *tap) {
             push_one(&stand, 1, 3, 1, 1, &push);
             ps_figures(stand.rig.ps, &after);
             CHECK_INT(tap, after.updates - before.updates, 3);
-            CHECK_INT(tap, rig_store(&stand.rig, PROTO_PART_WEIGHT, 9, stand.values), 0);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, versions);
+            CHECK_INT(tap, rig_store(&stand.rig, PROTO_QUANTITY_WEIGHT, 9, stand.values), 0);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, versions);
             CHECK(tap, !memcmp(now, stand.values, stand.rig.n * sizeof *now));
             for (int i = 0; i < RIG_SHARDS; i++)
                 CHECK_INT(tap, versions[i], 9);
@@ -986,7 +987,7 @@ static void test_pulls(struct tap *tap) {
         for (int i = 0; i < 3; i++) {
             bool open = stand_open(&stand, tap, (struct protocol){.kind = PROTOCOL_HARDSYNC}, 2);
             struct proto_piece piece = rig_piece(0, 9, 100, 1);
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 5, &piece, 1, &pull);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 5, &piece, 1, &pull);
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &push);
             rig_wait_queued(&stand.rig, RIG_SHARDS);
             if (open && i == 0)
@@ -1007,15 +1008,17 @@ static void test_pulls(struct tap *tap) {
         float *state = numbers(700000, 9, 1), *now = mem_floats(700000);
         struct rig rig;
         if (rig_open_empty(&rig, tap, rules[1], async, 1, 1)) {
-            CHECK_INT(tap, rig_store(&rig, PROTO_PART_STATE, 5, state), PROTO_REFUSAL_NONE);
-            CHECK_INT(tap, rig_read(&rig, PROTO_PART_STATE, now, NULL), PROTO_REFUSAL_NOT_READY);
-            CHECK_INT(tap, rig_store(&rig, PROTO_PART_WEIGHT, 5, state), PROTO_REFUSAL_NONE);
-            CHECK_INT(tap, rig_read(&rig, PROTO_PART_STATE, now, NULL), PROTO_REFUSAL_NONE);
+            CHECK_INT(tap, rig_store(&rig, PROTO_QUANTITY_STATE, 5, state), PROTO_REFUSAL_NONE);
+            CHECK_INT(tap, rig_read(&rig, PROTO_QUANTITY_STATE, now, NULL),
+                      PROTO_REFUSAL_NOT_READY);
+            CHECK_INT(tap, rig_store(&rig, PROTO_QUANTITY_WEIGHT, 5, state), PROTO_REFUSAL_NONE);
+            CHECK_INT(tap, rig_read(&rig, PROTO_QUANTITY_STATE, now, NULL), PROTO_REFUSAL_NONE);
             CHECK(tap, memcmp(now, state, rig.n * sizeof(float)) == 0);
         }
         rig_close(&rig);
         if (rig_open(&rig, tap, rules[0], async, 1, 1, state))
-            CHECK_INT(tap, rig_read(&rig, PROTO_PART_STATE, now, NULL), PROTO_REFUSAL_BAD_SETTING);
+            CHECK_INT(tap, rig_read(&rig, PROTO_QUANTITY_STATE, now, NULL),
+                      PROTO_REFUSAL_BAD_SETTING);
         rig_close(&rig);
         free(state);
         free(now);
@@ -1051,7 +1054,7 @@ static void test_routes(struct tap *tap) {
             struct proto_piece pieces[1];
             halves[1].count = (uint32_t)rig_floats(&rig, 2) - 60000;
             for (int i = 0; i < 3; i++) { // the first one twice
-                struct proto_store store = {PROTO_PART_WEIGHT, {&halves[i / 2], 1}};
+                struct proto_store store = {PROTO_QUANTITY_WEIGHT, {&halves[i / 2], 1}};
                 struct buffer *payload = rig_payload(&rig, &halves[i / 2], 1, values);
                 CHECK_INT(tap, ps_versions(rig.ps, 0, 3, pieces), 0);
                 reply = (struct reply){0};
@@ -1063,7 +1066,7 @@ static void test_routes(struct tap *tap) {
             CHECK_INT(tap, ps_versions(rig.ps, 0, 3, pieces), 1);
             CHECK_INT(tap, pieces[0].shard, 2);
             CHECK_INT(tap, pieces[0].version, 3);
-            CHECK_INT(tap, rig_store(&rig, PROTO_PART_WEIGHT, 0, values),
+            CHECK_INT(tap, rig_store(&rig, PROTO_QUANTITY_WEIGHT, 0, values),
                       PROTO_REFUSAL_WRONG_SHAPE);
         }
         rig_close(&rig);

@@ -76,17 +76,17 @@ static void test_numbers(struct tap *tap) {
     TEST(tap, "what is stored need only be finite", {
         if (stand_open(&stand, tap, async, 1)) {
             stand.values[PROTO_SHARD_FLOATS + 8] = FLT_MAX;
-            CHECK_INT(tap, rig_store(&stand.rig, PROTO_PART_WEIGHT, 2, stand.values),
+            CHECK_INT(tap, rig_store(&stand.rig, PROTO_QUANTITY_WEIGHT, 2, stand.values),
                       PROTO_REFUSAL_NONE);
             stand.values[PROTO_SHARD_FLOATS + 8] = -INFINITY;
-            CHECK_INT(tap, rig_store(&stand.rig, PROTO_PART_WEIGHT, 3, stand.values),
+            CHECK_INT(tap, rig_store(&stand.rig, PROTO_QUANTITY_WEIGHT, 3, stand.values),
                       PROTO_REFUSAL_NOT_FINITE);
             stand.values[PROTO_SHARD_FLOATS + 8] = NAN;
-            CHECK_INT(tap, rig_store(&stand.rig, PROTO_PART_WEIGHT, 3, stand.values),
+            CHECK_INT(tap, rig_store(&stand.rig, PROTO_QUANTITY_WEIGHT, 3, stand.values),
                       PROTO_REFUSAL_NOT_FINITE);
             uint64_t versions[RIG_SHARDS];
             float *now = mem_floats(stand.rig.n);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, versions);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, versions);
             CHECK_INT(tap, versions[1], 2);
             CHECK(tap, now[PROTO_SHARD_FLOATS + 8] == FLT_MAX);
             free(now);
@@ -221,7 +221,7 @@ static void test_factor_pieces(struct tap *tap) {
                              first.errors, first.inputs, &reply);
                 reply_wait(&reply);
                 CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
-                rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+                rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
                 CHECK(tap, !memcmp(now, stand.weights, begin * sizeof(float)));
                 CHECK(tap,
                       !memcmp(now + end, stand.weights + end, (stand.rig.n - end) * sizeof(float)));
@@ -264,7 +264,7 @@ static float *mean_of_two(struct tap *tap, bool product, uint32_t cut) {
             CHECK_INT(tap, replies[i].code, PROTO_REFUSAL_NONE);
         }
         now = mem_floats(stand.rig.n);
-        rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+        rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
         first_layer_free(&first);
     }
     stand_close(&stand);
@@ -330,7 +330,7 @@ static void test_factor_forms(struct tap *tap) {
             CHECK_INT(tap, reply.detail, c.count - 1);
             last->count -= (uint32_t)c.layer->biases.count;
             CHECK_INT(tap, push_message(&c, &push, 0, &reply), PROTO_REFUSAL_NONE);
-            rig_read(&c.stand.rig, PROTO_PART_WEIGHT, now, NULL);
+            rig_read(&c.stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
             CHECK(tap, now[c.layer->weights.offset] != c.stand.weights[c.layer->weights.offset]);
             CHECK(tap,
                   !memcmp(now + c.layer->biases.offset, c.stand.weights + c.layer->biases.offset,
@@ -458,7 +458,7 @@ static void test_versions(struct tap *tap) {
 
 static enum proto_refusal store(struct rig *rig, const struct proto_piece *pieces, uint32_t count,
                                 const float *values, struct reply *reply) {
-    const struct proto_store store = {PROTO_PART_WEIGHT, {pieces, count}};
+    const struct proto_store store = {PROTO_QUANTITY_WEIGHT, {pieces, count}};
     struct buffer *payload = rig_payload(rig, pieces, count, values);
     *reply = (struct reply){0};
     ps_store(rig->ps, &store, payload, reply_take, reply);
@@ -510,7 +510,7 @@ static void test_pulls(struct tap *tap) {
     TEST(tap, "a pull has the floats of its pieces, in their order, whichever that is", {
         if (stand_open(&stand, tap, async, 1)) {
             const struct proto_piece pieces[] = {rig_piece(1, 9, 100, 0), rig_piece(0, 5, 3, 7)};
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, pieces, 2, &reply);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, pieces, 2, &reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, reply.parts, 2);
             CHECK(tap, !memcmp(reply.part[0].at, stand.weights + PROTO_SHARD_FLOATS + 9, 400));
@@ -526,9 +526,9 @@ static void test_pulls(struct tap *tap) {
             for (uint32_t i = 0; i < PIECES; i++)
                 pieces[i] = rig_piece(0, 0, PROTO_SHARD_FLOATS, 0);
             pieces[PIECES] = rig_piece(1, 0, 1, 0);
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, pieces, PIECES, &reply);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, pieces, PIECES, &reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, pieces, PIECES + 1, &reply);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, pieces, PIECES + 1, &reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_TOO_LARGE);
             CHECK_INT(tap, reply.detail, PROTO_PAYLOAD_MAX);
         }
@@ -541,7 +541,7 @@ static void test_pulls(struct tap *tap) {
             const struct proto_piece pieces[] = {rig_piece(0, 0, 9, 1), rig_piece(1, 0, 9, 0),
                                                  rig_piece(2, 0, 9, 1)};
             ps_figures(stand.rig.ps, &before);
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, pieces, 3, &reply);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, pieces, 3, &reply);
             ps_figures(stand.rig.ps, &after);
             CHECK_INT(tap, after.pulls - before.pulls, 1);
             CHECK_INT(tap, after.unchanged - before.unchanged, 2);
@@ -565,7 +565,7 @@ static void test_many_parts(struct tap *tap) {
             for (uint32_t i = 0; i < MANY; i++)
                 pieces[i] = rig_piece(i % 2, i, 1, 0);
             for (uint32_t count = 1; count <= MANY; count++) {
-                rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 1, pieces, count, &reply);
+                rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 1, pieces, count, &reply);
                 reply_wait(&reply);
                 CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
                 CHECK_INT(tap, reply.parts, count);

@@ -260,7 +260,7 @@ static void fill_and_close(struct tap *tap) {
     if (stand_open_with(&stand, tap, (struct protocol){.kind = PROTOCOL_HARDSYNC}, 2, 1)) {
         struct proto_piece piece = rig_piece(0, 0, 1, 0);
         push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &push);
-        rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 5, &piece, 1, &wait);
+        rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 5, &piece, 1, &wait);
         for (int i = 0; i < 3; i++)
             CHECK_INT(tap,
                       ps_settings(stand.rig.ps, &rules[1],
@@ -313,7 +313,7 @@ static void test_memory(struct tap *tap) {
         const struct proto_piece piece = rig_piece(0, 0, 1, 1);
         if (HEAP_FAILS && rig_open_empty(&rig, tap, rules[0], async, 1, 1)) {
             heap_fail_after(0);
-            rig_pull_begin(&rig, 1, PROTO_PART_WEIGHT, 0, &piece, 1, &reply);
+            rig_pull_begin(&rig, 1, PROTO_QUANTITY_WEIGHT, 0, &piece, 1, &reply);
             heap_fail_after(-1);
             CHECK(tap, atomic_load(&reply.done));
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_BUSY);

@@ -178,10 +178,10 @@ static void test_end(struct tap *tap) {
         if (held_open(&stand, tap, async, 1)) {
             hold_begin(&hold, &stand.rig);
             push_ones(&stand, 1, 1, 2, &push);
-            rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 5, &piece, 1, &wait);
+            rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 5, &piece, 1, &wait);
             pthread_create(&closer, NULL, close_server, stand.rig.ps);
             do // until it has begun to end
-                rig_pull_begin(&stand.rig, 1, PROTO_PART_WEIGHT, 0, &piece, 1, &now);
+                rig_pull_begin(&stand.rig, 1, PROTO_QUANTITY_WEIGHT, 0, &piece, 1, &now);
             while (now.code != PROTO_REFUSAL_STOPPING);
             hold_end(&hold);
             pthread_join(closer, NULL);
@@ -255,7 +255,7 @@ static void test_turns(struct tap *tap) {
             CHECK_INT(tap, with.versions[0], 2);
             CHECK_INT(tap, none.versions[2], 2);
             float *now = mem_floats(stand.rig.n);
-            rig_read(&stand.rig, PROTO_PART_WEIGHT, now, NULL);
+            rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, NULL);
             float step = stand.values[0] + 0.001f * stand.weights[0];
             CHECK_NEAR(tap, now[0], stand.weights[0] - 0.05f * step, 1e-6);
             free(now);

@@ -98,7 +98,7 @@ static void test_deltas(struct tap *tap) {
                                              .seed = (uint64_t)i + 77,
                                              .pushes = 400};
             run_workers(workers, push_deltas);
-            rig_read(&rig, PROTO_PART_WEIGHT, weights, NULL);
+            rig_read(&rig, PROTO_QUANTITY_WEIGHT, weights, NULL);
             for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
                 long sum = 0;
                 for (int i = 0; i < WORKERS; i++)
@@ -148,7 +148,7 @@ static void *push_hard(void *context) {
         values[i] = -1;
     for (uint64_t step = 1; step <= worker->pushes; step++) {
         piece = rig_piece(2, 0, 1, 0);
-        rig_pull_begin(worker->rig, worker->session, PROTO_PART_WEIGHT, step, &piece, 1, &pull);
+        rig_pull_begin(worker->rig, worker->session, PROTO_QUANTITY_WEIGHT, step, &piece, 1, &pull);
         reply_wait(&pull);
         float seen;
         rig_copy(&seen, pull.part[0].at, 1);
@@ -203,7 +203,7 @@ static void check_turns(struct tap *tap, struct protocol protocol, void *(*work)
                                          .pushes = pushes,
                                          .leaves = i == WORKERS - 1};
         run_workers(workers, work);
-        rig_read(&rig, PROTO_PART_WEIGHT, weights, versions);
+        rig_read(&rig, PROTO_QUANTITY_WEIGHT, weights, versions);
         for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
             size_t last = (size_t)shard * PROTO_SHARD_FLOATS + rig_floats(&rig, shard) - 1;
             CHECK_NEAR(tap, weights[(size_t)shard * PROTO_SHARD_FLOATS], expected, 0);
@@ -253,7 +253,7 @@ static void *push_anyhow(void *context) {
         struct proto_piece piece = rig_piece((uint32_t)(step % RIG_SHARDS), 0, 9, 0);
         if (step > 8)
             reply_wait(push);
-        rig_pull_begin(worker->rig, 1, PROTO_PART_WEIGHT, 0, &piece, 1, &pull);
+        rig_pull_begin(worker->rig, 1, PROTO_QUANTITY_WEIGHT, 0, &piece, 1, &pull);
         reply_wait(&pull);
         push_turn(worker, step, pull.versions[0], values, push);
         if (next(&worker->seed) % 4 == 0)

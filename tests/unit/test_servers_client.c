@@ -54,7 +54,8 @@ static void close_scene(struct scene *s) {
 }
 
 static int pull_why(struct scene *s, struct error *err) {
-    const struct pull pull = {.part = PROTO_PART_WEIGHT, .into = s->mine, .versions = s->versions};
+    const struct pull pull = {
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = s->mine, .versions = s->versions};
     exchange_pull(s->pull, &pull);
     return exchange_wait(s->pull, NULL, err);
 }
@@ -162,11 +163,11 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, exchange_open(&store, s.servers, EXCHANGE_STORE, spans, 3, NULL), STATUS_OK);
         number(s.mine, 1);
         s.versions[0] = s.versions[1] = 5;
-        exchange_store(store, &(struct store){PROTO_PART_STATE, s.mine, s.versions});
+        exchange_store(store, &(struct store){PROTO_QUANTITY_STATE, s.mine, s.versions});
         CHECK_INT(tap, exchange_wait(store, NULL, NULL), STATUS_OK);
         memset(s.mine, 0, FLOATS * sizeof *s.mine);
         s.versions[0] = s.versions[1] = 0;
-        exchange_pull(some, &(struct pull){PROTO_PART_STATE, s.mine, s.versions, false});
+        exchange_pull(some, &(struct pull){PROTO_QUANTITY_STATE, s.mine, s.versions, false});
         CHECK_INT(tap, exchange_wait(some, NULL, NULL), STATUS_OK);
         for (size_t i = 0; i < 200; i++) {
             bool meant = (i >= 10 && i < 15) || (i >= 100 && i < 107);
@@ -347,7 +348,7 @@ static void test_newer(struct tap *tap) {
         float *other = mem_floats(FLOATS);
         s.fake.busy = 6; // the pull comes before the push
         exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions, NULL});
-        exchange_pull(s.pull, &(struct pull){PROTO_PART_WEIGHT, other, s.versions, true});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.versions, true});
         CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, wrong(other, 2), 0);
@@ -360,7 +361,7 @@ static void test_newer(struct tap *tap) {
         pthread_t thread;
         open_scene(tap, &s);
         CHECK_INT(tap, pull(&s), STATUS_OK);
-        exchange_pull(s.pull, &(struct pull){PROTO_PART_WEIGHT, s.mine, s.versions, true});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, s.mine, s.versions, true});
         pthread_create(&thread, NULL, stop_later, &s);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_STOPPED);
         pthread_join(thread, NULL);

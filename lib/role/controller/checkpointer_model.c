@@ -9,9 +9,9 @@
 #include "role/controller/checkpointer_internal.h"
 #include "train/events.h"
 
-static int pull_part(struct checkpointer *s, enum proto_part part, float *into, uint64_t *versions,
-                     struct error *err) {
-    const struct pull pull = {.part = part, .into = into, .versions = versions};
+static int pull_quantity(struct checkpointer *s, enum proto_quantity quantity, float *into,
+                         uint64_t *versions, struct error *err) {
+    const struct pull pull = {.quantity = quantity, .into = into, .versions = versions};
     exchange_pull(s->pull, &pull);
     return exchange_wait(s->pull, NULL, err);
 }
@@ -25,9 +25,9 @@ static bool is_finite(const float *values, size_t n) {
 
 static int take_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
-    int status = pull_part(s, PROTO_PART_WEIGHT, c->parameters, s->versions, err);
+    int status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
     if (!status && c->state)
-        status = pull_part(s, PROTO_PART_STATE, c->state, s->state_versions, err);
+        status = pull_quantity(s, PROTO_QUANTITY_STATE, c->state, s->state_versions, err);
     if (status)
         return status;
     for (size_t i = 0; i < servers_shards(s->servers); i++)

@@ -65,9 +65,9 @@ static int load_weights(struct checkpointer *s, struct error *err) {
     return status;
 }
 
-static int store_part(struct checkpointer *s, enum proto_part part, const float *values,
-                      struct error *err) {
-    const struct store store = {.part = part, .values = values, .versions = s->versions};
+static int store_quantity(struct checkpointer *s, enum proto_quantity quantity, const float *values,
+                          struct error *err) {
+    const struct store store = {.quantity = quantity, .values = values, .versions = s->versions};
     exchange_store(s->store, &store);
     return exchange_wait(s->store, NULL, err);
 }
@@ -79,8 +79,8 @@ static int store_weights(struct checkpointer *s, struct error *err) {
     for (size_t i = 0; i < servers_shards(s->servers); i++)
         s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
     if (c->state)
-        status = store_part(s, PROTO_PART_STATE, c->state, err);
-    return status ? status : store_part(s, PROTO_PART_WEIGHT, c->parameters, err);
+        status = store_quantity(s, PROTO_QUANTITY_STATE, c->state, err);
+    return status ? status : store_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, err);
 }
 
 int checkpointer_initialise(struct checkpointer *s, struct error *err) {
