@@ -14,8 +14,15 @@ int json_read(json_t **out, const char *text, size_t size, struct error *err);
 // to be freed with free(); NULL when out of memory.
 char *json_line(const json_t *value);
 
+// Any bytes as a text: what is not UTF-8 is replaced. NULL when out of memory.
+json_t *json_text(const char *bytes);
+// A number, or null where it is not finite: JSON has none for that.
+json_t *json_number(double value);
+
 // Appends to the list and takes `value`. When either is NULL, or memory is out, the list is freed,
 // and is NULL: so a list is whole or none, and one look at its end is enough.
 void json_append(json_t **list, json_t *value);
+// The same for a member of an object.
+void json_put(json_t **object, const char *name, json_t *value);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "core/columns.h"
 #include "core/mem.h"
-#include "core/utf8.h"
 
 static const char *const kind_names[] = {
     [FINDING_OK] = "ok", [FINDING_WARNING] = "warning", [FINDING_PROBLEM] = "problem"};
@@ -101,22 +100,14 @@ char *findings_table(const struct findings *findings) {
     return grow_take(&text);
 }
 
-// jansson takes no damaged UTF-8.
-static json_t *clean_text(const char *text) {
-    char *copy = utf8_clean(text);
-    json_t *string = copy ? json_string(copy) : NULL;
-    free(copy);
-    return string;
-}
-
 json_t *findings_json(const struct findings *findings) {
     json_t *checks = findings->failed ? NULL : json_array();
     for (size_t i = 0; checks && i < findings->count; i++) {
         const struct finding *finding = &findings->items[i];
         json_append(&checks,
                     json_pack("{s:s, s:o, s:s, s:o, s:i}", "result", kind_names[finding->kind],
-                              "where", clean_text(finding->where), "check", finding->check, "found",
-                              clean_text(finding->text), "status", finding->status));
+                              "where", json_text(finding->where), "check", finding->check, "found",
+                              json_text(finding->text), "status", finding->status));
     }
     return checks ? json_pack("{s:i, s:o}", "status", findings_status(findings), "checks", checks)
                   : NULL;

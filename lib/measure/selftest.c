@@ -268,18 +268,15 @@ char *selftest_text(const struct selftest *test) {
 static json_t *selftest_layer_json(const struct selftest *test, int i) {
     json_t *differences = json_object();
     for (int f = 0; f < test->family_count; f++)
-        json_object_set_new(differences, test->families[f]->name,
-                            json_real(test->layers[i].differences[f]));
+        json_put(&differences, test->families[f]->name,
+                 json_number(test->layers[i].differences[f]));
     return json_pack("{s:s, s:o}", "layer", test->layers[i].line, "differences", differences);
 }
 
 json_t *selftest_json(const struct selftest *test) {
     json_t *layers = json_array();
     for (int i = 0; i < SELFTEST_LAYERS; i++)
-        if (json_array_append_new(layers, selftest_layer_json(test, i)) < 0) {
-            json_decref(layers);
-            return NULL;
-        }
+        json_append(&layers, selftest_layer_json(test, i));
     return json_pack("{s:b, s:f, s:o}", "good", test->good, "tolerance", SELFTEST_TOLERANCE,
                      "layers", layers);
 }

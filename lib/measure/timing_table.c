@@ -194,10 +194,7 @@ json_t *timing_json(const struct timing *timing) {
     struct layer_timing sum = timing_totals(timing);
     json_t *layers = json_array();
     for (int i = 0; i < timing->model->layer_count; i++)
-        if (json_array_append_new(layers, timing_layer_json(timing, i)) < 0) {
-            json_decref(layers);
-            return NULL;
-        }
+        json_append(&layers, timing_layer_json(timing, i));
     return json_pack(
         "{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "model",
         timing->model->name, "mode", timing->mode == NET_TRAIN ? "train" : "predict", "kernels",

@@ -147,7 +147,7 @@ static json_t *costs_json(const double costs[CANDIDATES]) {
         char name[16];
         snprintf(name, sizeof name, "%d", candidate_lanes(i));
         if (costs[i] >= 0)
-            json_object_set_new(object, name, json_real(costs[i]));
+            json_put(&object, name, json_real(costs[i]));
     }
     return object;
 }

@@ -5,19 +5,6 @@
 
 #include "core/json.h"
 #include "core/printable.h"
-#include "core/utf8.h"
-
-static json_t *json_number_or_null(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-// Any bytes as a JSON text.
-static json_t *json_text(const char *bytes) {
-    char *clean = utf8_clean(bytes);
-    json_t *value = clean ? json_string(clean) : NULL;
-    free(clean);
-    return value;
-}
 
 static json_t *name_or_null(int32_t label, const char *const *names) {
     return label < 0 ? json_null() : json_text(names[label]);
@@ -38,12 +25,12 @@ int results_figures(FILE *out, const struct tally *tally, uint64_t skipped, bool
                     struct error *err) {
     double top1 = tally_top1(tally), top5 = tally_top5(tally), loss = tally_loss(tally);
     if (json)
-        return put_json_line(
-            out,
-            json_pack("{s:I, s:o, s:o, s:o, s:I}", "samples", (json_int_t)tally->samples, "top1",
-                      json_number_or_null(top1), "top5", json_number_or_null(top5), "loss",
-                      json_number_or_null(loss), "skipped", (json_int_t)skipped),
-            err);
+        return put_json_line(out,
+                             json_pack("{s:I, s:o, s:o, s:o, s:I}", "samples",
+                                       (json_int_t)tally->samples, "top1", json_number(top1),
+                                       "top5", json_number(top5), "loss", json_number(loss),
+                                       "skipped", (json_int_t)skipped),
+                             err);
     fprintf(out, "samples\t%llu\n", (unsigned long long)tally->samples);
     fprintf(out, "top1\t%.6g\ntop5\t%.6g\nloss\t%.6g\n", top1, top5, loss);
     fprintf(out, "skipped\t%llu\n", (unsigned long long)skipped);
@@ -94,7 +81,7 @@ static json_t *top_list(const float *scores, const int *top, int k, const char *
     json_t *list = json_array();
     for (int i = 0; i < k; i++)
         json_append(&list, json_pack("{s:o, s:o}", "class", json_text(names[top[i]]), "score",
-                                     json_number_or_null((double)scores[top[i]])));
+                                     json_number((double)scores[top[i]])));
     return list;
 }
 
@@ -129,7 +116,7 @@ void results_scores_head(FILE *out, int classes, const char *const *names) {
 static json_t *score_list(const float *scores, int classes) {
     json_t *list = json_array();
     for (int c = 0; c < classes; c++)
-        json_append(&list, json_number_or_null((double)scores[c]));
+        json_append(&list, json_number((double)scores[c]));
     return list;
 }
 

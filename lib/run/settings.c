@@ -122,40 +122,64 @@ void settings_default(struct settings *settings) {
 
 // --- stored -------------------------------------------------------------------------
 
-static json_t *row_value(const struct settings *settings, const struct row *row) {
-    const char *member = (const char *)settings + row->offset;
+// A setting's value: the member of its row's kind, the others are 0.
+struct value {
     const char *text;
     int64_t count;
     double real;
+    bool flag;
+};
+
+static struct value value_of(const struct settings *settings, const struct row *row) {
+    const char *member = (const char *)settings + row->offset;
+    struct value value = {0};
+    if (row->kind == TEXT)
+        memcpy(&value.text, member, sizeof value.text);
+    else if (row->kind == COUNT)
+        memcpy(&value.count, member, sizeof value.count);
+    else if (row->kind == REAL)
+        memcpy(&value.real, member, sizeof value.real);
+    else
+        memcpy(&value.flag, member, sizeof value.flag);
+    return value;
+}
+
+static json_t *row_json(const struct settings *settings, const struct row *row) {
+    struct value value = value_of(settings, row);
     switch (row->kind) {
     case TEXT:
-        memcpy(&text, member, sizeof text);
-        return text ? json_string(text) : NULL;
+        return json_string(value.text);
     case COUNT:
-        memcpy(&count, member, sizeof count);
-        return json_integer(count);
+        return json_integer(value.count);
     case REAL:
-        memcpy(&real, member, sizeof real);
-        return isnan(real) ? NULL : json_real(real);
+        return json_real(value.real);
     case FLAG:
-        return json_boolean(*(const bool *)member);
+        return json_boolean(value.flag);
     }
     return NULL;
 }
 
-json_t *settings_write(const struct settings *settings) {
+static bool is_given(const struct settings *settings, const struct row *row) {
+    struct value value = value_of(settings, row);
+    return row->kind == TEXT ? value.text != NULL : !isnan(value.real);
+}
+
+// Whether it is of many processes alone, and as usual.
+static bool is_usual(const struct settings *settings, const struct row *row) {
     struct settings usual;
-    json_t *object = json_object();
     settings_default(&usual);
-    for (size_t i = 0; object && i < ROWS; i++) {
-        if (settings->sync && !strcmp(rows[i].name, "threads"))
-            continue;
-        json_t *value = row_value(settings, &rows[i]);
-        json_t *standard = rows[i].use & MANY ? row_value(&usual, &rows[i]) : NULL;
-        if (value && !(standard && json_equal(value, standard)))
-            json_object_set(object, rows[i].name, value);
-        json_decref(value);
-        json_decref(standard);
+    struct value is = value_of(settings, row), was = value_of(&usual, row);
+    bool same_text = is.text && was.text ? !strcmp(is.text, was.text) : is.text == was.text;
+    return row->use & MANY && same_text && is.count == was.count && is.real == was.real &&
+           is.flag == was.flag;
+}
+
+json_t *settings_write(const struct settings *settings) {
+    json_t *object = json_object();
+    for (size_t i = 0; i < ROWS; i++) {
+        bool without_effect = settings->sync && !strcmp(rows[i].name, "threads");
+        if (!without_effect && is_given(settings, &rows[i]) && !is_usual(settings, &rows[i]))
+            json_put(&object, rows[i].name, row_json(settings, &rows[i]));
     }
     return object;
 }
@@ -213,10 +237,9 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
         if (!(rows[i].use & PATH) || !is_relative(path) ||
             asprintf(&whole, "%s/%s", directory, path) < 0)
             continue;
-        if (access(whole, F_OK) == 0 || access(path, F_OK) != 0) {
+        if ((access(whole, F_OK) == 0 || access(path, F_OK) != 0) &&
+            json_object_set_new(object, rows[i].name, json_string(whole)) == 0)
             told(self, rows[i].name, path, whole);
-            json_object_set_new(object, rows[i].name, json_string(whole));
-        }
         free(whole);
     }
 }
@@ -353,13 +376,17 @@ char *settings_text(const struct settings *settings) {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
+    bool whole = true;
     for (size_t i = 0; f && i < ROWS; i++) {
-        json_t *value = rows[i].use & ALONE ? NULL : row_value(settings, &rows[i]);
+        if (rows[i].use & ALONE || !is_given(settings, &rows[i]))
+            continue;
+        json_t *value = row_json(settings, &rows[i]);
+        whole = whole && value;
         if (value)
             print_line(f, rows[i].name, value);
         json_decref(value);
     }
-    if (f && fclose(f) == 0)
+    if (f && fclose(f) == 0 && whole)
         return text;
     free(text);
     return NULL;
@@ -487,13 +514,25 @@ static int check_factors_allowed(const struct settings *settings, const struct o
     return STATUS_OK;
 }
 
+int settings_check_texts(const struct settings *settings, struct error *err) {
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *text = value_of(settings, &rows[i]).text;
+        if (text && !utf8_is_valid(text))
+            return error_set(err, STATUS_USAGE, "%s '%s' is not UTF-8: no checkpoint could keep it",
+                             rows[i].name, text);
+    }
+    return STATUS_OK;
+}
+
 int settings_check(const struct settings *settings, struct error *err) {
     struct optimizer optimizer;
     struct protocol protocol;
     enum protocol_push push;
     struct schedule schedule;
     double epochs, seconds;
-    int status = settings_optimizer(settings, &optimizer, err);
+    int status = settings_check_texts(settings, err);
+    if (status == STATUS_OK)
+        status = settings_optimizer(settings, &optimizer, err);
     if (status == STATUS_OK)
         status = settings_schedule(settings, (double)settings->epochs, &schedule, err);
     if (status == STATUS_OK)

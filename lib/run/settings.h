@@ -88,7 +88,9 @@ bool settings_path(const char *key);
 const char *settings_key(size_t index);
 // The same of the keys that may change while it goes on.
 const char *settings_live_key(size_t index);
-// Whether they make sense together. STATUS_USAGE.
+// Whether a checkpoint can hold them: it is JSON, which is UTF-8. STATUS_USAGE.
+int settings_check_texts(const struct settings *settings, struct error *err);
+// The same, and whether they make sense together. STATUS_USAGE.
 int settings_check(const struct settings *settings, struct error *err);
 
 // As an object of option names. What does not bear on the result (threads of a

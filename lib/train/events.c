@@ -1,26 +1,24 @@
 #include "train/events.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-json_t *events_number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,
                  json_t *fields, struct error *err) {
     json_t *line = json_pack("{s:I, s:f, s:I}", "step", (json_int_t)checkpoint->clock, "epoch",
                              checkpoint->epoch, "samples", (json_int_t)checkpoint->samples);
-    json_object_update(line, fields);
+    if (json_object_update(line, fields)) {
+        json_decref(line);
+        line = NULL;
+    }
     json_decref(fields);
     return metrics_write(metrics, event, line, err);
 }
 
 json_t *events_eval(const struct tally *tally, double seconds) {
     return json_pack("{s:f, s:f, s:o, s:I, s:f}", "top1", tally_top1(tally), "top5",
-                     tally_top5(tally), "loss", events_number(tally_loss(tally)), "samples_tested",
+                     tally_top5(tally), "loss", json_number(tally_loss(tally)), "samples_tested",
                      (json_int_t)tally->samples, "seconds", seconds);
 }
 

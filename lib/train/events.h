@@ -6,9 +6,6 @@
 #include "run/metrics.h"
 #include "train/evaluate.h"
 
-// A number, or null when it is not finite: JSON has none for that.
-json_t *events_number(double value);
-
 // Writes a line that tells where the run is: step, epoch and samples of the checkpoint in
 // the making, then the fields. Takes over the reference to `fields`.
 int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,

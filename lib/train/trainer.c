@@ -91,9 +91,9 @@ static void report_start(struct trainer *trainer) {
         trainer->model->name, "parameters", (json_int_t)trainer->model->parameter_count,
         "connections", (json_int_t)trainer->model->connections, "resumed",
         json_boolean(config->resumed));
-    json_object_set_new(fields, "train", feed_describe(settings->data, trainer->feed->train));
+    json_put(&fields, "train", feed_describe(settings->data, trainer->feed->train));
     if (trainer->feed->test)
-        json_object_set_new(fields, "test", feed_describe(settings->test, trainer->feed->test));
+        json_put(&fields, "test", feed_describe(settings->test, trainer->feed->test));
     struct error err = {0};
     if (metrics_write(trainer->metrics, "start", fields, &err))
         say_line(trainer, "warning: %s; the run goes on", err.text);
@@ -116,10 +116,10 @@ static void report_train(struct trainer *trainer) {
         return;
     update_position(trainer);
     json_t *fields =
-        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                                     //
-                  "loss", events_number((now.loss - trainer->reported.loss) / samples), //
-                  "rate", rate_now(trainer, trainer->number),                           //
-                  "images_per_s", samples / seconds,                                    //
+        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f}",                                   //
+                  "loss", json_number((now.loss - trainer->reported.loss) / samples), //
+                  "rate", rate_now(trainer, trainer->number),                         //
+                  "images_per_s", samples / seconds,                                  //
                   "connections_per_s",
                   samples / seconds * (double)trainer->model->connections, //
                   "wait",
@@ -337,7 +337,7 @@ static void train_until(struct trainer *trainer, uint64_t until) {
 
 static int report_divergence(struct trainer *trainer, double loss, struct error *err) {
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
-    report_event(trainer, "nan", json_pack("{s:o}", "loss", events_number(loss)));
+    report_event(trainer, "nan", json_pack("{s:o}", "loss", json_number(loss)));
     report_event(trainer, "stop", json_pack("{s:s}", "reason", "nan"));
     char advice[HEALTH_TEXT];
     health_advise(advice, loop_diverged_input(trainer->loop));
@@ -457,9 +457,8 @@ static int record_run(struct trainer *trainer, struct error *err) {
         say_line(trainer, "note: %s is not the training set of before (digest %s, was %s)",
                  settings->data, now, digest);
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
-    if (checkpoint->run && trainer->feed->test)
-        json_object_set_new(checkpoint->run, "test",
-                            feed_describe(settings->test, trainer->feed->test));
+    if (trainer->feed->test)
+        json_put(&checkpoint->run, "test", feed_describe(settings->test, trainer->feed->test));
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
@@ -475,7 +474,9 @@ static int keep_names(struct trainer *trainer, struct error *err) {
 
 static int open_feed(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
-    int status = feed_open(&trainer->feed, &config->settings, trainer->model,
+    int status = settings_check_texts(&config->settings, err);
+    if (!status)
+        status = feed_open(&trainer->feed, &config->settings, trainer->model,
                            &config->checkpoint.classes, &config->data, err);
     if (!status)
         status = keep_names(trainer, err);

@@ -47,6 +47,14 @@ setup() {
     [ ! -e run/latest ]
 }
 
+@test "a path that no checkpoint can hold is refused before anything is trained" {
+    local test=$'caf\xe9.idx'
+    cp test.idx "$test"
+    run_status 2 tiny --test "$test" --test-labels test.lab --epochs 1 --out run
+    [[ "$stderr" = *"test 'caf\\xe9.idx' is not UTF-8"* ]]
+    [ ! -e run/latest ]
+}
+
 @test "each rule and each schedule trains" {
     local rule schedule
     for rule in sgd momentum adagrad; do

@@ -145,7 +145,7 @@ static const struct proto_piece golden_pull_pieces[] = {
 
 static const struct proto_pull golden_pull = {
     .session = 5,
-    .part = 1,
+    .quantity = 1,
     .least = 100,
     .pieces = {golden_pull_pieces, 2},
 };
@@ -216,7 +216,7 @@ static const struct proto_piece golden_store_pieces[] = {
 };
 
 static const struct proto_store golden_store = {
-    .part = 1,
+    .quantity = 1,
     .pieces = {golden_store_pieces, 1},
 };
 

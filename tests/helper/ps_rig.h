@@ -138,7 +138,7 @@ static inline enum proto_refusal rig_store(struct rig *rig, enum proto_quantity 
     struct reply reply = {0};
     for (uint32_t i = 0; i < RIG_SHARDS; i++)
         pieces[i] = rig_shard(rig, i, version);
-    struct proto_store store = {(uint16_t)part, {pieces, RIG_SHARDS}};
+    struct proto_store store = {(uint16_t)quantity, {pieces, RIG_SHARDS}};
     struct buffer *payload = rig_payload(rig, pieces, RIG_SHARDS, from);
     ps_store(rig->ps, &store, payload, reply_take, &reply);
     buffer_drop(payload);
@@ -149,7 +149,7 @@ static inline enum proto_refusal rig_store(struct rig *rig, enum proto_quantity 
 static inline void rig_pull_begin(struct rig *rig, uint64_t session, enum proto_quantity quantity,
                                   uint64_t least, const struct proto_piece *pieces, uint32_t count,
                                   struct reply *reply) {
-    struct proto_pull pull = {session, (uint16_t)part, least, {pieces, count}};
+    struct proto_pull pull = {session, (uint16_t)quantity, least, {pieces, count}};
     *reply = (struct reply){0};
     ps_pull(rig->ps, &pull, reply_take, reply);
 }
@@ -166,7 +166,7 @@ static inline enum proto_refusal rig_read(struct rig *rig, enum proto_quantity q
     struct reply reply;
     for (uint32_t i = 0; i < RIG_SHARDS; i++)
         pieces[i] = rig_shard(rig, i, 0);
-    rig_pull_begin(rig, 0, part, 0, pieces, RIG_SHARDS, &reply);
+    rig_pull_begin(rig, 0, quantity, 0, pieces, RIG_SHARDS, &reply);
     reply_wait(&reply);
     for (uint32_t i = 0; i < reply.parts; i++) {
         rig_copy(into, reply.part[i].at, reply.part[i].size / sizeof(float));

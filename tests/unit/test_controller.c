@@ -817,7 +817,7 @@ static const char table_text[] =
     "evaluator          4  eval      starting      -       0       -      -     -        -        0         0        0\n"
     "nothing was trained for 12 s: there is no worker\n"
     "25% of each epoch is left out\n";
-static const char json_text[] =
+static const char status_json[] =
     "{\"run\":\"01020000000000000000000000000000\",\"stage\":\"training\",\"epoch\":1.5,\"idle\":12,"
     "\"left_out\":0.25,\"members\":[{\"member\":0,\"role\":\"controller\",\"name\":\"training\","
     "\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,\"clock\":0,\"samples\":0,\"pushes\":0,"
@@ -850,7 +850,7 @@ static void test_table(struct tap *tap) {
     TEST(tap, "JSON tells all", {
         json_t *object = figures_json(&status);
         char *text = json_line(object);
-        CHECK_TEXT(tap, text, json_text);
+        CHECK_TEXT(tap, text, status_json);
         free(text);
         json_decref(object);
         status.left_out = NAN;

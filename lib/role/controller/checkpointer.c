@@ -95,7 +95,7 @@ static void report_start(struct checkpointer *s, bool resumed) {
         "parameters", (json_int_t)model->parameter_count, "connections",
         (json_int_t)model->connections, "resumed", resumed, "train", data_servers_json(&s->data));
     if (s->feed->test)
-        json_object_set_new(fields, "test", feed_describe(s->settings.test, s->feed->test));
+        json_put(&fields, "test", feed_describe(s->settings.test, s->feed->test));
     struct error err = {0};
     if (metrics_write(s->config.metrics, "start", fields, &err))
         checkpointer_say(s, "warning: %s; the run goes on", err.text);

@@ -51,11 +51,9 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
     json_decref(c->run);
     c->run = json_pack("{s:o, s:o, s:o}", "settings", settings_write(&s->settings), "train",
                        data_servers_json(&s->data), "cursors", cursors);
-    if (!c->run)
-        return error_nomem(err);
     if (s->feed->test)
-        json_object_set_new(c->run, "test", feed_describe(s->settings.test, s->feed->test));
-    return take_weights(s, err);
+        json_put(&c->run, "test", feed_describe(s->settings.test, s->feed->test));
+    return c->run ? take_weights(s, err) : error_nomem(err);
 }
 
 static int keep_testing(void *self, const struct batch *batch, int i, const float *scores,

@@ -559,8 +559,8 @@ static void report_end(struct controller *c, int status, const struct error *err
     json_t *fields =
         json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)c->clock, "epoch", epoch, "samples",
                   (json_int_t)controller_samples(c), "reason", reasons[reason]);
-    if (fields && reason == 0)
-        json_object_set_new(fields, "error", json_string(err->text));
+    if (reason == 0)
+        json_put(&fields, "error", json_text(err->text));
     metrics_write(c->metrics, "stop", fields, NULL);
 }
 

@@ -97,11 +97,9 @@ bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRE
 
 void controller_report(struct controller *c, const char *event, json_t *fields) {
     struct error err = {0};
-    if (fields) {
-        json_object_set_new(fields, "step", json_integer((json_int_t)c->clock));
-        json_object_set_new(fields, "epoch", json_real(controller_epoch(c)));
-        json_object_set_new(fields, "samples", json_integer((json_int_t)controller_samples(c)));
-    }
+    json_put(&fields, "step", json_integer((json_int_t)c->clock));
+    json_put(&fields, "epoch", json_real(controller_epoch(c)));
+    json_put(&fields, "samples", json_integer((json_int_t)controller_samples(c)));
     if (metrics_write(c->metrics, event, fields, &err))
         controller_say(c, "warning: %s; the run goes on", err.text);
 }

@@ -51,8 +51,7 @@ static json_t *waits_json(const struct proto_status *status) {
         if (m->role != PROTO_ROLE_WORKER || m->state == PROTO_STATE_GONE)
             continue;
         figures_wait(wait, m);
-        json_array_append_new(workers,
-                              json_pack("{s:I, s:s%, s:s}", "member", (json_int_t)m->member, "name",
+        json_append(&workers, json_pack("{s:I, s:s%, s:s}", "member", (json_int_t)m->member, "name",
                                         m->name.at, (size_t)m->name.length, "waits_for", wait));
     }
     return workers;

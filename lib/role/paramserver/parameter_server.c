@@ -121,8 +121,8 @@ static json_t *staleness_histogram(const struct ps_figures *now, const struct ps
     return list;
 }
 
-static void put_count(json_t *fields, const char *name, uint64_t count) {
-    json_object_set_new(fields, name, json_integer((json_int_t)count));
+static void put_count(json_t **fields, const char *name, uint64_t count) {
+    json_put(fields, name, json_integer((json_int_t)count));
 }
 
 static void report_figures(struct parameter_server *server, double time) {
@@ -130,32 +130,30 @@ static void report_figures(struct parameter_server *server, double time) {
     const struct ps_reading *before = &server->reported;
     uint64_t received, sent;
     struct error err = {0};
-    json_t *fields = json_object();
-    if (!server->ps || !fields) {
-        json_decref(fields);
+    if (!server->ps)
         return;
-    }
     ps_figures(server->ps, &reading.figures);
     const struct ps_figures *now = &reading.figures, *then = &before->figures;
     paths_traffic(server->paths, &received, &sent);
-    json_object_set_new(fields, "name", json_string(server->o->name));
-    put_count(fields, "step", now->version);
-    put_count(fields, "samples", now->samples);
-    put_count(fields, "pushes", now->pushes);
-    put_count(fields, "repeated", now->repeated);
-    put_count(fields, "pulls", now->pulls);
-    put_count(fields, "unchanged", now->unchanged);
-    put_count(fields, "refused", refused_requests(server, now));
-    put_count(fields, "updates", now->updates);
-    put_count(fields, "queued", now->queued);
-    put_count(fields, "received", received);
-    put_count(fields, "sent", sent);
-    json_object_set_new(fields, "floats_per_s",
-                        json_real((double)(now->floats - then->floats) / (time - before->time)));
-    json_object_set_new(fields, "staleness", json_real(mean_staleness(now, then)));
-    put_count(fields, "staleness_max", now->staleness_most);
-    json_object_set_new(fields, "staleness_counts", staleness_histogram(now, then));
-    json_object_set_new(fields, "seconds", json_real(time - before->time));
+    json_t *fields = json_object();
+    json_put(&fields, "name", json_text(server->o->name));
+    put_count(&fields, "step", now->version);
+    put_count(&fields, "samples", now->samples);
+    put_count(&fields, "pushes", now->pushes);
+    put_count(&fields, "repeated", now->repeated);
+    put_count(&fields, "pulls", now->pulls);
+    put_count(&fields, "unchanged", now->unchanged);
+    put_count(&fields, "refused", refused_requests(server, now));
+    put_count(&fields, "updates", now->updates);
+    put_count(&fields, "queued", now->queued);
+    put_count(&fields, "received", received);
+    put_count(&fields, "sent", sent);
+    json_put(&fields, "floats_per_s",
+             json_number((double)(now->floats - then->floats) / (time - before->time)));
+    json_put(&fields, "staleness", json_real(mean_staleness(now, then)));
+    put_count(&fields, "staleness_max", now->staleness_most);
+    json_put(&fields, "staleness_counts", staleness_histogram(now, then));
+    json_put(&fields, "seconds", json_real(time - before->time));
     if (event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "ps", fields, &err))
         serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
     server->reported = reading;

@@ -79,8 +79,8 @@ static void report_train(struct worker *worker, const struct worker_report *now,
     struct home_servers_figures home = home_servers_figures(worker->home);
     double rate = lately->samples / lately->seconds;
     json_t *fields =
-        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "loss", events_number(lately->loss),
-                  "rate", schedule_rate(&worker->schedule, epoch_of(worker)), "images_per_s", rate,
+        json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "loss", json_number(lately->loss), "rate",
+                  schedule_rate(&worker->schedule, epoch_of(worker)), "images_per_s", rate,
                   "connections_per_s", rate * (double)worker->model->connections, "wait",
                   lately->waiting, "overlap", lately->overlap, "seconds", lately->seconds);
     json_t *more =
@@ -163,13 +163,13 @@ void worker_report_stop(struct worker *worker, int status, const struct error *e
         return;
     uint64_t samples = loop_sums(worker->loop).samples;
     if (status == STATUS_DIVERGED)
-        report_place(worker, samples, "nan", json_pack("{s:o}", "loss", events_number(loss)));
+        report_place(worker, samples, "nan", json_pack("{s:o}", "loss", json_number(loss)));
     const char *reason = status == STATUS_DIVERGED  ? "nan"
                          : status == STATUS_STOPPED ? "signal"
                                                     : "error";
     json_t *fields = json_pack("{s:s}", "reason", reason);
     if (!strcmp(reason, "error"))
-        json_object_set_new(fields, "error", json_string(err->text));
+        json_put(&fields, "error", json_text(err->text));
     report_place(worker, samples, "stop", fields);
 }
 

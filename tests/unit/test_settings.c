@@ -1,0 +1,91 @@
+// Settings as checkpoints keep them.
+#include <string.h>
+
+#include "../helper/heap.h"
+#include "../helper/tap.h"
+#include "core/json.h"
+#include "run/settings.h"
+
+static struct settings some_settings(void) {
+    struct settings settings;
+    settings_default(&settings);
+    settings.data = "train.arec";
+    settings.ops = "flip 0.5";
+    settings.batch = 17;
+    settings.rate = 0.25;
+    settings.protocol = "hardsync";
+    return settings;
+}
+
+static void test_write(struct tap *tap) {
+    TEST(tap, "settings are written and read back; what is not given and what is usual is not", {
+        struct settings settings = some_settings();
+        struct settings back;
+        json_t *object = settings_write(&settings);
+        settings_default(&back);
+        settings_read(&back, object);
+        CHECK_TEXT(tap, back.data, "train.arec");
+        CHECK_TEXT(tap, back.ops, "flip 0.5");
+        CHECK_TEXT(tap, back.protocol, "hardsync");
+        CHECK_INT(tap, back.batch, 17);
+        CHECK_NEAR(tap, back.rate, 0.25, 0);
+        CHECK(tap, !json_object_get(object, "test") && !json_object_get(object, "push-every"));
+        json_decref(object);
+    });
+}
+
+static void test_memory(struct tap *tap) {
+    TEST(tap, "without memory, once or for good, no setting is left out: there is no object", {
+        const struct settings settings = some_settings();
+        json_t *whole = settings_write(&settings);
+        int missing = 0;
+        for (long n = 0; HEAP_FAILS && n < 500; n++) {
+            heap_fail_once(n);
+            json_t *once = settings_write(&settings);
+            heap_fail_after(n);
+            json_t *after = settings_write(&settings);
+            heap_fail_after(-1);
+            missing += !once + !after;
+            CHECK(tap, !once || json_equal(once, whole));
+            CHECK(tap, !after || json_equal(after, whole));
+            json_decref(once);
+            json_decref(after);
+        }
+        CHECK(tap, whole && (missing > 0 || !HEAP_FAILS));
+        json_decref(whole);
+    });
+    TEST(tap, "nor out of the text that members of a run are sent", {
+        const struct settings settings = some_settings();
+        char *whole = settings_text(&settings);
+        int missing = 0;
+        for (long n = 0; HEAP_FAILS && n < 500; n++) {
+            heap_fail_once(n);
+            char *once = settings_text(&settings);
+            heap_fail_after(-1);
+            missing += !once;
+            CHECK(tap, !once || !strcmp(once, whole));
+            free(once);
+        }
+        CHECK(tap, whole && (missing > 0 || !HEAP_FAILS));
+        free(whole);
+    });
+}
+
+static void test_texts(struct tap *tap) {
+    TEST(tap, "a text that is not UTF-8 is refused by its name", {
+        struct settings settings = some_settings();
+        struct error err = {0};
+        CHECK_INT(tap, settings_check(&settings, &err), STATUS_OK);
+        settings.ops = "caf\xe9";
+        CHECK_INT(tap, settings_check(&settings, &err), STATUS_USAGE);
+        CHECK(tap, !strncmp(err.text, "ops 'caf", 8));
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_write(&tap);
+    test_memory(&tap);
+    test_texts(&tap);
+    return tap_done(&tap);
+}
