@@ -237,9 +237,12 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
         if (!(rows[i].use & PATH) || !is_relative(path) ||
             asprintf(&whole, "%s/%s", directory, path) < 0)
             continue;
-        if ((access(whole, F_OK) == 0 || access(path, F_OK) != 0) &&
-            json_object_set_new(object, rows[i].name, json_string(whole)) == 0)
+        json_t *value = json_string(whole);
+        if (value && (access(whole, F_OK) == 0 || access(path, F_OK) != 0)) {
             told(self, rows[i].name, path, whole);
+            json_object_set(object, rows[i].name, value); // `path` ends here
+        }
+        json_decref(value);
         free(whole);
     }
 }
