@@ -60,18 +60,18 @@ struct checkpointer_result {
 int checkpointer_open(struct checkpointer **out, const struct checkpointer_config *config,
                       struct error *err);
 // Ends the job under way.
-void checkpointer_close(struct checkpointer *checkpointer);
+void checkpointer_close(struct checkpointer *s);
 
 // Gives it the routes that apply from now on.
-void checkpointer_route(struct checkpointer *checkpointer, struct kept *routes);
+void checkpointer_route(struct checkpointer *s, struct kept *routes);
 // Begins a job with these settings, whose text it copies. False when one is under way, or memory
 // is out; the caller then still owns `absent`.
-bool checkpointer_begin(struct checkpointer *checkpointer, const struct checkpointer_job *job,
+bool checkpointer_begin(struct checkpointer *s, const struct checkpointer_job *job,
                         const char *settings);
-bool checkpointer_busy(const struct checkpointer *checkpointer);
+bool checkpointer_busy(const struct checkpointer *s);
 // Takes the result of the job that is over; false: there is none.
-bool checkpointer_take(struct checkpointer *checkpointer, struct checkpointer_result *result);
+bool checkpointer_take(struct checkpointer *s, struct checkpointer_result *result);
 // Ends the job under way, and begins no more: a parameter server is lost.
-void checkpointer_stop(struct checkpointer *checkpointer);
+void checkpointer_stop(struct checkpointer *s);
 
 #endif

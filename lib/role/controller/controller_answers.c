@@ -375,7 +375,7 @@ static bool all_live(const char *lines, struct error *err) {
 
 // The update rule may follow from other settings (momentum), so that these may not change it.
 static int check_rule(const struct controller *c, const struct settings *next, struct error *err) {
-    struct optimizer before, after;
+    struct optimizer before = {0}, after = {0};
     int status = settings_optimizer(&c->settings, &before, err);
     if (!status)
         status = settings_optimizer(next, &after, err);
