@@ -70,7 +70,8 @@ static bool is_sample(const struct image *image, uint32_t index) {
 static struct picture_cache_figures look(struct tap *tap, struct picture_cache *pictures) {
     struct image image = {0};
     for (uint32_t i = 0; i < picture_cache_count(pictures); i++) {
-        memset(image.data, 0xee, image.data ? image_bytes(&image) : 0);
+        if (image.data)
+            memset(image.data, 0xee, image_bytes(&image));
         picture_cache_expect(pictures, i);
         CHECK_INT(tap, picture_cache_image(pictures, i, &image, NULL), STATUS_OK);
         CHECK(tap, is_sample(&image, picture_cache_first(pictures) + i));
