@@ -179,7 +179,8 @@ static bool is_delivered(const struct gradient *gradient) {
     return over;
 }
 
-// Waits until the gradient before is delivered.
+// Waits until the gradient before is delivered: all of its exchanges are over then, also when
+// one of them failed.
 static bool deliver_weights(struct gradient *gradient, double *waited) {
     struct home_servers *common = &gradient->common;
     bool stale;
@@ -188,9 +189,9 @@ static bool deliver_weights(struct gradient *gradient, double *waited) {
     gradient->pushing = false;
     struct exchange *push = gradient->idle ? gradient->turn : gradient->push;
     bool delivered = home_servers_await(common, push, &stale, waited);
-    for (int i = 0; delivered && !gradient->idle && i < gradient->factor_count; i++) {
+    for (int i = 0; !gradient->idle && i < gradient->factor_count; i++) {
         bool part;
-        delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
+        delivered &= home_servers_await(common, gradient->factors[i].push, &part, waited);
         stale |= part;
     }
     if (delivered && gradient->idle && !stale)

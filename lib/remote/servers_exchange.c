@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/invariant.h"
 #include "core/mem.h"
 #include "remote/servers_internal.h"
 
@@ -421,6 +422,7 @@ static void begin_exchange(struct exchange *exchange, enum exchange_op op,
                            const uint64_t *versions) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
+    INVARIANT(exchange_over(exchange)); // what is under way belongs to the links
     exchange->op = op;
     exchange->started = true;
     exchange->status = STATUS_OK;
