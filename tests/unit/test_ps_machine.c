@@ -1,6 +1,15 @@
 // What a parameter server's core does with its machine: nodes, threads, address space, memory.
 // The machine is of the test's making: it has as many nodes as the test says, and whatever it has
 // runs out when the test wants it.
+#ifdef __SANITIZE_THREAD__
+#include <stdio.h>
+
+// ThreadSanitizer maps memory before a test could stand in for mmap.
+int main(void) {
+    puts("1..0");
+    return 0;
+}
+#else
 #include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -401,3 +410,4 @@ int main(void) {
     test_huge_pages(&tap);
     return tap_done(&tap);
 }
+#endif
