@@ -189,9 +189,9 @@ static bool exchange_factors(struct delta *delta, const struct push *push, bool 
     delta_factors_push(delta->factors, push);
     bool going = true;
     struct exchange *exchange;
-    for (int i = 0; (exchange = delta_factors_exchange(delta->factors, i)); i++) {
+    for (int i = 0; going && (exchange = delta_factors_exchange(delta->factors, i)); i++) {
         bool part = false;
-        going &= home_servers_await(&delta->common, exchange, &part, NULL);
+        going = home_servers_await(&delta->common, exchange, &part, NULL);
         *stale |= part;
     }
     return going;

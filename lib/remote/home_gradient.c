@@ -179,8 +179,7 @@ static bool is_delivered(const struct gradient *gradient) {
     return over;
 }
 
-// Waits until the gradient before is delivered: all of its exchanges are over then, also when
-// one of them failed.
+// Waits until the gradient before is delivered.
 static bool deliver_weights(struct gradient *gradient, double *waited) {
     struct home_servers *common = &gradient->common;
     bool stale;
@@ -189,9 +188,9 @@ static bool deliver_weights(struct gradient *gradient, double *waited) {
     gradient->pushing = false;
     struct exchange *push = gradient->idle ? gradient->turn : gradient->push;
     bool delivered = home_servers_await(common, push, &stale, waited);
-    for (int i = 0; !gradient->idle && i < gradient->factor_count; i++) {
+    for (int i = 0; delivered && !gradient->idle && i < gradient->factor_count; i++) {
         bool part;
-        delivered &= home_servers_await(common, gradient->factors[i].push, &part, waited);
+        delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
         stale |= part;
     }
     if (delivered && gradient->idle && !stale)
@@ -526,6 +525,9 @@ static int gradient_begin(struct home_servers *home, struct error *err) {
 
 static int gradient_flush(struct home_servers *home, struct error *err) {
     struct gradient *gradient = (struct gradient *)home;
+    int status = home_servers_status(home, err);
+    if (status)
+        return status; // no push begins any more: others may be under way for ever
     if (deliver_weights(gradient, NULL) && gradient->group.batches > 0) {
         send_group(gradient);
         deliver_weights(gradient, NULL);

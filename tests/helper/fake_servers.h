@@ -63,6 +63,7 @@ struct fake {
     int busy;         // so many requests are refused as busy
     bool empty;       // not ready
     bool mute;        // pulls are not answered
+    bool deaf;        // nor are factors
     uint16_t refuse;  // pushes: by this code; 0: none
     int break_most;   // so many links at most; 0: no bound
     bool replays;     // what comes twice is refused as replayed
@@ -243,6 +244,8 @@ static inline void fake_push_factors(struct fake *fake, struct link *link, uint6
     const struct proto_piece *pieces = push->pieces.at;
     uint32_t shard = pieces->shard;
     bool *taken = &fake->taken[shard][push->session][push->sequence], repeated = *taken;
+    if (fake->deaf)
+        return;
     *taken = true;
     fake->factors++;
     fake->factor_samples += repeated ? 0 : push->samples;

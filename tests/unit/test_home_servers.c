@@ -584,7 +584,8 @@ static void step_factors(const struct lone *lone) {
     home_servers_step(lone->home, 1, 0.1f);
 }
 
-// What the threads compute until somebody stops them has no place in any push.
+// What the threads compute until somebody stops them has no place in any push; and factors that
+// are not answered yet are not sent anew.
 static void test_refused_factors(struct tap *tap) {
     struct lone lone;
     struct fake *fake = &lone.s.fake;
@@ -592,11 +593,13 @@ static void test_refused_factors(struct tap *tap) {
                  0);
     pthread_mutex_lock(&fake->lock);
     fake->refuse = PROTO_REFUSAL_WRONG_SESSION;
+    fake->deaf = true;
     pthread_mutex_unlock(&fake->lock);
     while (!home_servers_status(lone.home, NULL))
         step_factors(&lone);
     for (int i = 0; i < 64; i++)
         step_factors(&lone);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_STOPPED);
     servers_stop(lone.learner->servers);
     CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_STOPPED);
     close_lone(tap, &lone);
