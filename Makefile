@@ -77,7 +77,7 @@ LDLIBS ?=
 # of floating-point arithmetic.
 NEEDED_CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
 NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
-# gold, where it is installed, links twice as fast.
+# gold, where it is installed, links twice as fast; of clang's sanitizers it warns in vain.
 LINKER := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold)
 # A program loads only the libraries that it uses.
 NEEDED_LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS) $(LINKER)
@@ -195,7 +195,7 @@ chaos: test-deps
 # parser's bytes reach the kernels of layers, whose templates would take clang hours so.
 fuzz:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) $(FUZZ_TOOLS))
-	$(parallel) BUILD=build/fuzz CC=clang AR=ar WARNINGS=-Wall \
+	$(parallel) BUILD=build/fuzz CC=clang AR=ar LINKER= WARNINGS=-Wall \
 		KERNEL_OPTIMIZE='-O1 $$(if $$(findstring lib/kernels/,$$<),-fno-sanitize=all)' \
 		SANFLAGS='-fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' fuzzers
 	@BUILD=build/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
