@@ -179,14 +179,24 @@ static void lay_spans(const struct conv_job *p, const struct conv_chunk *chunk,
     }
 }
 
-static int lanes_log(int lanes) {
-    return __builtin_ctz((unsigned)lanes);
+// Those of so many lanes.
+static const conv_tile_shapes *conv_tiles(int lanes) {
+    static const conv_tile_shapes *const tiles[] = {
+        &FAMILY(conv_tiles_1),
+        &FAMILY(conv_tiles_2),
+        &FAMILY(conv_tiles_4),
+        &FAMILY(conv_tiles_8),
+#if FAMILY_LANES == 16
+        &FAMILY(conv_tiles_16)
+#endif
+    };
+    return tiles[__builtin_ctz((unsigned)lanes)];
 }
 
 // One tile of maps over one span, in as equal tiles of pixels as can be.
 static void span_tiles(const struct conv_job *p, const struct conv_span *span,
                        const struct conv_maps *maps, int rows) {
-    conv_tile_function *const *shapes = conv_tiles[lanes_log(p->lanes)][rows - 1];
+    conv_tile_function *const *shapes = (*conv_tiles(p->lanes))[rows - 1];
     int parts = divided_up(span->count, most_pixels[rows - 1]);
     for (int t = 0, done = 0; t < parts; t++) {
         int pixels = even_part(span->count, done, t, parts);

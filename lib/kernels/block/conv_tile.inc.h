@@ -13,7 +13,6 @@
 
 #include "kernels/block/conv_plan.inc.h"
 #include "kernels/block/repeat.inc.h"
-#include "kernels/block/tile_shapes.inc.h"
 
 struct conv_maps {        // the maps of a tile
     const float *weights; // packed
@@ -44,7 +43,7 @@ __attribute__((always_inline)) static inline vector conv_spread(int lanes, const
 }
 
 // The map whose weight lies at place i of the packed weights of a tap.
-static int conv_packed_map(int lanes, int i) {
+static inline int conv_packed_map(int lanes, int i) {
     if (lanes == LANES)
         return i;
     int group = conv_group(lanes), each = 4 / group, of_four = i % 4;
@@ -165,14 +164,7 @@ __attribute__((always_inline)) static inline void conv_tile(int lanes, int rows,
 
 typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixel *,
                                 const struct conv_maps *);
-
-#define CONV_TILE(lanes, rows, pixels)                                                             \
-    static void conv_tile_##lanes##_##rows##_##pixels(const struct conv_taps *taps,                \
-                                                      const struct conv_pixel *pixel,              \
-                                                      const struct conv_maps *maps) {              \
-        conv_tile(lanes, rows, pixels, taps, pixel, maps);                                         \
-    }
-#define CONV_NAME(lanes, rows, pixels) conv_tile_##lanes##_##rows##_##pixels,
+typedef conv_tile_function *const conv_tile_shapes[MOST_ROWS][MOST_PIXELS];
 
 // How many pixels fit the registers beside so many rows.
 #if FAMILY_LANES == 16
@@ -181,58 +173,11 @@ static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
 static const int most_pixels[] = {12, 6, 3, 3, 2, 2}; // of 3 x 4, GCC spills some
 #endif
 
-#define CONV_SHAPES(X, lanes) /* as many rows as conv_rows_most() says */                          \
-    {WITH_1_ROW(X, lanes)}, {WITH_2_ROWS(X, lanes)}, {WITH_3_ROWS(X, lanes)}, {                    \
-        WITH_4_ROWS(X, lanes)                                                                      \
-    }
-#define CONV_TILES(lanes)                                                                          \
-    WITH_1_ROW(CONV_TILE, lanes)                                                                   \
-    WITH_2_ROWS(CONV_TILE, lanes)                                                                  \
-    WITH_3_ROWS(CONV_TILE, lanes)                                                                  \
-    WITH_4_ROWS(CONV_TILE, lanes)
-
-CONV_TILES(1)
-CONV_TILES(2)
-CONV_TILES(4)
-CONV_TILES(8)
+// The tiles of so many lanes, by rows and pixels (conv_tiles.inc.h).
+extern conv_tile_shapes FAMILY(conv_tiles_1), FAMILY(conv_tiles_2), FAMILY(conv_tiles_4),
+    FAMILY(conv_tiles_8);
 #if FAMILY_LANES == 16
-CONV_TILES(16)
-WITH_5_ROWS(CONV_TILE, 16)
-WITH_6_ROWS(CONV_TILE, 16)
-UP_TO_3(CONV_TILE, 16, 7)
-UP_TO_3(CONV_TILE, 16, 8)
-UP_TO_3(CONV_TILE, 16, 9)
-UP_TO_2(CONV_TILE, 16, 10)
-UP_TO_2(CONV_TILE, 16, 11)
-UP_TO_2(CONV_TILE, 16, 12)
-UP_TO_2(CONV_TILE, 16, 13)
-UP_TO_2(CONV_TILE, 16, 14)
-#else
-WITH_5_ROWS(CONV_TILE, 8)
-WITH_6_ROWS(CONV_TILE, 8)
+extern conv_tile_shapes FAMILY(conv_tiles_16);
 #endif
-
-// By the logarithm of lanes, rows and pixels.
-static conv_tile_function *const conv_tiles[][MOST_ROWS][MOST_PIXELS] = {
-    {CONV_SHAPES(CONV_NAME, 1)},
-    {CONV_SHAPES(CONV_NAME, 2)},
-    {CONV_SHAPES(CONV_NAME, 4)},
-#if FAMILY_LANES == 16
-    {CONV_SHAPES(CONV_NAME, 8)},
-    {CONV_SHAPES(CONV_NAME, 16),
-     {WITH_5_ROWS(CONV_NAME, 16)},
-     {WITH_6_ROWS(CONV_NAME, 16)},
-     {UP_TO_3(CONV_NAME, 16, 7)},
-     {UP_TO_3(CONV_NAME, 16, 8)},
-     {UP_TO_3(CONV_NAME, 16, 9)},
-     {UP_TO_2(CONV_NAME, 16, 10)},
-     {UP_TO_2(CONV_NAME, 16, 11)},
-     {UP_TO_2(CONV_NAME, 16, 12)},
-     {UP_TO_2(CONV_NAME, 16, 13)},
-     {UP_TO_2(CONV_NAME, 16, 14)}},
-#else
-    {CONV_SHAPES(CONV_NAME, 8), {WITH_5_ROWS(CONV_NAME, 8)}, {WITH_6_ROWS(CONV_NAME, 8)}},
-#endif
-};
 
 #endif

@@ -343,7 +343,7 @@ static struct gradient_task gradient_lay(const struct convolution *conv, int lan
     struct gradient_task t = {.conv = conv,
                               .sizes = gradient_sizes(conv, lanes, LANES),
                               .lanes = lanes,
-                              .tiles = gradient_tiles[kind],
+                              .tiles = FAMILY(gradient_tiles)[kind],
                               .gather = gathers[kind]};
     const struct gradient_sizes *s = &t.sizes;
     size_t rows = (size_t)s->task_rows * LANES;

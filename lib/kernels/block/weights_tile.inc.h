@@ -9,7 +9,6 @@
 #define ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
 
 #include "kernels/block/repeat.inc.h"
-#include "kernels/block/tile_shapes.inc.h"
 #include "kernels/conv_sizes.h"
 
 struct gradient_visit {
@@ -73,51 +72,9 @@ __attribute__((always_inline)) static inline void gradient_tile(int lanes, int r
 }
 
 typedef void gradient_function(const struct gradient_visit *);
+typedef gradient_function *const gradient_shapes[GRADIENT_ROWS][GRADIENT_COLUMNS];
 
-#define GRADIENT_TILE(lanes, rows, columns)                                                        \
-    static void gradient_##lanes##_##rows##_##columns(const struct gradient_visit *v) {            \
-        gradient_tile(lanes, rows, columns, *v);                                                   \
-    }
-#define GRADIENT_NAME(lanes, rows, columns) gradient_##lanes##_##rows##_##columns,
-
-// Those that fit the registers, as conv_sizes.c knows: their sums, the operand that
-// waits, and one more.
-#if FAMILY_LANES == 16
-#define GRADIENT_SHAPES(D, X, lanes)                                                               \
-    D(UP_TO_9(X, lanes, 1))                                                                        \
-    D(UP_TO_9(X, lanes, 2)) D(UP_TO_6(X, lanes, 3)) D(UP_TO_6(X, lanes, 4)) D(UP_TO_5(X, lanes, 5))
-#else
-#define GRADIENT_SHAPES(D, X, lanes)                                                               \
-    D(UP_TO_9(X, lanes, 1))                                                                        \
-    D(UP_TO_6(X, lanes, 2)) D(UP_TO_4(X, lanes, 3)) D(UP_TO_3(X, lanes, 4)) D(UP_TO_2(X, lanes, 5))
-#endif
-#define GRADIENT_PLAIN(...) __VA_ARGS__
-#define GRADIENT_BRACED(...) {__VA_ARGS__},
-#define GRADIENT_TILES(lanes) GRADIENT_SHAPES(GRADIENT_PLAIN, GRADIENT_TILE, lanes)
-#define GRADIENT_NAMES(lanes) GRADIENT_SHAPES(GRADIENT_BRACED, GRADIENT_NAME, lanes)
-
-GRADIENT_TILES(1)
-GRADIENT_TILES(2)
-GRADIENT_TILES(4)
-GRADIENT_TILES(8)
-#if FAMILY_LANES == 16
-GRADIENT_TILES(16)
-#endif
-
-// By the logarithm of lanes, rows and columns.
-static gradient_function *const gradient_tiles[][GRADIENT_ROWS][GRADIENT_COLUMNS] = {
-    {GRADIENT_NAMES(1)},  {GRADIENT_NAMES(2)}, {GRADIENT_NAMES(4)}, {GRADIENT_NAMES(8)},
-#if FAMILY_LANES == 16
-    {GRADIENT_NAMES(16)},
-#endif
-};
-
-#undef GRADIENT_TILE
-#undef GRADIENT_NAME
-#undef GRADIENT_SHAPES
-#undef GRADIENT_PLAIN
-#undef GRADIENT_BRACED
-#undef GRADIENT_TILES
-#undef GRADIENT_NAMES
+// By the logarithm of lanes, rows and columns (weights_tiles.inc.h).
+extern gradient_shapes FAMILY(gradient_tiles)[];
 
 #endif

@@ -1,0 +1,6 @@
+// Convolutions of blocks: the tiles of 16 lanes.
+#include "kernels/avx512/family.inc.h"
+
+#include "kernels/block/conv_tiles.inc.h"
+
+CONV_TILES_EXPORT_FULL(16)
