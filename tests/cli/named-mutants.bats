@@ -15,7 +15,7 @@ noticed() {
     case $test in
     unit/*)
         mutant_made "$source" "$script" "${test#unit/}" || return 2
-        ! timeout 60 ./mutant >log 2>&1
+        ! mutant_passes 60
         ;;
     cli/*)
         mutant_programs "$source" "$script" adam-ctl || return 2

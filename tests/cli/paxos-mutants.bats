@@ -10,7 +10,7 @@ load ../helper/mutants
         [[ "$name" != \#* ]] || continue
         if ! mutant_made lib/cluster/paxos.c "$script" test_paxos; then
             bad+="no mutant: $name $(head -n 3 log)"$'\n'
-        elif PAXOS_SCHEDULES=3000 timeout 60 ./mutant >log 2>&1; then
+        elif mutant_passes 60 PAXOS_SCHEDULES=3000; then
             bad+="not noticed: $name"$'\n'
         else
             echo "$name: $(grep -m 1 seed log)"

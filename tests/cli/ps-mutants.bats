@@ -10,9 +10,8 @@ load ../helper/mutants
         [[ "$name" != \#* ]] || continue
         if ! mutant_made "lib/$source" "$script" test_ps; then
             bad+="no mutant: $name $(head -n 3 log)"$'\n'
-        elif timeout 20 ./mutant >log 2>&1 &&
-            mutant_made "lib/$source" "$script" test_ps_threads &&
-            timeout 20 ./mutant >log 2>&1; then
+        elif mutant_passes 20 &&
+            mutant_linked mutant "$BUILD/tests/unit/test_ps_threads.o" && mutant_passes 20; then
             bad+="not noticed: $name"$'\n'
         fi
         count=$((count + 1))

@@ -37,3 +37,19 @@ mutant_programs() {
     rm "programs/$3"
     mutant_object "$1" "$2" && mutant_linked "programs/$3" "${objects[@]}"
 }
+
+# mutant_passes SECONDS [NAME=VALUE...]: whether ./mutant ends well within that time. One that fails
+# a test is ended at once. What it said is in ./log.
+mutant_passes() {
+    local child line good=1
+    coproc TESTS { exec env "${@:2}" timeout "$1" stdbuf -oL ./mutant 2>&1; }
+    child=$TESTS_PID
+    while IFS= read -r line; do
+        printf '%s\n' "$line"
+        if [[ $line == 'not ok'* ]]; then
+            good=0
+            kill "$child" 2>/dev/null || true
+        fi
+    done <&"${TESTS[0]}" >log
+    wait "$child" && [ $good = 1 ]
+}
