@@ -118,12 +118,15 @@ void link_fail(struct link *link, int reason) {
     link_break(link, reason_text(link, reason));
 }
 
-bool link_was_turned_away(struct link *link) {
+bool link_hung_up(struct link *link) {
     pthread_mutex_lock(&link->lock);
     int reason = link->reason;
     pthread_mutex_unlock(&link->lock);
-    return atomic_load(&link->received) == 0 &&
-           (reason == NNG_ECLOSED || reason == NNG_ECONNSHUT || reason == NNG_ECONNRESET);
+    return reason == NNG_ECLOSED || reason == NNG_ECONNSHUT || reason == NNG_ECONNRESET;
+}
+
+bool link_was_turned_away(struct link *link) {
+    return atomic_load(&link->received) == 0 && link_hung_up(link);
 }
 
 void link_wait(struct link *link) {

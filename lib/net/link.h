@@ -145,6 +145,8 @@ void link_close(struct link *link);
 // Breaks it, and does not wait. For handlers.
 void link_break(struct link *link, const char *why);
 
+// Whether the other side ended the connection.
+bool link_hung_up(struct link *link);
 const char *link_address(const struct link *link); // of the other side, as far as it is known
 void link_set_user(struct link *link, void *user); // the owner's own pointer
 void *link_user(const struct link *link);

@@ -1,12 +1,17 @@
 #include "remote/admin.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "member/place.h"
 #include "net/link.h"
 #include "net/ready.h"
 
-enum { PATIENCE = 5000 }; // milliseconds for a dial
+enum {
+    PATIENCE = 5000, // milliseconds for a dial
+    TRIES = 100,     // calls, while the controller hangs up
+    AGAIN = 50,      // milliseconds between them
+};
 
 static int find_controller(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
     char *text;
@@ -33,21 +38,40 @@ static int check_answer(struct kept *answer, uint16_t wanted, const char *addres
                      (int)refused->text.length, refused->text.at);
 }
 
+// *hung_up: who was welcomed and has no answer yet can still lose its place to other callers.
+static int call_once(const char *address, const struct link_options *options,
+                     struct link_request *request, struct kept **answer, bool *hung_up,
+                     struct error *err) {
+    const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
+    struct link *link;
+    *hung_up = false;
+    int status = link_dial(&link, address, options, &hello, PATIENCE, NULL, err);
+    if (status)
+        return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
+    status = link_call_kept(link, request, answer, err);
+    *hung_up = status && link_hung_up(link);
+    link_close(link);
+    return status;
+}
+
 int admin_ask(const struct admin *admin, uint16_t type, const void *message, uint16_t wanted,
               struct kept **answer, struct error *err) {
     const struct link_options options = {.keys = admin->keys, .insecure = admin->insecure};
-    const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
-    struct link_request request = {.type = type, .message = message};
     char address[PROTO_ADDRESS_MAX];
-    struct link *link;
     int status = find_controller(admin->place, address, err);
-    if (!status)
-        status = link_dial(&link, address, &options, &hello, PATIENCE, NULL, err);
     if (status)
-        return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
-    status = link_call_kept(link, &request, answer, err);
+        return status;
+    bool hung_up = true;
+    for (int tries = 0; hung_up && tries < TRIES; tries++) {
+        struct link_request request = {.type = type, .message = message};
+        struct error why = {0};
+        if (tries > 0)
+            usleep(AGAIN * 1000);
+        status = call_once(address, &options, &request, answer, &hung_up, &why);
+        if (status && err)
+            *err = why;
+    }
     if (!status && (status = check_answer(*answer, wanted, address, err)))
         kept_drop(*answer);
-    link_close(link);
     return status;
 }

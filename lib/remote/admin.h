@@ -15,7 +15,8 @@ struct admin {
     bool insecure;
 };
 
-// Sends a message and takes the answer, which is of the type `wanted`: kept_drop it.
+// Sends a message and takes the answer, which is of the type `wanted`: kept_drop it. A controller
+// that hangs up before it answered is asked again for some seconds, so a message may arrive twice.
 // STATUS_UNAVAILABLE when no controller answers there, or it refuses: the text says which
 // and why. STATUS_USAGE for a setting that it refuses. STATUS_NOINPUT when the folder has
 // no controller.

@@ -166,6 +166,17 @@ page_is_there() {
     [[ "$output" = *controller* ]]
 }
 
+@test "status dials again when it loses its place before it is answered" {
+    printf 'input 1x1x4\nsoftmax units=2\n' >small.net
+    printf 'model = small.net\n' >run.conf
+    start adam-ctl controller --listen tcp://127.0.0.1:0 --out run run.conf 2>ctl.log
+    wait_for test -s run/controller.port
+    start python "$ROOT/tests/helper/peer.py" fickle "$(cat run/controller.port)" 3 >fickle
+    wait_for grep -q tcp fickle
+    run_ok adam-ctl status @fickle
+    [[ "$output" = *controller* ]]
+}
+
 @test "the HTTP port answers what it should" {
     http=$(free_port)
     printf 'input 1x1x4\nsoftmax units=2\n' >small.net

@@ -231,5 +231,25 @@ def full(address, count):
             ends[end].sendall(data)
 
 
+# Hangs up on so many callers as soon as they are welcomed, and lets the next one through.
+def fickle(address, count):
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("tcp://127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+    for left in range(int(count), -1, -1):
+        here = listener.accept()[0]
+        ends = {here: dial(address)}
+        ends[ends[here]] = here
+        while ends:
+            for end in select.select(list(ends), [], [])[0]:
+                data = end.recv(4096)
+                if data:
+                    ends[end].sendall(data)
+                if not data or left and end is not here:
+                    for each in ends:
+                        each.close()
+                    ends = {}
+                    break
+
+
 VERSION = version()
-{"silent": silent, "greet": greet, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])
+{"fickle": fickle, "silent": silent, "greet": greet, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])
