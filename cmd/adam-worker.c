@@ -268,6 +268,8 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
     json_t *now = settings_write(&o->settings);
+    if (!now)
+        return error_nomem(err);
     settings_compare(stored, now, say_difference, talker);
     json_decref(now);
     config->checkpoint.seed = (uint64_t)o->settings.seed;

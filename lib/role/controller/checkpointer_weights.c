@@ -48,10 +48,14 @@ static void say_difference(void *self, const char *name, const char *before, con
 }
 
 // The run's settings apply, not those with which the checkpoint was made.
-static void say_differences(struct checkpointer *s, const struct checkpoint *from) {
+static int say_differences(struct checkpointer *s, const struct checkpoint *from,
+                           struct error *err) {
     json_t *now = settings_write(&s->settings);
+    if (!now)
+        return error_nomem(err);
     settings_compare(json_object_get(from->run, "settings"), now, say_difference, s);
     json_decref(now);
+    return STATUS_OK;
 }
 
 static int load_weights(struct checkpointer *s, struct error *err) {
@@ -60,7 +64,7 @@ static int load_weights(struct checkpointer *s, struct error *err) {
     if (!status)
         status = adopt_weights(s, &from, err);
     if (!status)
-        say_differences(s, &from);
+        status = say_differences(s, &from, err);
     checkpoint_free(&from);
     return status;
 }
