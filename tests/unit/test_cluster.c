@@ -312,7 +312,7 @@ static void test_idle(struct tap *tap) {
         status.members.count = 8;
         check_idle(tap, &status, wanted);
         status.members.count = 10;
-        strcat(wanted, "; and 2 more");
+        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "; and 2 more");
         check_idle(tap, &status, wanted);
     });
     TEST(tap, "Prometheus hears of the run how long it is idle, and what is left out", {
