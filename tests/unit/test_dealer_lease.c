@@ -222,7 +222,7 @@ static void test_all_epochs(struct tap *tap) {
 static void test_pieces(struct tap *tap) {
     TEST(tap, "who wants fewer samples than a batch has gets it in pieces, each a lease", {
         struct dealer_rig rig;
-        struct dealt dealt;
+        struct dealt dealt = {0};
         uint64_t detail = 0;
         const uint32_t counts[] = {3, 3, 2, 3};
         const uint32_t firsts[] = {0, 3, 6, 8};

@@ -33,8 +33,7 @@ static void write_set(struct files *files, int i, unsigned char n, unsigned char
     }
     tempfile_write(files->images[i], images, 16 + (size_t)n * PIXELS);
     files->paths[i] = files->images[i];
-    memcpy(files->labels[i], files->images[i], TEMPFILE_PATH);
-    strcat(files->labels[i], "-labels");
+    snprintf(files->labels[i], sizeof files->labels[i], "%s-labels", files->images[i]);
     write_file(files->labels[i], labels, 8 + (size_t)n);
 }
 

@@ -84,7 +84,7 @@ static void test_numbers(struct tap *tap) {
             stand.values[PROTO_SHARD_FLOATS + 8] = NAN;
             CHECK_INT(tap, rig_store(&stand.rig, PROTO_QUANTITY_WEIGHT, 3, stand.values),
                       PROTO_REFUSAL_NOT_FINITE);
-            uint64_t versions[RIG_SHARDS];
+            uint64_t versions[RIG_SHARDS] = {0};
             float *now = mem_floats(stand.rig.n);
             rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, versions);
             CHECK_INT(tap, versions[1], 2);
