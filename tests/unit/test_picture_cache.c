@@ -33,7 +33,8 @@ static void write_set(struct files *files, int i, unsigned char n, unsigned char
     }
     tempfile_write(files->images[i], images, 16 + (size_t)n * PIXELS);
     files->paths[i] = files->images[i];
-    snprintf(files->labels[i], sizeof files->labels[i], "%s-labels", files->images[i]);
+    memcpy(files->labels[i], files->images[i], TEMPFILE_PATH);
+    memcpy(files->labels[i] + strlen(files->images[i]), "-labels", sizeof "-labels");
     write_file(files->labels[i], labels, 8 + (size_t)n);
 }
 
