@@ -37,8 +37,8 @@ enum { UNSURE_MOST = 16 };
 
 struct delta {
     struct home_servers common;
-    struct home *local;         // of the weights in use, for the threads
-    struct optimizer optimizer; // the run's, by as many learners as share the model
+    struct home *local;   // of the weights in use, for the threads
+    atomic_uint learners; // that share the model: the state of the rule is this worker's
     float *weights, *state, *base, *sent, *news;
     uint64_t *versions; // of `news`; 0 where it is not what the servers have
     struct growth growth;
@@ -472,21 +472,14 @@ static void delta_hurry(struct home_servers *home) {
     gate_open(&delta->wanted);
 }
 
-// The state of the rule is this worker's.
-static void take_rule(struct delta *delta) {
-    delta->optimizer = *delta->common.config.optimizer;
-    atomic_store(&delta->optimizer.learners, (unsigned)atomic_load(&delta->common.sharers));
-}
-
 static void delta_change(struct home_servers *home) {
     struct delta *delta = (struct delta *)home;
-    take_rule(delta);
     if (delta->factors)
         delta_factors_change(delta->factors);
 }
 
 static void delta_share(struct home_servers *home, size_t sharers) {
-    atomic_store(&((struct delta *)home)->optimizer.learners, (unsigned)sharers);
+    atomic_store(&((struct delta *)home)->learners, (unsigned)sharers);
 }
 
 static int open_arrays(struct delta *delta, struct error *err) {
@@ -512,7 +505,8 @@ static int open_local(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     const struct home_config local = {
         .model = config->model,
-        .optimizer = &delta->optimizer,
+        .optimizer = config->optimizer,
+        .learners = &delta->learners,
         .kernels = config->kernels,
         .parameters = delta->weights,
         .state = delta->state,
@@ -548,7 +542,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.change = delta_change;
     delta->common.share = delta_share;
     home_servers_init(&delta->common, config);
-    take_rule(delta);
+    atomic_init(&delta->learners, (unsigned)atomic_load(&delta->common.sharers));
     int status = open_parts(delta, err);
     if (status)
         delta_close(&delta->common.home);

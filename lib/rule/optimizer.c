@@ -87,7 +87,7 @@ struct update optimizer_weights_update(const struct optimizer *optimizer, const 
         .momentum = optimizer->momentum,
         .epsilon = optimizer->epsilon,
     };
-    return of_learners(update, atomic_load(&optimizer->learners));
+    return of_learners(update, optimizer->learners);
 }
 
 struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,

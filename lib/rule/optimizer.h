@@ -3,7 +3,6 @@
 #ifndef ADAM_RULE_OPTIMIZER_H
 #define ADAM_RULE_OPTIMIZER_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +21,7 @@ struct optimizer {
     // Each sees that share of the mini-batches only. So that all of them together do what one
     // state does with all mini-batches, a velocity fades as many times as fast, each gradient
     // moving the weights as far in the end, and a sum of squares stands for as many times as many.
-    atomic_uint learners;
+    unsigned learners;
 };
 
 // What of the state a rule keeps, for checkpoints: "momentum", "adagrad" or NULL.

@@ -8,6 +8,13 @@ bool home_applies_product(const struct home *home, const struct layer *layer, bo
     return !sync;
 }
 
+struct optimizer home_rule(const struct optimizer *optimizer, const atomic_uint *learners) {
+    struct optimizer rule = *optimizer;
+    unsigned count = learners ? atomic_load(learners) : 1;
+    rule.learners = count > 1 ? count : 1;
+    return rule;
+}
+
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch) {
     if (home_copies_pay(model, threads, batch))

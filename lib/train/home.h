@@ -3,6 +3,8 @@
 #ifndef ADAM_TRAIN_HOME_H
 #define ADAM_TRAIN_HOME_H
 
+#include <stdatomic.h>
+
 #include "rule/optimizer.h"
 #include "run/settings.h"
 
@@ -67,7 +69,8 @@ struct home { // a home's own struct begins with this
 // The caller keeps what this points to until the home is closed.
 struct home_config {
     const struct model *model;
-    const struct optimizer *optimizer;
+    const struct optimizer *optimizer; // changes only while no thread trains
+    const atomic_uint *learners;       // its `learners`, which may change at any time; NULL: one
     const struct kernels *kernels;
     float *parameters; // parameter_count floats
     float *state;      // of the optimizer, as many; NULL for sgd
@@ -75,6 +78,9 @@ struct home_config {
     int threads;
     int batch; // samples of a thread's mini-batch
 };
+
+// The rule by which a thread's next gradient changes the weights; learners: see home_config.
+struct optimizer home_rule(const struct optimizer *optimizer, const atomic_uint *learners);
 
 // All constructors return STATUS_OK or STATUS_IO (out of memory). The caller closes the home
 // with home->ops->close.

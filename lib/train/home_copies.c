@@ -30,6 +30,7 @@ struct copies {
     struct home home;
     const struct model *model;
     const struct optimizer *optimizer;
+    const atomic_uint *learners;
     const struct kernels *kernels;
     float *parameters, *state; // shared
     struct copy *copies;
@@ -73,11 +74,9 @@ static void leave_velocity(const struct copies *copies, const struct copy *copy)
 
 // Velocities are the threads' own, sums of squares in the end of all.
 static struct optimizer copies_rule(const struct copies *copies) {
-    struct optimizer rule = *copies->optimizer;
-    unsigned learners = atomic_load(&copies->optimizer->learners);
+    struct optimizer rule = home_rule(copies->optimizer, copies->learners);
     if (rule.rule == RULE_MOMENTUM)
-        learners = (learners > 1 ? learners : 1) * (unsigned)copies->threads;
-    atomic_init(&rule.learners, learners);
+        rule.learners *= (unsigned)copies->threads;
     return rule;
 }
 
@@ -213,6 +212,7 @@ int home_copies(struct home **out, const struct home_config *config, struct erro
         .home = {.ops = &copies_ops, .products = &copies_products, .apart = true},
         .model = model,
         .optimizer = config->optimizer,
+        .learners = config->learners,
         .kernels = config->kernels,
         .parameters = config->parameters,
         .state = config->state,

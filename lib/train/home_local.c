@@ -10,6 +10,7 @@
 struct local {
     struct home home;
     const struct optimizer *optimizer;
+    const atomic_uint *learners;
     const struct kernels *kernels;
     float *parameters, *state;
     _Atomic uint64_t clock;
@@ -23,9 +24,10 @@ static const float *local_weights(struct home *home, int thread) {
 static void local_add(struct home *home, int thread, const struct layer *layer, struct span span,
                       const float *gradient, float rate) {
     struct local *local = (struct local *)home;
+    const struct optimizer rule = home_rule(local->optimizer, local->learners);
     (void)thread;
-    optimizer_apply(local->optimizer, local->kernels, layer, span, local->parameters, local->state,
-                    gradient, rate);
+    optimizer_apply(&rule, local->kernels, layer, span, local->parameters, local->state, gradient,
+                    rate);
 }
 
 static void local_add_product(struct home *home, int thread, const struct layer *layer,
@@ -34,8 +36,9 @@ static void local_add_product(struct home *home, int thread, const struct layer 
     struct local *local = (struct local *)home;
     (void)thread;
     (void)first;
-    optimizer_apply_product(local->optimizer, local->kernels, layer, local->parameters,
-                            local->state, errors, dbiases, rate);
+    const struct optimizer rule = home_rule(local->optimizer, local->learners);
+    optimizer_apply_product(&rule, local->kernels, layer, local->parameters, local->state, errors,
+                            dbiases, rate);
 }
 
 // All updates are visible when they are added.
@@ -78,6 +81,7 @@ int home_local(struct home **out, const struct home_config *config, struct error
     *local = (struct local){
         .home = {.ops = &local_ops, .products = &local_products},
         .optimizer = config->optimizer,
+        .learners = config->learners,
         .kernels = config->kernels,
         .parameters = config->parameters,
         .state = config->state,

@@ -117,12 +117,15 @@ static struct loop_config config_of(const struct scene *s, struct home *home, st
     };
 }
 
-static void run_loop(struct tap *tap, const struct loop_config *config) {
+// In a `crowd` the workers of that home are two and three while its threads train.
+static void run_loop(struct tap *tap, const struct loop_config *config,
+                     struct home_servers *crowd) {
     struct loop *loop;
     CHECK_INT(tap, loop_open(&loop, config, NULL), STATUS_OK);
     loop_start(loop, UINT64_MAX);
-    while (!loop_wait(loop, 10))
-        continue;
+    for (size_t more = 0; !loop_wait(loop, crowd ? 0 : 10); more = !more)
+        if (crowd)
+            home_servers_sharers(crowd, 2 + more);
     loop_close(loop);
 }
 
@@ -143,7 +146,7 @@ static float *alone(struct tap *tap, const struct scene *s, int mu, bool sync) {
     };
     CHECK_INT(tap, home_local(&home, &local, NULL), STATUS_OK);
     const struct loop_config config = config_of(s, home, feed, sync);
-    run_loop(tap, &config);
+    run_loop(tap, &config, NULL);
     home->ops->close(home);
     free(feed);
     return weights;
@@ -157,6 +160,7 @@ struct learner {
     struct servers *servers;
     pthread_t thread;
     bool delta, overlap;
+    bool crowd; // other workers come and go
     struct protocol protocol;
     double rate;         // 0: the scene's
     const char *factors; // NULL: none
@@ -229,7 +233,7 @@ static void *learn(void *self) {
     config.threads = threads_of(learner);
     config.step = step_home;
     config.step_self = home;
-    run_loop(&learner->tap, &config);
+    run_loop(&learner->tap, &config, learner->crowd ? home : NULL);
     CHECK_INT(&learner->tap, home_servers_flush(home, NULL), STATUS_OK);
     CHECK_INT(&learner->tap, learner->applied, STEPS);
     learner->pushes = home_servers_figures(home).pushes;
@@ -268,6 +272,20 @@ static void test_hardsync(struct tap *tap, int break_one_in) {
     check_same(tap, &s, wanted);
     free(wanted);
     free(learners);
+    close_scene(&s);
+}
+
+// Each thread's next step is by the rule of as many learners as there are then.
+static void test_crowd(struct tap *tap) {
+    struct scene s;
+    struct learner *learner = calloc(1, sizeof *learner);
+    open_scene(tap, &s);
+    *learner =
+        (struct learner){.s = &s, .delta = true, .crowd = true, .threads = 2, .push_every = 1};
+    fill(&learner->feed, 0, 1, 1);
+    learn(learner);
+    CHECK_INT(tap, learner->tap.failed_here, 0);
+    free(learner);
     close_scene(&s);
 }
 
@@ -641,6 +659,7 @@ int main(void) {
     TEST(&tap, "of two those of both layers do", { test_factors(&tap, 1, 4 * STEPS); });
     TEST(&tap, "of twenty those of none", { test_factors(&tap, 10, 0); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
+    TEST(&tap, "other workers come and go while threads train", { test_crowd(&tap); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     TEST(&tap, "so does who pushes factors, and keeps those of no mini-batch after it",
          { test_refused_factors(&tap); });

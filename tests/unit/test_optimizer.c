@@ -177,7 +177,7 @@ static double moved(enum rule rule, unsigned learners, int steps, float first, f
     struct optimizer o = {.rule = rule, .momentum = 0.9f, .epsilon = 1e-8f};
     struct layer layer = {.rate = 1, .weights = {.count = 1}, .biases = {.offset = 1}};
     float w = 0, state[LEARNERS] = {0};
-    atomic_init(&o.learners, learners);
+    o.learners = learners;
     for (int step = 0; step < steps; step++)
         optimizer_apply(&o, kernels_best(), &layer, optimizer_all(&layer), &w,
                         &state[(unsigned)step % learners], step == 0 ? &first : &rest, 0.01f);
