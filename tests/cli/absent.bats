@@ -225,6 +225,7 @@ both_served_all() {
     kill -KILL "$serve1" "$serve2" "$ctl"
     controller run
     wait_for said 'the run in run goes on' run.err
+    wait_for adam-ctl status run # by its own address, not by that of the one before
     adam-ctl down run
     wait_for ended
     ends_with 69
