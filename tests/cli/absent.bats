@@ -210,6 +210,7 @@ both_served_all() {
     begin run --set epochs=100000 --set checkpoint-every=100000
     wait_for epoch_is run 2
     kill -KILL "$serve2" "$ctl"
+    wait "$ctl" || true # and has left the run's folder
     controller run --set epochs=100000
     wait_for said 'the run in run goes on' run.err
     wait_for worker_waits run
@@ -223,6 +224,7 @@ both_served_all() {
     begin run --set epochs=100000 --set checkpoint-every=100000 --set data-patience=2
     wait_for epoch_is run 2
     kill -KILL "$serve1" "$serve2" "$ctl"
+    wait "$ctl" || true # and has left the run's folder
     controller run
     wait_for said 'the run in run goes on' run.err
     wait_for adam-ctl status run # by its own address, not by that of the one before
