@@ -37,7 +37,8 @@ staleness() {
 # machine that stands still for seconds samples are handed out again, and trained on twice.
 pushes_each() { # MINI-BATCHES SETTING...
     adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 1 --workers 1 --threads 2 \
-        --set servers=1 --set batch=24 --set epochs=1 "${@:2}" --force --quiet
+        --set servers=1 --set batch=24 --set epochs=1 --set metrics-every=3600 "${@:2}" \
+        --force --quiet # a worker's last line, if it is the only one, is behind its last push
     jq -se --argjson each "$1" 'map(select(.role == "worker" and .event == "train"))[-1] |
         debug | .samples >= 6000 and .pushes == (.samples / 24 / $each | ceil)' run/metrics.jsonl
 }
