@@ -27,13 +27,14 @@ samples() {
     adam-prep stat digits.arec --json | jq .samples
 }
 
-# The run NAME by hand: its controller is $ctl, its data servers are $serve1 and $serve2, which keep
-# no journal.
+# The run NAME by hand: its controller is $ctl, its parameter server $ps, its data servers are
+# $serve1 and $serve2, which keep no journal.
 begin() {
     local name=$1
     shift
     controller "$name" "$@"
     start adam-ps --controller "@$name.port" 2>/dev/null
+    ps=$pid
     serve "$name" 1
     serve1=$pid
     serve "$name" 2
@@ -218,6 +219,22 @@ both_served_all() {
     wait_for ended
     ends_with 75
     [ "$(jq '.epoch >= 2 and (.run.cursors | length == 2)' run/latest/manifest.json)" = true ]
+}
+
+@test "a parameter server that stands still while a controller is started again keeps its weights" {
+    begin run --set epochs=100000 --set checkpoint-every=100000
+    wait_for epoch_is run 2
+    kill -STOP "$ps"
+    kill -KILL "$ctl"
+    wait "$ctl" || true
+    controller run --set epochs=100000
+    wait_for said 'the run in run goes on' run.err
+    local epoch
+    epoch=$(adam-ctl status run --json | jq .epoch)
+    kill -CONT "$ps"
+    wait_for epoch_is run "$epoch + 1"
+    adam-ctl down run
+    ends_with 75
 }
 
 @test "where no data server can be asked, data-patience ends a run that cannot be saved, too" {

@@ -138,7 +138,9 @@ static int read_state(struct controller *c, struct error *err) {
     return status;
 }
 
-static bool member_answers(const struct controller *c, const struct cluster_member *member) {
+// A process that is gone is refused at once; one that says nothing may stand still, and has as long
+// as all servers have to come back.
+static bool member_lives(const struct controller *c, const struct cluster_member *member) {
     const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
     const struct proto_hello hello = {
         .role = PROTO_ROLE_CONTROLLER,
@@ -147,8 +149,9 @@ static bool member_answers(const struct controller *c, const struct cluster_memb
     };
     struct proto_welcome welcome;
     struct link *link;
+    double begun = clock_seconds();
     if (link_dial(&link, member->training, &options, &hello, DIAL, &welcome, NULL))
-        return false;
+        return clock_seconds() - begun > DIAL / 4e3;
     link_close(link);
     return true;
 }
@@ -160,7 +163,7 @@ static bool servers_live(const struct controller *c) {
     for (size_t i = 0; live && i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
         if (cluster_serves(c->cluster, member->number))
-            live = !member->gone && member_answers(c, member);
+            live = !member->gone && member_lives(c, member);
     }
     return live;
 }
