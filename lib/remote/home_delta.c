@@ -37,8 +37,7 @@ enum { UNSURE_MOST = 16 };
 
 struct delta {
     struct home_servers common;
-    struct home *local;   // of the weights in use, for the threads
-    atomic_uint learners; // that share the model: the state of the rule is this worker's
+    struct home *local; // of the weights in use, for the threads
     float *weights, *state, *base, *sent, *news;
     uint64_t *versions; // of `news`; 0 where it is not what the servers have
     struct growth growth;
@@ -478,10 +477,6 @@ static void delta_change(struct home_servers *home) {
         delta_factors_change(delta->factors);
 }
 
-static void delta_share(struct home_servers *home, size_t sharers) {
-    atomic_store(&((struct delta *)home)->learners, (unsigned)sharers);
-}
-
 static int open_arrays(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     size_t n = config->model->parameter_count;
@@ -506,7 +501,7 @@ static int open_local(struct delta *delta, struct error *err) {
     const struct home_config local = {
         .model = config->model,
         .optimizer = config->optimizer,
-        .learners = &delta->learners,
+        .learners = &delta->common.sharers, // the state of the rule is this worker's
         .kernels = config->kernels,
         .parameters = delta->weights,
         .state = delta->state,
@@ -540,9 +535,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;
     delta->common.change = delta_change;
-    delta->common.share = delta_share;
     home_servers_init(&delta->common, config);
-    atomic_init(&delta->learners, (unsigned)atomic_load(&delta->common.sharers));
     int status = open_parts(delta, err);
     if (status)
         delta_close(&delta->common.home);

@@ -137,8 +137,6 @@ void home_servers_sharers(struct home_servers *home, size_t sharers) {
     set_pace(home, config->push_every, config->pull_every, sharers);
     set_factor(home);
     pthread_mutex_unlock(&home->lock);
-    if (home->share)
-        home->share(home, sharers);
     if (more)
         home_servers_hurry(home);
 }

@@ -8,10 +8,10 @@ bool home_applies_product(const struct home *home, const struct layer *layer, bo
     return !sync;
 }
 
-struct optimizer home_rule(const struct optimizer *optimizer, const atomic_uint *learners) {
+struct optimizer home_rule(const struct optimizer *optimizer, const _Atomic size_t *learners) {
     struct optimizer rule = *optimizer;
-    unsigned count = learners ? atomic_load(learners) : 1;
-    rule.learners = count > 1 ? count : 1;
+    size_t count = learners ? atomic_load(learners) : 1;
+    rule.learners = count > 1 ? (unsigned)count : 1;
     return rule;
 }
 

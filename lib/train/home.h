@@ -70,7 +70,7 @@ struct home { // a home's own struct begins with this
 struct home_config {
     const struct model *model;
     const struct optimizer *optimizer; // changes only while no thread trains
-    const atomic_uint *learners;       // its `learners`, which may change at any time; NULL: one
+    const _Atomic size_t *learners;    // its `learners`, which may change at any time; NULL: one
     const struct kernels *kernels;
     float *parameters; // parameter_count floats
     float *state;      // of the optimizer, as many; NULL for sgd
@@ -80,7 +80,7 @@ struct home_config {
 };
 
 // The rule by which a thread's next gradient changes the weights; learners: see home_config.
-struct optimizer home_rule(const struct optimizer *optimizer, const atomic_uint *learners);
+struct optimizer home_rule(const struct optimizer *optimizer, const _Atomic size_t *learners);
 
 // All constructors return STATUS_OK or STATUS_IO (out of memory). The caller closes the home
 // with home->ops->close.

@@ -30,7 +30,7 @@ struct copies {
     struct home home;
     const struct model *model;
     const struct optimizer *optimizer;
-    const atomic_uint *learners;
+    const _Atomic size_t *learners;
     const struct kernels *kernels;
     float *parameters, *state; // shared
     struct copy *copies;

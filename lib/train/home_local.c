@@ -10,7 +10,7 @@
 struct local {
     struct home home;
     const struct optimizer *optimizer;
-    const atomic_uint *learners;
+    const _Atomic size_t *learners;
     const struct kernels *kernels;
     float *parameters, *state;
     _Atomic uint64_t clock;
