@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "member/place.h"
 #include "net/link.h"
 #include "net/ready.h"
 
 enum {
-    PATIENCE = 5000, // milliseconds for a dial
-    TRIES = 100,     // calls, while the controller hangs up
-    AGAIN = 50,      // milliseconds between them
+    PATIENCE = 5000, // milliseconds for a dial, and for calls while the controller hangs up
+    AGAIN = 50,      // milliseconds between these
 };
 
 static int find_controller(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
@@ -61,15 +61,16 @@ int admin_ask(const struct admin *admin, uint16_t type, const void *message, uin
     int status = find_controller(admin->place, address, err);
     if (status)
         return status;
-    bool hung_up = true;
-    for (int tries = 0; hung_up && tries < TRIES; tries++) {
+    double until = clock_seconds() + PATIENCE / 1e3;
+    for (bool hung_up;; usleep(AGAIN * 1000)) {
         struct link_request request = {.type = type, .message = message};
         struct error why = {0};
-        if (tries > 0)
-            usleep(AGAIN * 1000);
         status = call_once(address, &options, &request, answer, &hung_up, &why);
+        if (hung_up && clock_seconds() < until)
+            continue;
         if (status && err)
             *err = why;
+        break;
     }
     if (!status && (status = check_answer(*answer, wanted, address, err)))
         kept_drop(*answer);
