@@ -33,23 +33,23 @@ staleness() {
     [ "$(staleness hardsync)" = "$(printf '0\t-')" ]
 }
 
-# Whether a run of one worker with these settings pushed once for so many mini-batches of 24. On a
-# machine that stands still for seconds samples are handed out again, and trained on twice.
-pushes_each() { # MINI-BATCHES SETTING...
+# Pushes of a run of one worker with these settings. A worker's last line of metrics, if it is the
+# only one, is behind the answer to its last push.
+pushes() {
     adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 1 --workers 1 --threads 2 \
-        --set servers=1 --set batch=24 --set epochs=1 --set metrics-every=3600 "${@:2}" \
-        --force --quiet # a worker's last line, if it is the only one, is behind its last push
-    jq -se --argjson each "$1" 'map(select(.role == "worker" and .event == "train"))[-1] |
-        debug | .samples >= 6000 and .pushes == (.samples / 24 / $each | ceil)' run/metrics.jsonl
+        --set servers=1 --set batch=24 --set epochs=1 --set metrics-every=3600 --set "$1" \
+        --set "$2" --force --quiet
+    jq -s 'map(select(.role == "worker" and .event == "train"))[-1].pushes' run/metrics.jsonl
 }
 
+# 6000 samples are 250 mini-batches of 24.
 @test "a worker's pushes are its mini-batches divided by push-every, rounded up" {
     local settings
     for settings in push=delta push=gradient protocol=softsync:1; do
-        pushes_each 1 --set "$settings" --set push-every=1
-        pushes_each 7 --set "$settings" --set push-every=7
+        [ "$(pushes "$settings" push-every=1)" = 250 ]
+        [ "$(pushes "$settings" push-every=7)" = 36 ]
     done
-    pushes_each 1 --set protocol=hardsync --set push-every=7
+    [ "$(pushes protocol=hardsync push-every=7)" = 250 ]
 }
 
 # Starts three workers with this warm start.

@@ -42,14 +42,16 @@ mutant_programs() {
 # a test is ended at once. What it said is in ./log.
 mutant_passes() {
     local child line good=1
-    coproc TESTS { exec env "${@:2}" timeout "$1" stdbuf -oL ./mutant 2>&1; }
-    child=$TESTS_PID
+    rm -f said
+    mkfifo said
+    env "${@:2}" timeout "$1" stdbuf -oL ./mutant >said 2>&1 3>&- &
+    child=$!
     while IFS= read -r line; do
         printf '%s\n' "$line"
         if [[ $line == 'not ok'* ]]; then
             good=0
             kill "$child" 2>/dev/null || true
         fi
-    done <&"${TESTS[0]}" >log
+    done <said >log
     wait "$child" && [ $good = 1 ]
 }
