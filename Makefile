@@ -86,8 +86,8 @@ NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may
 # fuse a multiplication with an addition.
-# Sanitizers take minutes to compile what -O3 makes of the kernels' templates. Where debuggers find
-# each variable of theirs is a quarter of the compiler's work.
+# Sanitizers take minutes to compile what -O3 makes of the kernels' templates.
+# Tracking their variables for debuggers slows the compiler, and does not change the code.
 KERNEL_OPTIMIZE = $(if $(SAN),-O1,-O3)
 AVX2_FLAGS = -mavx2 -mfma -mf16c
 AVX512_FLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512

@@ -149,7 +149,7 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
 }
 
 // Columns that fit the registers beside so many vectors of maps, of 8 floats and of 16
-// (weights_tile.inc.h).
+// (weights_tiles.inc.h).
 static const int columns_beside[2][GRADIENT_ROWS] = {{9, 6, 4, 3, 2}, {9, 9, 6, 6, 5}};
 
 // The tile that loads least for its multiplies.

@@ -179,7 +179,7 @@ static void lay_spans(const struct conv_job *p, const struct conv_chunk *chunk,
     }
 }
 
-// Those of so many lanes.
+// The tiles of so many lanes, by rows and pixels.
 static const conv_tile_shapes *conv_tiles(int lanes) {
     static const conv_tile_shapes *const tiles[] = {
         &FAMILY(conv_tiles_1),
