@@ -63,14 +63,13 @@ run_status() {
     fi
 }
 
-# Waits until a command succeeds; fails after more than a minute, which no sound run takes (under
-# a sanitizer: SLOWER minutes). Asks often at first: what asks takes a processor from what it
-# waits for.
+# Waits until a command succeeds; fails after a minute, which no sound run takes (under a
+# sanitizer: SLOWER minutes).
 wait_for() {
     local tries
-    for ((tries = 0; tries < 340 * ${SLOWER:-1}; tries++)); do
+    for ((tries = 0; tries < 1200 * ${SLOWER:-1}; tries++)); do
         if "$@" >/dev/null 2>&1; then return 0; fi
-        if [ "$tries" -lt 40 ]; then sleep 0.05; else sleep 0.2; fi
+        sleep 0.05
     done
     echo "never came true: $*"
     return 1
