@@ -6,6 +6,7 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/words.h"
 
 enum { SUBCOMMANDS = 32 };

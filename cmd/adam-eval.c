@@ -8,6 +8,7 @@
 #include "adam-eval/following.h"
 #include "core/clock.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "report/results.h"
 
 typedef void table_writer(FILE *out, const struct tally *tally, const char *const *names);

@@ -5,6 +5,7 @@
 
 #include "adam-prep/session.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "ops/ops.h"
 #include "prep/digits.h"
 #include "prep/sheet.h"

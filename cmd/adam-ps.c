@@ -7,6 +7,7 @@
 #include "cli/option.h"
 #include "cli/talk.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "role/paramserver/parameter_server.h"
 

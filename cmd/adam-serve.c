@@ -7,6 +7,7 @@
 #include "cli/option.h"
 #include "cli/talk.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "ops/ops.h"
 #include "role/dataserver/data_server.h"

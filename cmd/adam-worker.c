@@ -11,6 +11,7 @@
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
+#include "core/error.h"
 #include "core/words.h"
 #include "member/place.h"
 #include "role/worker/worker.h"

@@ -11,6 +11,7 @@
 #include "cli/talk.h"
 #include "cli/terminal.h"
 #include "cluster/figures.h"
+#include "core/error.h"
 #include "core/grow.h"
 #include "core/printable.h"
 #include "member/place.h"

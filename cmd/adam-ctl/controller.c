@@ -7,6 +7,7 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "role/controller/controller.h"
 

@@ -2,6 +2,7 @@
 #include "doctor/doctor.h"
 #include "adam-ctl/request.h"
 #include "cli/talk.h"
+#include "core/error.h"
 
 static int print_findings(const struct findings *findings, bool json, struct error *err) {
     return json ? print_json(findings_json(findings), err)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "adam-ctl/subcommand.h"
+#include "core/error.h"
 #include "net/keys.h"
 
 static bool is_there(const char *folder, const char *name) {

@@ -12,6 +12,7 @@
 #include "adam-ctl/subcommand.h"
 #include "adam-ctl/watcher.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "launch/schedulers.h"
 #include "launch/supervise.h"

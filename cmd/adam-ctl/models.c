@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "adam-ctl/subcommand.h"
+#include "core/error.h"
 #include "measure/selftest.h"
 #include "measure/timing.h"
 #include "model/choice.h"

@@ -7,6 +7,7 @@
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "report/curves.h"
 #include "report/page.h"

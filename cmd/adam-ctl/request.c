@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "member/place.h"
 #include "net/address.h"

@@ -7,6 +7,8 @@
 #include "launch/launch.h"
 #include "run/run_file.h"
 
+struct error;
+
 // Texts of `launch` point into the rest, and into the options.
 struct request {
     struct launch launch;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
+
 void subcommand_set(struct subcommand *subcommand, const struct command *command,
                     const void *options, subcommand_run *run, int least, int most) {
     *subcommand = (struct subcommand){

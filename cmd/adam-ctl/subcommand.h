@@ -7,6 +7,8 @@
 #include "cli/option.h"
 #include "core/json.h"
 
+struct error;
+
 #define PROGRAM "adam-ctl"
 #define SUBCOMMAND_ROWS 32
 // What up tells the controller: the command line that metrics and checkpoints name.

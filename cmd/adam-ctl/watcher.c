@@ -8,6 +8,7 @@
 #include "cli/talk.h"
 #include "cluster/figures.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "net/secrets.h"
 #include "proto/proto.h"

@@ -13,6 +13,8 @@
 #include "core/gate.h"
 #include "remote/admin.h"
 
+struct error;
+
 struct watcher {
     struct progress progress;
     pthread_mutex_t lock; // of the terminal

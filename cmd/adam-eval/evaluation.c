@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "model/prepared.h"
 #include "report/results.h"

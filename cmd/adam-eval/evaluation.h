@@ -10,6 +10,8 @@
 #include "store/textfile.h"
 #include "train/predict.h"
 
+struct error;
+
 struct evaluation {
     const struct options *o;
     bool predictions; // what goes to standard output line by line

@@ -6,6 +6,7 @@
 
 #include "adam-eval/evaluation.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "role/follow.h"
 #include "run/metrics.h"

@@ -4,6 +4,8 @@
 
 #include "adam-eval/options.h"
 
+struct error;
+
 // Prints a line a test, until the run is over. Returns a status.
 int follow_until_done(const struct options *o, struct error *err);
 

@@ -1,5 +1,6 @@
 #include "adam-eval/options.h"
 
+#include "core/error.h"
 #include "model/model.h"
 #include "ops/ops.h"
 

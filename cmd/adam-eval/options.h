@@ -8,6 +8,8 @@
 #include "cli/option.h"
 #include "sample/source.h"
 
+struct error;
+
 #define PROGRAM "adam-eval"
 
 struct options {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adam-prep/session.h"
+#include "core/error.h"
 #include "prep/stat_table.h"
 #include "prep/statistics.h"
 

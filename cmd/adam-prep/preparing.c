@@ -6,6 +6,7 @@
 
 #include "adam-prep/session.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "prep/prepare.h"
 

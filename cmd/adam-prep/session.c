@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/printable.h"
 #include "ops/ops.h"
 #include "prep/copies.h"

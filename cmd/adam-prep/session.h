@@ -10,6 +10,8 @@
 #include "prep/reject.h"
 #include "prep/split.h"
 
+struct error;
+
 #define PROGRAM "adam-prep"
 
 struct options {

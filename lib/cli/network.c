@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/error.h"
+
 void network_default(struct network *network) {
     *network = (struct network){.ready_fd = NETWORK_NO_FD};
 }

@@ -14,6 +14,8 @@
 
 #include "cli/option.h"
 
+struct error;
+
 struct network {
     const char *controller; // its address, or @FILE
     const char *name;       // of this process, for people

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/table.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 enum option_kind {
     OPTION_HEADING, // a line of --help; `help` is its text

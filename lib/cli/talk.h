@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+struct error;
 
 // First in every main. Standard input, output and error that are closed stay reserved, so that
 // no file of ours gets their number; to read or write the first two is then an error. Beyond a

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 static void drop_draft(struct cluster *cluster) {

@@ -17,6 +17,8 @@
 #include "cluster/cluster.h"
 #include "cluster/record.h"
 
+struct error;
+
 struct agreed {
     const struct cluster *state; // NULL: none is agreed yet
     struct record *record;

@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "proto/proto.h"
+
+struct error;
 
 // "When a parameter server machine [...] buckets are distributed equally" (Adam 3.3.1):
 // enough of them that each of many servers gets as much as any other.

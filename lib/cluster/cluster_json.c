@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster/cluster.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/mem.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cluster/cluster.h"
+#include "core/error.h"
 #include "core/mem.h"
 
 static int add_part(struct cluster *cluster, const struct cluster_part *part, struct error *err) {

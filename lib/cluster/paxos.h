@@ -29,9 +29,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "core/random.h"
 #include "proto/proto.h"
+
+struct error;
 
 #define PAXOS_MEMBERS_MAX 7
 

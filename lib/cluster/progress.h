@@ -7,6 +7,8 @@
 
 #include "cluster/cluster.h"
 
+struct error;
+
 struct progress_part {
     double epoch;   // epochs of it that are done, as its data server reported last
     double missing; // the caller's clock when its data server went missing; 0: it is there

@@ -8,6 +8,7 @@
 
 #include "cluster/paxos.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/mem.h"
 #include "store/crc.h"

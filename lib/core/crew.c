@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 int crew_work(int threads, void *(*work)(void *), void *self, struct error *err) {

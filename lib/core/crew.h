@@ -2,7 +2,7 @@
 #ifndef ADAM_CORE_CREW_H
 #define ADAM_CORE_CREW_H
 
-#include "core/error.h"
+struct error;
 
 // Calls work(self) in so many threads at once, and waits for all of them. Fewer threads do
 // where the system has no more; STATUS_IO: not one could be started, and nothing was done.

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/utf8.h"
 
 int json_read(json_t **out, const char *text, size_t size, struct error *err) {

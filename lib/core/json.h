@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/error.h"
+struct error;
 
 // Parses one strict document (duplicate keys refused, nesting bounded by
 // jansson's 2048). *out is a new reference. STATUS_DATA with line and column.

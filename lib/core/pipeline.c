@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 // What became of one slot.

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+struct error;
 
 struct pipeline {
     int threads; // that work; at least 1

@@ -4,6 +4,8 @@
 
 #include "sample/source.h"
 
+struct error;
+
 struct dataset; // immutable after opening: shared by threads
 
 // Reads any kind that source_open knows. Pictures are kept as they are stored

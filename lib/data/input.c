@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "image/floats.h"
 #include "sample/sample.h"

@@ -6,6 +6,8 @@
 #include "data/supply.h"
 #include "ops/ops.h"
 
+struct error;
+
 // What the net reads. The caller keeps what it points to.
 struct input_config {
     const struct ops *before; // operations before those of the model; may be NULL

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/mem.h"
 #include "core/random.h"

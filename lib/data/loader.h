@@ -10,6 +10,8 @@
 #include "data/input.h"
 #include "data/supply.h"
 
+struct error;
+
 struct loader_config {
     const struct dataset *dataset; // the samples; NULL: those of `source`
     struct source *source;         // read once, in its order

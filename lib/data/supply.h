@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 // n samples of channels x height x width floats each, one behind the other,
 // ready for net_forward. Owned by the supply; the taker's until given back.

@@ -1,6 +1,7 @@
 // A dealer's beginning and end, and how it is doing.
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "deal/dealer_internal.h"
 

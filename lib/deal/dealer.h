@@ -21,6 +21,8 @@
 #include "ops/ops.h"
 #include "proto/samples.h"
 
+struct error;
+
 struct dealer;
 
 struct dealer_options { // what it points to outlives the dealer

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "core/error.h"
 #include "deal/dealer.h"
 #include "deal/rounds.h"
 

@@ -2,6 +2,7 @@
 // one lease. Who comes too early is told when to come again.
 #include <math.h>
 
+#include "core/error.h"
 #include "deal/dealer_internal.h"
 
 enum { BUSY_LEAST = 2, BUSY_MOST = 500 }; // milliseconds

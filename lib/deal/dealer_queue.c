@@ -6,6 +6,7 @@
 // and where each batch is for a slot (dealer_rounds.c).
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "deal/dealer_internal.h"
 

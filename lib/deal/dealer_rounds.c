@@ -1,5 +1,6 @@
 // To whom batches go where all workers share every step (deal/rounds.h): each is kept for a
 // slot in the round of a step, and leased to who comes for it.
+#include "core/error.h"
 #include "deal/dealer_internal.h"
 
 enum { BUSY_TURN = 5 }; // milliseconds, until a round is opened, or a member is known

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "store/textfile.h"
 

@@ -14,8 +14,9 @@
 #ifndef ADAM_DEAL_JOURNAL_H
 #define ADAM_DEAL_JOURNAL_H
 
-#include "core/error.h"
 #include "deal/ranges.h"
+
+struct error;
 
 struct journal;
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 #define FIRST_DEADLINE 60.0 // seconds, as long as nothing is known of a session

@@ -10,8 +10,9 @@
 #ifndef ADAM_DEAL_LEASE_H
 #define ADAM_DEAL_LEASE_H
 
-#include "core/error.h"
 #include "deal/ranges.h"
+
+struct error;
 
 struct lease_rules {
     uint64_t epochs;

@@ -12,6 +12,8 @@
 
 #include "data/dataset.h"
 
+struct error;
+
 struct picture_cache;
 
 struct picture_cache_options {

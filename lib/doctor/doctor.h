@@ -9,6 +9,8 @@
 #include "launch/launch.h"
 #include "run/run_file.h"
 
+struct error;
+
 // A certificate that expires sooner is a warning.
 #define DOCTOR_DAYS 30
 // Clocks that differ by more seconds are one.

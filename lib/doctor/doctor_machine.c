@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "core/error.h"
 #include "doctor/doctor_internal.h"
 #include "member/place.h"
 #include "net/secrets.h"

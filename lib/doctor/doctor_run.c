@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "data/dataset.h"
 #include "doctor/doctor_internal.h"

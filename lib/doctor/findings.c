@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/columns.h"
+#include "core/error.h"
 #include "core/mem.h"
 
 static const char *const kind_names[] = {

@@ -9,6 +9,8 @@
 
 #include "core/json.h"
 
+struct error;
+
 enum finding_kind {
     FINDING_OK,
     FINDING_WARNING, // the run would go, but not for long or not as it should

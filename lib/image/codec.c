@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "image/formats.h"
 

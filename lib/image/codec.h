@@ -7,6 +7,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 enum codec { CODEC_NONE, CODEC_JPEG, CODEC_PNG, CODEC_PNM };
 
 // What the first bytes say; 12 bytes are enough.

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/error.h"
+
 #define TAG_ORIENTATION 0x0112
 #define TYPE_SHORT 3
 #define ENTRY_BYTES 12

@@ -5,6 +5,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 // 1..8; 1, upright, when there is none or it is damaged.
 int exif_orientation(const uint8_t *data, size_t size); // a TIFF block: PNG's eXIf
 int exif_orientation_jpeg(const uint8_t *data, size_t size);

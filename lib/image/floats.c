@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "image/floats_rows.h"
 
 enum { TABLE = 256 }; // at most so many gains are spread out beside each other

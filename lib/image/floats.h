@@ -4,6 +4,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 // Channels that may each have a gain and an offset of their own.
 #define IMAGE_LINEAR_MOST 16
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 enum pixel {
     PIXEL_U8,  // 0..255

@@ -9,6 +9,7 @@
 
 #include <jerror.h>
 
+#include "core/error.h"
 #include "image/exif.h"
 #include "image/formats.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "image/formats.h"
 
 #define MAX_NUMBER 999999999 // of a size; format_check_size has the last word

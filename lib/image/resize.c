@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "image/resize_kernels.h"
 

@@ -4,6 +4,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 enum filter {
     FILTER_AREA,     // box, antialiased: each result is the mean of what it covers
     FILTER_BILINEAR, // triangle, widened by the scale when shrinking

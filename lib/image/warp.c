@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "image/warp_rows.h"
 
 // Coordinates beyond this are refused, so that fixed point never overflows.

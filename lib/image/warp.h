@@ -4,6 +4,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 enum border {
     BORDER_VALUE,   // a constant
     BORDER_EDGE,    // the nearest pixel

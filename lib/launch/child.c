@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 
 enum {
     LAST_WORDS = 8192,

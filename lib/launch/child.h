@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "core/error.h"
 #include "core/words.h"
+
+struct error;
 
 // The descriptor that the child finds what it writes its newline to when it is ready.
 #define CHILD_READY_FD 3

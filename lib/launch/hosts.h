@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
 #include "proto/proto.h"
+
+struct error;
 
 struct host {
     char *name;    // for ssh

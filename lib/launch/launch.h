@@ -9,10 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
 #include "core/words.h"
 #include "launch/hosts.h"
 #include "proto/proto.h"
+
+struct error;
 
 // Holes of a command that is meant for several processes: each fills in its own number,
 // from 1, and the name of its host as others reach it.

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "net/address.h"

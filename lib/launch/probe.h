@@ -10,6 +10,8 @@
 #include "launch/child.h"
 #include "launch/launch.h"
 
+struct error;
+
 // Seconds until a machine that does not answer is given up: ssh itself takes 10.
 #define PROBE_PATIENCE 20
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
 #include "launch/child.h"

@@ -20,6 +20,8 @@
 
 #include "launch/launch.h"
 
+struct error;
+
 struct supervise_hooks {
     void *self;
     void (*say)(void *self, const char *text); // a line or more for the user

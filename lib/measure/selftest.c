@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/columns.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "model/layer.h"

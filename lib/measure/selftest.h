@@ -10,6 +10,8 @@
 #include "core/json.h"
 #include "kernels/kernels.h"
 
+struct error;
+
 // Largest difference allowed, relative to the largest value of its kind: sums of some
 // hundred products of 24 bits, added up in other orders, some of them transformed.
 #define SELFTEST_TOLERANCE 1e-4

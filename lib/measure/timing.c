@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "measure/trial.h"
 #include "model/affine.h"

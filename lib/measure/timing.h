@@ -7,6 +7,8 @@
 #include "measure/limits.h"
 #include "model/net.h"
 
+struct error;
+
 enum timing_part { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_PARTS };
 
 struct layer_timing {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "model/layer.h"
 

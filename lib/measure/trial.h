@@ -11,6 +11,8 @@
 #include "model/prepared.h"
 #include "train/solo.h"
 
+struct error;
+
 struct trial {
     struct solo solo; // the caller's until trial_open: kernels, optimizer, home, thread
     enum net_mode mode;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "run/metrics.h"
 
 int event_report(struct member *member, enum proto_role role, const char *event, json_t *fields,

@@ -6,6 +6,8 @@
 #include "member/member.h"
 #include "proto/proto.h"
 
+struct error;
+
 // Its rank is the member's number; nothing is sent before it has joined. Takes over the
 // reference to `fields`, also on failure. Any thread may call.
 int event_report(struct member *member, enum proto_role role, const char *event, json_t *fields,

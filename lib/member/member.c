@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/mem.h"
 #include "member/patience.h"

@@ -22,8 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "proto/kept.h"
+
+struct error;
 
 struct member;
 struct secrets; // net/secrets.h

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
 #include "core/text.h"

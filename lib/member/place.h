@@ -7,9 +7,10 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
 #include "net/ready.h"
 #include "net/secrets.h"
+
+struct error;
 
 // Paths of Unix sockets must fit into 108 bytes; this leaves room for nng's own.
 #define PLACE_PATH_MAX 100

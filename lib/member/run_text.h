@@ -8,6 +8,8 @@
 #include "proto/proto.h"
 #include "run/settings.h"
 
+struct error;
+
 // The defaults, and over them what the run's settings say. The settings' texts lie in
 // *text, which is the caller's, for free(). On failure both are as they were.
 // STATUS_USAGE: a line is none of this version.

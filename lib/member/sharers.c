@@ -1,5 +1,6 @@
 #include "member/sharers.h"
 
+#include "core/error.h"
 #include "core/mem.h"
 
 static bool is_sharer(const struct proto_member *member) {

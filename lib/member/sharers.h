@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "proto/proto.h"
+
+struct error;
 
 // How many they are, with those who are kept waiting: they begin before all have heard that they
 // do, and not as if each were alone.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 // The activations of one sample between two layers: channels x height x width.
 // A flat vector is units x 1 x 1.

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "model/net_inside.h"
 #include "model/prepared.h"
 

@@ -11,6 +11,8 @@
 #include "kernels/kernels.h"
 #include "model/model.h"
 
+struct error;
+
 struct net; // belongs to one thread
 
 enum net_mode { NET_PREDICT, NET_TRAIN };

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
 

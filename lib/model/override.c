@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/grow.h"
 #include "core/utf8.h"
 #include "model/script.h"

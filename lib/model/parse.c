@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "model/script.h"

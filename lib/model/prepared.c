@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "model/affine.h"
 

@@ -13,6 +13,8 @@
 
 #include "model/net.h"
 
+struct error;
+
 struct prepared;
 
 // Samples a pass for prediction: 256 where large dense layers, of which something is kept, do

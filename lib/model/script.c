@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/utf8.h"
 
 enum { EXCERPT_BEFORE = 60, EXCERPT_WIDTH = 100 }; // bytes of a long line that are shown

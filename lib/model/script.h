@@ -9,6 +9,8 @@
 
 #include "model/layer.h"
 
+struct error;
+
 enum {
     SCRIPT_TEXT_MAX = 1 << 20, // bytes of a model file
     SCRIPT_LAYERS_MAX = 10000,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "model/script.h"
 
 // Kernels count the values of a layer, and the inputs of one of its outputs, in

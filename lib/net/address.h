@@ -11,8 +11,9 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
 #include "proto/messages.h"
+
+struct error;
 
 enum address_kind { ADDRESS_INPROC, ADDRESS_IPC, ADDRESS_TCP, ADDRESS_TLS };
 

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/error.h"
 #include "net/address.h"
 #include "net/link_internal.h"
 #include "net/local.h"

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
+struct error;
 
 struct http;
 

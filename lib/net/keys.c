@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "net/secrets.h"
 #include "store/output.h"
 

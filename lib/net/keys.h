@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+struct error;
 
 // In `folder`, which is made if need be: ca.crt and ca.key unless they are there, then
 // NAME.pem for each name, valid for so many days. Keys are of P-256 and readable by their

@@ -32,10 +32,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "core/pool.h"
 #include "net/debt.h"
 #include "proto/proto.h"
+
+struct error;
 
 #define LINK_STAGING 16384
 #define LINK_WINDOW DEBT_WINDOW // requests of one side in flight

@@ -12,6 +12,8 @@
 #include "net/debt.h"
 #include "net/link.h"
 
+struct error;
+
 // A frame on its way out.
 struct frame {
     struct frame *next;

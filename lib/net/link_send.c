@@ -2,6 +2,7 @@
 // one call, each from where it lies.
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "net/link_internal.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "net/address.h"

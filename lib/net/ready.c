@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/grow.h"
 #include "net/address.h"
 #include "store/output.h"

@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-#include "core/error.h"
 #include "proto/proto.h"
+
+struct error;
 
 struct ready {
     const char *port_file; // --port-file: the addresses, one a line; NULL: none

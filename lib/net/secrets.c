@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "net/secrets_internal.h"
 

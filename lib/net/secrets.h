@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 // The name in every certificate that we make. Who dials insists on it: nng checks
 // nothing at all without a name.

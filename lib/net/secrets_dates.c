@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/error.h"
 #include "net/secrets.h"
 
 static int64_t seconds_of(const mbedtls_x509_time *date) {

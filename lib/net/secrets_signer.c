@@ -4,6 +4,7 @@
 #include <mbedtls/x509_crt.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "net/secrets.h"
 
 static int read_failed(const char *path, const char *what, int code, struct error *err) {

@@ -1,5 +1,6 @@
 // Operations that change values where they are. On bytes the full range is 255,
 // and results are rounded and kept within it; on floats it is 1, without bounds.
+#include "core/error.h"
 #include "image/noise.h"
 #include "ops/op.h"
 

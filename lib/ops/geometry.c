@@ -2,6 +2,7 @@
 // result to the picture, which is sampled once.
 #include <math.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "image/elastic.h"
 #include "ops/op.h"

@@ -9,6 +9,8 @@
 #include "image/warp.h"
 #include "ops/ops.h"
 
+struct error;
+
 enum { OP_VALUES_MOST = 6, OP_LIST_MOST = IMAGE_LINEAR_MOST };
 
 // A result of more pixels than this is refused, as a decoded picture would be.

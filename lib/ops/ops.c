@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "ops/op.h"
 #include "ops/picture.h"

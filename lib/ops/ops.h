@@ -12,6 +12,8 @@
 #include "image/codec.h"
 #include "image/image.h"
 
+struct error;
+
 struct ops;         // a parsed chain: immutable, shared by threads
 struct ops_scratch; // one per thread: pictures and fields that are used again
 

@@ -1,5 +1,6 @@
 // Operations that normalise: they turn values into floats, and several in a row
 // become one multiplication and one addition.
+#include "core/error.h"
 #include "ops/op.h"
 
 // Gives the waiting line as many channels as the list has, if it has only one.

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 // {.per_sample = N} gives N copies of every sample. With counts (copies_count on
 // every sample of a first pass) the classes are balanced: each gets as many as N

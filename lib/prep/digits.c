@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/random.h"
 
 // ---- the shapes: x to the right, y down, both 0..1 in the digit's box ----

@@ -7,6 +7,8 @@
 
 #include "image/image.h"
 
+struct error;
+
 #define DIGITS_CLASSES 10
 #define DIGITS_MIN_SIZE 8
 #define DIGITS_MAX_SIZE 1024

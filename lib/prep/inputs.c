@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "prep/park.h"

@@ -7,6 +7,8 @@
 
 #include "sample/source.h"
 
+struct error;
+
 struct inputs; // belongs to one thread
 
 struct inputs_config {

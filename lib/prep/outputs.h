@@ -6,6 +6,8 @@
 #include "prep/split.h"
 #include "sample/sink.h"
 
+struct error;
+
 struct outputs; // belongs to one thread
 
 struct outputs_options {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/pipeline.h"
 #include "core/random.h"

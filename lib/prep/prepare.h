@@ -12,6 +12,8 @@
 #include "prep/inputs.h"
 #include "prep/outputs.h"
 
+struct error;
+
 struct prepare_counts {
     uint64_t in;                 // samples read, good, bad and missing
     uint64_t skipped;            // that could not be used or were missing

@@ -3,7 +3,7 @@
 #ifndef ADAM_PREP_REJECT_H
 #define ADAM_PREP_REJECT_H
 
-#include "core/error.h"
+struct error;
 
 struct reject; // belongs to one thread
 

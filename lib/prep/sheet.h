@@ -4,6 +4,8 @@
 
 #include "prep/inputs.h"
 
+struct error;
+
 struct sheet_config {
     struct inputs_config inputs;
     const struct classes *classes; // as in prepare_config

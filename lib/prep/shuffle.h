@@ -8,6 +8,8 @@
 
 #include "sample/sample.h"
 
+struct error;
+
 struct shuffle; // belongs to one thread
 
 // `memory` is the number of bytes that samples may take at a time.

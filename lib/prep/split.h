@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 #define SPLIT_PARTS 8
 #define SPLIT_NAME 32

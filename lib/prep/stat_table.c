@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "core/printable.h"
 #include "sample/sink.h"

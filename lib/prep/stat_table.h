@@ -4,6 +4,8 @@
 
 #include "prep/statistics.h"
 
+struct error;
+
 // A name and a value a line, then a line for each class: label, samples, name.
 // `picture` is the file with the mean of each pixel, or NULL. *text is the caller's, freed with
 // free().

@@ -4,6 +4,8 @@
 
 #include "prep/inputs.h"
 
+struct error;
+
 #define STATISTICS_CHANNELS 16
 
 struct statistics {

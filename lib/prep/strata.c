@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 int strata_add(struct strata *strata, const char *origin, int32_t label, struct error *err) {

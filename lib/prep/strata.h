@@ -7,6 +7,8 @@
 
 #include "prep/split.h"
 
+struct error;
+
 // {0} is empty. Keeps 16 bytes for each sample.
 struct strata {
     struct stratum {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/random.h"
 
 int transform_scratch_init(struct transform_scratch *scratch, struct error *err) {

@@ -6,6 +6,8 @@
 #include "ops/ops.h"
 #include "sample/sample.h"
 
+struct error;
+
 struct transform {
     struct decode_options decode;
     enum codec codec; // of the results; CODEC_NONE: pixels

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "proto/cursor.h"
 #include "proto/proto.h"
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/error.h"
+
 int kept_make(struct kept **kept, uint16_t type, const void *message, struct error *err) {
     size_t size;
     *kept = NULL;

@@ -8,6 +8,8 @@
 
 #include "proto/proto.h"
 
+struct error;
+
 struct kept {
     uint16_t type;
     union proto_message message; // texts and lists point into memory of the kept one

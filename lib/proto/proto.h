@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "proto/messages.h"
+
+struct error;
 
 // Where a member's number stands for nobody, and a place for nowhere.
 #define PROTO_NOBODY UINT32_MAX

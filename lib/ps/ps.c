@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/node.h"
 #include "ps/ps_internal.h"

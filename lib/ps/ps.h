@@ -108,13 +108,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "core/pool.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "proto/proto.h"
 #include "rule/optimizer.h"
 #include "rule/protocol.h"
+
+struct error;
 
 struct ps;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "net/link.h"
 #include "net/ready.h"

@@ -7,6 +7,8 @@
 
 #include "proto/kept.h"
 
+struct error;
+
 struct secrets; // net/secrets.h
 
 struct admin {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "proto/kept.h"
 
 static int add_name(struct classes *names, const struct proto_text *text, struct error *err) {

@@ -7,6 +7,8 @@
 #include "net/link.h"
 #include "sample/sample.h"
 
+struct error;
+
 // Asks the data servers of the routes, one after the other, until one has answered: all
 // have the same data set. Each has `timeout` milliseconds to welcome. Names are added to
 // `names`, which is empty, in the order of their labels. STATUS_UNAVAILABLE when none

@@ -34,6 +34,8 @@
 #include "data/supply.h"
 #include "proto/kept.h"
 
+struct error;
+
 struct data_client;
 struct secrets; // net/secrets.h
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "proto/samples.h"
 #include "remote/data_client_internal.h"
 

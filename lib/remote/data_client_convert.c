@@ -1,6 +1,7 @@
 // Turning what arrived into what the model reads.
 #include <string.h>
 
+#include "core/error.h"
 #include "data/order.h"
 #include "proto/samples.h"
 #include "remote/data_client_internal.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "remote/data_client_internal.h"
 
 #define DIAL_MS 2000     // for a connection and its hello

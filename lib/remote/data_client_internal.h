@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "core/error.h"
 #include "member/patience.h"
 #include "net/link.h"
 #include "remote/data_client.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "remote/data_client_internal.h"
 

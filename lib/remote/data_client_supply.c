@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "remote/data_client_internal.h"
 
 static struct data_client *client_of(struct supply *supply) {

@@ -9,6 +9,8 @@
 #include "core/json.h"
 #include "proto/proto.h"
 
+struct error;
+
 struct secrets; // net/secrets.h
 
 struct data_servers_part { // of the data, whose server cannot be asked

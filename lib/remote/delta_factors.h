@@ -15,6 +15,8 @@
 
 #include "remote/home_servers.h"
 
+struct error;
+
 struct delta_factors;
 
 // *out is NULL where no layer can go as factors. STATUS_USAGE: a layer that the user named

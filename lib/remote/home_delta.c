@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/hogwild.h"
 #include "core/mem.h"

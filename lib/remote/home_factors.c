@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/error.h"
 #include "proto/proto.h"
 
 // To move a float to a server, which is half of an exchange (home_delta.c), costs as much

@@ -9,9 +9,10 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
 #include "model/model.h"
 #include "rule/optimizer.h"
+
+struct error;
 
 // `taken` (layer_count of them) says of each layer whether it pushes factors of at most
 // `samples` samples. `choice` is "auto": where that is cheaper; "none"; or names of dense

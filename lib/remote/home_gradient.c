@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
 #include "remote/home_factors.h"

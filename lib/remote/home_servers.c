@@ -1,5 +1,6 @@
 #include "remote/home_servers.h"
 
+#include "core/error.h"
 #include "remote/home_servers_internal.h"
 
 // Deltas by cost; a gradient is pushed as soon as it is there.

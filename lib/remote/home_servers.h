@@ -33,6 +33,8 @@
 #include "rule/protocol.h"
 #include "train/home.h"
 
+struct error;
+
 struct home_servers;
 
 struct home_servers_config { // what it points to must outlive the home

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/error.h"
 #include "remote/home_servers.h"
 
 struct home_servers { // each home's own struct begins with this

@@ -30,9 +30,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "proto/kept.h"
 #include "rule/optimizer.h"
+
+struct error;
 
 struct servers;
 struct secrets; // net/secrets.h

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
 #include "remote/servers_internal.h"

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "core/error.h"
 #include "core/gate.h"
 #include "net/link.h"
 #include "remote/servers_client.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 #define INK "#333333"

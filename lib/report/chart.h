@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
 #include "report/scale.h"
 #include "report/svg.h"
+
+struct error;
 
 // Colours that stay apart for every kind of colour vision on white (Okabe and
 // Ito, "Color Universal Design", 2008; without the yellow).

@@ -5,6 +5,8 @@
 
 #include "report/history.h"
 
+struct error;
+
 enum curves_x { CURVES_EPOCH, CURVES_TIME, CURVES_BOTH };
 enum curves_axis { CURVES_LOSS, CURVES_ACCURACY, CURVES_RATE, CURVES_STALENESS, CURVES_AXES };
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/error.h"
 #include "image/codec.h"
 
 enum { SIDE_MOST = 600 }; // pixels: what a page shows without shrinking it

@@ -7,6 +7,8 @@
 
 #include "train/evaluate.h"
 
+struct error;
+
 // The colour of a share of the true class, 0..1. The root lets few mistakes show.
 void heat_colour(unsigned char rgb[3], double share, bool right);
 

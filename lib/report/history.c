@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 enum { METRICS_VERSION = 1 };

@@ -4,6 +4,8 @@
 
 #include "core/json.h"
 
+struct error;
+
 // One measured value over the course of a run: n points in order.
 struct curve {
     double *step, *epoch, *time, *value; // time: seconds of training

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/error.h"
 #include "model/table.h"
 #include "report/curves.h"
 #include "report/markup.h"

@@ -6,6 +6,8 @@
 #include "report/history.h"
 #include "report/review.h"
 
+struct error;
+
 struct page {
     const char *title;
     const struct history *history;

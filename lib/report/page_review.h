@@ -4,6 +4,8 @@
 
 #include "report/page.h"
 
+struct error;
+
 // The confusion matrix as a coloured table, or, of many classes, as a picture; and the pairs
 // that are confused most.
 int page_confusion(FILE *out, const struct page *page, struct error *err);

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/error.h"
 #include "train/evaluate.h"
+
+struct error;
 
 // samples, top1, top5, loss, skipped: a line each, or one object.
 int results_figures(FILE *out, const struct tally *tally, uint64_t skipped, bool json,

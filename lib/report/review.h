@@ -7,6 +7,8 @@
 #include "sample/source.h"
 #include "train/evaluate.h"
 
+struct error;
+
 // A picture as a PNG, small enough for a page.
 struct shot {
     char *key;

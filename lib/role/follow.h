@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "member/member.h"
 #include "model/model.h"
 #include "sample/sample.h"
+
+struct error;
 
 struct follow;
 

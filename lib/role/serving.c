@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/error.h"
 #include "member/member.h"
 #include "net/ready.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
+struct error;
 
 struct member; // member/member.h
 struct ready;  // net/ready.h

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/text.h"
 
 const char *const protocol_modulate_names[] = {"mean", "each", "none", NULL};

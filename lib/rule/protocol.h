@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 enum protocol_kind {
     PROTOCOL_ASYNC,    // every push is applied as it comes (Adam 3.2.6, Downpour, Rudra eq. 4)

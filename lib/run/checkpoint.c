@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "run/checkpoint.h"

@@ -9,6 +9,8 @@
 #include "rule/optimizer.h"
 #include "sample/sample.h"
 
+struct error;
+
 // Everything a run needs to go on, and everything adam-eval needs to predict.
 // Owns all it points to; checkpoint_free releases it.
 struct checkpoint {

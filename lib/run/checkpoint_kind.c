@@ -1,6 +1,7 @@
 // What was named as a checkpoint, and is none.
 #include <string.h>
 
+#include "core/error.h"
 #include "core/utf8.h"
 #include "run/checkpoint.h"
 #include "sample/source.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "run/checkpoint.h"

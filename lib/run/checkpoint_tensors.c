@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 static int add_parameter(struct named_parameter *list, size_t *count, const char *prefix,

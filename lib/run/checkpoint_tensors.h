@@ -6,6 +6,8 @@
 #include "model/model.h"
 #include "store/safetensors.h"
 
+struct error;
+
 #define CHECKPOINT_FILE "model.safetensors"
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_FORMAT "adam"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 
 enum { METRICS_VERSION = 1 };

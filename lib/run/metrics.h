@@ -6,6 +6,8 @@
 
 #include "core/json.h"
 
+struct error;
+
 // Every line has v (1), t (seconds since 1970), role, rank, event, and for all
 // but "start": step (mini-batches), epoch (real), samples. By event:
 //   start       host, command, version, seed, threads, batch, mode, cpu, model,

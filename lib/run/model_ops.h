@@ -5,6 +5,8 @@
 #include "model/model.h"
 #include "ops/ops.h"
 
+struct error;
+
 // As model_read. A picture that the input's operations name ("mean file=mean.npy") is read, and
 // put into the model's text in place of its name: so checkpoints, servers and workers have it.
 // STATUS_NOINPUT, STATUS_DATA.

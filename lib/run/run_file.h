@@ -6,6 +6,8 @@
 
 #include "run/settings.h"
 
+struct error;
+
 struct run_file {
     struct settings settings; // paths are relative to the working folder here
     const char **sets;        // LAYER.KEY=VALUE, in their order

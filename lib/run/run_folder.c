@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "run/checkpoint.h"
 #include "store/output.h"

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/text.h"
 
 static int refuse_schedule(const char *text, struct error *err) {

@@ -5,7 +5,7 @@
 #ifndef ADAM_RUN_SCHEDULE_H
 #define ADAM_RUN_SCHEDULE_H
 
-#include "core/error.h"
+struct error;
 
 enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_EXPONENTIAL, SCHEDULE_COSINE };
 

@@ -12,6 +12,8 @@
 #include "rule/protocol.h"
 #include "run/schedule.h"
 
+struct error;
+
 // Where the weights of asynchronous threads are; train/home.h says what each means.
 enum home_kind { HOME_SHARED, HOME_COPIES, HOME_JOINED };
 extern const char *const home_names[]; // "shared", "copies", "joined", NULL

@@ -8,6 +8,8 @@
 
 #include "sample/sample.h"
 
+struct error;
+
 enum {
     AREC_VERSION = 1,
     AREC_HEADER = 16,     // bytes of a segment's header

@@ -4,6 +4,8 @@
 
 #include "sample/arec.h"
 
+struct error;
+
 struct arec_position {
     uint64_t offset; // of the sample's chunk in the file
     int32_t label;   // of the reader's classes

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 // IDX is big-endian: 00 00, type, dimensions, then the sizes, 4 bytes each.

@@ -6,6 +6,8 @@
 #include "sample/sample.h"
 #include "store/stream.h"
 
+struct error;
+
 enum { ARRAY_DIMENSIONS = 8 };
 
 // The first dimension counts the samples.

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 // {0} is empty. Takes 16 to 32 bytes a key and at most 256 MiB: behind some 16
 // million keys it no longer remembers new ones, so that memory stays bounded.

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "core/error.h"
+struct error;
 
 #define ORIGINALS_FILE "originals.txt"
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/error.h"
+
 // What stands in front; key, original, path (each with its zero) and data follow.
 struct head {
     uint64_t data; // bytes of the encoded picture, or of the pixels

@@ -5,6 +5,8 @@
 
 #include "sample/sample.h"
 
+struct error;
+
 // The bytes that a packed sample takes.
 size_t packed_size(const struct sample *sample);
 // Writes exactly those.

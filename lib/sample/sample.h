@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
 #include "image/codec.h"
 #include "image/image.h"
+
+struct error;
 
 // Class names in label order; the label is the index. Names are unique; only the
 // functions below add them.

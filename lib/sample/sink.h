@@ -17,6 +17,8 @@
 
 #include "sample/sample.h"
 
+struct error;
+
 struct sink; // belongs to one thread
 
 struct sink_options {

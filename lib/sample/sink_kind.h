@@ -5,6 +5,8 @@
 #include "sample/sink.h"
 #include "store/output.h"
 
+struct error;
+
 struct sink_kind;
 
 struct sink {

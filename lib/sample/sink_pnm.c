@@ -1,6 +1,7 @@
 // Pictures as PGM (gray) and PPM (RGB), one behind the other.
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "sample/sink_kind.h"
 
 static int open_pnm(struct sink *sink, struct error *err) {

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "sample/source_kind.h"

@@ -18,6 +18,8 @@
 
 #include "sample/sample.h"
 
+struct error;
+
 struct source; // belongs to one thread
 
 enum label_from {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "sample/keyset.h"
 #include "sample/originals.h"

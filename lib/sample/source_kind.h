@@ -5,6 +5,8 @@
 #include "sample/source.h"
 #include "store/stream.h"
 
+struct error;
+
 #define SOURCE_MAX_BYTES ((uint64_t)256 << 20)
 
 struct source_kind;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "sample/array.h"
 #include "sample/source_kind.h"

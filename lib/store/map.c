@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
+
 int map_open(struct map *map, const char *path, struct error *err) {
     *map = (struct map){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+struct error;
 
 struct map {
     const uint8_t *data;

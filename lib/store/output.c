@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 enum { BUFFER_SIZE = 1 << 18, NAME_TRIES = 100 };

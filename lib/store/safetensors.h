@@ -15,8 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "core/json.h"
+
+struct error;
 
 #define TENSOR_RANK_MAX 8
 

@@ -9,6 +9,8 @@
 
 #include "core/json.h"
 
+struct error;
+
 // The text of a non-empty object, without a key "crc32", to be freed with free(); NULL when
 // out of memory.
 char *sealed_text(const json_t *object);

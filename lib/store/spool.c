@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 struct spool {

@@ -5,6 +5,8 @@
 
 #include "store/output.h"
 
+struct error;
+
 struct spool; // belongs to one thread
 
 int spool_open(struct spool **out, struct error *err);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 enum { INPUT_SIZE = 1 << 16, AHEAD_SIZE = 1 << 16, MAGIC_SIZE = 6 };

@@ -8,6 +8,8 @@
 #include "store/output.h"
 #include "store/stream.h"
 
+struct error;
+
 struct tar_reader; // belongs to one thread
 
 struct tar_member {

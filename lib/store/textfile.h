@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "core/error.h"
+struct error;
 
 struct textfile; // belongs to one thread
 

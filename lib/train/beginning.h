@@ -5,6 +5,8 @@
 
 #include "run/checkpoint.h"
 
+struct error;
+
 // Whether only this is left of a run: it was killed before it had saved a checkpoint.
 bool beginning_only(const char *run);
 

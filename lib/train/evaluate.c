@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "core/crew.h"
+#include "core/error.h"
 #include "core/turn.h"
 #include "model/prepared.h"
 

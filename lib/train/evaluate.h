@@ -5,6 +5,8 @@
 #include "data/loader.h"
 #include "model/net.h"
 
+struct error;
+
 // Sums over the samples that have a label. The caller owns it.
 struct tally {
     int classes;

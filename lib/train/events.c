@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/error.h"
+
 int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,
                  json_t *fields, struct error *err) {
     json_t *line = json_pack("{s:I, s:f, s:I}", "step", (json_int_t)checkpoint->clock, "epoch",

@@ -6,6 +6,8 @@
 #include "run/metrics.h"
 #include "train/evaluate.h"
 
+struct error;
+
 // Writes a line that tells where the run is: step, epoch and samples of the checkpoint in
 // the making, then the fields. Takes over the reference to `fields`.
 int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,

@@ -7,6 +7,8 @@
 #include "run/settings.h"
 #include "train/evaluate.h"
 
+struct error;
+
 struct feed {
     struct dataset *train;  // NULL: the training set is a stream, or there is none
     struct source *source;  // standard input, read once; NULL: the training set is no stream

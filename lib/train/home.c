@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "core/error.h"
+
 bool home_applies_product(const struct home *home, const struct layer *layer, bool sync) {
     (void)home;
     (void)layer;

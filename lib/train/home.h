@@ -8,6 +8,8 @@
 #include "rule/optimizer.h"
 #include "run/settings.h"
 
+struct error;
+
 struct home;
 
 // What every home has. `thread` is the caller's number, from 0.

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
 #include "train/home.h"

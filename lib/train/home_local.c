@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "train/home.h"
 

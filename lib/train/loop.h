@@ -21,6 +21,8 @@
 #include "run/schedule.h"
 #include "train/home.h"
 
+struct error;
+
 // Converts mini-batches to epochs. The last mini-batch of an epoch may be short.
 struct pace {
     uint64_t samples; // of one epoch; 0: unknown, and progress stays 0

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "train/loop_threads.h"
 
 enum {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/mem.h"
 #include "train/loop.h"

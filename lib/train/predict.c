@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/crew.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/turn.h"
 #include "data/input.h"

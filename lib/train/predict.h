@@ -8,6 +8,8 @@
 #include "sample/source.h"
 #include "train/evaluate.h"
 
+struct error;
+
 // The class names of a model with `count` outputs: those given, then numbers for
 // outputs that have none. STATUS_DATA when there are more names than outputs.
 int predict_classes(struct classes *out, const struct classes *given, int count, struct error *err);

@@ -1,6 +1,7 @@
 // Counting: top-1, top-5, classes, confusion.
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "train/evaluate.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "run/metrics.h"
 #include "train/beginning.h"
 #include "train/evaluate.h"

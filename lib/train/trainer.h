@@ -7,6 +7,8 @@
 #include "run/settings.h"
 #include "sample/source.h"
 
+struct error;
+
 enum trainer_wish { TRAINER_GO_ON, TRAINER_SAVE, TRAINER_STOP };
 
 struct trainer_progress {

@@ -5,6 +5,8 @@
 #include "run/checkpoint.h"
 #include "run/settings.h"
 
+struct error;
+
 // The optimizer, as the settings have it. Its state goes on only under the same rule; that of
 // another is freed. STATUS_USAGE or STATUS_DATA as settings_optimizer.
 int weights_rule(struct checkpoint *checkpoint, const struct settings *settings, struct error *err);

@@ -15,6 +15,7 @@
 #include <jpeglib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "image/codec.h"
 #include "image/resize.h"

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/error.h"
+
 #include "core/gate.h"
 #include "core/mem.h"
 #include "kernels/blas/gemm.inc.h"

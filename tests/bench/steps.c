@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "measure/trial.h"
 #include "seats.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "data/input.h"
 #include "ops/ops.h"

@@ -2,6 +2,7 @@
 // but a CRC-32 are rare, so the last byte chooses to set the CRC-32s right.
 #include "source_input.h"
 
+#include "core/error.h"
 #include "sample/arec.h"
 #include "store/crc.h"
 

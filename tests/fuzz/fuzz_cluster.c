@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cluster/cluster.h"
+#include "core/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,5 @@
 // The machines of a run as a file has them: hosts that processes can be dealt to.
+#include "core/error.h"
 #include "launch/hosts.h"
 #include "source_input.h"
 

@@ -1,4 +1,5 @@
 // Journals of a data server: a set of places within its part of the data, or a message.
+#include "core/error.h"
 #include "deal/journal.h"
 #include "source_input.h"
 

@@ -1,4 +1,5 @@
 // A run's metrics: JSON lines that somebody else may have written.
+#include "core/error.h"
 #include "report/history.h"
 #include "source_input.h"
 

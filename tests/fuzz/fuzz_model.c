@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "model/model.h"
 #include "model/table.h"
 

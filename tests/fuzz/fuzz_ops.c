@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "ops/op.h"
 
 enum { WIDTH = 9, HEIGHT = 7, PIXELS_MOST = 1 << 18, CHAIN_MOST = 400 };

@@ -1,5 +1,6 @@
 // PNM: alone, and as a stream whose pictures must be those that stand alone.
 #include "../helper/fuzz_picture.h"
+#include "core/error.h"
 
 static void check_same(const struct image *image, const uint8_t *data, size_t size,
                        const struct decode_options *options) {

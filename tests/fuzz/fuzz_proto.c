@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "proto/proto.h"
 
 static void read_body(uint16_t type, const uint8_t *body, size_t size) {

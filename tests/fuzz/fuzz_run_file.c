@@ -1,5 +1,6 @@
 // The file of a run of many processes: settings and what they set of the model, or a
 // message that says where.
+#include "core/error.h"
 #include "run/run_file.h"
 #include "settings_input.h"
 #include "source_input.h"

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/error.h"
 #include "store/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

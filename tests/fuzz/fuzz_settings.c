@@ -1,6 +1,7 @@
 // The settings of a run as the wire has them, over its defaults: all or nothing.
 #include <stdint.h>
 
+#include "core/error.h"
 #include "settings_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

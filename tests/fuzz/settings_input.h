@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "run/settings.h"
 
 // Sense or a message; and what is told to the members of a run is what they read.

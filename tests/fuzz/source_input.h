@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "data/dataset.h"
 #include "sample/source.h"
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/random.h"
 #include "net/link.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/grow.h"
 #include "core/random.h"
 #include "member/member.h"

@@ -3,6 +3,7 @@
 #define ADAM_TESTS_DEALER_RIG_H
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "deal/dealer.h"
 #include "tap.h"
 #include "tempfile.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "image/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

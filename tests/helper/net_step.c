@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "model/layer.h"

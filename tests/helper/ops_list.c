@@ -2,6 +2,7 @@
 // OPERATION PARAMETER VALUE"; or, given chains, whether each is accepted.
 #include <stdio.h>
 
+#include "core/error.h"
 #include "ops/ops.h"
 
 static void list(void) {

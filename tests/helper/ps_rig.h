@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/gate.h"
 #include "core/hogwild.h"
 #include "core/mem.h"

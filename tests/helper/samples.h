@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "sample/sink.h"
 #include "sample/source.h"

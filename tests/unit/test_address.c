@@ -1,5 +1,6 @@
 // Which addresses there are, and which of them may be used without TLS.
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "net/address.h"
 
 static void check_refused(struct tap *tap, const char *address, bool keys, bool insecure,

@@ -4,6 +4,7 @@
 
 #include "../helper/samples.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "data/dataset.h"
 
 static char folder[SCRATCH_PATH];

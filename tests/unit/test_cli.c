@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/talk.h"
+#include "core/error.h"
 
 enum { MOST_WORDS = 16, ROW_COUNT = 10 };
 

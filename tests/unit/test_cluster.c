@@ -11,6 +11,7 @@
 #include "cluster/paxos.h"
 #include "cluster/progress.h"
 #include "cluster/vitals.h"
+#include "core/error.h"
 
 static struct cluster begin(void) {
     struct cluster cluster;

@@ -6,6 +6,7 @@
 
 #include "../helper/pictures.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 
 static const struct decode_options plain_options = {0};
 

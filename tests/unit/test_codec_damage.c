@@ -7,6 +7,7 @@
 
 #include "../helper/pictures.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 
 static int decode(struct image *image, const uint8_t *data, size_t size, struct error *err) {
     struct decode_options options = {0};

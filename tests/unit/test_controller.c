@@ -16,6 +16,7 @@
 #include "cluster/progress.h"
 #include "cluster/record.h"
 #include "cluster/vitals.h"
+#include "core/error.h"
 #include "run/run_file.h"
 #include "store/crc.h"
 

@@ -7,6 +7,7 @@
 
 #include "../helper/tap.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "remote/data_client.h"
 #include "role/dataserver/data_service.h"

@@ -1,6 +1,7 @@
 // What a worker gives back is dealt again: at once, once, and to whoever asks.
 #include "../helper/dealer_rig.h"
 #include "../helper/heap.h"
+#include "core/error.h"
 
 enum { A = 11, B = 7, ALL = 4 };
 

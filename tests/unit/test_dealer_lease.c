@@ -2,6 +2,7 @@
 // others, what is finished is remembered, and who asks too early or too late is told so.
 #include "../helper/dealer_rig.h"
 #include "../helper/heap.h"
+#include "core/error.h"
 
 enum { A = 11, B = 7, ALL = 4 };
 

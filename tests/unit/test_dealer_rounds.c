@@ -1,6 +1,7 @@
 // A data server whose workers share every step: nobody waits for good for places of another
 // who does not come for them.
 #include "../helper/dealer_rig.h"
+#include "core/error.h"
 
 enum { A = 11, B = 7, C = 23 }; // sessions, in the order of their slots
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "model/net.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "prep/digits.h"
 

@@ -9,6 +9,7 @@
 
 #include "../helper/tap.h"
 #include "cluster/record.h"
+#include "core/error.h"
 #include "deal/journal.h"
 #include "net/keys.h"
 #include "run/checkpoint.h"

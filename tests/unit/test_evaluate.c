@@ -4,6 +4,7 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "train/evaluate.h"
 #include "train/predict.h"

@@ -3,6 +3,7 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "train/feed.h"
 

@@ -1,6 +1,7 @@
 // An evaluator follows a run: copies of the weights when they are due, only what changed,
 // the last ones in the end. Controller, parameter server and data server are the test's.
 #include "../helper/controller.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "role/follow.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "train/home.h"
 

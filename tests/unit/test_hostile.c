@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "net/link.h"
 #include "proto/proto.h"
 

@@ -4,6 +4,7 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "member/member.h"
 #include "remote/admin.h"
 

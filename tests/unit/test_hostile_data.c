@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "net/link.h"
 #include "proto/kept.h"
 #include "proto/samples.h"

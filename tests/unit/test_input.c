@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "data/input.h"
 
 enum { VALUES = 12, PLACES = 2 }; // 2 rows of 2 pixels of 3 channels

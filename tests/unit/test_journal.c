@@ -9,6 +9,7 @@
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "deal/journal.h"
 
 enum { COUNT = 100, EPOCH = 2, LEASES = 5, LEASE = 8 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/gate.h"
 #include "net/keys.h"
 #include "net/link.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "data/loader.h"
 #include "data/order.h"

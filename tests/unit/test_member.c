@@ -5,6 +5,7 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "member/member.h"
 #include "net/ready.h"
 

@@ -4,6 +4,7 @@
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "model/model.h"
 #include "model/table.h"
 

@@ -3,6 +3,7 @@
 
 #include "../helper/model_find.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "model/layer.h"
 #include "model/net.h"

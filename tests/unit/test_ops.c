@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "ops/op.h"
 

@@ -9,6 +9,7 @@
 
 #include "../helper/controller.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "role/paramserver/parameter_server.h"
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.

@@ -9,6 +9,7 @@
 #include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "cluster/paxos.h"
+#include "core/error.h"
 
 enum {
     STATE = 24,       // bytes of a state: its version, its value, the value it was made from

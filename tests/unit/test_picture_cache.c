@@ -4,6 +4,7 @@
 #include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "deal/picture_cache.h"
 

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/pipeline.h"
 
 #define NEVER (-1)

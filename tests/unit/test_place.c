@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "member/place.h"
 #include "net/keys.h"
 #include "net/link.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "prep/copies.h"
 #include "prep/reject.h"

@@ -4,6 +4,7 @@
 #include "../helper/heap.h"
 #include "../helper/proto_golden.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "proto/kept.h"
 #include "proto/samples.h"
 

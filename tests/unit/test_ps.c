@@ -3,6 +3,7 @@
 #include "../helper/heap.h"
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 
 // --- the second implementation ----------------------------------------------------------
 

@@ -4,6 +4,7 @@
 
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 
 enum { K = 3 }; // samples of factors
 

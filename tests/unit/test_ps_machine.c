@@ -21,6 +21,7 @@ int main(void) {
 #include "../helper/heap.h"
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/node.h"
 
 enum { PLACES = 16, PAGE = 2 << 20, SHARD = PROTO_SHARD_FLOATS * sizeof(float) };

@@ -5,6 +5,7 @@
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
 #include "core/clock.h"
+#include "core/error.h"
 
 static const struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
 static const struct protocol soft = {.kind = PROTOCOL_SOFTSYNC, .n = 1};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "net/ready.h"
 
 static void read_all(const char *path, char text[256]) {

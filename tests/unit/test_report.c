@@ -3,6 +3,7 @@
 
 #include "../helper/tap.h"
 #include "../helper/tempfile.h"
+#include "core/error.h"
 #include "core/utf8.h"
 #include "report/curves.h"
 #include "report/heat.h"

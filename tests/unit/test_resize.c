@@ -4,6 +4,7 @@
 
 #include "../helper/tap.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "image/resize.h"
 
 #define PI 3.14159265358979323846

@@ -1,5 +1,6 @@
 // The slots of a step that all workers share: who gets one, in which order, and until when.
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "deal/rounds.h"
 
 enum { A = 11, B = 7, C = 23 }; // sessions; members in another order than that of their numbers

@@ -9,6 +9,7 @@
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "store/safetensors.h"
 
 static bool piecemeal;

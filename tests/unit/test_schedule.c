@@ -1,5 +1,6 @@
 // Learning-rate schedules against their closed forms, and mini-batches as epochs.
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "run/schedule.h"
 #include "train/loop.h"
 

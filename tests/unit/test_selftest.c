@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "measure/selftest.h"
 
 static void test_machine(struct tap *tap) {

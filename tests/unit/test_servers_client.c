@@ -4,6 +4,7 @@
 
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "remote/servers_client.h"
 
 enum { FLOATS = 5 * PROTO_SHARD_FLOATS + 1000 }; // six shards, the last one short

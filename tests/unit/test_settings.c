@@ -3,6 +3,7 @@
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "run/settings.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "train/solo.h"

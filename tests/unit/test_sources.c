@@ -6,6 +6,7 @@
 
 #include "../helper/samples.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 
 static char folder[SCRATCH_PATH];
 

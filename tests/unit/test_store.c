@@ -24,6 +24,7 @@ int main(void) {
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "store/crc.h"
 #include "store/map.h"
 #include "store/output.h"

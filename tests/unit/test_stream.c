@@ -12,6 +12,7 @@
 #include "../helper/heap.h"
 #include "../helper/samples.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "store/stream.h"
 
 enum { SIZE = 200001, BLOCK = 1 << 16 };

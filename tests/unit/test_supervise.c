@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "launch/supervise.h"
 
 enum { CRASHES = 8 }; // of a process that is never given up: then the test ends

@@ -6,6 +6,7 @@
 #include "../helper/heap.h"
 #include "../helper/samples.h"
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "store/tar.h"
 
 enum { BLOCK = 512, READ_SIZE = 1 << 16, ROOM = 4 * READ_SIZE };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "measure/timing.h"
 #include "model/model.h"
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/error.h"
 #include "core/gate.h"
 #include "proto/kept.h"
 #include "run/metrics.h"

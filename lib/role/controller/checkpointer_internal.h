@@ -12,6 +12,8 @@
 #include "run/checkpoint.h"
 #include "train/feed.h"
 
+struct error;
+
 struct checkpointer {
     struct checkpointer_config config;
     pthread_t thread;

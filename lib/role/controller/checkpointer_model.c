@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "role/controller/checkpointer_internal.h"
 #include "train/events.h"
 

@@ -1,6 +1,7 @@
 // The first weights of a run, and the memory for copies of them.
 #include <string.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "role/controller/checkpointer_internal.h"
 

@@ -9,6 +9,7 @@
 
 #include "cluster/figures.h"
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "member/place.h"

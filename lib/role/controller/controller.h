@@ -22,6 +22,8 @@
 #include "run/run_file.h"
 #include "train/trainer.h"
 
+struct error;
+
 struct secrets; // net/secrets.h
 
 // Milliseconds. A silent member is named within 10 s.

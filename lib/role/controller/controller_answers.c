@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/printable.h"
 #include "role/controller/controller_internal.h"

@@ -16,6 +16,8 @@
 #include "role/controller/controller.h"
 #include "role/controller/request_queue.h"
 
+struct error;
+
 struct controller {
     const struct controller_config *config;
     struct gate gate;     // opened when something came, or a job is over

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "role/controller/controller_internal.h"
 
 #define RETRY 5.0  // seconds after which a job that failed is tried again

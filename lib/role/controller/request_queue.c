@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 
 enum { AGAIN = 100 }; // milliseconds after which one that was refused may ask again

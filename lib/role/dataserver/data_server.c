@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "member/event.h"
 #include "member/member.h"

@@ -20,6 +20,8 @@
 #include "role/serving.h"
 #include "sample/source.h"
 
+struct error;
+
 struct secrets;
 
 struct data_server_options {  // texts belong to the caller

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "member/sharers.h"
 #include "role/dataserver/data_service_internal.h"

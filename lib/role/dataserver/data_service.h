@@ -14,6 +14,8 @@
 #include "deal/journal.h"
 #include "net/link.h"
 
+struct error;
+
 struct data_service;
 
 struct data_service_options { // what it points to outlives the service

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "role/dataserver/data_service_internal.h"
 

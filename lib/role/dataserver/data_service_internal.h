@@ -14,6 +14,8 @@
 
 #include "role/dataserver/data_service.h"
 
+struct error;
+
 enum { SERVICE_NOT_YET = 100 }; // milliseconds after which to come again
 
 struct data_caller { // one link that was welcomed; but for the list, it stays as it is

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "role/dataserver/data_service_internal.h"
 

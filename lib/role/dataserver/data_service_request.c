@@ -2,6 +2,7 @@
 // handler is called by threads of the network.
 #include <stdlib.h>
 
+#include "core/error.h"
 #include "core/mem.h"
 #include "role/dataserver/data_service_internal.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "member/event.h"
 #include "member/member.h"

@@ -17,9 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
 #include "net/ready.h"
 #include "role/serving.h"
+
+struct error;
 
 struct secrets;
 

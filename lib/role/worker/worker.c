@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "member/run_text.h"
 #include "member/sharers.h"
 #include "role/worker/worker_internal.h"

@@ -12,6 +12,8 @@
 #include "net/secrets.h"
 #include "train/trainer.h"
 
+struct error;
+
 struct worker_options {     // texts outlive the run
     const char *controller; // its address, or @FILE
     const char *name;       // for people

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/error.h"
 #include "member/member.h"
 #include "remote/data_client.h"
 #include "remote/home_servers.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "member/event.h"
 #include "role/worker/worker_internal.h"
 #include "train/events.h"
