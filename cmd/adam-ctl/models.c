@@ -3,6 +3,7 @@
 
 #include "adam-ctl/subcommand.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "measure/selftest.h"
 #include "measure/timing.h"
 #include "model/choice.h"

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "model/prepared.h"
 #include "report/results.h"
 #include "run/model_ops.h"

@@ -3,6 +3,9 @@
 #include <limits.h>
 
 #include "kernels/block/conv_plan.inc.h"
+#include "kernels/blocks.h"
+#include "kernels/conv.h"
+#include "kernels/gradient_sizes.h"
 #include "kernels/winograd_sizes.h"
 
 static int most(int a, int b) {

@@ -1,6 +1,7 @@
 #include "kernels/dense_sizes.h"
 
-#include "kernels/kernels.h"
+#include "kernels/blocks.h"
+#include "kernels/dense.h"
 
 // Strassen's scheme gains 4% or more from here on.
 enum { SUMS_SAMPLES = 128, SUMS_UNITS = 512, SUMS_INPUTS = 1024 };

@@ -2,7 +2,7 @@
 #ifndef ADAM_KERNELS_WINDOW_H
 #define ADAM_KERNELS_WINDOW_H
 
-#include "kernels/kernels.h"
+#include "kernels/shapes.h"
 
 // The part [first, last) of the output positions at which a tap falls on the
 // picture, not on padding: 0 <= o * stride + shift < size.

@@ -3,7 +3,11 @@
 #ifndef ADAM_KERNELS_WINOGRAD_SIZES_H
 #define ADAM_KERNELS_WINOGRAD_SIZES_H
 
-#include "kernels/kernels.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/pass.h"
+#include "kernels/shapes.h"
 
 enum {
     WINOGRAD_TILE = 4,    // outputs along a side of a tile: more round worse, fewer save less

@@ -1,6 +1,7 @@
 #include "measure/limits.h"
 
 #include "core/clock.h"
+#include "kernels/kernels.h"
 
 enum { TRIALS = 10, LEAST = 1 << 20 }; // bytes that a trial reads at least
 

@@ -3,7 +3,9 @@
 #ifndef ADAM_MEASURE_LIMITS_H
 #define ADAM_MEASURE_LIMITS_H
 
-#include "kernels/kernels.h"
+#include <stddef.h>
+
+struct kernels;
 
 struct limits {
     double flops; // FLOP/s: multiply-adds in registers, two FLOPs each

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 #include "core/json.h"
-#include "kernels/kernels.h"
 
 struct error;
+struct kernels;
 
 // Largest difference allowed, relative to the largest value of its kind: sums of some
 // hundred products of 24 bits, added up in other orders, some of them transformed.

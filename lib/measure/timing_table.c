@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/columns.h"
+#include "kernels/kernels.h"
 #include "measure/timing.h"
 #include "model/layer.h"
 #include "model/script.h"

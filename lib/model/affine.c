@@ -1,5 +1,7 @@
 #include "model/affine.h"
 
+#include "kernels/kernels.h"
+
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
     size_t inputs = shape_size(in[0]), units = (size_t)layer->units;
@@ -28,7 +30,7 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
 
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n) {
     bool matrix = layer->weights.rank == 2;
-    return matrix ? kernels->dense_kept_size(n, layer->units, layer->weights.dims[1]) : 0;
+    return matrix ? kernels->kept->size(n, layer->units, layer->weights.dims[1]) : 0;
 }
 
 static bool by_kept(const struct pass *pass) {
@@ -45,11 +47,11 @@ void affine_forward(const struct pass *pass) {
         return;
     const struct kernels *k = pass->kernels;
     int units = pass->layer->units, inputs = pass->layer->weights.dims[1];
-    if (by_kept(pass) && k->dense_by_kept(pass->y, pass->x[0], pass->weights, pass->prepared,
+    if (by_kept(pass) && k->kept->forward(pass->y, pass->x[0], pass->weights, pass->prepared,
                                           pass->biases, pass->n, units, inputs, pass->brief))
         return;
-    k->dense(pass->y, pass->x[0], pass->weights, pass->biases, pass->n, units, inputs,
-             first_unit(pass), pass->brief);
+    k->dense->forward(pass->y, pass->x[0], pass->weights, pass->biases, pass->n, units, inputs,
+                      first_unit(pass), pass->brief);
 }
 
 void affine_backward(const struct pass *pass) {
@@ -67,10 +69,10 @@ void affine_backward(const struct pass *pass) {
     if (pass_offer(pass, &errors))
         return;
     if (errors.dx)
-        pass->kernels->dense_back_input(&errors, pass->weights);
-    pass->kernels->dense_back_weights(pass->dweights, &errors);
+        pass->kernels->dense->back_input(&errors, pass->weights);
+    pass->kernels->dense->back_weights(pass->dweights, &errors);
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {
-    return by_kept(pass) ? pass->kernels->dense_kept_way : pass->kernels->dense_way(part, pass->n);
+    return by_kept(pass) ? pass->kernels->kept->way : pass->kernels->dense->way(part, pass->n);
 }

@@ -8,7 +8,7 @@
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
 // Floats of what is kept of a layer's matrix of weights by which passes of n samples are
-// faster (kernels/kernels.h, dense_by_kept); 0: nothing, as for all other layers.
+// faster (kernels/dense.h, dense_kept_kernels); 0: nothing, as for all other layers.
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/columns.h"
+#include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/keys.h"
 #include "model/layout.h"
@@ -52,7 +53,7 @@ static void layer_ways(const struct layer *layer, const struct kernels *kernels,
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
         names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
     bool kept = affine_kept_size(layer, kernels, batch) > 0;
-    names[WAY_PREDICTED] = kept ? kernels->dense_kept_way : names[CONV_FORWARD];
+    names[WAY_PREDICTED] = kept ? kernels->kept->way : names[CONV_FORWARD];
 }
 
 // --- text -----------------------------------------------------------------------------

@@ -4,8 +4,9 @@
 #define ADAM_MODEL_CHOICE_H
 
 #include "core/json.h"
-#include "kernels/kernels.h"
 #include "model/model.h"
+
+struct kernels;
 
 // For mini-batches of `batch` samples; as columns for people, to be freed with free(),
 // and as one object (adam-ctl(1)). NULL when out of memory.

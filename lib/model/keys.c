@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "kernels/shapes.h"
+
 const char *const act_names[] = {"linear", "relu", "tanh", "sigmoid", NULL};
 const char *const rounding_names[] = {"down", "up", NULL};
 

@@ -5,8 +5,10 @@
 #define ADAM_MODEL_LAYER_H
 
 #include "core/mem.h"
-#include "kernels/kernels.h"
+#include "kernels/pass.h"
 #include "model/model.h"
+
+struct kernels;
 
 enum key_kind {
     KEY_INT,    // int, between low and high

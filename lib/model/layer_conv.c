@@ -1,6 +1,7 @@
 // conv: shared weights.
 #include <stdio.h>
 
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -60,13 +61,13 @@ static struct convolution pass_convolution(const struct pass *pass) {
 // Some rows go the way of all.
 static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
-    return pass->lanes && pass->kernels->winograd_block_fits(part, &conv, pass->lanes);
+    return pass->lanes && pass->kernels->winograd->fits(part, &conv, pass->lanes);
 }
 
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     bool relu = pass->act == ACT_RELU;
-    (uses_winograd(pass, CONV_FORWARD) ? k->winograd_block : k->conv_block)(
+    (uses_winograd(pass, CONV_FORWARD) ? k->winograd->forward : k->conv_blocks->forward)(
         pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
         pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
@@ -74,7 +75,7 @@ static void forward_blocks(const struct pass *pass, const struct convolution *co
 
 static void forward_plain(const struct pass *pass, const struct convolution *conv) {
     const struct layer *layer = pass->layer;
-    pass->kernels->conv(pass->y, pass->x[0], pass->weights, pass->n, conv, pass->brief);
+    pass->kernels->conv->forward(pass->y, pass->x[0], pass->weights, pass->n, conv, pass->brief);
     pass->kernels->bias_add(pass->y, pass->biases, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
     pass_activate(pass, pass->kept);
@@ -88,19 +89,19 @@ static void forward_conv(const struct pass *pass) {
 static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     (uses_winograd(pass, CONV_BACK_WEIGHTS)
-         ? k->winograd_block_back_weights
-         : k->conv_block_back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
-                                       pass->blocks, pass->lanes, conv, pass->brief);
+         ? k->winograd->back_weights
+         : k->conv_blocks->back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
+                                         pass->blocks, pass->lanes, conv, pass->brief);
     if (!pass->dx[0])
         return;
     if (uses_winograd(pass, CONV_BACK_INPUT)) {
-        k->winograd_block_back_input(pass->dx[0], pass->dy, pass->weights,
-                                     pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes,
-                                     conv, pass->brief);
+        k->winograd->back_input(pass->dx[0], pass->dy, pass->weights,
+                                pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes, conv,
+                                pass->brief);
         return;
     }
-    k->conv_block_back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes, conv,
-                             pass->brief);
+    k->conv_blocks->back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes,
+                               conv, pass->brief);
     pass_undo(pass);
 }
 
@@ -108,12 +109,12 @@ static void backward_plain(const struct pass *pass, const struct convolution *co
     const struct layer *layer = pass->layer;
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
-    pass->kernels->conv_back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
-                                     pass->brief);
+    pass->kernels->conv->back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
+                                      pass->brief);
     if (!pass->dx[0])
         return;
-    pass->kernels->conv_back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
-                                   pass->brief);
+    pass->kernels->conv->back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
+                                    pass->brief);
     pass_undo(pass);
 }
 
@@ -126,7 +127,7 @@ static void backward_conv(const struct pass *pass) {
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
     return uses_winograd(pass, part) ? "winograd"
-                                     : pass->kernels->conv_way(part, &conv, pass->lanes);
+                                     : pass->kernels->conv->way(part, &conv, pass->lanes);
 }
 
 const struct layer_type layer_conv = {

@@ -3,6 +3,7 @@
 // the patches of all samples form a matrix, so its weights are read once a batch.
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -65,8 +66,8 @@ static void forward_local(const struct pass *pass) {
     for (int p = 0; p < pixels; p++, weights += (size_t)maps * (size_t)taps) {
         pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
                              p % layer->out.w);
-        pass->kernels->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights, taps,
-                            0, pixel_values(pass), maps);
+        pass->kernels->dense->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights,
+                                   taps, 0, pixel_values(pass), maps);
         scatter_pixel(pass->y, pixel_values(pass), pass->n, maps, pixels, p);
     }
     pass->kernels->bias_add(pass->y, pass->biases, pass->n, (int)layer->biases.count, 1);
@@ -88,12 +89,12 @@ static void backward_local(const struct pass *pass) {
         gather_pixel(dy, pass->dy, pass->n, maps, pixels, p);
         pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
                              p % layer->out.w);
-        pass->kernels->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps, 0,
-                            pass->dweights + (size_t)p * place, taps);
+        pass->kernels->dense->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps,
+                                   0, pass->dweights + (size_t)p * place, taps);
         if (!pass->dx[0])
             continue;
-        pass->kernels->gemm(false, false, pass->n, taps, maps, 1, dy, maps,
-                            pass->weights + (size_t)p * place, taps, 0, pass->brief, taps);
+        pass->kernels->dense->gemm(false, false, pass->n, taps, maps, 1, dy, maps,
+                                   pass->weights + (size_t)p * place, taps, 0, pass->brief, taps);
         pass->kernels->patch_add(pass->dx[0], pass->brief, pass->n, &window, p / layer->out.w,
                                  p % layer->out.w);
     }

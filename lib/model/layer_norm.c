@@ -1,4 +1,5 @@
 // lrn, across maps, and lcn, across space and maps.
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -40,8 +41,9 @@ static float *kept_scales(const struct pass *pass) {
 static void forward_lrn(const struct pass *pass) {
     const struct layer *l = pass->layer;
     if (pass->lanes)
-        pass->kernels->lrn_block(pass->y, kept_scales(pass), pass->x[0], pass->blocks, pass->lanes,
-                                 l->in.c, pixel_count(pass), l->size, l->alpha, l->beta, l->bias_k);
+        pass->kernels->norm_blocks->lrn(pass->y, kept_scales(pass), pass->x[0], pass->blocks,
+                                        pass->lanes, l->in.c, pixel_count(pass), l->size, l->alpha,
+                                        l->beta, l->bias_k);
     else
         pass->kernels->lrn(pass->y, kept_scales(pass), pass->x[0], pass->n, l->in.c,
                            pixel_count(pass), l->size, l->alpha, l->beta, l->bias_k);
@@ -52,9 +54,9 @@ static void backward_lrn(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->lrn_block_back(pass->dx[0], pass->dy, pass->y, kept_scales(pass), pass->x[0],
-                                      pass->undoes, pass->blocks, pass->lanes, l->in.c,
-                                      pixel_count(pass), l->size, l->alpha, l->beta);
+        pass->kernels->norm_blocks->lrn_back(
+            pass->dx[0], pass->dy, pass->y, kept_scales(pass), pass->x[0], pass->undoes,
+            pass->blocks, pass->lanes, l->in.c, pixel_count(pass), l->size, l->alpha, l->beta);
     else
         pass->kernels->lrn_back(pass->dx[0], pass->dy, pass->y, kept_scales(pass), pass->x[0],
                                 pass->undoes, pass->n, l->in.c, pixel_count(pass), l->size,
@@ -75,9 +77,9 @@ static float *kept_deviations(const struct pass *pass) {
 static void forward_lcn(const struct pass *pass) {
     const struct layer *l = pass->layer;
     if (pass->lanes)
-        pass->kernels->lcn_block(pass->y, pass->kept, kept_deviations(pass), pass->x[0],
-                                 pass->blocks, pass->lanes, l->in.c, l->in.h, l->in.w, l->size,
-                                 l->alpha);
+        pass->kernels->norm_blocks->lcn(pass->y, pass->kept, kept_deviations(pass), pass->x[0],
+                                        pass->blocks, pass->lanes, l->in.c, l->in.h, l->in.w,
+                                        l->size, l->alpha);
     else
         pass->kernels->lcn(pass->y, pass->kept, kept_deviations(pass), pass->x[0], pass->n, l->in.c,
                            l->in.h, l->in.w, l->size, l->alpha);
@@ -88,9 +90,9 @@ static void backward_lcn(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->lcn_block_back(pass->dx[0], pass->dy, pass->kept, kept_deviations(pass),
-                                      pass->brief, pass->blocks, pass->lanes, l->in.c, l->in.h,
-                                      l->in.w, l->size, l->alpha);
+        pass->kernels->norm_blocks->lcn_back(
+            pass->dx[0], pass->dy, pass->kept, kept_deviations(pass), pass->brief, pass->blocks,
+            pass->lanes, l->in.c, l->in.h, l->in.w, l->size, l->alpha);
     else
         pass->kernels->lcn_back(pass->dx[0], pass->dy, pass->kept, kept_deviations(pass),
                                 pass->brief, pass->n, l->in.c, l->in.h, l->in.w, l->size, l->alpha);

@@ -2,6 +2,7 @@
 // error of its sums is score - target for both, with the cross-entropy that
 // belongs to each; net_backward puts it there, so backward is that of a dense
 // layer without activation.
+#include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/keys.h"
 

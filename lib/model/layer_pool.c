@@ -1,6 +1,7 @@
 // maxpool, avgpool and l2pool.
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -34,8 +35,8 @@ static void *kept_winners(const struct pass *pass) {
 static void forward_max(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->maxpool_block(pass->y, kept_winners(pass), pass->x[0], pass->blocks,
-                                     pass->lanes, window, pass->act == ACT_RELU);
+        pass->kernels->blocks->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->blocks,
+                                       pass->lanes, window, pass->act == ACT_RELU);
     else
         pass->kernels->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->n, window,
                                pass->act == ACT_RELU);
@@ -46,8 +47,8 @@ static void backward_max(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->maxpool_block_back(pass->dx[0], pass->dy, kept_winners(pass), pass->blocks,
-                                          pass->lanes, window);
+        pass->kernels->blocks->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->blocks,
+                                            pass->lanes, window);
     else
         pass->kernels->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->n, window);
 }
@@ -62,7 +63,7 @@ static void scratch_errors(const struct layer *layer, int n, bool train, size_t 
 static void forward_avg(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->avgpool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
+        pass->kernels->blocks->avgpool(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
         pass->kernels->avgpool(pass->y, pass->x[0], pass->n, window);
 }
@@ -72,8 +73,8 @@ static void backward_avg(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes) {
-        pass->kernels->avgpool_block_back(pass->dx[0], pass->dy, pass->undoes ? pass->x[0] : NULL,
-                                          pass->blocks, pass->lanes, window);
+        pass->kernels->blocks->avgpool_back(pass->dx[0], pass->dy, pass->undoes ? pass->x[0] : NULL,
+                                            pass->blocks, pass->lanes, window);
         return;
     }
     size_t in = shape_size(pass->in[0]), out = shape_size(pass->layer->out);
@@ -89,7 +90,7 @@ static void backward_avg(const struct pass *pass) {
 static void forward_l2(const struct pass *pass) {
     const struct window *window = &pass->window;
     if (pass->lanes)
-        pass->kernels->l2pool_block(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
+        pass->kernels->blocks->l2pool(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
         pass->kernels->l2pool(pass->y, pass->x[0], pass->n, window);
 }
@@ -99,8 +100,8 @@ static void backward_l2(const struct pass *pass) {
     if (!pass->dx[0])
         return;
     if (pass->lanes)
-        pass->kernels->l2pool_block_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->blocks,
-                                         pass->lanes, window);
+        pass->kernels->blocks->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->blocks,
+                                           pass->lanes, window);
     else
         pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, window);
 }

@@ -1,5 +1,6 @@
 #include "model/layout.h"
 
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/layer.h"
 

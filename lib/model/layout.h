@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-#include "kernels/kernels.h"
 #include "model/model.h"
+
+struct kernels;
 
 // Whether layer i of the model is one that a pass may lay out in blocks; blocked[]
 // holds the answer for all layers before it.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "model/net_inside.h"
 #include "model/prepared.h"
 

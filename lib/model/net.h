@@ -8,10 +8,12 @@
 #ifndef ADAM_MODEL_NET_H
 #define ADAM_MODEL_NET_H
 
-#include "kernels/kernels.h"
+#include "kernels/pass.h"
 #include "model/model.h"
 
+struct dense_errors;
 struct error;
+struct kernels;
 
 struct net; // belongs to one thread
 
@@ -85,7 +87,7 @@ const float *net_scores(const struct net *net);
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Offered the gradient of a dense layer before it is computed, as the product that
-// it is (kernels/kernels.h), with that of the biases. Who takes it, true, has written
+// it is (kernels/dense.h), with that of the biases. Who takes it, true, has written
 // errors->dx and sees to the update; `ready` is not told then. "we can send the
 // activation and error gradient vectors [...] where the matrix multiply can be
 // performed locally to compute and apply the weight updates" (Adam 3.2.3)

@@ -1,3 +1,4 @@
+#include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
@@ -127,8 +128,8 @@ void net_view(struct net *net, struct node *node, struct block_range range) {
 static void turn_layout(const struct net *net, const struct node *node, bool to_blocks, float *to,
                         const float *from, const struct shape *shape) {
     const struct kernels *k = net->kernels;
-    (to_blocks ? k->block : k->unblock)(to, from, node->pass.n, shape->c, shape->h * shape->w,
-                                        net->lanes);
+    (to_blocks ? k->blocks->block : k->blocks->unblock)(to, from, node->pass.n, shape->c,
+                                                        shape->h * shape->w, net->lanes);
 }
 
 void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range) {

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "kernels/blocks.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
 

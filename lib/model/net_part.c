@@ -1,3 +1,4 @@
+#include "kernels/blocks.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
 

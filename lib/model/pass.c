@@ -1,6 +1,7 @@
 #include "model/pass.h"
 
 #include "core/random.h"
+#include "kernels/kernels.h"
 
 static size_t pass_outputs(const struct pass *pass) {
     return (size_t)pass->places * shape_size(pass->layer->out);
@@ -45,7 +46,7 @@ static void draw_mask(const struct pass *pass, float *mask) {
         return;
     }
     draw_samples(pass, pass->brief);
-    pass->kernels->block(mask, pass->brief, pass->n, out->c, out->h * out->w, pass->lanes);
+    pass->kernels->blocks->block(mask, pass->brief, pass->n, out->c, out->h * out->w, pass->lanes);
 }
 
 static bool has_dropout(const struct pass *pass) {

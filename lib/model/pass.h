@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/shapes.h"
 #include "model/layer.h"
 #include "model/net.h"
 

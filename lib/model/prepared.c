@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "model/affine.h"
 
 enum {
@@ -84,7 +85,7 @@ static void prepare_weights(struct prepared *p) {
     for (int i = 0; p->kept && i < p->model->layer_count; i++) {
         const struct layer *layer = &p->model->layers[i];
         if (affine_kept_size(layer, p->kernels, p->most))
-            p->suits[i] = p->kernels->dense_keep(p->kept + kept_before(p, i),
+            p->suits[i] = p->kernels->kept->keep(p->kept + kept_before(p, i),
                                                  p->parameters + layer->weights.offset,
                                                  layer->units, layer->weights.dims[1]);
     }

@@ -1,9 +1,9 @@
 // Weights that stay as they are over many passes, made ready for them: what the nets of
 // all threads that predict with the same parameters share.
 //
-// Large dense layers are faster with something that is kept of their weights (kernels/kernels.h,
-// dense_by_kept): where bytes can be multiplied, 16 bits of each, for any mini-batch; elsewhere
-// sums of them, which take 5/4 of their memory, for mini-batches of 128 samples and more.
+// Large dense layers are faster with something that is kept of their weights (kernels/dense.h,
+// dense_kept_kernels): where bytes can be multiplied, 16 bits of each, for any mini-batch;
+// elsewhere sums of them, which take 5/4 of their memory, for mini-batches of 128 samples and more.
 //
 // Any thread may call prepared_now and prepared_pass, for a net of its own.
 #ifndef ADAM_MODEL_PREPARED_H

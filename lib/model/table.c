@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/columns.h"
+#include "kernels/kernels.h"
 #include "model/net.h"
 #include "model/script.h"
 

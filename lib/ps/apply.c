@@ -8,12 +8,13 @@
 // Factors of a layer are multiplied for all whole rows of its matrix that the shard has at
 // once: "we have tiled the computation to efficiently use the processor cache avoiding the
 // memory bandwidth bottleneck" (Adam 4.3.2). Alone, they take their step by the dense
-// layers' own kernel (kernels.h: dense_step), and the product is never stored. In a mean it
+// layers' own kernel (kernels/dense.h: step), and the product is never stored. In a mean it
 // is added up in tiles: rectangles as wide as lets the activations that belong to them stay
 // in the L2 cache, and as high as the shard.
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "kernels/kernels.h"
 #include "ps/ps_internal.h"
 
 enum { TILE_COLUMNS = 256 };
@@ -102,7 +103,7 @@ static void multiply_weights(const struct sweep *sweep, const struct request *re
                              size_t sum_row) {
     const struct factors *factors = &request->factors;
     size_t place = tile->at - sweep->tensor->begin;
-    sweep->applier->ps->kernels->gemm(
+    sweep->applier->ps->kernels->dense->gemm(
         true, false, (int)tile->rows, (int)tile->width, (int)request->samples, alpha,
         factors->errors + place / factors->columns, (int)factors->rows,
         factors->inputs + place % factors->columns, (int)factors->columns, beta, sum, (int)sum_row);
@@ -268,7 +269,7 @@ static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, s
         .units = (int)rows,
         .inputs = (int)columns,
     };
-    ps->kernels->dense_step(ps->weights + at, ps->state ? ps->state + at : NULL, &dense, &update);
+    ps->kernels->dense->step(ps->weights + at, ps->state ? ps->state + at : NULL, &dense, &update);
     buffer_drop(errors);
     return true;
 }

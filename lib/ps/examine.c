@@ -1,6 +1,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/kernels.h"
 #include "ps/ps_internal.h"
 
 static const struct objection fine = {PROTO_REFUSAL_NONE, 0, ""};

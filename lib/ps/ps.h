@@ -109,13 +109,13 @@
 #include <stdint.h>
 
 #include "core/pool.h"
-#include "kernels/kernels.h"
 #include "model/model.h"
 #include "proto/proto.h"
 #include "rule/optimizer.h"
 #include "rule/protocol.h"
 
 struct error;
+struct kernels;
 
 struct ps;
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/dense.h"
 #include "remote/home_factors.h"
 
 struct product_buffer { // products of one layer, in one half

@@ -36,6 +36,7 @@
 #include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "remote/home_factors.h"
 #include "remote/home_servers_internal.h"
 
@@ -446,7 +447,7 @@ static void gradient_add_product(struct home *home, int thread, const struct lay
     (void)dbiases;
     (void)rate;
     if (errors->dx)
-        kernels->dense_back_input(errors, gradient_weights(home, thread) + layer->weights.offset);
+        kernels->dense->back_input(errors, gradient_weights(home, thread) + layer->weights.offset);
     if (home_servers_status(&gradient->common, NULL))
         return;
     struct layer_factors *factors = gradient->factors;

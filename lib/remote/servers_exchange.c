@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
+#include "kernels/dense.h"
 #include "remote/servers_internal.h"
 
 #define ROUTE_PAUSE 0.1 // seconds until a refused route is tried again without a new one

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "image/resize.h"
+#include "kernels/kernels.h"
 #include "model/prepared.h"
 #include "run/model_ops.h"
 #include "train/predict.h"

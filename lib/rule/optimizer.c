@@ -3,6 +3,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/kernels.h"
+
 const char *const rule_names[] = {"sgd", "momentum", "adagrad", NULL};
 
 const char *optimizer_state_name(enum rule rule) {
@@ -121,7 +123,8 @@ void optimizer_apply_product(const struct optimizer *optimizer, const struct ker
     const struct parameter *w = &layer->weights, *b = &layer->biases;
     struct update weights = optimizer_weights_update(optimizer, layer, rate);
     struct update biases = optimizer_biases_update(optimizer, layer, rate);
-    kernels->dense_step(parameters + w->offset, offset_or_null(state, w->offset), errors, &weights);
+    kernels->dense->step(parameters + w->offset, offset_or_null(state, w->offset), errors,
+                         &weights);
     kernels->update(parameters + b->offset, offset_or_null(state, b->offset), dbiases, b->count,
                     &biases);
 }

@@ -6,10 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/kernels.h"
+#include "kernels/update.h"
 #include "model/model.h"
 
-extern const char *const rule_names[]; // of enum rule (kernels/kernels.h), NULL-terminated
+struct dense_errors;
+struct kernels;
+
+extern const char *const rule_names[]; // of enum rule (kernels/update.h), NULL-terminated
 
 struct optimizer {
     enum rule rule;

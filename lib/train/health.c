@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 
 enum {
     WINDOW_LEAST = 2000, // samples of a window: an epoch, within these limits

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "train/home.h"
 
 struct copy {

@@ -41,6 +41,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/phaser.h"
+#include "kernels/kernels.h"
 #include "train/home.h"
 
 enum {
@@ -249,8 +250,9 @@ static void forward_piece(struct joined *joined, const struct joined_thread *mem
     size_t inputs = inputs_of(layer), first = (size_t)piece.first;
     const float *weights = joined->parameters + layer->weights.offset + first * inputs;
     const float *biases = joined->parameters + layer->biases.offset + first;
-    joined->kernels->dense(piece_values(joined, member, piece), joined->inputs, weights, biases,
-                           member->rows, piece.units, (int)inputs, 0, member->scratch);
+    joined->kernels->dense->forward(piece_values(joined, member, piece), joined->inputs, weights,
+                                    biases, member->rows, piece.units, (int)inputs, 0,
+                                    member->scratch);
 }
 
 static bool joined_forward(struct home *home, int thread, const struct layer *layer, float *y,
@@ -286,9 +288,9 @@ static void step_weights(struct joined *joined, const struct joined_thread *memb
         .of = layer->units,
     };
     update.decay *= member->decays;
-    joined->kernels->dense_step(joined->parameters + layer->weights.offset +
-                                    (size_t)piece.first * inputs_of(layer),
-                                NULL, &errors, &update);
+    joined->kernels->dense->step(joined->parameters + layer->weights.offset +
+                                     (size_t)piece.first * inputs_of(layer),
+                                 NULL, &errors, &update);
 }
 
 static void step_biases(struct joined *joined, const struct joined_thread *member,

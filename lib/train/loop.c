@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/node.h"
+#include "kernels/kernels.h"
 #include "train/loop_threads.h"
 
 // --- for one thread -------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "train/loop_threads.h"
 
 enum {

@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "run/metrics.h"
 #include "train/beginning.h"
 #include "train/evaluate.h"

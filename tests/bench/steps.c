@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "measure/trial.h"
 #include "seats.h"
 #include "turns.h"

@@ -41,7 +41,7 @@ static inline float *blocks_of(struct family *f, const float *samples, int n, in
     for (size_t i = 0; i < size; i++)
         blocks[i] = NAN;
     if (samples)
-        f->k->block(blocks, samples, n, c, pixels, lanes);
+        f->k->blocks->block(blocks, samples, n, c, pixels, lanes);
     return blocks;
 }
 
@@ -52,7 +52,7 @@ static inline void check_blocks(struct family *f, const char *what, float *block
                                 float tolerance) {
     size_t size = (size_t)(n * c * pixels);
     float *got = mem_floats(size);
-    f->k->unblock(got, blocks, n, c, pixels, lanes);
+    f->k->blocks->unblock(got, blocks, n, c, pixels, lanes);
     for (size_t i = 0; i < size; i++)
         if (!(fabsf(got[i] - wanted[i]) <= tolerance * (1 + fabsf(wanted[i])))) {
             FAIL(f->tap, "%s of %s, %d lanes, %d maps: [%zu] is %.9g, not %.9g", what, f->k->name,

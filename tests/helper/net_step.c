@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "model/layer.h"
 #include "model/net.h"
 

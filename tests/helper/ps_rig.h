@@ -11,6 +11,7 @@
 #include "core/gate.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "ps/ps.h"
 #include "tap.h"
 

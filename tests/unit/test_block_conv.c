@@ -139,9 +139,9 @@ static void check_shape(struct family *f, const struct shape *s, int blocks, int
     float *scratch = mem_floats(conv_block_scratch(&v));
     struct sums wanted_y = sums_of(out), wanted_dx = sums_of(in);
     convolve_blocks(&v, blocks, lanes, x, w, bias, dy, &wanted_y, &wanted_dx);
-    f->k->conv_block(y, x, w, bias, relu, blocks, lanes, &v, scratch);
+    f->k->conv_blocks->forward(y, x, w, bias, relu, blocks, lanes, &v, scratch);
     check_sums(f, "conv_block", s, lanes, y, &wanted_y, out, relu);
-    f->k->conv_block_back_input(dx, dy, w, blocks, lanes, &v, scratch);
+    f->k->conv_blocks->back_input(dx, dy, w, blocks, lanes, &v, scratch);
     check_sums(f, "conv_block_back_input", s, lanes, dx, &wanted_dx, in, false);
     sums_free(&wanted_y), sums_free(&wanted_dx);
     free(x), free(dy), free(w), free(y), free(dx), free(bias), free(scratch);
@@ -203,7 +203,7 @@ static void test_no_number(struct family *f) {
     struct convolution v = convolution_of(&(struct shape){1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1});
     float x[16] = {[0] = NAN, [1] = -1}, y[16], weight = 1, bias = 0;
     float *scratch = mem_floats(conv_block_scratch(&v));
-    f->k->conv_block(y, x, &weight, &bias, true, 1, f->k->lanes, &v, scratch);
+    f->k->conv_blocks->forward(y, x, &weight, &bias, true, 1, f->k->lanes, &v, scratch);
     CHECK(f->tap, isnan(y[0]) && y[1] == 0);
     free(scratch);
 }

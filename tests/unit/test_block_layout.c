@@ -51,10 +51,10 @@ static void check_layout(struct tap *tap, const struct kernels *k, int n, int c,
     float *samples = guarded(size), *blocks = guarded(room), *back = guarded(size);
     for (int i = 0; i < (int)size; i++)
         samples[i] = numbered(i / pixels / c, i / pixels % c, i % pixels);
-    k->block(blocks, samples, n, c, pixels, lanes);
+    k->blocks->block(blocks, samples, n, c, pixels, lanes);
     check_blocks(tap, blocks, n, c, pixels, lanes);
     check_guard(tap, "block", blocks + room);
-    k->unblock(back, blocks, n, c, pixels, lanes);
+    k->blocks->unblock(back, blocks, n, c, pixels, lanes);
     if (memcmp(back, samples, size * sizeof *back) != 0)
         FAIL(tap, "n %d c %d pixels %d lanes %d: unblock does not undo block", n, c, pixels, lanes);
     check_guard(tap, "unblock", back + size);

@@ -21,8 +21,9 @@ static void check_lcn(struct family *f, const struct lcn_case *p, int n, int lan
     float *bdx = blocks_of(f, NULL, n, c, pixels, lanes);
     f->ref->lcn(y, v, s, x, n, c, p->h, p->w, p->size, p->least);
     f->ref->lcn_back(dx, dy, v, s, planes, n, c, p->h, p->w, p->size, p->least);
-    f->k->lcn_block(by, bv, bs, bx, blocks, lanes, c, p->h, p->w, p->size, p->least);
-    f->k->lcn_block_back(bdx, bdy, bv, bs, planes, blocks, lanes, c, p->h, p->w, p->size, p->least);
+    f->k->norm_blocks->lcn(by, bv, bs, bx, blocks, lanes, c, p->h, p->w, p->size, p->least);
+    f->k->norm_blocks->lcn_back(bdx, bdy, bv, bs, planes, blocks, lanes, c, p->h, p->w, p->size,
+                                p->least);
     check_blocks(f, "lcn_block", by, y, n, c, pixels, lanes, TOLERANCE);
     check_blocks(f, "lcn_block's v", bv, v, n, c, pixels, lanes, TOLERANCE);
     check_blocks(f, "lcn_block's s", bs, s, n, 1, pixels, lanes, TOLERANCE);

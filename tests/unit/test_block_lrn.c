@@ -19,17 +19,17 @@ static void check_lrn(struct family *f, const struct lrn_case *p, int n, int lan
     float *bdx = blocks_of(f, NULL, n, c, pixels, lanes);
     f->ref->lrn(y, scale, x, n, c, pixels, p->size, 0.3f, p->beta, 1.5f);
     f->ref->lrn_back(dx, dy, y, scale, x, false, n, c, pixels, p->size, 0.3f, p->beta);
-    f->k->lrn_block(by, bscale, bx, blocks, lanes, c, pixels, p->size, 0.3f, p->beta, 1.5f);
-    f->k->lrn_block_back(bdx, bdy, by, bscale, bx, false, blocks, lanes, c, pixels, p->size, 0.3f,
-                         p->beta);
+    f->k->norm_blocks->lrn(by, bscale, bx, blocks, lanes, c, pixels, p->size, 0.3f, p->beta, 1.5f);
+    f->k->norm_blocks->lrn_back(bdx, bdy, by, bscale, bx, false, blocks, lanes, c, pixels, p->size,
+                                0.3f, p->beta);
     check_blocks(f, "lrn_block_back", bdx, dx, n, c, pixels, lanes, TOLERANCE);
     bdx = blocks_of(f, x, n, c, pixels, lanes);
-    f->k->lrn_block_back(bdx, bdy, by, bscale, bdx, false, blocks, lanes, c, pixels, p->size, 0.3f,
-                         p->beta);
+    f->k->norm_blocks->lrn_back(bdx, bdy, by, bscale, bdx, false, blocks, lanes, c, pixels, p->size,
+                                0.3f, p->beta);
     check_blocks(f, "lrn_block_back in place", bdx, dx, n, c, pixels, lanes, TOLERANCE);
     f->ref->relu_back(dx, x, size);
-    f->k->lrn_block_back(bx, bdy, by, bscale, bx, true, blocks, lanes, c, pixels, p->size, 0.3f,
-                         p->beta);
+    f->k->norm_blocks->lrn_back(bx, bdy, by, bscale, bx, true, blocks, lanes, c, pixels, p->size,
+                                0.3f, p->beta);
     check_blocks(f, "lrn_block_back through a relu, in place", bx, dx, n, c, pixels, lanes,
                  TOLERANCE);
     check_blocks(f, "lrn_block", by, y, n, c, pixels, lanes, TOLERANCE);

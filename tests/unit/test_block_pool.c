@@ -47,10 +47,10 @@ static void check_max(struct family *f, struct pool_case *p, bool relu) {
     int32_t *wanted = mem_array((size_t)(p->n * v->c * p->out), sizeof *wanted);
     int32_t *winner = mem_array(block_size(p->n, v->c, p->out, p->lanes), sizeof *winner);
     f->ref->maxpool(p->y, wanted, p->x, p->n, v, relu);
-    f->k->maxpool_block(y, winner, p->bx, p->blocks, p->lanes, v, relu);
+    f->k->blocks->maxpool(y, winner, p->bx, p->blocks, p->lanes, v, relu);
     check_blocks(f, "maxpool_block", y, p->y, p->n, v->c, p->out, p->lanes, 0);
     f->ref->maxpool_back(p->dx, p->dy, wanted, p->n, v);
-    f->k->maxpool_block_back(dx, p->bdy, winner, p->blocks, p->lanes, v);
+    f->k->blocks->maxpool_back(dx, p->bdy, winner, p->blocks, p->lanes, v);
     check_blocks(f, "maxpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, 0);
     free(wanted), free(winner);
 }
@@ -60,14 +60,14 @@ static void check_mean(struct family *f, struct pool_case *p) {
     float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
     f->ref->avgpool(p->y, p->x, p->n, v);
-    f->k->avgpool_block(y, p->bx, p->blocks, p->lanes, v);
+    f->k->blocks->avgpool(y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
     f->ref->avgpool_back(p->dx, p->dy, p->n, v);
-    f->k->avgpool_block_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
+    f->k->blocks->avgpool_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
     f->ref->relu_back(p->dx, p->x, (size_t)(p->n * v->c * p->in));
     dx = blocks_of(f, p->x, p->n, v->c, p->in, p->lanes);
-    f->k->avgpool_block_back(dx, p->bdy, dx, p->blocks, p->lanes, v);
+    f->k->blocks->avgpool_back(dx, p->bdy, dx, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back through a relu, in place", dx, p->dx, p->n, v->c, p->in,
                  p->lanes, TOLERANCE);
 }
@@ -77,9 +77,9 @@ static void check_l2(struct family *f, struct pool_case *p) {
     float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
     f->ref->l2pool(p->y, p->x, p->n, v);
-    f->k->l2pool_block(y, p->bx, p->blocks, p->lanes, v);
+    f->k->blocks->l2pool(y, p->bx, p->blocks, p->lanes, v);
     f->ref->l2pool_back(p->dx, p->dy, p->y, p->x, p->n, v);
-    f->k->l2pool_block_back(dx, p->bdy, y, p->bx, p->blocks, p->lanes, v);
+    f->k->blocks->l2pool_back(dx, p->bdy, y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "l2pool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
     check_blocks(f, "l2pool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
 }
@@ -124,8 +124,8 @@ static void test_no_number(struct family *f, int lanes) {
     for (int l = 0; l < lanes; l++)
         x[l] = NAN, x[4 * lanes + l] = NAN, x[9 * lanes + l] = 2;
     for (int relu = 0; relu < 2; relu++) {
-        f->k->maxpool_block(y, winner, x, 1, lanes, &v, relu);
-        f->k->maxpool_block_back(dx, dy, winner, 1, lanes, &v);
+        f->k->blocks->maxpool(y, winner, x, 1, lanes, &v, relu);
+        f->k->blocks->maxpool_back(dx, dy, winner, 1, lanes, &v);
         for (int l = 0; l < lanes; l++) {
             CHECK(f->tap, isnan(y[l]) && (relu ? dx[l] == 0 : dx[l] == dy[l]));
             CHECK(f->tap, y[lanes + l] == 2 && dx[9 * lanes + l] == dy[lanes + l]);

@@ -91,7 +91,7 @@ static void check_near(struct family *f, const char *what, const struct shape *s
 // Samples of blocks. Takes the blocks.
 static float *samples_of(struct family *f, float *blocks, int n, int c, int pixels) {
     float *samples = mem_floats((size_t)(n * c * pixels));
-    f->k->unblock(samples, blocks, n, c, pixels, f->k->lanes);
+    f->k->blocks->unblock(samples, blocks, n, c, pixels, f->k->lanes);
     free(blocks);
     return samples;
 }
@@ -123,12 +123,11 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
         y.value[i] = relu ? fmax(y.value[i], 0) : y.value[i];
         wanted_add(&db, map, (double)dy[i]);
     }
-    f->k->winograd_block(by, bx, weights, biases, relu, blocks, lanes, &conv, scratch);
-    f->k->winograd_block_back_input(bdx, bdy, weights, relu ? bx : NULL, blocks, lanes, &conv,
-                                    scratch);
+    f->k->winograd->forward(by, bx, weights, biases, relu, blocks, lanes, &conv, scratch);
+    f->k->winograd->back_input(bdx, bdy, weights, relu ? bx : NULL, blocks, lanes, &conv, scratch);
     for (size_t i = 0; relu && i < dx.size; i++)
         dx.value[i] = x[i] > 0 ? dx.value[i] : 0;
-    f->k->winograd_block_back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
+    f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels);
     check_near(f, "winograd_block", s, got_y, y, most, mean);

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "model/net.h"
 #include "rule/optimizer.h"
 
@@ -58,7 +59,7 @@ static void near(struct fixture *f, const char *what, size_t at, float got, doub
 }
 
 static void check_forward(struct fixture *f, const float *biases) {
-    f->k->dense(f->y, f->x, f->w, biases, f->n, f->units, f->inputs, f->first, f->scratch);
+    f->k->dense->forward(f->y, f->x, f->w, biases, f->n, f->units, f->inputs, f->first, f->scratch);
     for (int i = 0; i < f->n; i++)
         for (int u = 0; u < f->units; u++) {
             double sum = biases ? (double)biases[u] : 0, size = fabs(sum);
@@ -110,9 +111,9 @@ static struct dense_errors errors_of(const struct fixture *f, bool errors, bool 
 
 static void check_gradients(struct fixture *f) {
     struct dense_errors errors = errors_of(f, true, false);
-    f->k->dense_back_input(&errors, f->w);
+    f->k->dense->back_input(&errors, f->w);
     check_errors(f, "dense_back_input", f->w);
-    f->k->dense_back_weights(f->dw, &errors);
+    f->k->dense->back_weights(f->dw, &errors);
     for (int q = 0; q < f->units * f->inputs; q++) {
         double size, wanted = gradient(f, q / f->inputs, q % f->inputs, &size);
         near(f, "dense_back_weights", (size_t)q, f->dw[q], wanted, size);
@@ -140,7 +141,7 @@ static void check_step(struct fixture *f, enum rule rule, bool errors, bool pane
     memcpy(before, f->w, count * sizeof *before);
     for (size_t q = 0; q < count; q++) // a sum of squares has a sign
         f->state[q] = state[q] = 0.25f + fabsf(random_normal(&f->random));
-    f->k->dense_step(f->w, rule == RULE_SGD ? NULL : f->state, &sent, &update);
+    f->k->dense->step(f->w, rule == RULE_SGD ? NULL : f->state, &sent, &update);
     if (errors)
         check_errors(f, "dense_step", before);
     for (size_t q = 0; q < count; q++) {
@@ -245,7 +246,7 @@ struct keeping {
 };
 
 static struct keeping keeping_open(struct fixture *f) {
-    size_t size = f->k->dense_kept_size(f->n, f->units, f->inputs);
+    size_t size = f->k->kept->size(f->n, f->units, f->inputs);
     CHECK(f->tap, size > 0 && size <= (size_t)f->units * (size_t)f->inputs / 4 * 5);
     return (struct keeping){noise(f, size),
                             noise(f, dense_kept_scratch(f->n, f->units, f->inputs))};
@@ -256,7 +257,7 @@ static void keeping_close(struct keeping *keeping) {
 }
 
 static bool by_kept(struct fixture *f, const struct keeping *keeping, const float *biases) {
-    return f->k->dense_by_kept(f->y, f->x, f->w, keeping->kept, biases, f->n, f->units, f->inputs,
+    return f->k->kept->forward(f->y, f->x, f->w, keeping->kept, biases, f->n, f->units, f->inputs,
                                keeping->scratch);
 }
 
@@ -265,7 +266,7 @@ static void check_by_kept(struct tap *tap, const struct kernels *k, int n, int u
     struct fixture f = {.tap = tap, .k = k, .n = n, .units = units, .inputs = inputs};
     fixture_fill(&f);
     struct keeping keeping = keeping_open(&f);
-    CHECK(tap, k->dense_keep(keeping.kept, f.w, units, inputs));
+    CHECK(tap, k->kept->keep(keeping.kept, f.w, units, inputs));
     for (int biased = 0; biased < 2; biased++) {
         const float *biases = biased ? f.biases : NULL;
         CHECK(tap, by_kept(&f, &keeping, biases));
@@ -280,7 +281,7 @@ static void check_by_kept(struct tap *tap, const struct kernels *k, int n, int u
 static void test_strassen(struct tap *tap, const struct kernels *k) {
     static const int shapes[][3] = {{128, 512, 1024}, {129, 513, 1025}, {159, 543, 1055},
                                     {300, 530, 1027}, {255, 700, 1056}, {131, 515, 2721}};
-    CHECK(tap, k->dense_kept_size(16, 10000, 10000) == 0 && k->dense_kept_size(256, 10, 440) == 0);
+    CHECK(tap, k->kept->size(16, 10000, 10000) == 0 && k->kept->size(256, 10, 440) == 0);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         check_by_kept(tap, k, shapes[s][0], shapes[s][1], shapes[s][2], &loss_strassen);
 }
@@ -292,7 +293,7 @@ static void test_fixed(struct tap *tap, const struct kernels *k) {
     static const int shapes[][3] = {{1, 1024, 1024}, {2, 1025, 1025}, {3, 4000, 263},
                                     {4, 1039, 1030}, {5, 67, 16001},  {9, 2049, 513},
                                     {19, 1057, 999}, {130, 4099, 257}};
-    CHECK(tap, k->dense_kept_size(4, 1 << 19, 2) == 0 && k->dense_kept_size(4, 64, 32769) == 0);
+    CHECK(tap, k->kept->size(4, 1 << 19, 2) == 0 && k->kept->size(4, 64, 32769) == 0);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         check_by_kept(tap, k, shapes[s][0], shapes[s][1], shapes[s][2], &loss_fixed);
 }
@@ -329,7 +330,7 @@ static void test_fixed_values(struct tap *tap, const struct kernels *k) {
         f.w[2 * FIXED_INPUTS + i] *= 1e-15f;
         f.w[3 * FIXED_INPUTS + i] = i % 100 == 3 ? 1 : 0; // few are not zero
     }
-    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    CHECK(tap, k->kept->keep(keeping.kept, f.w, f.units, f.inputs));
     CHECK(tap, by_kept(&f, &keeping, NULL));
     check_kept(&f, NULL, &loss_fixed_most);
     keeping_close(&keeping);
@@ -345,7 +346,7 @@ static void test_fixed_most(struct tap *tap, const struct kernels *k) {
     f.x[77] = f.x[32768] = 0;
     fill(f.w + 32768, 32768, 32511.0f / 32639); // the largest low byte with the largest high one
     f.w[32768] = 1;
-    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    CHECK(tap, k->kept->keep(keeping.kept, f.w, f.units, f.inputs));
     CHECK(tap, by_kept(&f, &keeping, NULL));
     check_kept(&f, NULL, &loss_fixed);
     keeping_close(&keeping);
@@ -359,7 +360,7 @@ static void test_fixed_refused(struct tap *tap, const struct kernels *k) {
         .tap = tap, .k = k, .n = FIXED_SAMPLES, .units = FIXED_UNITS, .inputs = FIXED_INPUTS};
     fixture_fill(&f);
     struct keeping keeping = keeping_open(&f);
-    CHECK(tap, k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+    CHECK(tap, k->kept->keep(keeping.kept, f.w, f.units, f.inputs));
     for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
         for (int at = 0; at < FIXED_INPUTS; at += FIXED_INPUTS - 1) { // first, last
             float *x = f.x + 2 * FIXED_INPUTS + at, *w = f.w + 1029 * FIXED_INPUTS + at;
@@ -368,7 +369,7 @@ static void test_fixed_refused(struct tap *tap, const struct kernels *k) {
             CHECK(tap, !by_kept(&f, &keeping, NULL));
             CHECK(tap, f.y[0] == 12345);
             *x = before, *w = bad[b];
-            CHECK(tap, !k->dense_keep(keeping.kept, f.w, f.units, f.inputs));
+            CHECK(tap, !k->kept->keep(keeping.kept, f.w, f.units, f.inputs));
             *w = weight;
         }
     keeping_close(&keeping);
@@ -500,8 +501,8 @@ static void *hammer(void *self) {
         .dy = dy, .x = x, .dx = dx, .n = SAMPLES, .units = UNITS, .inputs = INPUTS};
     const struct update update = {.rule = RULE_SGD, .rate = 0.25f};
     for (int r = 0; r < ROUNDS; r++) {
-        s->k->dense(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, 0, NULL);
-        s->k->dense_step(s->w, NULL, &errors, &update);
+        s->k->dense->forward(y, x, s->w, s->biases, SAMPLES, UNITS, INPUTS, 0, NULL);
+        s->k->dense->step(s->w, NULL, &errors, &update);
     }
     return NULL;
 }
@@ -530,7 +531,7 @@ int main(void) {
         char name[128];
         snprintf(name, sizeof name, "%s: every function is what its definition says", k->name);
         TEST(&tap, name, { test_family(&tap, k); });
-        if (k->lanes && strcmp(k->dense_kept_way, "strassen") == 0) {
+        if (k->lanes && strcmp(k->kept->way, "strassen") == 0) {
             snprintf(name, sizeof name, "%s: fewer products give the same", k->name);
             TEST(&tap, name, { test_strassen(&tap, k); });
         } else if (k->lanes) {

@@ -6,6 +6,7 @@
 #include "../helper/tempfile.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "train/evaluate.h"
 #include "train/predict.h"
 

@@ -6,6 +6,7 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "train/home.h"
 
 enum { N = 10, THREADS = 3, ROUNDS = 1000 };

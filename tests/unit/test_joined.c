@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "model/layer.h"
 #include "train/loop.h"
 #include "train/solo.h"

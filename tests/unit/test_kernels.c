@@ -48,7 +48,7 @@ static void check_gemm(struct family *f, bool ta, bool tb, int m, int n, int k, 
                     (double)a[ta ? l * m + i : i * k + l] * (double)b[tb ? j * k + l : l * n + j];
             wanted[i * n + j] = 0.5 * sum + (double)beta * (double)c[i * n + j];
         }
-    f->k->gemm(ta, tb, m, n, k, 0.5f, a, ta ? m : k, b, tb ? k : n, beta, c, n);
+    f->k->dense->gemm(ta, tb, m, n, k, 0.5f, a, ta ? m : k, b, tb ? k : n, beta, c, n);
     near_all(f, "gemm", c, wanted, (size_t)(m * n));
     free(a), free(b), free(c), free(wanted);
 }
@@ -177,11 +177,11 @@ static void check_conv(struct family *f, const struct window *window, int maps, 
     for (size_t i = 0; i < out; i++)
         dy[i] *= 0.1f;
     convolve(&v, n, x, w, dy, wanted_y, wanted_dx, wanted_dw);
-    f->k->conv(y, x, w, n, &v, scratch);
+    f->k->conv->forward(y, x, w, n, &v, scratch);
     near_all(f, "conv", y, wanted_y, out);
-    f->k->conv_back_input(dx, dy, w, n, &v, scratch);
+    f->k->conv->back_input(dx, dy, w, n, &v, scratch);
     near_all(f, "conv_back_input", dx, wanted_dx, in);
-    f->k->conv_back_weights(dw, dy, x, n, &v, scratch);
+    f->k->conv->back_weights(dw, dy, x, n, &v, scratch);
     near_all(f, "conv_back_weights", dw, wanted_dw, weight_count);
     free(x), free(dy), free(w), free(y), free(dx), free(dw), free(scratch);
     free(wanted_y), free(wanted_dx), free(wanted_dw);

@@ -5,6 +5,7 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "model/layer.h"
 #include "model/net.h"
 

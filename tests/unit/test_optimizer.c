@@ -4,6 +4,7 @@
 
 #include "../helper/tap.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "rule/optimizer.h"
 
 enum { N = 37, BIASES = 5, STEPS = 4 };

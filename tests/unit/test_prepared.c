@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/layer.h"
 #include "model/prepared.h"
@@ -16,7 +17,7 @@ enum { MOST = 150, FEW = 100, INPUTS = 1100, CLASSES = 513, THREADS = 3 };
 // Largest difference allowed between probabilities: those of 513 classes, through two
 // layers whose sums have magnitudes around 1, each to some 5e-7 of it, or 1e-5 in fixed point.
 static double tolerance(const struct kernels *k) {
-    return k->lanes > 0 && strcmp(k->dense_kept_way, "fixed") == 0 ? 1e-5 : 1e-6;
+    return k->lanes > 0 && strcmp(k->kept->way, "fixed") == 0 ? 1e-5 : 1e-6;
 }
 
 static const char wide[] = "input 1100\ndense units=1060 act=tanh\nsoftmax units=513\n";
@@ -84,7 +85,7 @@ static bool keeps(const struct fixture *f) {
 // Whether the last pass went by what is kept.
 static void check_way(const struct fixture *f, const struct net *net, bool kept) {
     const char *way = net_way(net, &f->model->layers[1], CONV_FORWARD);
-    bool by_kept = keeps(f) && strcmp(way, f->kernels->dense_kept_way) == 0;
+    bool by_kept = keeps(f) && strcmp(way, f->kernels->kept->way) == 0;
     if (by_kept != (kept && keeps(f)))
         FAIL(f->tap, "%s went by %s", f->kernels->name, way);
 }

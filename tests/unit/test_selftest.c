@@ -3,6 +3,7 @@
 
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "measure/selftest.h"
 
 static void test_machine(struct tap *tap) {

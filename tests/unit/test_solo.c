@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/kernels.h"
 #include "train/solo.h"
 
 enum { BATCH = 43, INPUTS = 3 * 12 * 12, CLASSES = 4 };

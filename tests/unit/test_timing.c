@@ -3,6 +3,7 @@
 
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "measure/timing.h"
 #include "model/model.h"
 

@@ -1,6 +1,4 @@
-// Convolutions of blocks: forward, and the error gradients of inputs.
+// Convolutions of blocks.
 #include "kernels/avx2/family.inc.h"
 
-#include "kernels/block/conv.inc.h"
-
-BLOCK_CONV_KERNELS(KERNEL_EXPORT)
+#include "kernels/block/conv_blocks.inc.h"

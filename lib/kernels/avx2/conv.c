@@ -1,7 +1,6 @@
 // Convolutions of plain samples.
 #include "kernels/avx2/family.inc.h"
+#include "kernels/dense.h"
 
-#define FAMILY_GEMM FAMILY(gemm)
+#define FAMILY_GEMM FAMILY(dense).gemm
 #include "kernels/portable/conv_direct.inc.h"
-
-CONV_KERNELS(KERNEL_EXPORT)

@@ -3,6 +3,3 @@
 
 #define FAMILY_GEMM gemm
 #include "kernels/portable/dense.inc.h"
-
-DENSE_KERNELS(KERNEL_EXPORT)
-STRASSEN_KERNELS(KERNEL_EXPORT)

@@ -2,5 +2,3 @@
 #include "kernels/avx2/family.inc.h"
 
 #include "kernels/portable/dense_fixed.inc.h"
-
-FIXED_KERNELS(KERNEL_EXPORT)

@@ -75,10 +75,6 @@ static inline __m256i add_products_of_bytes(__m256i sums, __m256i bytes, __m256i
     return sums;
 }
 
-#include "kernels/themes.h"
-
-THEME_KERNELS(KERNEL_DECLARE)
-STRASSEN_KERNELS(KERNEL_DECLARE)
-FIXED_KERNELS(KERNEL_DECLARE)
+#include "kernels/themes.inc.h"
 
 #endif

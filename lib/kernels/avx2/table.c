@@ -4,5 +4,5 @@
 
 #include "kernels/portable/all.inc.h"
 
-FAMILY_TABLE(kernels_avx2, "AVX2", "strassen", STRASSEN_KERNELS);
-FAMILY_TABLE(kernels_avx2_vnni, "AVX2 VNNI", "fixed", FIXED_KERNELS);
+FAMILY_TABLE(kernels_avx2, "AVX2", strassen);
+FAMILY_TABLE(kernels_avx2_vnni, "AVX2 VNNI", fixed);

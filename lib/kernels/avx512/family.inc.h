@@ -62,10 +62,6 @@ static inline __m512i add_products_of_bytes(__m512i sums, __m512i bytes, __m512i
     return sums;
 }
 
-#include "kernels/themes.h"
-
-THEME_KERNELS(KERNEL_DECLARE)
-STRASSEN_KERNELS(KERNEL_DECLARE)
-FIXED_KERNELS(KERNEL_DECLARE)
+#include "kernels/themes.inc.h"
 
 #endif

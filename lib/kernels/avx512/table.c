@@ -4,5 +4,5 @@
 
 #include "kernels/portable/all.inc.h"
 
-FAMILY_TABLE(kernels_avx512, "AVX-512", "strassen", STRASSEN_KERNELS);
-FAMILY_TABLE(kernels_avx512_vnni, "AVX-512 VNNI", "fixed", FIXED_KERNELS);
+FAMILY_TABLE(kernels_avx512, "AVX-512", strassen);
+FAMILY_TABLE(kernels_avx512_vnni, "AVX-512 VNNI", fixed);

@@ -1,7 +1,5 @@
-// Convolutions of blocks by Winograd's minimal filtering.
+// Convolutions of blocks by Winograd's minimal filtering: forward, and the error
+// gradients of inputs.
 #include "kernels/avx512/family.inc.h"
 
 #include "kernels/block/winograd.inc.h"
-#include "kernels/block/winograd_gradient.inc.h"
-
-WINOGRAD_KERNELS(KERNEL_EXPORT)

@@ -1,6 +1,6 @@
 // The tiles of conv_tile.inc.h for all shapes that fit the registers of a family. They are most of
 // what the compiler has to do for convolutions of blocks, so that a family compiles them apart,
-// some lanes a file.
+// those of as many lanes a file.
 #ifndef ADAM_KERNELS_BLOCK_CONV_TILES_INC_H
 #define ADAM_KERNELS_BLOCK_CONV_TILES_INC_H
 

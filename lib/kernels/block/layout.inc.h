@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <stdbool.h>
+
 #include "kernels/block/run.inc.h"
 
 // LANES rows of one block, from `first` on, with how many pixels of each can be

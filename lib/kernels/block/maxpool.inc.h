@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/block/run.inc.h"
+#include "kernels/blocks.h"
 #include "kernels/window.h"
 
 static bool window_wide(const struct window *v) {

@@ -16,6 +16,8 @@
 #include "kernels/block/weights_fold.inc.h"
 #include "kernels/block/weights_pack.inc.h"
 #include "kernels/block/weights_tile.inc.h"
+#include "kernels/conv_sizes.h"
+#include "kernels/gradient_sizes.h"
 #include "kernels/portable/carve.inc.h"
 #include "kernels/window.h"
 
@@ -337,13 +339,22 @@ static void gradient_group(struct gradient_task *t) {
     }
 }
 
+// The tiles of so many lanes, by the logarithm of their number.
+static const gradient_shapes *const gradient_tiles[] = {
+    &FAMILY(gradient_tiles_1), &FAMILY(gradient_tiles_2), &FAMILY(gradient_tiles_4),
+    &FAMILY(gradient_tiles_8),
+#if FAMILY_LANES == 16
+    &FAMILY(gradient_tiles_16)
+#endif
+};
+
 static struct gradient_task gradient_lay(const struct convolution *conv, int lanes,
                                          float *scratch) {
     int kind = __builtin_ctz((unsigned)lanes);
     struct gradient_task t = {.conv = conv,
                               .sizes = gradient_sizes(conv, lanes, LANES),
                               .lanes = lanes,
-                              .tiles = FAMILY(gradient_tiles)[kind],
+                              .tiles = *gradient_tiles[kind],
                               .gather = gathers[kind]};
     const struct gradient_sizes *s = &t.sizes;
     size_t rows = (size_t)s->task_rows * LANES;

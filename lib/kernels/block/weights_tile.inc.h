@@ -9,7 +9,7 @@
 #define ADAM_KERNELS_BLOCK_WEIGHTS_TILE_INC_H
 
 #include "kernels/block/repeat.inc.h"
-#include "kernels/conv_sizes.h"
+#include "kernels/gradient_sizes.h"
 
 struct gradient_visit {
     const float *errors, *x;                       // of the first pixel
@@ -74,7 +74,11 @@ __attribute__((always_inline)) static inline void gradient_tile(int lanes, int r
 typedef void gradient_function(const struct gradient_visit *);
 typedef gradient_function *const gradient_shapes[GRADIENT_ROWS][GRADIENT_COLUMNS];
 
-// By the logarithm of lanes, rows and columns (weights_tiles.inc.h).
-extern gradient_shapes FAMILY(gradient_tiles)[];
+// By rows and columns (weights_tiles.inc.h).
+extern gradient_shapes FAMILY(gradient_tiles_1), FAMILY(gradient_tiles_2), FAMILY(gradient_tiles_4),
+    FAMILY(gradient_tiles_8);
+#if FAMILY_LANES == 16
+extern gradient_shapes FAMILY(gradient_tiles_16);
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 // The tiles of weights_tile.inc.h for all shapes that fit the registers of a family, which compiles
-// them apart as those of convolutions (conv_tiles.inc.h).
+// them apart, beside those of conv_tiles.inc.h.
 #ifndef ADAM_KERNELS_BLOCK_WEIGHTS_TILES_INC_H
 #define ADAM_KERNELS_BLOCK_WEIGHTS_TILES_INC_H
 
@@ -28,19 +28,9 @@
 #define GRADIENT_TILES(lanes) GRADIENT_SHAPES(GRADIENT_PLAIN, GRADIENT_TILE, lanes)
 #define GRADIENT_NAMES(lanes) GRADIENT_SHAPES(GRADIENT_BRACED, GRADIENT_NAME, lanes)
 
-GRADIENT_TILES(1)
-GRADIENT_TILES(2)
-GRADIENT_TILES(4)
-GRADIENT_TILES(8)
-#if FAMILY_LANES == 16
-GRADIENT_TILES(16)
-#endif
-
-gradient_shapes FAMILY(gradient_tiles)[] = {
-    {GRADIENT_NAMES(1)},  {GRADIENT_NAMES(2)}, {GRADIENT_NAMES(4)}, {GRADIENT_NAMES(8)},
-#if FAMILY_LANES == 16
-    {GRADIENT_NAMES(16)},
-#endif
-};
+// Defines FAMILY(gradient_tiles_LANES).
+#define GRADIENT_TILES_EXPORT(lanes)                                                               \
+    GRADIENT_TILES(lanes)                                                                          \
+    gradient_shapes FAMILY(gradient_tiles_##lanes) = {GRADIENT_NAMES(lanes)};
 
 #endif

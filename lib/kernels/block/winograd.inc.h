@@ -20,6 +20,7 @@
 
 #include "kernels/block/conv_pack.inc.h"
 #include "kernels/block/winograd_outputs.inc.h"
+#include "kernels/conv.h"
 
 enum {
     CHANNELS_AT_ONCE = 128, // the data of PRODUCT_COLUMNS tiles stay in the L1 cache
@@ -159,5 +160,12 @@ static void winograd_back_input(float *dx, const float *dy, const float *weights
 static bool winograd_block_fits(enum conv_pass pass, const struct convolution *conv, int lanes) {
     return lanes == LANES && winograd_fits(conv, lanes, pass);
 }
+
+const struct winograd_kernels FAMILY(winograd) = {
+    .fits = winograd_block_fits,
+    .forward = winograd_forward,
+    .back_input = winograd_back_input,
+    .back_weights = FAMILY(winograd_back_weights),
+};
 
 #endif

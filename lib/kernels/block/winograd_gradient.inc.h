@@ -1,5 +1,5 @@
 // The gradient of the weights by Winograd's minimal filtering (winograd.inc.h): the adjoint
-// conv_block_back_weights, with as many products fewer. At the points it is error gradients times
+// conv_block_kernels, with as many products fewer. At the points it is error gradients times
 // data, summed over tiles and samples; the sums go back to the taps once a group.
 //
 // Error gradients lie with maps in the lanes, slices x bundles x tiles x samples x LANES maps, and
@@ -172,9 +172,9 @@ static void winograd_sums(const struct winograd *w, float *dbiases, const float 
         }
 }
 
-static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
-                                  int blocks, int lanes, const struct convolution *conv,
-                                  float *scratch) {
+void FAMILY(winograd_back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
+                                   int blocks, int lanes, const struct convolution *conv,
+                                   float *scratch) {
     (void)lanes;
     struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;

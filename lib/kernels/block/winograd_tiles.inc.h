@@ -168,4 +168,9 @@ static void winograd_data(const struct tiles *t, const float *x) {
     }
 }
 
+// As winograd_kernels.back_weights (winograd_gradient.inc.h, which a family compiles apart).
+void FAMILY(winograd_back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
+                                   int blocks, int lanes, const struct convolution *conv,
+                                   float *scratch);
+
 #endif

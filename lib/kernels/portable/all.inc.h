@@ -1,6 +1,6 @@
 // The portable kernels that every family compiles in one piece, and the tables that
 // hold them beside its themes. Included by each family's table.c, which defines either
-// FAMILY_LANES (with themes.h) or FAMILY_GEMM.
+// FAMILY_LANES (with themes.inc.h) or FAMILY_GEMM.
 // All functions are static: every family has its own copy, compiled with its
 // own flags. The loops are written so that a compiler vectorises them.
 #ifndef ADAM_KERNELS_PORTABLE_ALL_INC_H
@@ -33,27 +33,32 @@
     .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
-// layers (themes.h, for people `way`).
+// layers (themes.inc.h).
 #ifdef FAMILY_LANES
-#define FAMILY_TABLE(table, called, way, KEPT)                                                     \
+#define FAMILY_TABLE(table, called, way)                                                           \
     const struct kernels table = {.name = called,                                                  \
                                   .lanes = FAMILY_LANES,                                           \
-                                  .dense_kept_way = way,                                           \
-                                  PORTABLE_KERNELS THEME_KERNELS(KERNEL_ENTRY) KEPT(KERNEL_ENTRY)}
+                                  .dense = &FAMILY(dense),                                         \
+                                  .kept = &FAMILY(way),                                            \
+                                  .conv = &FAMILY(conv),                                           \
+                                  .blocks = &FAMILY(blocks),                                       \
+                                  .norm_blocks = &FAMILY(norm_blocks),                             \
+                                  .conv_blocks = &FAMILY(conv_blocks),                             \
+                                  .winograd = &FAMILY(winograd),                                   \
+                                  PORTABLE_KERNELS}
 #else
+static const struct conv_kernels conv_by_columns = {
+    .forward = conv_columns,
+    .back_input = conv_columns_back_input,
+    .back_weights = conv_columns_back_weights,
+    .way = conv_columns_way,
+};
+
 #define FAMILY_TABLE(table, called)                                                                \
     const struct kernels table = {.name = called,                                                  \
-                                  .gemm = FAMILY_GEMM,                                             \
-                                  .conv = conv_columns,                                            \
-                                  .conv_back_input = conv_columns_back_input,                      \
-                                  .conv_back_weights = conv_columns_back_weights,                  \
-                                  .conv_way = conv_columns_way,                                    \
-                                  .dense = dense_products,                                         \
-                                  .dense_back_input = dense_products_back_input,                   \
-                                  .dense_back_weights = dense_products_back_weights,               \
-                                  .dense_step = dense_products_step,                               \
-                                  .dense_way = dense_products_way,                                 \
-                                  .dense_kept_size = dense_products_kept_size,                     \
+                                  .dense = &dense_plain,                                           \
+                                  .kept = &dense_plain_kept,                                       \
+                                  .conv = &conv_by_columns,                                        \
                                   PORTABLE_KERNELS}
 #endif
 

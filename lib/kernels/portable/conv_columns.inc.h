@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "kernels/conv.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/window.h"
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "kernels/conv.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.inc.h"
 #include "kernels/portable/conv_columns.inc.h"
@@ -404,5 +405,12 @@ static const char *conv_direct_way(enum conv_pass pass, const struct convolution
         return conv_depthwise(conv) ? "depthwise" : "blocks";
     return direct ? "direct" : conv_columns_way(pass, conv, lanes);
 }
+
+const struct conv_kernels FAMILY(conv) = {
+    .forward = conv_direct,
+    .back_input = conv_direct_back_input,
+    .back_weights = conv_direct_back_weights,
+    .way = conv_direct_way,
+};
 
 #endif

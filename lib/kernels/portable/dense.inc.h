@@ -6,8 +6,8 @@
 #include "kernels/portable/dense_forward.inc.h"
 #include "kernels/portable/dense_products.inc.h"
 #include "kernels/portable/dense_strassen.inc.h"
-#include "kernels/portable/dense_stream.inc.h"
 #include "kernels/portable/dense_tiles.inc.h"
+#include "kernels/portable/stream.inc.h"
 
 // Samples up to which a step streams: with more, strips keep the multipliers busy.
 enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
@@ -15,14 +15,14 @@ enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
                   int units, int inputs, int first, float *scratch) {
     if (n <= DENSE_STREAM_MOST)
-        dense_stream(y, x, weights, biases, n, units, inputs, first);
+        FAMILY(dense_stream)(y, x, weights, biases, n, units, inputs, first);
     else
         dense_forward(y, x, weights, biases, n, units, inputs, first, scratch);
 }
 
 static void dense_back_input(const struct dense_errors *e, const float *weights) {
     if (e->n <= STREAM_MOST)
-        stream_back(&(struct stream_back){.e = e, .work = WORK_ERRORS, .weights = weights});
+        FAMILY(stream_back)(&(struct stream_back){.e = e, .work = WORK_ERRORS, .weights = weights});
     else
         dense_products_back_input(e, weights);
 }
@@ -31,7 +31,7 @@ static void dense_back_weights(float *dweights, const struct dense_errors *error
     if (errors->n <= STREAM_MOST) {
         struct dense_errors e = *errors;
         e.dx = NULL;
-        stream_back(&(struct stream_back){.e = &e, .work = WORK_GRADIENT, .to = dweights});
+        FAMILY(stream_back)(&(struct stream_back){.e = &e, .work = WORK_GRADIENT, .to = dweights});
     } else
         dense_products_back_weights(dweights, errors);
 }
@@ -39,18 +39,17 @@ static void dense_back_weights(float *dweights, const struct dense_errors *error
 static void dense_step(float *weights, float *state, const struct dense_errors *e,
                        const struct update *u) {
     if (e->n <= STREAM_STEP_MOST)
-        stream_back(&(struct stream_back){
-            .e = e,
-            .work = u->rule == RULE_SGD && e->dx ? WORK_STEP : WORK_GRADIENT,
-            .weights = weights,
-            .to = weights,
-            .state = state,
-            .update = u,
-        });
-    else if (u->rule == RULE_SGD)
-        dense_tiles_sgd(weights, e, u);
-    else
-        dense_products_step(weights, state, e, u);
+        FAMILY(stream_back)
+    (&(struct stream_back){
+        .e = e,
+        .work = u->rule == RULE_SGD && e->dx ? WORK_STEP : WORK_GRADIENT,
+        .weights = weights,
+        .to = weights,
+        .state = state,
+        .update = u,
+    });
+    else if (u->rule == RULE_SGD) dense_tiles_sgd(weights, e, u);
+    else dense_products_step(weights, state, e, u);
 }
 
 static const char *dense_way(enum conv_pass pass, int n) {
@@ -58,5 +57,14 @@ static const char *dense_way(enum conv_pass pass, int n) {
         return n <= DENSE_STREAM_MOST ? "stream" : "panels";
     return n <= STREAM_STEP_MOST ? "stream" : "strips";
 }
+
+const struct dense_kernels FAMILY(dense) = {
+    .gemm = gemm,
+    .forward = dense,
+    .back_input = dense_back_input,
+    .back_weights = dense_back_weights,
+    .step = dense_step,
+    .way = dense_way,
+};
 
 #endif

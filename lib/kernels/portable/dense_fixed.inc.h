@@ -22,6 +22,7 @@
 #define ADAM_KERNELS_PORTABLE_DENSE_FIXED_INC_H
 
 #include "kernels/conv_sizes.h"
+#include "kernels/dense.h"
 #include "kernels/portable/dense_fixed_weights.inc.h"
 
 enum {
@@ -242,5 +243,12 @@ static bool fixed_by_kept(float *y, const float *x, const float *weights, const 
     }
     return true;
 }
+
+const struct dense_kept_kernels FAMILY(fixed) = {
+    .size = fixed_kept_size,
+    .keep = fixed_keep,
+    .forward = fixed_by_kept,
+    .way = "fixed",
+};
 
 #endif

@@ -18,8 +18,8 @@
 #include "core/hogwild.h"
 #include "kernels/block/run.inc.h"
 #include "kernels/conv_sizes.h"
+#include "kernels/dense.h"
 #include "kernels/dense_sizes.h"
-#include "kernels/kernels.h"
 #include "kernels/portable/gemm.inc.h"
 
 enum {

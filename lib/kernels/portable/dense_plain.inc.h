@@ -24,4 +24,15 @@ static const char *dense_products_way(enum conv_pass pass, int n) {
     return "product";
 }
 
+static const struct dense_kernels dense_plain = {
+    .gemm = FAMILY_GEMM,
+    .forward = dense_products,
+    .back_input = dense_products_back_input,
+    .back_weights = dense_products_back_weights,
+    .step = dense_products_step,
+    .way = dense_products_way,
+};
+
+static const struct dense_kept_kernels dense_plain_kept = {.size = dense_products_kept_size};
+
 #endif

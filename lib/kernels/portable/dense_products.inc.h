@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "kernels/kernels.h"
+#include "kernels/dense.h"
 #include "kernels/portable/update.inc.h"
 
 enum {

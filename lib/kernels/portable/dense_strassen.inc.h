@@ -27,8 +27,8 @@
 #define ADAM_KERNELS_PORTABLE_DENSE_STRASSEN_INC_H
 
 #include "kernels/portable/dense_forward.inc.h"
-#include "kernels/portable/dense_stream.inc.h"
 #include "kernels/portable/largest.inc.h"
+#include "kernels/portable/stream.inc.h"
 
 enum {
     PRODUCTS = 7,
@@ -280,7 +280,7 @@ static void strassen_rest(const struct strassen *s) {
     if (l.n > DENSE_STREAM_MOST)
         forward_part(&l, &(struct forward_part){.last = l.units, .to = l.inputs});
     else if (l.n > 0)
-        dense_stream(l.y, l.x, l.weights, l.biases, l.n, l.units, l.inputs, 0);
+        FAMILY(dense_stream)(l.y, l.x, l.weights, l.biases, l.n, l.units, l.inputs, 0);
 }
 
 // Whether all samples are finite and, unless zero, of similar magnitude (ALIKE): otherwise small
@@ -317,5 +317,12 @@ static bool strassen_by_kept(float *y, const float *x, const float *weights, con
     strassen_rest(&s);
     return true;
 }
+
+const struct dense_kept_kernels FAMILY(strassen) = {
+    .size = strassen_kept_size,
+    .keep = strassen_keep,
+    .forward = strassen_by_kept,
+    .way = "strassen",
+};
 
 #endif

@@ -15,18 +15,17 @@
 
 #include "core/hogwild.h"
 #include "kernels/block/run.inc.h"
-#include "kernels/kernels.h"
-#include "kernels/portable/gemm.inc.h"
+#include "kernels/dense.h"
+#include "kernels/portable/stream.inc.h"
 #include "kernels/portable/update.inc.h"
 
 enum {
-    STREAM_MOST = LANES > 8 ? 6 : 3, // samples at a time, whose sums fit the registers
-    STREAM_FAR = 1024 * 1024,        // weights of a layer that come from memory each time
-    STREAM_GROUP = 64 * 1024,        // of these, how many are asked for ahead: a quarter of the L2
-    STREAM_NEAR = 16 * 1024,         // of others, a group: less loses the prefetcher
-    STREAM_SHARE = 2 * 1024,         // floats of x and dx that stay in the L1 cache
-    STREAM_ROW = 2 * 1024,           // of one row at most: the same
-    STREAM_SUMS = 2 * LANES,         // vector registers
+    STREAM_FAR = 1024 * 1024, // weights of a layer that come from memory each time
+    STREAM_GROUP = 64 * 1024, // of these, how many are asked for ahead: a quarter of the L2
+    STREAM_NEAR = 16 * 1024,  // of others, a group: less loses the prefetcher
+    STREAM_SHARE = 2 * 1024,  // floats of x and dx that stay in the L1 cache
+    STREAM_ROW = 2 * 1024,    // of one row at most: the same
+    STREAM_SUMS = 2 * LANES,  // vector registers
 };
 
 // A piece of a layer: some rows of weights over some of the inputs.
@@ -113,12 +112,6 @@ __attribute__((always_inline)) static inline void dot(int rows, int n, const str
 }
 
 // --- backward ---------------------------------------------------------------------
-
-enum work {
-    WORK_ERRORS,   // dx +=
-    WORK_GRADIENT, // to =
-    WORK_STEP,     // both: to, which is w, +=
-};
 
 #define BACK_ROWS(n)                                                                               \
     ((2 * LANES - 3 - 2 * (n)) / (n) < 1   ? 1                                                     \
@@ -309,23 +302,13 @@ static void stream_forward(const struct stream_forward *f, size_t first, size_t 
     }
 }
 
-static void dense_stream(float *y, const float *x, const float *weights, const float *biases, int n,
-                         int units, int inputs, int first) {
+void FAMILY(dense_stream)(float *y, const float *x, const float *weights, const float *biases,
+                          int n, int units, int inputs, int first) {
     const struct stream_forward f = {y,      x, weights,
                                      biases, n, {.inputs = (size_t)inputs, .units = (size_t)units}};
     stream_forward(&f, (size_t)first, f.piece.units);
     stream_forward(&f, 0, (size_t)first);
 }
-
-// A backward pass over weights that it reads, writes, or both. With update rules other than sgd,
-// gradients of single rows go through a buffer.
-struct stream_back {
-    const struct dense_errors *e;
-    enum work work;
-    const float *weights;
-    float *to, *state;
-    const struct update *update;
-};
 
 static void back_update(const struct stream_back *b, const struct stream_kernels *kernels,
                         struct stream_piece p, bool tile, size_t at) {
@@ -383,7 +366,7 @@ static void back_units(const struct stream_back *b, size_t first, size_t last) {
     }
 }
 
-static void stream_back(const struct stream_back *b) {
+void FAMILY(stream_back)(const struct stream_back *b) {
     const struct dense_errors *e = b->e;
     if (e->dx && !e->add)
         memset(e->dx, 0, (size_t)e->n * (size_t)e->inputs * sizeof *e->dx);

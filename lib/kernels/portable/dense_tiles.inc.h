@@ -20,8 +20,8 @@
 
 #include "core/hogwild.h"
 #include "kernels/block/run.inc.h"
+#include "kernels/dense.h"
 #include "kernels/dense_sizes.h"
-#include "kernels/kernels.h"
 #include "kernels/portable/gemm.inc.h"
 #include "kernels/portable/update.inc.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "kernels/shapes.h"
 
 static void patch(float *rows, const float *pictures, int n, const struct window *v, int out_y,
                   int out_x) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "kernels/portable/relu.inc.h"
+#include "kernels/shapes.h"
 #include "kernels/window.h"
 
 // The maximum of one window, clipped to the picture.

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "core/hogwild.h"
-#include "kernels/kernels.h"
+#include "kernels/update.h"
 
 // Gradients and the updates that they make, one after the other.
 struct update_series {

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "role/controller/checkpointer_internal.h"
 #include "train/events.h"
 

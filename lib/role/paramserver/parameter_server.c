@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/kernels.h"
 #include "member/event.h"
 #include "member/member.h"
 #include "member/run_text.h"

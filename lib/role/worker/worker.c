@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "member/run_text.h"
 #include "member/sharers.h"
 #include "role/worker/worker_internal.h"

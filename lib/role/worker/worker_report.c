@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "member/event.h"
 #include "role/worker/worker_internal.h"
 #include "train/events.h"

@@ -1,0 +1,4 @@
+// Norms of blocks.
+#include "kernels/avx2/family.inc.h"
+
+#include "kernels/block/norm_blocks.inc.h"

@@ -1,4 +1,0 @@
-// Gradients of the weights of convolutions of blocks: the tiles.
-#include "kernels/avx2/family.inc.h"
-
-#include "kernels/block/weights_tiles.inc.h"

@@ -1,6 +1,0 @@
-// Convolutions of blocks: the gradient of the weights.
-#include "kernels/avx512/family.inc.h"
-
-#include "kernels/block/weights.inc.h"
-
-BLOCK_WEIGHTS_KERNELS(KERNEL_EXPORT)

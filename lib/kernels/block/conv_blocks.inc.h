@@ -1,0 +1,15 @@
+// Convolutions of blocks: the table of a family.
+#ifndef ADAM_KERNELS_BLOCK_CONV_BLOCKS_INC_H
+#define ADAM_KERNELS_BLOCK_CONV_BLOCKS_INC_H
+
+#include "kernels/block/conv.inc.h"
+#include "kernels/block/weights.inc.h"
+#include "kernels/conv.h"
+
+const struct conv_block_kernels FAMILY(conv_blocks) = {
+    .forward = conv_block,
+    .back_input = conv_block_back_input,
+    .back_weights = conv_block_back_weights,
+};
+
+#endif

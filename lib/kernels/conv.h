@@ -1,0 +1,63 @@
+// Convolutions.
+#ifndef ADAM_KERNELS_CONV_H
+#define ADAM_KERNELS_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/pass.h"
+#include "kernels/shapes.h"
+
+// Floats of scratch that conv_kernels of any family need, whatever n is;
+// SIZE_MAX when they do not fit in size_t.
+size_t conv_scratch(const struct convolution *conv);
+
+// Floats of scratch that conv_block_kernels and winograd_kernels of any family need, for any
+// number of blocks; SIZE_MAX when they do not fit in size_t.
+size_t conv_block_scratch(const struct convolution *conv);
+
+// Of plain samples.
+struct conv_kernels {
+    // n pictures: y (n x maps x out pixels), weights (maps x
+    // c/groups x kernel_h x kernel_w), without bias; the error gradients of the pictures;
+    // the gradient of the weights. The last two write all of their results.
+    // `scratch` has conv_scratch() floats.
+    void (*forward)(float *y, const float *x, const float *weights, int n,
+                    const struct convolution *conv, float *scratch);
+    void (*back_input)(float *dx, const float *dy, const float *weights, int n,
+                       const struct convolution *conv, float *scratch);
+    void (*back_weights)(float *dweights, const float *dy, const float *x, int n,
+                         const struct convolution *conv, float *scratch);
+
+    // The way that a pass of a convolution of this shape takes, for people: "direct",
+    // "columns", "product"... `lanes` of its blocks; 0: plain samples.
+    const char *(*way)(enum conv_pass pass, const struct convolution *conv, int lanes);
+};
+
+// Of blocks. The forward pass adds the biases and, when told to, applies relu; the last one also
+// sums up the gradient of the biases. `scratch` has conv_block_scratch() floats.
+struct conv_block_kernels {
+    void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
+                    int blocks, int lanes, const struct convolution *conv, float *scratch);
+    void (*back_input)(float *dx, const float *dy, const float *weights, int blocks, int lanes,
+                       const struct convolution *conv, float *scratch);
+    void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
+                         int blocks, int lanes, const struct convolution *conv, float *scratch);
+};
+
+// The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1 in blocks of
+// as many lanes as there are.
+// Rounding: of 1e-6 of the sum of magnitudes (block/winograd.inc.h).
+struct winograd_kernels {
+    // Where it is expected to be faster (ADAM_WINOGRAD=0: never).
+    bool (*fits)(enum conv_pass pass, const struct convolution *conv, int lanes);
+    void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
+                    int blocks, int lanes, const struct convolution *conv, float *scratch);
+    // relu: NULL, or the outputs x of a relu through which dx goes on, where they are above 0.
+    void (*back_input)(float *dx, const float *dy, const float *weights, const float *relu,
+                       int blocks, int lanes, const struct convolution *conv, float *scratch);
+    void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
+                         int blocks, int lanes, const struct convolution *conv, float *scratch);
+};
+
+#endif
