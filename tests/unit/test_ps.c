@@ -498,6 +498,42 @@ static void check_softsync(struct tap *tap, struct optimizer optimizer,
     rig_close(&rig);
 }
 
+// Four workers in turn, each of which pulls behind its push: n updates pass until its next push,
+// one of them before it pulls if its push was the last of the c that made the update.
+static void check_staleness(struct tap *tap, uint32_t n) {
+    enum { ROUNDS = 25 };
+    struct rig rig;
+    struct round round;
+    struct protocol protocol = {.kind = PROTOCOL_SOFTSYNC, .n = n};
+    uint32_t group = WORKERS / n;
+    uint64_t version = 1, pulled[WORKERS] = {1, 1, 1, 1}, sum = 0;
+    float *start = numbers(700000, 1, 0.5);
+    if (!rig_open(&rig, tap, rules[0], protocol, WORKERS, 2, start))
+        return;
+    round_open(&round, 20);
+    for (uint32_t push = 0; push < ROUNDS * WORKERS; push++) {
+        uint32_t l = push % WORKERS;
+        push_all(&rig, (struct shove){l + 1, push / WORKERS + 1, 0, 16, 0.01}, pulled[l],
+                 round.gradient[l], &round.reply[l]);
+        sum += version - pulled[l];
+        if (push % group == group - 1) {
+            for (uint32_t i = 0; i < group; i++)
+                reply_wait(&round.reply[l - i]);
+            version++;
+        }
+        pulled[l] = version;
+    }
+    struct ps_figures figures;
+    ps_figures(rig.ps, &figures);
+    CHECK_INT(tap, figures.staleness_count, ROUNDS * WORKERS * RIG_SHARDS);
+    CHECK_INT(tap, figures.staleness_sum, sum * RIG_SHARDS);
+    CHECK_INT(tap, figures.staleness_most, n - (group == 1));
+    CHECK_NEAR(tap, (double)sum / (ROUNDS * WORKERS), n - 1.0 / group, 0.1);
+    free(start);
+    round_close(&round);
+    rig_close(&rig);
+}
+
 static void test_softsync(struct tap *tap) {
     TEST(tap, "softsync: floor(lambda / n) pushes make an update (Rudra eq. 5)", {
         check_softsync(tap, rules[0], MODULATE_NONE);
@@ -508,6 +544,10 @@ static void test_softsync(struct tap *tap) {
             check_softsync(tap, rules[r], MODULATE_MEAN);
     });
     TEST(tap, "softsync: or by 1 + staleness", { check_softsync(tap, rules[1], MODULATE_EACH); });
+    TEST(tap, "softsync: of workers in turn, gradients are stale by n - 1 to n (Rudra 5.1)", {
+        for (uint32_t n = 1; n <= WORKERS; n *= 2)
+            check_staleness(tap, n);
+    });
 }
 
 // --- exactly once, refusals -------------------------------------------------------------
