@@ -28,6 +28,7 @@
 #include "core/hogwild.h"
 #include "core/mem.h"
 #include "remote/delta_factors.h"
+#include "remote/delta_steps.h"
 #include "remote/home_servers_internal.h"
 
 // Exchanges by cost that the threads of a worker that trains alone are ahead of servers that do
@@ -56,8 +57,11 @@ struct delta {
     atomic_bool hurry, closing;
     // The clock up to which that was begun. Changed by the exchanging thread.
     _Atomic uint64_t pushed, pulled;
+    _Atomic float rate;   // of the threads' steps
+    _Atomic float length; // of those steps, beside what the schedule says: see delta_steps.h
     // The exchanging thread's own.
     int unsure; // pushes with factors since all weights were pulled
+    struct delta_steps steps;
 };
 
 // --- passes ---------------------------------------------------------------------------
@@ -197,6 +201,30 @@ static bool exchange_factors(struct delta *delta, const struct push *push, bool 
     return going;
 }
 
+// How long steps are beside others, by what they and the others did since the last push.
+static void measure_steps(struct delta *delta) {
+    const struct home_servers_config *config = &delta->common.config;
+    size_t sharers = atomic_load(&delta->common.sharers);
+    if (sharers <= 1 || !protocol_measures(config->protocol)) {
+        atomic_store(&delta->length, 1);
+        return;
+    }
+    struct optimizer rule = *config->optimizer;
+    rule.learners = (unsigned)sharers;
+    const struct delta_view view = {
+        .model = config->model,
+        .optimizer = &rule,
+        .batch = config->batch,
+        .rate = atomic_load(&delta->rate),
+        .weights = delta->weights,
+        .base = delta->base,
+        .news = delta->news,
+        .state = rule.rule == RULE_ADAGRAD ? delta->state : NULL,
+    };
+    delta_steps_measure(&delta->steps, &view);
+    atomic_store(&delta->length, delta_steps_length(&delta->steps, sharers));
+}
+
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
 // is there when the threads stand still or wait for data, and else with the next push.
 static bool push_delta(struct delta *delta) {
@@ -209,6 +237,7 @@ static bool push_delta(struct delta *delta) {
         return true;
     }
     bool factors = take_factors(delta);
+    measure_steps(delta);
     merge_changes(delta->weights, delta->base, delta->news, delta->sent,
                   common->config.model->parameter_count);
     mark_exchange(delta, &delta->pushed, clock);
@@ -314,8 +343,11 @@ static struct home *local_of(struct home *home) {
     return ((struct delta *)home)->local;
 }
 
-static float delta_rate(const struct home *home, float rate) {
-    return home_servers_rate(&((const struct delta *)home)->common, rate);
+static float delta_rate(struct home *home, float rate) {
+    struct delta *delta = (struct delta *)home;
+    float taken = home_servers_rate(&delta->common, rate) * atomic_load(&delta->length);
+    atomic_store_explicit(&delta->rate, taken, memory_order_relaxed);
+    return taken;
 }
 
 static const float *delta_weights(struct home *home, int thread) {
@@ -536,6 +568,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;
     delta->common.change = delta_change;
+    atomic_store(&delta->length, 1);
     home_servers_init(&delta->common, config);
     int status = open_parts(delta, err);
     if (status)

@@ -64,6 +64,11 @@ double protocol_push_factor(const struct protocol *protocol, uint64_t batch, siz
     return sqrt((double)batch / all);
 }
 
+bool protocol_measures(const struct protocol *protocol) {
+    return protocol->kind == PROTOCOL_ASYNC && protocol->modulate == MODULATE_MEAN &&
+           !protocol->reference_batch;
+}
+
 double protocol_update_factor(const struct protocol *protocol, uint64_t samples) {
     if (protocol->kind == PROTOCOL_ASYNC || !protocol->reference_batch)
         return 1;

@@ -3,6 +3,7 @@
 #ifndef ADAM_RULE_PROTOCOL_H
 #define ADAM_RULE_PROTOCOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,8 +34,9 @@ struct protocol { // {0} is async, as by default
     enum protocol_kind kind;
     uint32_t n; // of softsync, at least 1
     enum protocol_modulate modulate;
-    uint64_t reference_batch; // B of the rate x sqrt(lambda mu / B); 0: the rate as given
-    uint64_t max_staleness;   // of a push; 0: any
+    // B of the rate x sqrt(lambda mu / B); 0: the rate as given, or by protocol_measures.
+    uint64_t reference_batch;
+    uint64_t max_staleness; // of a push; 0: any
 };
 
 #define PROTOCOL_TEXT 32
@@ -57,6 +59,10 @@ double protocol_factor(const struct protocol *protocol, uint64_t staleness);
 // weights as far as hardsync's one update of their mean. Each push was computed on weights that
 // lack the pushes that came meanwhile, which all of it at the full rate would repeat. Otherwise 1.
 double protocol_push_factor(const struct protocol *protocol, uint64_t batch, size_t workers);
+
+// async with deltas: whether each worker measures how long its steps may be (remote/delta_steps.h),
+// as it does by default.
+bool protocol_measures(const struct protocol *protocol);
 
 // What the rate of an update that was made of so many samples is multiplied by: "In hardsync
 // protocol, the learning rate is multiplied by a factor sqrt(lambda mu / B), where B is the

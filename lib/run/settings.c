@@ -485,11 +485,12 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
         .max_staleness = (uint64_t)settings->max_staleness,
     };
     *push = (enum protocol_push)index_of(protocol_push_names, settings->push);
-    if (!protocol->reference_batch && protocol->modulate != MODULATE_NONE)
-        protocol->reference_batch = (uint64_t)settings->batch;
     int status = protocol_parse(protocol, settings->protocol, err);
     if (!status && protocol->kind != PROTOCOL_ASYNC)
         *push = PUSH_GRADIENT;
+    bool measures = *push == PUSH_DELTA && protocol_measures(protocol);
+    if (!protocol->reference_batch && protocol->modulate != MODULATE_NONE && !measures)
+        protocol->reference_batch = (uint64_t)settings->batch;
     return status;
 }
 

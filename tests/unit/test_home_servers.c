@@ -510,6 +510,44 @@ static void test_rate(struct tap *tap) {
     close_lone(tap, &lone);
 }
 
+// Others move the first weight by one, and so does this worker: how far its step goes.
+static double step_with_others(struct lone *lone) {
+    struct fake *fake = &lone->s.fake;
+    pthread_mutex_lock(&fake->lock);
+    float before = fake->weights[0] += 1, now = before;
+    fake->version[0]++;
+    pthread_mutex_unlock(&fake->lock);
+    step(lone);
+    while ((now = first_weight(fake)) == before)
+        sched_yield();
+    return (double)(now - before);
+}
+
+static void test_length(struct tap *tap) {
+    struct lone lone;
+    double moved = 1;
+    open_lone_as(tap, &lone, (struct learner){.delta = true, .push_every = 1}, 0);
+    home_servers_sharers(lone.home, 4);
+    for (int made = 0; made < 20; made++) {
+        double last = moved;
+        moved = step_with_others(&lone);
+        CHECK(tap, moved <= last);
+    }
+    CHECK_NEAR(tap, moved, 0.25, 1e-5);
+    lone.learner->protocol.modulate = MODULATE_NONE;
+    home_servers_change(lone.home);
+    step_with_others(&lone);
+    CHECK_NEAR(tap, step_with_others(&lone), 1, 1e-5);
+    lone.learner->protocol.modulate = MODULATE_MEAN;
+    home_servers_change(lone.home);
+    step_with_others(&lone);
+    CHECK_NEAR(tap, step_with_others(&lone), 0.25, 1e-5);
+    home_servers_sharers(lone.home, 1);
+    step_with_others(&lone);
+    CHECK_NEAR(tap, step_with_others(&lone), 1, 1e-5);
+    close_lone(tap, &lone);
+}
+
 static uint64_t distance(struct home_servers *home, size_t sharers) {
     home_servers_sharers(home, sharers);
     return home_servers_figures(home).push_every;
@@ -646,6 +684,8 @@ int main(void) {
     TEST(&tap, "so does one by cost", { test_shorter(&tap, 0); });
     TEST(&tap, "the rate of a delta is divided by the root of the workers and of the reference",
          { test_rate(&tap); });
+    TEST(&tap, "steps get shorter where others go the same way (delta_steps.h)",
+         { test_length(&tap); });
     TEST(&tap, "workers tell each other more often at first", { test_beginning(&tap); });
     TEST(&tap, "pushes of deltas are the mini-batches divided by their distance, rounded up",
          { test_distance(&tap, (struct learner){.delta = true}); });

@@ -35,6 +35,36 @@ static void test_write(struct tap *tap) {
     });
 }
 
+// What a run of these settings multiplies its rates by.
+static void check_reference(struct tap *tap, struct settings settings, bool measures,
+                            uint64_t reference) {
+    struct protocol protocol;
+    enum protocol_push push;
+    CHECK_INT(tap, settings_protocol(&settings, &protocol, &push, NULL), STATUS_OK);
+    CHECK_INT(tap, push == PUSH_DELTA && protocol_measures(&protocol), measures);
+    CHECK_INT(tap, protocol.reference_batch, reference);
+}
+
+static void test_reference(struct tap *tap) {
+    TEST(tap, "workers measure how long their steps may be under async with deltas only", {
+        struct settings settings = some_settings();
+        check_reference(tap, settings, false, 17);
+        settings.protocol = "async";
+        check_reference(tap, settings, true, 0);
+        settings.reference_batch = 32;
+        check_reference(tap, settings, false, 32);
+        settings.reference_batch = 0;
+        settings.push = "gradient";
+        check_reference(tap, settings, false, 17);
+        settings.modulate = "none";
+        check_reference(tap, settings, false, 0);
+        settings.push = "delta";
+        check_reference(tap, settings, false, 0);
+        settings.modulate = "each";
+        check_reference(tap, settings, false, 17);
+    });
+}
+
 static void test_memory(struct tap *tap) {
     TEST(tap, "without memory, once or for good, no setting is left out: there is no object", {
         const struct settings settings = some_settings();
@@ -86,6 +116,7 @@ static void test_texts(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_write(&tap);
+    test_reference(&tap);
     test_memory(&tap);
     test_texts(&tap);
     return tap_done(&tap);
