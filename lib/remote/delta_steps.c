@@ -8,9 +8,10 @@ enum {
     LINE = 16,         // floats of a line of the cache
     LOOKED_AT = 65536, // parameters, at most, in lines that are evenly spread
     CURVATURE = 10,    // times its diagonal: most of the curvature that a step meets is beside it
-    SHORTER = 4,       // times the excess; see tests/bench/results/learns.txt
+    SHORTER = 6,       // times the excess; see tests/bench/results/learns.txt
     MEASURES = 16,     // that the mean is over
     DOUBTS = 3,        // measures without any excess that are supposed before the first one
+    CAREFUL = 32,      // measures before they alone decide
 };
 
 struct sums {
@@ -63,7 +64,14 @@ void delta_steps_measure(struct delta_steps *steps, const struct delta_view *vie
     steps->excess += share * (excess - steps->excess);
 }
 
+// At first steps are shorter by the root of the sharers, whatever was measured.
+static double careful(const struct delta_steps *steps, double sharers) {
+    double doubt = fmax(0, 1 - (double)steps->measures / CAREFUL);
+    return 1 - doubt * (1 - 1 / sqrt(sharers));
+}
+
 float delta_steps_length(const struct delta_steps *steps, size_t sharers) {
-    double length = 1 - SHORTER * steps->excess, least = sharers > 1 ? 1 / (double)sharers : 1;
-    return (float)(length > least ? length : least);
+    double all = sharers > 1 ? (double)sharers : 1;
+    double length = (1 - SHORTER * steps->excess) * careful(steps, all);
+    return (float)fmax(length, 1 / all);
 }

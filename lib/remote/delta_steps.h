@@ -7,6 +7,7 @@
 // D. Each exchange measures the mean of this share, weighted by the squares of the steps. At low
 // rates it is next to nothing, and the steps are as long as those of one process; it grows towards
 // the rates at which one process just learns, where the sum of all workers' steps leads astray.
+// Before enough is measured steps are shorter by the root of the workers.
 #ifndef ADAM_REMOTE_DELTA_STEPS_H
 #define ADAM_REMOTE_DELTA_STEPS_H
 

@@ -55,7 +55,7 @@ found() {
 @test "a port that is taken, a program that is missing, and one of another version" {
     local port
     port=$(free_port)
-    start python -c "import socket, time; s = socket.create_server(('127.0.0.1', $port)); time.sleep(1000)"
+    start /usr/bin/python3 -c "import socket, time; s = socket.create_server(('127.0.0.1', $port)); time.sleep(1000)"
     wait_for bash -c "exec 3<>/dev/tcp/127.0.0.1/$port"
     mkdir bin
     printf '#!/bin/sh\necho adam-ps 0.0.1\n' >bin/adam-ps

@@ -106,7 +106,7 @@ of_worker() {
 
 # So many connections at an address, for a while, that say nothing, or a hello.
 besiege() { # ADDRESS COUNT [greet]
-    start python "$ROOT/tests/helper/peer.py" "${3:-silent}" "$1" "$2" 600 >siege
+    start /usr/bin/python3 "$ROOT/tests/helper/peer.py" "${3:-silent}" "$1" "$2" 600 >siege
     wait_for grep -q there siege
     rm siege
 }
@@ -163,7 +163,7 @@ status_through() { # full|fickle
     printf 'model = small.net\n' >run.conf
     start adam-ctl controller --listen tcp://127.0.0.1:0 --out run run.conf 2>ctl.log
     wait_for test -s run/controller.port
-    start python "$ROOT/tests/helper/peer.py" "$1" "$(cat run/controller.port)" 3 >peer
+    start /usr/bin/python3 "$ROOT/tests/helper/peer.py" "$1" "$(cat run/controller.port)" 3 >peer
     wait_for grep -q tcp peer
     run_ok adam-ctl status @peer
     [[ "$output" = *controller* ]]
@@ -208,7 +208,7 @@ resident() {
     [ "${lines[1]}" = 0x8304 ]
     local before
     before=$(resident "$ps")
-    run_ok timeout 30 python3 "$ROOT/tests/helper/peer.py" deaf "$(sed -n 1p ps.port)" 0 100000
+    run_ok timeout 30 /usr/bin/python3 "$ROOT/tests/helper/peer.py" deaf "$(sed -n 1p ps.port)" 0 100000
     echo "$output"
     [[ $output = *"hung up on"* ]]
     [ "$(resident "$ps")" -lt $((before + 20)) ]

@@ -126,6 +126,15 @@ static void test_length(struct tap *tap) {
         CHECK(tap, delta_steps_length(&steps, 4) > 0.99f);
         close_scene(&s);
     });
+    TEST(tap, "at first they are shorter by the root of the workers", {
+        open_scene(tap, &s, 1e-5f, 3e-5f);
+        for (int measures = 0; measures < 32; measures += 8) {
+            struct delta_steps steps = measured(&s, 1e-4f, measures);
+            CHECK_NEAR(tap, (double)delta_steps_length(&steps, 4), 0.5 + measures / 64.0, 0.01);
+            CHECK_NEAR(tap, (double)delta_steps_length(&steps, 1), 1, 0.01);
+        }
+        close_scene(&s);
+    });
     TEST(tap, "where all go the same way at a high rate, they share one step", {
         open_scene(tap, &s, 1, 3);
         for (size_t i = 0; i < s.model->parameter_count; i++)

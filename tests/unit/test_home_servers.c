@@ -458,7 +458,8 @@ static void test_drift_beside(struct tap *tap) {
     enum { DISTANCE = 16, REFUSALS = 20 };
     struct lone lone;
     struct fake *fake = &lone.s.fake;
-    open_lone(tap, &lone, 0);
+    open_lone_as(tap, &lone, (struct learner){.delta = true, .protocol.modulate = MODULATE_NONE},
+                 0);
     home_servers_sharers(lone.home, 4);
     pthread_mutex_lock(&fake->lock);
     fake->busy = REFUSALS;
