@@ -45,8 +45,9 @@ is_training() {
     [ "$(of_worker rate)" != 0 ] && grep -q '"role":"worker".*"event":"train"' run/metrics.jsonl
 }
 
+# Thousands of strangers who dial again may leave no time for an answer within its patience.
 end_run() {
-    adam-ctl down --now run
+    wait_for adam-ctl down --now run
     wait "$worker"
     wait "$controller" || [ $? = 75 ]
 }
