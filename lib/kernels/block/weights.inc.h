@@ -339,8 +339,8 @@ static void gradient_group(struct gradient_task *t) {
     }
 }
 
-// The tiles of so many lanes, by the logarithm of their number.
-static const gradient_shapes *const gradient_tiles[] = {
+// The tiles, by the logarithm of the lanes.
+static const gradient_shapes *const shapes_of_lanes[] = {
     &FAMILY(gradient_tiles_1), &FAMILY(gradient_tiles_2), &FAMILY(gradient_tiles_4),
     &FAMILY(gradient_tiles_8),
 #if FAMILY_LANES == 16
@@ -354,7 +354,7 @@ static struct gradient_task gradient_lay(const struct convolution *conv, int lan
     struct gradient_task t = {.conv = conv,
                               .sizes = gradient_sizes(conv, lanes, LANES),
                               .lanes = lanes,
-                              .tiles = *gradient_tiles[kind],
+                              .tiles = *shapes_of_lanes[kind],
                               .gather = gathers[kind]};
     const struct gradient_sizes *s = &t.sizes;
     size_t rows = (size_t)s->task_rows * LANES;
