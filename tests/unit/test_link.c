@@ -31,7 +31,8 @@ struct server {
     struct link_part halves[2];
     _Atomic int pushes, closed, silent, released;
     struct gate gate;
-    char why[LINK_WHY]; // of the last that closed
+    pthread_mutex_t ends; // links end at the same time
+    char why[LINK_WHY];   // of the last that closed
     // Pulls that wait for a version are answered together, the last one first.
     int late_count;
     uint64_t late[IN_FLIGHT];
@@ -106,7 +107,9 @@ static void hear_end(void *context, struct link *link, const char *why) {
     (void)link;
     if (strncmp(why, "nothing was heard for ", 22) == 0)
         atomic_fetch_add(&server->silent, 1);
+    pthread_mutex_lock(&server->ends);
     snprintf(server->why, sizeof server->why, "%s", why);
+    pthread_mutex_unlock(&server->ends);
     atomic_fetch_add(&server->closed, 1);
     gate_open(&server->gate);
 }
@@ -123,6 +126,7 @@ static struct link_options server_options(struct server *server) {
 static struct server *server_start(struct tap *tap, const char *address, struct secrets *keys,
                                    const struct listener_limits *limits) {
     struct server *server = calloc(1, sizeof *server);
+    pthread_mutex_init(&server->ends, NULL);
     struct error err = {0};
     if (!server)
         abort();
@@ -141,6 +145,7 @@ static struct server *server_start(struct tap *tap, const char *address, struct 
 static void server_stop(struct server *server) {
     listener_close(server->listener);
     pool_free(&server->pool);
+    pthread_mutex_destroy(&server->ends);
     free(server);
 }
 
