@@ -7,11 +7,11 @@
 enum {
     LINE = 16,         // floats of a line of the cache
     LOOKED_AT = 65536, // parameters, at most, in lines that are evenly spread
-    CURVATURE = 10,    // times its diagonal: most of the curvature that a step meets is beside it
+    CURVATURE = 10,    // times the diagonal, which is only a part of it
     SHORTER = 6,       // times the excess; see tests/bench/results/learns.txt
     MEASURES = 16,     // that the mean is over
-    DOUBTS = 3,        // measures without any excess that are supposed before the first one
-    CAREFUL = 32,      // measures before they alone decide
+    DOUBTS = 3,        // measures of no excess with which the mean begins
+    CAREFUL = 32,      // measures until steps are as long as these say
 };
 
 struct sums {

@@ -1,4 +1,4 @@
-// How long the steps of a worker may be that sees those of the others late.
+// How long the steps of a worker may be, which sees the others' steps late.
 //
 // While a worker trains, the others move the weights by D. To first order that changes its gradient
 // g by H D, H being the curvature of the loss. For mini-batches of b samples b g^2 is an estimate
@@ -6,8 +6,8 @@
 // others have gone, a share of b |g D| is too much: the worker would not have taken it, had it seen
 // D. Each exchange measures the mean of this share, weighted by the squares of the steps. At low
 // rates it is next to nothing, and the steps are as long as those of one process; it grows towards
-// the rates at which one process just learns, where the sum of all workers' steps leads astray.
-// Before enough is measured steps are shorter by the root of the workers.
+// the highest rates at which one process learns, where the sum of all workers' steps is too long.
+// Until enough is measured, steps are divided by the root of the number of workers.
 #ifndef ADAM_REMOTE_DELTA_STEPS_H
 #define ADAM_REMOTE_DELTA_STEPS_H
 

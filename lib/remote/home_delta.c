@@ -57,7 +57,7 @@ struct delta {
     atomic_bool hurry, closing;
     // The clock up to which that was begun. Changed by the exchanging thread.
     _Atomic uint64_t pushed, pulled;
-    _Atomic float rate;   // of the threads' steps
+    _Atomic float rate;   // of the threads' steps; written when it changes, as all threads read it
     _Atomic float length; // of those steps, beside what the schedule says: see delta_steps.h
     // The exchanging thread's own.
     int unsure; // pushes with factors since all weights were pulled
@@ -346,7 +346,8 @@ static struct home *local_of(struct home *home) {
 static float delta_rate(struct home *home, float rate) {
     struct delta *delta = (struct delta *)home;
     float taken = home_servers_rate(&delta->common, rate) * atomic_load(&delta->length);
-    atomic_store_explicit(&delta->rate, taken, memory_order_relaxed);
+    if (atomic_load_explicit(&delta->rate, memory_order_relaxed) != taken)
+        atomic_store_explicit(&delta->rate, taken, memory_order_relaxed);
     return taken;
 }
 

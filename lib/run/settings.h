@@ -56,7 +56,7 @@ struct settings {
     const char *overlap;      // of gradients and computing: auto, yes or no
     const char *factors;      // auto, none, or names of layers: LAYER,...
     const char *modulate;     // mean, each or none
-    int64_t reference_batch;  // of the rate x sqrt(samples / this); 0: batch
+    int64_t reference_batch;  // of the rate x sqrt(samples / this); 0: batch, or measured
     int64_t max_staleness;    // of a push; 0: any
     int64_t warm_start;       // samples during which one worker trains
     const char *on_peer_loss; // reform or stop

@@ -45,11 +45,20 @@ is_training() {
     [ "$(of_worker rate)" != 0 ] && grep -q '"role":"worker".*"event":"train"' run/metrics.jsonl
 }
 
-# Thousands of strangers who dial again may leave no time for an answer within its patience.
-end_run() {
-    wait_for adam-ctl down --now run
+run_ends() {
     wait "$worker"
     wait "$controller" || [ $? = 75 ]
+}
+
+end_run() {
+    adam-ctl down --now run
+    run_ends
+}
+
+# Thousands of strangers who dial again can leave the command no place within its patience.
+end_besieged_run() {
+    wait_for adam-ctl down --now run
+    run_ends
 }
 
 # The figure of the only worker that is there, of `status`.
@@ -136,7 +145,7 @@ page_is_there() {
     wait_for grep -qE '"rank":[4-9],"event":"train"' run/metrics.jsonl
     # The descriptors of the controller are bounded.
     [ "$(find "/proc/$controller/fd" -mindepth 1 | wc -l)" -lt 700 ]
-    end_run
+    end_besieged_run
 }
 
 @test "strangers that say hello, and never ask anything, keep nobody out either" {
@@ -155,7 +164,7 @@ page_is_there() {
     # It joins once more if strangers took its place before it had the answer.
     wait_for grep -qE 'worker [4-9] .* joined' ctl.log
     wait_for grep -qE '"rank":[4-9],"event":"train"' run/metrics.jsonl
-    end_run
+    end_besieged_run
 }
 
 # Asks a controller how its run is, through a peer.py that is bad to its first three callers.

@@ -26,7 +26,7 @@ staleness() {
         read -r mean beyond < <(staleness "softsync:$n")
         echo "softsync:$n: mean $mean, beyond 2n: $beyond"
         jq -ne --argjson n "$n" --argjson mean "$mean" --argjson beyond "$beyond" \
-            '$mean > 0 and $mean < 1.25 * $n and $beyond < 0.25'
+            '$mean > 0 and $mean < 1.25 * $n and $beyond < 0.1'
     done
 }
 

@@ -43,7 +43,8 @@ static void close_scene(struct scene *s) {
     model_free(s->model);
 }
 
-enum { BATCH = 8 };
+// Samples of a mini-batch; and the weight of the first measure in the mean, its inverse.
+enum { BATCH = 8, FIRST = 4 };
 
 static struct delta_steps measured(const struct scene *s, float rate, int times) {
     struct delta_steps steps = {0};
@@ -104,8 +105,8 @@ static void check_rule(struct tap *tap, struct optimizer optimizer,
     s.optimizer = optimizer;
     const float rates[] = {0.001f, 0.01f, 0.1f, 1};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        CHECK_NEAR(tap, measured(&s, rates[i], 1).excess * 4, excess(&s, (double)rates[i], stretch),
-                   1e-5);
+        CHECK_NEAR(tap, measured(&s, rates[i], 1).excess * FIRST,
+                   excess(&s, (double)rates[i], stretch), 1e-5);
     close_scene(&s);
 }
 
@@ -136,6 +137,13 @@ static void test_length(struct tap *tap) {
             CHECK_NEAR(tap, (double)delta_steps_length(&steps, 1), 1, 0.01);
         }
         close_scene(&s);
+    });
+    TEST(tap, "steps are shorter by six times the excess, and no shorter than shared ones", {
+        struct delta_steps steps = {.excess = 0.05, .measures = 32};
+        CHECK_NEAR(tap, (double)delta_steps_length(&steps, 4), 0.7, 1e-6);
+        steps.excess = 0.1;
+        CHECK_NEAR(tap, (double)delta_steps_length(&steps, 4), 0.4, 1e-6);
+        CHECK_NEAR(tap, (double)delta_steps_length(&steps, 2), 0.5, 1e-6);
     });
     TEST(tap, "where all go the same way at a high rate, they share one step", {
         open_scene(tap, &s, 1, 3);
@@ -188,7 +196,7 @@ static void test_large(struct tap *tap) {
             s.weights[i] = 1;
             s.news[i] = i < n / 2 ? 1 : -1;
         }
-        CHECK_NEAR(tap, measured(&s, 0.1f, 1).excess * 4, 0.5, 0.01);
+        CHECK_NEAR(tap, measured(&s, 0.1f, 1).excess * FIRST, 0.5, 0.01);
         close_scene(&s);
     });
 }

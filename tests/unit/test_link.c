@@ -126,10 +126,10 @@ static struct link_options server_options(struct server *server) {
 static struct server *server_start(struct tap *tap, const char *address, struct secrets *keys,
                                    const struct listener_limits *limits) {
     struct server *server = calloc(1, sizeof *server);
-    pthread_mutex_init(&server->ends, NULL);
     struct error err = {0};
     if (!server)
         abort();
+    pthread_mutex_init(&server->ends, NULL);
     server->pool.limit = 4 * MEBI;
     for (size_t i = 0; i < FLOATS; i++)
         server->weights[i] = (float)i;
