@@ -88,7 +88,8 @@ struct model {
 //   mnist.net:7:14: error: conv: unknown key 'kernal'; did you mean 'kernel'?
 //       7 | conv c1 maps=10 kernal=5
 //         |                 ^~~~~~
-// STATUS_USAGE for a mistake in `sets`. The last layer must be an output layer.
+// STATUS_USAGE for a mistake in `sets`. The last layer must be an output layer. *out is NULL after
+// a failure.
 // A path of "-" is standard input; STATUS_NOINPUT for a file that cannot be read.
 int model_parse(struct model **out, const char *name, const char *text, const char *const *sets,
                 size_t set_count, struct error *err);

@@ -193,6 +193,7 @@ int model_parse(struct model **out, const char *name, const char *text, const ch
                 size_t set_count, struct error *err) {
     struct script script = {0};
     struct model *model = mem_zeroed(1, sizeof *model);
+    *out = NULL;
     if (!model || !(model->name = mem_string(name))) {
         model_free(model);
         return error_nomem(err);
@@ -205,10 +206,9 @@ int model_parse(struct model **out, const char *name, const char *text, const ch
     if (status == STATUS_OK)
         status = build_model(model, &script, err);
     script_close(&script);
-    if (status != STATUS_OK) {
+    if (status == STATUS_OK)
+        *out = model;
+    else
         model_free(model);
-        model = NULL;
-    }
-    *out = model;
     return status;
 }

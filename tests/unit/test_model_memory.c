@@ -24,7 +24,7 @@ static int read_model(struct model **model, const char *written, struct error *e
 static int fail_until(struct tap *tap, const char *written, int wanted) {
     long live = heap_live();
     for (int n = 0; n < 1000; n++) {
-        struct model *model;
+        struct model *model = (struct model *)&live; // whatever was there before
         struct error err = {0};
         heap_fail_after(n);
         int status = read_model(&model, written, &err);
