@@ -50,6 +50,7 @@ _adam_ctl() {
     controller:--resume) offer -d; return ;;
     controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
     controller:--listen | controller:-l) return ;;
+    controller:--quorum) return ;;
     controller:--http) return ;;
     controller:--port-file) offer -f; return ;;
     controller:--pid-file) offer -f; return ;;
@@ -67,6 +68,7 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
     up:--workers) return ;;
+    up:--controllers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
     up:--ssh) return ;;
@@ -116,7 +118,7 @@ _adam_ctl() {
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;
     report:*) offer -d ;;
-    controller:-*) offer -W '--out -o --resume --set --quiet -q --listen -l --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
+    controller:-*) offer -W '--out -o --resume --set --quiet -q --listen -l --quorum --rejoin --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
     controller:*) offer -f ;;
     status:-*) offer -W '--json --keys --insecure --help -h --version -V' ;;
     status:*) offer -d ;;
@@ -130,7 +132,7 @@ _adam_ctl() {
     down:*) offer -d ;;
     prom:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     prom:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
     sh:*) offer -f ;;

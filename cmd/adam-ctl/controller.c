@@ -1,6 +1,5 @@
 // adam-ctl controller: the controller of a run of many processes, in the foreground.
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,14 +49,25 @@ static int run_it(const struct controller_options *o, const struct run_file *fil
                   const char *command, struct error *err) {
     struct talker talker = {0};
     struct secrets *keys;
-    int status = place_keys(&keys, o->network.keys, err);
-    if (status)
+    struct words addresses = {0};
+    uint32_t id = 0;
+    int status =
+        o->quorum ? place_quorum(&addresses, o->quorum, o->network.listen, &id, err) : STATUS_OK;
+    if (!status)
+        status = place_keys(&keys, o->network.keys, err);
+    if (status) {
+        words_free(&addresses);
         return status;
+    }
     const struct controller_config config = {
         .file = file,
         .folder = o->out,
         .resume = o->resume,
         .listen = o->network.listen,
+        .addresses = (const char *const *)addresses.items,
+        .controllers = addresses.count ? (uint32_t)addresses.count : 1,
+        .id = id,
+        .rejoin = o->rejoin,
         .http = o->http,
         .command = command,
         .keys = keys,
@@ -70,6 +80,7 @@ static int run_it(const struct controller_options *o, const struct run_file *fil
     status = controller_run(&config, err);
     progress_clear(&talker.progress);
     secrets_close(keys);
+    words_free(&addresses);
     return status;
 }
 
@@ -97,6 +108,9 @@ size_t controller_subcommands(struct subcommand *subcommands, struct controller_
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
         HEADING("Network"),
         TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for all members"),
+        TEXT(0, "quorum", "ADDR,ADDR,ADDR", &o->quorum, "none other",
+             "addresses of all controllers, --listen among them"),
+        FLAG(0, "rejoin", &o->rejoin, "become one of them anew: this one lost its record"),
         TEXT(0, "http", "HOST:PORT", &o->http, NULL, "serve /metrics for Prometheus there"),
         LISTEN_ROWS(&o->network),
         SECRET_ROWS(&o->network),

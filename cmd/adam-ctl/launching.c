@@ -213,10 +213,11 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
+        INT(0, "controllers", "N", &o->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
-        TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of the controller"),
+        TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of each controller"),
         NETWORK_KEYS(o),
         FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),
         FLAG('q', "quiet", &o->quiet, "do not show what the controller says"),

@@ -1,5 +1,6 @@
 #include "adam-ctl/request.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ void request_free(struct request *request) {
     free(request->folder);
     free(request->member);
     free(request->here);
+    free(request->quorum);
+    free(request->first);
 }
 
 // RUN.conf without its ending, unless the user names a folder.
@@ -85,11 +88,45 @@ static bool can_be_found(const char *address, enum address_kind kind) {
     return !address_is_any(name);
 }
 
+// The controllers listen in the run's folder, unless the user tells where.
+static char *quorum_addresses(const struct request *r, const struct launch_options *options) {
+    struct grow list = {0};
+    const char *slash = *r->folder == '/' ? "" : "/", *here = *r->folder == '/' ? "" : r->here;
+    if (options->listen)
+        grow_format(&list, "%s", options->listen);
+    for (int64_t i = 1; !options->listen && i <= options->controllers; i++)
+        grow_format(&list, "%sipc://%s%s%s/controller-%" PRId64 ".socket", i > 1 ? "," : "", here,
+                    slash, r->folder, i);
+    return grow_take(&list);
+}
+
+// They must know each other's addresses before one of them begins.
+static int name_quorum(struct request *r, const struct launch_options *options, struct error *err) {
+    struct words addresses;
+    uint32_t id;
+    r->quorum = quorum_addresses(r, options);
+    r->first = r->quorum ? strndup(r->quorum, strcspn(r->quorum, ",")) : NULL;
+    if (!r->first)
+        return error_nomem(err);
+    int status = place_quorum(&addresses, r->quorum, r->first, &id, err);
+    if (status == STATUS_OK && addresses.count != (size_t)options->controllers)
+        status = error_set(err, STATUS_USAGE,
+                           "--controllers %" PRId64 ": --listen has %zu addresses; it needs one "
+                           "for each, with commas between",
+                           options->controllers, addresses.count);
+    for (size_t i = 0; status == STATUS_OK && i < addresses.count; i++)
+        status = address_check(addresses.items[i], options->keys, options->insecure, err);
+    words_free(&addresses);
+    r->launch.quorum = r->quorum;
+    return status;
+}
+
 // With machines to use, all servers are reached by TCP, or TLS where there are keys; and
 // the controller by the address that the user told.
 static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
     struct grow member = {0};
     enum address_kind kind;
+    const char *listen = r->first ? r->first : options->listen;
     int status = hosts_read(&r->hosts, options->hosts, err);
     if (status != STATUS_OK)
         return status;
@@ -97,17 +134,17 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
         return error_set(err, STATUS_USAGE,
                          "--hosts needs --listen tcp://HOST:PORT: where the hosts find the "
                          "controller, which runs here");
-    status = address_kind(options->listen, &kind, err);
+    status = address_kind(listen, &kind, err);
     if (status != STATUS_OK)
         return status;
-    if (!can_be_found(options->listen, kind))
+    if (!can_be_found(listen, kind))
         return error_set(err, STATUS_USAGE,
                          "--listen %s cannot be found by other hosts; say the name that they know "
                          "this one by, and a port",
-                         options->listen);
+                         listen);
     grow_format(&member, "%s://%c:0", kind == ADDRESS_TLS ? "tls+tcp" : "tcp", LAUNCH_HOST);
     r->member = grow_take(&member);
-    r->launch.dial = options->listen;
+    r->launch.dial = r->quorum ? r->quorum : options->listen;
     r->launch.member = r->member;
     return r->member ? find_sockets(&r->hosts, err) : error_nomem(err);
 }
@@ -126,6 +163,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
     r->here = getcwd(NULL, 0);
     if (status == STATUS_OK && (!r->folder || !r->here))
         status = error_nomem(err);
+    if (status == STATUS_OK && options->controllers > 1)
+        status = name_quorum(r, options, err);
     if (status == STATUS_OK && options->hosts)
         status = read_hosts(r, options, err);
     struct launch *launch = &r->launch;
@@ -133,6 +172,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->folder = r->folder;
     launch->set = options->set.items;
     launch->set_count = options->set.count;
+    launch->controllers = (int)options->controllers;
     launch->data_servers = (int)options->serve;
     launch->parameter_servers = (int)options->ps;
     launch->workers = count_workers(options, &r->hosts);
@@ -141,7 +181,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->insecure = options->insecure;
     launch->resume = options->resume;
     launch->force = options->force;
-    launch->listen = options->listen;
+    launch->listen = r->first ? r->first : options->listen;
     launch->ssh = options->ssh;
     if (status == STATUS_OK && launch->resume && launch->force)
         status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");

@@ -15,6 +15,7 @@ struct request {
     struct run_file file;
     struct hosts hosts;
     char *folder, *member, *here;
+    char *quorum, *first; // of several controllers: their addresses, and one of these
 };
 
 // Reads RUN.conf and --hosts. request_free also after a failure.

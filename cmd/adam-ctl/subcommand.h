@@ -56,8 +56,8 @@ size_t picture_subcommands(struct subcommand *subcommands, struct picture_option
 struct controller_options { // controller
     struct network network;
     struct option_list set;
-    const char *out, *resume, *http;
-    bool quiet;
+    const char *out, *resume, *http, *quorum;
+    bool quiet, rejoin;
 };
 size_t controller_subcommands(struct subcommand *subcommands, struct controller_options *options);
 
@@ -72,6 +72,7 @@ struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;
     const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
+    int64_t controllers;                          // 0: one
     bool resume, force, insecure, dry_run, quiet, user, json;
 };
 size_t launch_subcommands(struct subcommand *subcommands, struct launch_options *options);

@@ -1,6 +1,7 @@
 #include "cluster/agreed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
@@ -16,15 +17,13 @@ static void adopt_draft(struct agreed *agreed, struct cluster *next) {
     agreed->state = next;
 }
 
-int agreed_open(struct agreed *agreed, const char *path, struct error *err) {
-    size_t size;
-    *agreed = (struct agreed){0};
-    int status = record_open(&agreed->record, path, err);
-    const char *text = status ? NULL : record_state(agreed->record, &size);
+int agreed_open(struct agreed *agreed, const struct agreement *agreement, const char *text,
+                struct error *err) {
+    *agreed = (struct agreed){.agreement = *agreement};
     if (!text)
-        return status;
+        return STATUS_OK;
     struct cluster *state = mem_zeroed(1, sizeof *state);
-    status = state ? cluster_read(state, text, size, err) : error_nomem(err);
+    int status = state ? cluster_read(state, text, strlen(text), err) : error_nomem(err);
     if (status)
         drop_draft(state);
     else
@@ -34,8 +33,6 @@ int agreed_open(struct agreed *agreed, const char *path, struct error *err) {
 
 void agreed_close(struct agreed *agreed) {
     adopt_draft(agreed, NULL);
-    record_close(agreed->record);
-    agreed->record = NULL;
 }
 
 int agreed_draft(const struct agreed *agreed, struct cluster **next, struct error *err) {
@@ -46,7 +43,8 @@ int agreed_draft(const struct agreed *agreed, struct cluster **next, struct erro
 static int propose_draft(const struct agreed *agreed, const struct cluster *next,
                          struct error *err) {
     char *text = cluster_write(next);
-    int status = text ? record_propose(agreed->record, text, err) : error_nomem(err);
+    const struct agreement *agreement = &agreed->agreement;
+    int status = text ? agreement->propose(agreement->self, text, err) : error_nomem(err);
     free(text);
     return status;
 }

@@ -150,7 +150,7 @@ static struct sum sum_workers(const struct proto_status *status) {
     struct sum sum = {0};
     for (uint32_t i = 0; i < status->members.count; i++) {
         const struct proto_member *m = &members_of(status)[i];
-        if (m->role == PROTO_ROLE_CONTROLLER)
+        if (m->role == PROTO_ROLE_CONTROLLER && m->epoch > sum.epoch) // those that stand by have 0
             sum.epoch = m->epoch;
         if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
             continue;

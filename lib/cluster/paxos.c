@@ -39,10 +39,26 @@ struct paxos {
 
     bool known; // the newest committed state is known
     struct room committed;
+
+    // Members without a record: this one; those that were blank while this one was, and what
+    // it heard then of their starts; and the one that this leader's ballot is to admit.
+    bool blank;
+    uint32_t blanks;
+    uint64_t starts[PAXOS_MEMBERS_MAX];
+    uint32_t admitting;  // PROTO_NOBODY: none
+    uint64_t admittance; // number of its start
 };
 
 static uint32_t owner_of(uint64_t ballot) {
     return (uint32_t)(ballot & 0xff);
+}
+
+static uint32_t bit_of(uint32_t member) {
+    return 1u << member;
+}
+
+static uint32_t all_members(const struct paxos *p) {
+    return bit_of(p->config.members) - 1;
 }
 
 static bool is_majority(const struct paxos *p, uint32_t votes) {
@@ -107,6 +123,14 @@ static void send_prepare(struct paxos *p, struct paxos_output *out, uint32_t to)
     message_to(p, out, to, PROTO_PAXOS_PREPARE);
 }
 
+static void send_start(struct paxos *p, struct paxos_output *out, uint32_t to) {
+    bool rejoins = p->blank && p->config.rejoin;
+    struct proto_paxos *m =
+        message_to(p, out, to, rejoins ? PROTO_PAXOS_REJOIN : PROTO_PAXOS_BLANK);
+    m->accepted = p->config.start;
+    m->version = p->starts[to];
+}
+
 static void send_others(struct paxos *p, struct paxos_output *out,
                         void (*send)(struct paxos *, struct paxos_output *, uint32_t)) {
     for (uint32_t i = 0; i < p->config.members; i++)
@@ -163,13 +187,20 @@ static bool is_stale(struct paxos *p, const struct proto_paxos *m, struct paxos_
 
 static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                             struct paxos_output *out) {
-    if (is_stale(p, m, out))
+    if (p->blank || is_stale(p, m, out))
         return;
     bool doubted = m->ballot > p->promised && m->from != p->leader;
     if (doubted && now < p->followed)
         return;
     promise_ballot(p, m->ballot, now, out);
     put_state(p, message_to(p, out, m->from, PROTO_PAXOS_PROMISE));
+}
+
+// A member without a vote only learns who leads.
+static bool is_onlooker(struct paxos *p, const struct proto_paxos *m) {
+    if (p->blank)
+        p->leader = m->from;
+    return p->blank;
 }
 
 // The sender leads: no election for a while.
@@ -183,7 +214,7 @@ static void follow_sender(struct paxos *p, const struct proto_paxos *m, uint64_t
 
 static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                            struct paxos_output *out) {
-    if (is_stale(p, m, out))
+    if (is_onlooker(p, m) || is_stale(p, m, out))
         return;
     follow_sender(p, m, now, out);
     if (is_newer(m->ballot, m->version, p->accepted, p->state.version))
@@ -193,7 +224,7 @@ static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_
 
 static void receive_commit(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                            struct paxos_output *out) {
-    if (is_stale(p, m, out))
+    if (is_onlooker(p, m) || is_stale(p, m, out))
         return;
     follow_sender(p, m, now, out);
     if (m->accepted == m->ballot && p->accepted == m->ballot && p->state.version == m->version)
@@ -215,7 +246,7 @@ static void propose_value(struct paxos *p, uint64_t version, const void *bytes, 
                           struct paxos_output *out) {
     accept_state(p, version, bytes, length, out);
     p->pending = true;
-    p->votes = 1u << p->config.id;
+    p->votes = bit_of(p->config.id);
     if (is_majority(p, p->votes))
         commit_value(p, out);
     else
@@ -240,7 +271,8 @@ static void begin_campaign(struct paxos *p, uint64_t now, struct paxos_output *o
     promise_ballot(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
     set_standing(p, PAXOS_CANDIDATE);
     p->leader = PROTO_NOBODY;
-    p->votes = 1u << p->config.id;
+    p->admitting = PROTO_NOBODY;
+    p->votes = bit_of(p->config.id);
     p->best_accepted = p->accepted;
     room_set(&p->best, p->state.version, p->state.bytes, p->state.length);
     if (is_majority(p, p->votes))
@@ -253,13 +285,23 @@ static void receive_promise(struct paxos *p, const struct proto_paxos *m, uint64
                             struct paxos_output *out) {
     if (p->standing != PAXOS_CANDIDATE || m->ballot != p->promised)
         return;
-    p->votes |= 1u << m->from;
+    p->votes |= bit_of(m->from);
     if (is_newer(m->accepted, m->version, p->best_accepted, p->best.version)) {
         p->best_accepted = m->accepted;
         room_set(&p->best, m->version, m->state.at, m->state.length);
     }
     if (is_majority(p, p->votes))
         become_leader(p, now, out);
+}
+
+// All the others have accepted the state under the ballot that is new since it asked.
+static void admit_member(struct paxos *p, struct paxos_output *out) {
+    if (p->admitting == PROTO_NOBODY || p->pending ||
+        (p->votes | bit_of(p->admitting)) != all_members(p))
+        return;
+    struct proto_paxos *m = message_to(p, out, p->admitting, PROTO_PAXOS_ADMIT);
+    put_state(p, m);
+    m->accepted = p->admittance;
 }
 
 static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -271,9 +313,12 @@ static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint6
         send_accept(p, out, m->from); // it missed the last one
         return;
     }
-    p->votes |= 1u << m->from;
+    p->votes |= bit_of(m->from);
+    if (p->admitting == m->from)
+        p->admitting = PROTO_NOBODY;
     if (p->pending && is_majority(p, p->votes))
         commit_value(p, out);
+    admit_member(p, out);
 }
 
 // Somebody promised a higher ballot. A leader that still has the others goes on under a
@@ -290,10 +335,63 @@ static void receive_reject(struct paxos *p, const struct proto_paxos *m, uint64_
         become_follower(p, now);
 }
 
+// Members without a record.
+
+// It has its vote.
+static void end_blankness(struct paxos *p, uint64_t now, struct paxos_output *out) {
+    p->blank = false;
+    p->leader = PROTO_NOBODY;
+    p->deadline = now + election_timeout(p);
+    out->persist = true;
+}
+
+// The sender was blank while this member was, if it knows the number of this start.
+static void meet_blank(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                       struct paxos_output *out) {
+    p->starts[m->from] = m->accepted;
+    if (m->version != p->config.start)
+        return;
+    p->blanks |= bit_of(m->from);
+    if ((p->blanks | bit_of(p->config.id)) == all_members(p))
+        end_blankness(p, now, out);
+}
+
+// A member that has its vote by now confirms that it was blank, too.
+static void receive_blank(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                          struct paxos_output *out) {
+    if (p->blank)
+        meet_blank(p, m, now, out);
+    else if (p->starts[m->from] == m->accepted)
+        send_start(p, out, m->from);
+}
+
+// The ballot that admits the sender must be new since it asked, which it does until then.
+static void receive_rejoin(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                           struct paxos_output *out) {
+    receive_blank(p, m, now, out);
+    bool asked = p->admitting == m->from && p->admittance == m->accepted;
+    if (p->standing != PAXOS_LEADER || !p->ready || p->pending || asked)
+        return;
+    *out = (struct paxos_output){0};
+    begin_campaign(p, now, out);
+    p->admitting = m->from;
+    p->admittance = m->accepted;
+}
+
+static void receive_admit(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                          struct paxos_output *out) {
+    if (!p->blank || !p->config.rejoin || m->accepted != p->config.start)
+        return;
+    end_blankness(p, now, out);
+    follow_sender(p, m, now, out);
+    accept_state(p, m->version, m->state.at, m->state.length, out);
+    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+}
+
 static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
     uint32_t members = p->config.members;
     bool owned = m->step == PROTO_PAXOS_PREPARE || m->step == PROTO_PAXOS_ACCEPT ||
-                 m->step == PROTO_PAXOS_COMMIT;
+                 m->step == PROTO_PAXOS_COMMIT || m->step == PROTO_PAXOS_ADMIT;
     return m->to == p->config.id && m->from < members && m->from != m->to &&
            owner_of(m->ballot) < members && (!owned || owner_of(m->ballot) == m->from) &&
            m->state.length <= p->config.state_max;
@@ -306,6 +404,8 @@ void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
         [PROTO_PAXOS_PREPARE] = receive_prepare, [PROTO_PAXOS_PROMISE] = receive_promise,
         [PROTO_PAXOS_ACCEPT] = receive_accept,   [PROTO_PAXOS_ACCEPTED] = receive_accepted,
         [PROTO_PAXOS_REJECT] = receive_reject,   [PROTO_PAXOS_COMMIT] = receive_commit,
+        [PROTO_PAXOS_BLANK] = receive_blank,     [PROTO_PAXOS_REJOIN] = receive_rejoin,
+        [PROTO_PAXOS_ADMIT] = receive_admit,
     };
     *out = (struct paxos_output){0};
     if (m->step < sizeof receive / sizeof *receive && is_plausible(p, m))
@@ -314,10 +414,10 @@ void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
 
 // A leader that a majority does not answer leaves the field: clients must look elsewhere.
 static bool is_alone(const struct paxos *p, uint64_t now) {
-    uint32_t votes = 1u << p->config.id;
+    uint32_t votes = bit_of(p->config.id);
     for (uint32_t i = 0; i < p->config.members; i++)
         if (now - p->heard[i] <= 2ull * p->config.election)
-            votes |= 1u << i;
+            votes |= bit_of(i);
     return !is_majority(p, votes);
 }
 
@@ -325,7 +425,10 @@ void paxos_tick(struct paxos *p, uint64_t now, struct paxos_output *out) {
     *out = (struct paxos_output){0};
     if (now < p->deadline)
         return;
-    if (p->standing != PAXOS_LEADER) {
+    if (p->blank) {
+        p->deadline = now + p->config.heartbeat;
+        send_others(p, out, send_start);
+    } else if (p->standing != PAXOS_LEADER) {
         begin_campaign(p, now, out);
     } else if (is_alone(p, now)) {
         p->leader = PROTO_NOBODY;
@@ -386,8 +489,9 @@ int paxos_open(struct paxos **paxos, const struct paxos_config *config,
         return error_nomem(err);
     }
     p->random = random_stream(config->seed, config->id, record ? record->promised : 0);
-    p->leader = PROTO_NOBODY;
-    p->deadline = config->members == 1 ? now : now + election_timeout(p);
+    p->leader = p->admitting = PROTO_NOBODY;
+    p->blank = !record && config->members > 1;
+    p->deadline = p->blank || config->members == 1 ? now : now + election_timeout(p);
     if (record) {
         p->promised = record->promised;
         p->accepted = record->accepted;
@@ -416,6 +520,10 @@ struct paxos_record paxos_record(const struct paxos *p) {
 
 enum paxos_standing paxos_standing(const struct paxos *p) {
     return p->standing;
+}
+
+bool paxos_blank(const struct paxos *p) {
+    return p->blank;
 }
 
 bool paxos_ready(const struct paxos *p) {

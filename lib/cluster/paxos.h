@@ -11,9 +11,8 @@
 //
 // This is a pure step function: messages and the time go in; messages, a record to persist
 // and committed states come out. It uses no sockets, files, clocks or threads, so tests
-// simulate whole clusters with virtual time, lost messages and crashes. A controller today
-// is a cluster of one member: only tests call paxos_receive and paxos_leader. Nothing is
-// allocated after paxos_open.
+// simulate whole clusters with virtual time, lost messages and crashes. Nothing is allocated
+// after paxos_open.
 //
 // The algorithm: ballots are round << 8 | member. A member that has not heard from a leader
 // for an election timeout raises its ballot and sends PREPARE to the others. A majority of
@@ -23,6 +22,16 @@
 // it proposes one version at a time, and a version is committed when a majority has ACCEPTED
 // it. A member that hears from a leader ignores candidates: otherwise a member that receives
 // nothing would unseat every leader.
+//
+// A member without a record is blank: it may have made promises that it forgot, so it has no
+// vote. It says so to the others, with a number of this start.
+//
+//  - When it has heard of each of the others that it was blank, too, during this start, nothing
+//    was promised that anybody remembers: the cluster is new, and the member has its vote.
+//  - Else it gets its vote back only when a person wants that (`rejoin`). The leader then takes
+//    a ballot that is new since it heard of the wish. When all the others have accepted the state
+//    under it, no ballot is alive for which a forgotten promise could count, and the leader admits
+//    the member with this state and ballot.
 #ifndef ADAM_CLUSTER_PAXOS_H
 #define ADAM_CLUSTER_PAXOS_H
 
@@ -42,6 +51,8 @@ struct paxos_config {
     uint32_t heartbeat;   // milliseconds between two heartbeats of a leader
     uint32_t election;    // milliseconds; timeouts are drawn from election to 2 election
     uint32_t state_max;   // bytes; at most what the message `paxos` carries
+    uint64_t start;       // of a member without record: a random number, another at each start
+    bool rejoin;          // of the same: it asks to be admitted anew
 };
 
 struct paxos_state {
@@ -95,6 +106,8 @@ uint64_t paxos_deadline(const struct paxos *paxos);
 // The record to persist, as it is now; valid until the next step.
 struct paxos_record paxos_record(const struct paxos *paxos);
 enum paxos_standing paxos_standing(const struct paxos *paxos);
+// Whether the member has no vote, as it has no record.
+bool paxos_blank(const struct paxos *paxos);
 // True while this member may propose.
 bool paxos_ready(const struct paxos *paxos);
 // The leader, as far as this member knows, or PROTO_NOBODY.

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cluster/paxos.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -19,8 +18,6 @@ enum {
     VERSION = 1,
     STATE_MAX = (1 << 20) - 64, // what the message `paxos` carries
     FILE_MAX = 2 << 20,
-    HEARTBEAT = 100, // milliseconds, of a register with more members
-    ELECTION = 1000,
 };
 
 struct record {
@@ -149,26 +146,78 @@ static int load_record(const char *path, struct paxos_record *kept, char **state
 
 // --- the register -------------------------------------------------------------------------
 
-// What a step asks for. There are no others to send messages to.
-static int carry_out_step(struct record *record, const struct paxos_output *output,
-                          struct error *err) {
+static int check_stopped(const struct record *record, struct error *err) {
+    return record->stopped
+               ? error_set(err, STATUS_IO, "%s could not be written before", record->path)
+               : STATUS_OK;
+}
+
+static int keep_step(struct record *record, struct paxos_output *output, struct error *err) {
     int status = output->persist ? save_record(record, err) : STATUS_OK;
     record->stopped = status != STATUS_OK;
+    if (status)
+        output->count = 0;
     return status;
 }
 
-static int start_record(struct record *record, const struct paxos_record *kept, struct error *err) {
-    const struct paxos_config config = {
-        .members = 1, .heartbeat = HEARTBEAT, .election = ELECTION, .state_max = STATE_MAX};
-    struct paxos_output output;
-    int status = paxos_open(&record->paxos, &config, kept, milliseconds_now(), err);
+int record_tick(struct record *record, struct paxos_output *output, struct error *err) {
+    int status = check_stopped(record, err);
+    *output = (struct paxos_output){0};
     if (status)
         return status;
-    paxos_tick(record->paxos, paxos_deadline(record->paxos), &output);
-    return carry_out_step(record, &output, err);
+    paxos_tick(record->paxos, milliseconds_now(), output);
+    return keep_step(record, output, err);
 }
 
-int record_open(struct record **out, const char *path, struct error *err) {
+int record_receive(struct record *record, const struct proto_paxos *message,
+                   struct paxos_output *output, struct error *err) {
+    int status = check_stopped(record, err);
+    *output = (struct paxos_output){0};
+    if (status)
+        return status;
+    paxos_receive(record->paxos, message, milliseconds_now(), output);
+    return keep_step(record, output, err);
+}
+
+int record_propose(struct record *record, const char *state, struct paxos_output *output,
+                   struct error *err) {
+    size_t size = strlen(state);
+    *output = (struct paxos_output){0};
+    if (size > STATE_MAX)
+        return error_set(err, STATUS_DATA, "the state of the run has %zu bytes, at most %d fit",
+                         size, STATE_MAX);
+    int status = check_stopped(record, err);
+    if (!status)
+        status =
+            paxos_propose(record->paxos, state, (uint32_t)size, milliseconds_now(), output, err);
+    return status ? status : keep_step(record, output, err);
+}
+
+double record_due(const struct record *record) {
+    uint64_t now = milliseconds_now(), due = paxos_deadline(record->paxos);
+    return due > now ? (double)(due - now) / 1000 : 0;
+}
+
+// One member alone leads at once.
+static int start_record(struct record *record, const struct record_options *options,
+                        const struct paxos_record *kept, struct error *err) {
+    const struct paxos_config config = {
+        .id = options->id,
+        .members = options->members,
+        .seed = options->start,
+        .heartbeat = RECORD_HEARTBEAT,
+        .election = RECORD_ELECTION,
+        .state_max = STATE_MAX,
+        .start = options->start,
+        .rejoin = options->rejoin,
+    };
+    struct paxos_output output;
+    int status = paxos_open(&record->paxos, &config, kept, milliseconds_now(), err);
+    return status || options->members > 1 ? status : record_tick(record, &output, err);
+}
+
+int record_open(struct record **out, const char *path, const struct record_options *options,
+                struct error *err) {
     struct record *record = mem_zeroed(1, sizeof *record);
     struct paxos_record kept = {0};
     char *state = NULL;
@@ -179,7 +228,7 @@ int record_open(struct record **out, const char *path, struct error *err) {
     bool there = access(path, F_OK) == 0;
     int status = there ? load_record(path, &kept, &state, err) : STATUS_OK;
     if (!status)
-        status = start_record(record, there ? &kept : NULL, err);
+        status = start_record(record, options, there ? &kept : NULL, err);
     free(state);
     if (status)
         record_close(record);
@@ -196,23 +245,14 @@ void record_close(struct record *record) {
     free(record);
 }
 
+const struct paxos *record_paxos(const struct record *record) {
+    return record->paxos;
+}
+
 const char *record_state(const struct record *record, size_t *size) {
     struct paxos_state state;
     if (record->stopped || !paxos_committed(record->paxos, &state) || state.length == 0)
         return NULL;
     *size = state.length;
     return (const char *)state.bytes;
-}
-
-int record_propose(struct record *record, const char *state, struct error *err) {
-    struct paxos_output output;
-    size_t size = strlen(state);
-    if (size > STATE_MAX)
-        return error_set(err, STATUS_DATA, "the state of the run has %zu bytes, at most %d fit",
-                         size, STATE_MAX);
-    if (record->stopped)
-        return error_set(err, STATUS_IO, "%s could not be written before", record->path);
-    int status =
-        paxos_propose(record->paxos, state, (uint32_t)size, milliseconds_now(), &output, err);
-    return status ? status : carry_out_step(record, &output, err);
 }

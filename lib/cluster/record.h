@@ -1,9 +1,11 @@
-// A controller's register and its memory on the disk: the Paxos register, and a file with what
-// its member must never forget. The file is written before anything is acted upon.
+// A controller's register and its memory on the disk: a member of the Paxos register
+// (cluster/paxos.h), and a file with what it must never forget. The file is written before a step
+// returns, so what the step asks to be sent may go.
 //
 //   {"v":1,"promised":256,"accepted":256,"version":7,"state":{...},"crc32":"8d3f11c2"}
 //
-// It has one member, which agrees with itself at once: nothing is sent. Call from one thread.
+// A register of one member agrees with itself at once, and sends nothing. Call from one thread at
+// a time.
 #ifndef ADAM_CLUSTER_RECORD_H
 #define ADAM_CLUSTER_RECORD_H
 
@@ -11,22 +13,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster/paxos.h"
+
 struct error;
+
+// Milliseconds. A leader that is gone is replaced within 2 s: the members doubt it after one
+// election timeout, and stand after two.
+#define RECORD_HEARTBEAT 100
+#define RECORD_ELECTION 500
 
 struct record;
 
-// Opens the register whose file is `path`, without a state when there is no such file.
+struct record_options {
+    uint32_t id, members; // of the register
+    uint64_t start;       // as in struct paxos_config
+    bool rejoin;
+};
+
+// Opens the member whose file is `path`, without a record when there is no such file.
 // STATUS_DATA when the file is damaged: a member that forgot a promise must not go on.
-int record_open(struct record **out, const char *path, struct error *err);
+int record_open(struct record **out, const char *path, const struct record_options *options,
+                struct error *err);
 void record_close(struct record *record);
 
-// The newest state that was agreed on, JSON text, valid until the next proposal; NULL: none yet.
+// The newest state that is known to be agreed on, JSON text, valid until the next step; NULL: none.
 const char *record_state(const struct record *record, size_t *size);
+// The member, for its standing and leader.
+const struct paxos *record_paxos(const struct record *record);
 
-// Agrees on the next state, a JSON text. When it returns STATUS_OK it is on the disk.
-// STATUS_DATA when it is too large. STATUS_IO or STATUS_CANTCREATE when it cannot be written: the
-// file stays whole, and every later proposal is refused: a Paxos member that cannot remember
-// stops.
-int record_propose(struct record *record, const char *state, struct error *err);
+// Each step is one of paxos.h, with the time of now, and writes what it must. Then the messages
+// of `output` may be sent. STATUS_IO or STATUS_CANTCREATE when the file cannot be written: it
+// stays whole, nothing may be sent, and every later step is refused: a Paxos member that cannot
+// remember stops.
+int record_tick(struct record *record, struct paxos_output *output, struct error *err);
+int record_receive(struct record *record, const struct proto_paxos *message,
+                   struct paxos_output *output, struct error *err);
+// Proposes the next state, a JSON text. With one member it is agreed on, and on the disk, when
+// this returns STATUS_OK. STATUS_DATA when it is too large, STATUS_UNAVAILABLE as paxos_propose.
+int record_propose(struct record *record, const char *state, struct paxos_output *output,
+                   struct error *err);
+// Seconds until record_tick is due.
+double record_due(const struct record *record);
 
 #endif

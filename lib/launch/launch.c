@@ -89,7 +89,7 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
         status = check_control_characters(texts[i], err);
     for (size_t i = 0; status == STATUS_OK && i < launch->set_count; i++)
         status = check_control_characters(launch->set[i], err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !launch->quorum)
         status = check_advertised(launch, launch->listen, "HOST", err);
     if (status == STATUS_OK && !hosts)
         status = check_advertised(launch, launch->member, "HOST", err);
@@ -101,7 +101,7 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
 int launch_count(const struct launch *launch, enum proto_role role) {
     switch (role) {
     case PROTO_ROLE_CONTROLLER:
-        return 1;
+        return launch->controllers > 1 ? launch->controllers : 1;
     case PROTO_ROLE_DATA_SERVER:
         return launch->data_servers;
     case PROTO_ROLE_PARAMETER_SERVER:
@@ -139,6 +139,17 @@ static int remove_folder_file(const char *folder, const char *name, struct error
     return STATUS_OK;
 }
 
+// What a controller agreed on, alone or with others, in an earlier run.
+static int remove_states(const char *folder, struct error *err) {
+    char name[32];
+    int status = remove_folder_file(folder, LAUNCH_STATE, err);
+    for (int i = 1; status == STATUS_OK && i <= LAUNCH_CONTROLLERS; i++) {
+        snprintf(name, sizeof name, LAUNCH_STATE_OF, i);
+        status = remove_folder_file(folder, name, err);
+    }
+    return status;
+}
+
 int launch_prepare(const struct launch *launch, struct error *err) {
     char logs[PATH_MAX], cursor[32];
     int status = STATUS_OK;
@@ -151,7 +162,7 @@ int launch_prepare(const struct launch *launch, struct error *err) {
     if (status == STATUS_OK)
         status = remove_folder_file(launch->folder, LAUNCH_PORT_FILE, err);
     if (status == STATUS_OK)
-        status = remove_folder_file(launch->folder, LAUNCH_STATE, err);
+        status = remove_states(launch->folder, err);
     if (status == STATUS_OK)
         status = run_folder_create(logs, err);
     for (int i = 1; status == STATUS_OK && !launch->resume && i <= launch->data_servers; i++) {
@@ -191,12 +202,23 @@ static void add_controller(const struct launch *launch, struct words *out) {
     words_format(out, "servers=%d", launch->parameter_servers);
     words_add(out, "--set");
     words_format(out, "data-servers=%d", launch->data_servers);
-    add_option(out, "--listen", launch->listen);
+    if (!launch->quorum)
+        add_option(out, "--listen", launch->listen);
+    add_option(out, "--quorum", launch->quorum);
     words_add(out, "--port-file");
     words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);
     launch_secrets(launch, out);
     if (launch->resume)
         add_option(out, "--resume", launch->folder);
+}
+
+// Which of the controllers it is.
+static void add_own_address(const struct launch *launch, int number, struct words *out) {
+    const char *at = launch->quorum;
+    for (int i = 1; i < number && at; i++)
+        at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+    words_add(out, "--listen");
+    words_format(out, "%.*s", (int)strcspn(at ? at : "", ","), at ? at : "");
 }
 
 static void add_member_options(const struct launch *launch, enum proto_role role,
@@ -273,24 +295,28 @@ void launch_process(const struct launch *launch, enum proto_role role, int numbe
         launch_fill(&text, open.items[i], digits, host);
         words_take(out, grow_take(&text));
     }
+    if (role == PROTO_ROLE_CONTROLLER && launch->quorum)
+        add_own_address(launch, number, out);
     out->failed |= open.failed;
     words_free(&open);
 }
 
 // "controller", or "ps-2", or "ps-" with a hole.
-static void put_name(struct grow *out, enum proto_role role, int number) {
+static void put_name(const struct launch *launch, struct grow *out, enum proto_role role,
+                     int number) {
     const char hole[] = {LAUNCH_NUMBER, 0};
+    bool numbered = role != PROTO_ROLE_CONTROLLER || launch->controllers > 1;
     grow_format(out, "%s", launch_short(role));
-    if (role != PROTO_ROLE_CONTROLLER && number)
+    if (numbered && number)
         grow_format(out, "-%d", number);
-    else if (role != PROTO_ROLE_CONTROLLER)
+    else if (numbered)
         grow_format(out, "-%s", hole);
 }
 
 void launch_log(const struct launch *launch, enum proto_role role, int number, struct words *out) {
     struct grow path = {0};
     grow_format(&path, "%s/" LAUNCH_LOGS "/", launch->folder);
-    put_name(&path, role, number);
+    put_name(launch, &path, role, number);
     grow_format(&path, ".log");
     words_take(out, grow_take(&path));
 }
@@ -409,8 +435,8 @@ static int add_role_process(struct plan *plan, const struct launch *launch, enum
     process->role = role;
     process->remote = host != NULL;
     process->through = host ? connection_to(plan, host) : 0;
-    put_name(&name, role, number);
-    put_name(&who, role, number);
+    put_name(launch, &name, role, number);
+    put_name(launch, &who, role, number);
     if (host)
         grow_format(&who, " on %s", host_label(host));
     process->name = grow_take(&name);
@@ -439,10 +465,21 @@ static int add_host_processes(struct plan *plan, const struct launch *launch, en
     return status;
 }
 
+static int add_down(struct plan *plan, const struct launch *launch, struct error *err) {
+    words_add(&plan->down, "adam-ctl");
+    words_add(&plan->down, "down");
+    launch_secrets(launch, &plan->down);
+    words_add(&plan->down, launch->folder);
+    return plan->down.failed ? error_nomem(err) : STATUS_OK;
+}
+
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err) {
     *plan = (struct plan){0};
     int status = add_local_processes(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    plan->controllers = plan->count;
+    if (status == STATUS_OK && plan->controllers > 1)
+        status = add_down(plan, launch, err);
     for (size_t i = 1; status == STATUS_OK && hosts && i < LAUNCH_ROLES; i++)
         status = hosts_place(hosts, launch_roles[i], launch_count(launch, launch_roles[i]), err);
     if (status == STATUS_OK && hosts)
@@ -466,6 +503,7 @@ void plan_free(struct plan *plan) {
         words_free(&plan->processes[i].command);
     }
     free(plan->processes);
+    words_free(&plan->down);
     *plan = (struct plan){0};
 }
 

@@ -23,6 +23,8 @@ struct error;
 // The files of a run's folder that its processes find each other by, or leave there.
 #define LAUNCH_PORT_FILE "controller.port"
 #define LAUNCH_STATE "controller.state"
+#define LAUNCH_STATE_OF "controller-%d.state" // of one of several
+#define LAUNCH_CONTROLLERS 5                  // at most
 #define LAUNCH_LOGS "log"
 #define LAUNCH_CURSOR ".cursor"
 
@@ -33,6 +35,7 @@ struct launch {
     const char *data, *labels, *from; // the training set, as the data servers open it
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf
+    int controllers;  // 1, 3 or 5; 0 is 1
     int data_servers, parameter_servers, workers;
     bool workers_wanted; // RUN.conf says how many must be there before training starts
     int threads;         // of each worker; 0: as many as adam-worker thinks best
@@ -41,6 +44,7 @@ struct launch {
     bool resume, force;  // a run that the folder holds already: go on with it, replace it
     const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;  // address of the controller; NULL: a Unix socket
+    const char *quorum;  // of several controllers: their addresses with commas between
     const char *dial;    // where the others find it; NULL: in its port file
     const char *member;  // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
 };
@@ -62,7 +66,7 @@ int launch_prepare(const struct launch *launch, struct error *err);
 extern const enum proto_role launch_roles[LAUNCH_ROLES];
 int launch_count(const struct launch *launch, enum proto_role role);
 // "controller", "serve", "ps", "worker": names of processes, with -NUMBER behind them but
-// for the controller.
+// for a controller alone.
 const char *launch_short(enum proto_role role);
 
 // The command of a role, with holes.
@@ -86,7 +90,7 @@ enum launch_policy {
 #define LAUNCH_RETRIES 5
 enum launch_policy launch_policy(enum proto_role role);
 
-// The processes of a run.
+// The processes of a run, its controllers first.
 struct process {
     char *name; // "ps-2"
     char *who;  // the same for a person: on another machine "ps-2 on NAME"
@@ -99,11 +103,12 @@ struct process {
     size_t reach, through;
 };
 struct plan {
-    struct process *processes; // the controller is the first
-    size_t count;
+    struct process *processes;
+    size_t count, controllers;
+    struct words down; // of several controllers: the command by which a person ends the run
 };
 
-// Every process of the run; with hosts the controller runs here, and the others are dealt
+// Every process of the run; with hosts the controllers run here, and the others are dealt
 // out to them, those of a host through one connection. STATUS_USAGE when they have no place
 // for some, or would not reach each other.
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,

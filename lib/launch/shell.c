@@ -71,6 +71,8 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     words_add(&clear, "-f");
     words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
     words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
+    for (int i = 1; i <= launch->controllers && launch->quorum; i++)
+        words_format(&clear, "%s/" LAUNCH_STATE_OF, launch->folder, i);
     put_words_line(out, &clear);
 }
 

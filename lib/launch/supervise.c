@@ -37,12 +37,14 @@ struct slot {
     int starts, retries, crashes;
     double started, next; // next: when it starts, while it waits
     double crashed[CRASHES];
+    bool ended; // of a controller: it ended by itself, and was not started since
+    int status; // with which
 };
 
 struct supervisor {
     const struct supervise_config *config;
-    struct slot *slots; // the first leads
-    size_t count;
+    struct slot *slots; // the controllers are the first
+    size_t count, controllers;
     int signals;   // signalfd
     bool stopping; // the user wants it to end...
     bool told;     // ...and the controller knows
@@ -51,7 +53,8 @@ struct supervisor {
     enum phase phase;
     double deadline; // of the phase
     int status;      // of the run, once it is ending
-    struct tail controller_log;
+    struct tail controller_logs[LAUNCH_CONTROLLERS];
+    struct child down; // what tells the run to end, where several controllers are
     struct error *err;
 };
 
@@ -97,9 +100,22 @@ static void enter_phase(struct supervisor *s, enum phase phase, double seconds) 
     if (phase != PHASE_ENDING)
         for (size_t i = 0; i < s->count; i++)
             child_signal(&s->slots[i].child, phase == PHASE_KILLING ? SIGKILL : SIGTERM);
+    if (phase == PHASE_KILLING)
+        child_signal(&s->down, SIGKILL);
 }
 
 // --- ending -----------------------------------------------------------------------------
+
+// The controller that leads saves the run and ends it. Of several nobody here knows which it is,
+// but a command that finds it does.
+static void tell_stop(struct supervisor *s) {
+    const struct words *down = &s->config->plan->down;
+    s->told = true;
+    if (s->controllers == 1)
+        child_signal(&s->slots[0].child, SIGTERM);
+    else if (!s->down.pid && child_start(&s->down, down, false, s->slots[0].log, NULL))
+        s->told = false;
+}
 
 // The run has a status: the processes that are left have `grace` seconds to end by themselves.
 static void end_run(struct supervisor *s, int status, double grace) {
@@ -108,8 +124,8 @@ static void end_run(struct supervisor *s, int status, double grace) {
         enter_phase(s, PHASE_ENDING, grace);
 }
 
-// Something is lost without which the run cannot go on. The controller has `grace` seconds
-// to save what there is; with 0 there is nothing, and all end at once.
+// Something is lost without which the run cannot go on. The controller that leads has `grace`
+// seconds to save what there is; with 0 there is nothing, and all end at once.
 static void lose_run(struct supervisor *s, int status, double grace, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void lose_run(struct supervisor *s, int status, double grace, const char *format, ...) {
@@ -123,7 +139,7 @@ static void lose_run(struct supervisor *s, int status, double grace, const char 
     error_set(s->err, status, "%s", text);
     end_run(s, status, grace);
     if (grace > 0)
-        child_signal(&s->slots[0].child, SIGTERM);
+        tell_stop(s);
 }
 
 static void pass_deadline(struct supervisor *s) {
@@ -194,20 +210,49 @@ static void ask_members_back(struct supervisor *s) {
     }
 }
 
+// Of the controllers, those that ended by themselves and were not started since.
+static size_t ended_controllers(const struct supervisor *s) {
+    size_t ended = 0;
+    for (size_t i = 0; i < s->controllers; i++)
+        ended += s->slots[i].ended || slot_is_over(&s->slots[i]);
+    return ended;
+}
+
+static bool is_majority(const struct supervisor *s, size_t controllers) {
+    return controllers > s->controllers / 2;
+}
+
+static void controller_killed(struct supervisor *s, struct slot *slot, const char *why) {
+    s->told = false; // who leads next may know nothing of it
+    if (!crash_again(slot)) {
+        start_again(s, slot, why, 0);
+    } else if (s->controllers > 1 && !is_majority(s, ended_controllers(s) + 1)) {
+        slot_enter(slot, SLOT_OVER);
+        say_line(s, "%s %s after %d restarts; the others go on without it", slot->process->who, why,
+                 CRASHES);
+    } else {
+        lose_run(s, STATUS_UNAVAILABLE, 0, "the controller %s after %d restarts; see %s%s%s", why,
+                 CRASHES, slot->log, hint, s->config->folder);
+    }
+    if (s->controllers == 1)
+        ask_members_back(s);
+}
+
+// When a majority of the controllers has ended by itself the run has, with the status of the last.
+// Before that one may have been told to stop, or have lost its disk: it is started again.
 static void controller_ended(struct supervisor *s, struct slot *slot, int wait_status,
                              const char *why) {
-    tail_more(&s->controller_log);
+    tail_more(&s->controller_logs[slot - s->slots]);
     if (WIFSIGNALED(wait_status)) {
-        s->told = false; // the next one may know nothing of it
-        if (crash_again(slot))
-            lose_run(s, STATUS_UNAVAILABLE, 0, "the controller %s after %d restarts; see %s%s%s",
-                     why, CRASHES, slot->log, hint, s->config->folder);
-        else
-            start_again(s, slot, why, 0);
-        ask_members_back(s);
+        controller_killed(s, slot, why);
         return;
     }
     int status = WEXITSTATUS(wait_status);
+    slot->ended = true;
+    if (!is_majority(s, ended_controllers(s))) {
+        slot_wait(slot, pause_session);
+        return;
+    }
     bool orderly = status == STATUS_OK || status == STATUS_SKIPPED || status == STATUS_DIVERGED ||
                    status == STATUS_STOPPED;
     if (status != STATUS_OK && status != STATUS_STOPPED) // of which it has told
@@ -277,10 +322,14 @@ static void connection_ended(struct supervisor *s, struct slot *slot) {
         slot_wait(slot, pause_of(slot, 0));
 }
 
+static bool leads(const struct supervisor *s, const struct slot *slot) {
+    return (size_t)(slot - s->slots) < s->controllers;
+}
+
 static void slot_ended(struct supervisor *s, struct slot *slot, int status) {
     char why[WHY];
     describe_exit(why, status, slot->process->remote);
-    if (slot == s->slots)
+    if (leads(s, slot))
         controller_ended(s, slot, status, why);
     else if (slot->process->socket)
         connection_ended(s, slot);
@@ -311,20 +360,24 @@ static void look_for_ends(struct supervisor *s) {
             continue;
         }
         slot_enter(slot, SLOT_OVER);
-        if (i == 0 && s->phase == PHASE_ENDING)
+        if (i == 0 && s->controllers == 1 && s->phase == PHASE_ENDING)
             enter_phase(s, PHASE_TERMINATING, grace_term); // nobody will order the others to end
     }
     if (s->phase != PHASE_RUNNING)
         end_connections(s);
+    int status;
+    if (child_ended(&s->down, &status) && status)
+        s->told = false; // nobody led
 }
 
 // --- starting ---------------------------------------------------------------------------
 
 static void start_slot(struct supervisor *s, struct slot *slot) {
-    bool leads = slot == s->slots;
+    bool first = slot == s->slots;
     slot->starts++;
+    slot->ended = false;
     slot->started = clock_seconds();
-    if (child_start(&slot->child, &slot->process->command, leads, slot->log, s->err)) {
+    if (child_start(&slot->child, &slot->process->command, first, slot->log, s->err)) {
         slot_enter(slot, SLOT_OVER);
         end_run(s, s->err->status, 0);
     } else {
@@ -345,9 +398,10 @@ static void start_due(struct supervisor *s) {
     for (size_t i = 0; i < s->count && s->phase == PHASE_RUNNING; i++) {
         struct slot *slot = &s->slots[i];
         // The first time, a controller that cannot start is the only thing to report.
-        bool waits = i > 0 && s->slots[0].starts == 1 && s->slots[0].state != SLOT_READY;
-        if (slot->state == SLOT_WAITING && slot->next <= now && !waits && !(i > 0 && s->stopping) &&
-            !awaits_connection(s, slot))
+        bool leader = leads(s, slot);
+        bool waits = !leader && s->slots[0].starts == 1 && s->slots[0].state != SLOT_READY;
+        if (slot->state == SLOT_WAITING && slot->next <= now && !waits &&
+            !(!leader && s->stopping) && !awaits_connection(s, slot))
             start_slot(s, slot);
     }
 }
@@ -355,10 +409,9 @@ static void start_due(struct supervisor *s) {
 // --- signals and time -------------------------------------------------------------------
 
 static void tell_controller(struct supervisor *s) {
-    if (!s->stopping || s->told || s->slots[0].state != SLOT_READY || s->phase != PHASE_RUNNING)
-        return;
-    s->told = true;
-    child_signal(&s->slots[0].child, SIGTERM);
+    bool ready = s->controllers > 1 || s->slots[0].state == SLOT_READY;
+    if (s->stopping && !s->told && ready && s->phase == PHASE_RUNNING)
+        tell_stop(s);
 }
 
 static void take_stop(struct supervisor *s, int number) {
@@ -419,7 +472,7 @@ static bool any_left(const struct supervisor *s) {
     size_t left = 0;
     for (size_t i = 0; i < s->count; i++)
         left += s->slots[i].child.pid != 0;
-    return left > 0 || s->phase == PHASE_RUNNING;
+    return left > 0 || s->down.pid || s->phase == PHASE_RUNNING;
 }
 
 static void watch_processes(struct supervisor *s) {
@@ -431,7 +484,9 @@ static void watch_processes(struct supervisor *s) {
         look_if_ready(s);
         look_for_ends(s);
         take_signals(s);
-        tail_more(&s->controller_log);
+        tell_controller(s);
+        for (size_t i = 0; i < s->controllers; i++)
+            tail_more(&s->controller_logs[i]);
         if (s->phase != PHASE_RUNNING && clock_seconds() >= s->deadline)
             pass_deadline(s);
     }
@@ -456,6 +511,7 @@ static int open_slots(struct supervisor *s, struct error *err) {
     if (!s->slots)
         return error_nomem(err);
     s->count = plan->count;
+    s->controllers = plan->controllers;
     for (size_t i = 0; i < s->count; i++) {
         struct grow log = {0};
         grow_format(&log, "%s/" LAUNCH_LOGS "/%s.log", s->config->folder, plan->processes[i].name);
@@ -488,7 +544,8 @@ static void close_slots(struct supervisor *s) {
 
 int supervise_run(const struct supervise_config *config, int *by_signal, struct error *err) {
     struct error own = {0};
-    struct supervisor s = {.config = config, .signals = -1, .err = err ? err : &own};
+    struct supervisor s = {
+        .config = config, .signals = -1, .down = {.ready = -1}, .err = err ? err : &own};
     sigset_t wanted;
     wanted_signals(&wanted);
     *by_signal = 0;
@@ -498,11 +555,14 @@ int supervise_run(const struct supervise_config *config, int *by_signal, struct 
          (s.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK)) < 0))
         status = error_errno(s.err, STATUS_UNAVAILABLE, "cannot wait for signals");
     if (status == STATUS_OK) {
-        tail_open(&s.controller_log, s.slots[0].log, config->hooks.told, config->hooks.self);
+        for (size_t i = 0; i < s.controllers; i++)
+            tail_open(&s.controller_logs[i], s.slots[i].log, config->hooks.told,
+                      config->hooks.self);
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         watch_processes(&s);
         prctl(PR_SET_CHILD_SUBREAPER, 0);
-        tail_close(&s.controller_log);
+        for (size_t i = 0; i < s.controllers; i++)
+            tail_close(&s.controller_logs[i]);
         remove_places(&s);
         status = s.status;
         *by_signal = s.by_signal;

@@ -1,9 +1,9 @@
 // Starts the processes of a run on this machine, watches them, and sees that none is left.
 //
 // Each is a process group of its own, and dies with the supervisor, however that ends. The
-// first of the plan, the controller, leads: when it has ended for good, the run has, and
-// its status is that of the run; the others end by its order, or are ended. A process that
-// dies is treated by its policy (launch/launch.h).
+// first of the plan, the controllers, lead: when a majority of them has ended for good, the run
+// has, and their status is that of the run; the others end by its order, or are ended. A process
+// that dies is treated by its policy (launch/launch.h).
 //
 // SIGTERM, SIGINT and SIGHUP, unless they are ignored, stop the run through the controller:
 // it saves, and all end. A second one ends all at once. In any case nobody of those groups is

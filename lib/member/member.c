@@ -41,7 +41,8 @@ struct member {
     const char *reason; // why it leaves; set before `closing`
 
     // The thread's own.
-    char address[PROTO_ADDRESS_MAX]; // of the controller
+    char address[PROTO_ADDRESS_MAX]; // of the controller that is dialled
+    uint32_t turn, controllers;      // how many were dialled; how many there are
     struct patience patience;
     bool lost;     // and that was said
     double stay;   // seconds that it waits for a lost controller: the run's controller-patience
@@ -80,7 +81,8 @@ static int member_end(struct member *member, const struct error *why) {
     return why->status;
 }
 
-// A refusal that patience mends is STATUS_SKIPPED, any other ends the member.
+// A refusal that patience mends is STATUS_SKIPPED. A controller that does not lead is left for the
+// next one, with STATUS_UNAVAILABLE. Any other refusal ends the member.
 static int refusal_status(struct member *member, const struct proto_refused *refused,
                           struct error *err) {
     int status = STATUS_UNAVAILABLE;
@@ -92,7 +94,8 @@ static int refusal_status(struct member *member, const struct proto_refused *ref
         refused->text.length ? refused->text : proto_text(proto_refusal_text(refused->code));
     error_set(err, status, "%s: %s: %.*s", member->address, proto_refusal_name(refused->code),
               (int)text.length, text.at);
-    return status == STATUS_SKIPPED ? status : member_end(member, err);
+    bool ends = status != STATUS_SKIPPED && refused->code != PROTO_REFUSAL_NOT_LEADER;
+    return ends ? member_end(member, err) : status;
 }
 
 // --- asking ------------------------------------------------------------------
@@ -296,6 +299,9 @@ static int join_run(struct member *member, const struct proto_welcome *welcome, 
 
 static int check_welcome(struct member *member, const struct proto_welcome *welcome,
                          struct error *err) {
+    static const struct proto_id none;
+    if (welcome->role == PROTO_ROLE_CONTROLLER && memcmp(&welcome->run, &none, sizeof none) == 0)
+        return error_set(err, STATUS_UNAVAILABLE, "%s: no leader of the run", member->address);
     if (welcome->role != PROTO_ROLE_CONTROLLER)
         error_set(err, STATUS_UNAVAILABLE, "%s: a %s answers there", member->address,
                   proto_role_name(welcome->role));
@@ -323,7 +329,8 @@ static int dial_controller(struct member *member, struct error *err) {
                                       .name = text_or_none(o->name)};
     struct proto_welcome welcome;
     struct link *link;
-    int status = ready_find(o->controller, member->address, err);
+    int status =
+        ready_find(o->controller, member->turn, member->address, &member->controllers, err);
     if (!status)
         status = link_dial(&link, member->address, &options, &hello, DIAL, &welcome, err);
     if (status == STATUS_USAGE)
@@ -491,6 +498,9 @@ static void *member_thread(void *context) {
         say_waiting(member, &err);
         if (gives_up(member, &err))
             break;
+        // All controllers are dialled before it pauses.
+        if (++member->turn % (member->controllers ? member->controllers : 1))
+            continue;
         pause_member(member, pause, false);
         pause = fmin(2 * pause, longest_pause);
     }
@@ -501,14 +511,24 @@ static void *member_thread(void *context) {
 
 // --- for those who use it ----------------------------------------------------
 
+static int check_addresses(const struct member_options *o, struct error *err) {
+    char address[PROTO_ADDRESS_MAX];
+    int status = STATUS_OK;
+    for (uint32_t turn = 0, count = 1; !status && turn < count; turn++) {
+        status = ready_find(o->controller, turn, address, &count, err);
+        if (!status)
+            status = address_check(address, o->keys, o->insecure, err);
+    }
+    return status;
+}
+
 static int check_options(const struct member_options *o, struct error *err) {
     if (!o->controller)
         return error_set(err, STATUS_USAGE, "no controller is named");
     if (o->name && strlen(o->name) > PROTO_NAME_MAX)
         return error_set(err, STATUS_USAGE, "the name '%s' is longer than %d letters", o->name,
                          PROTO_NAME_MAX);
-    return *o->controller == '@' ? STATUS_OK
-                                 : address_check(o->controller, o->keys, o->insecure, err);
+    return *o->controller == '@' ? STATUS_OK : check_addresses(o, err);
 }
 
 int member_open(struct member **member, const struct member_options *options, struct error *err) {

@@ -10,8 +10,9 @@
 // A broken link is dialled again, with growing pauses, in the same session: "A member that
 // loses its link to the controller" goes on with what it has meanwhile, for as long as the
 // setting controller-patience says. @FILE is read anew each time, so that a restarted
-// controller is found. Where the file is gone, and DONE lies beside it, the run is done: the
-// member hears the order to stop that it missed. Before it has joined it dials for ever.
+// controller is found; of several controllers each is dialled in turn until one leads. Where the
+// file is gone, and DONE lies beside it, the run is done: the member hears the order to stop that
+// it missed. Before it has joined it dials for ever.
 //
 // Threads: one thread of the member's own does all this, and calls the hooks. All
 // functions may be called by any thread, handlers of links included, but member_open and
@@ -40,7 +41,7 @@ struct member_hooks {
 
 struct member_options { // texts belong to the caller, and outlive the member
     enum proto_role role;
-    const char *controller; // its address, or @FILE
+    const char *controller; // as ready_find takes it (net/ready.h)
     const char *name;       // for people
     uint32_t threads;
     uint64_t memory;

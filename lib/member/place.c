@@ -169,6 +169,55 @@ int place_controller(char **text, const char *place, struct error *err) {
     return status;
 }
 
+// Others know it by this text, so it must say where it is.
+static bool can_be_dialled(const char *address) {
+    char host[PROTO_ADDRESS_MAX];
+    size_t length = strlen(address);
+    bool any_port =
+        address_host(address, host) && length > 2 && !strcmp(address + length - 2, ":0");
+    return !any_port && !(address_host(address, host) && address_is_any(host));
+}
+
+static int add_controller(struct words *addresses, const char *address, struct error *err) {
+    enum address_kind kind;
+    int status = address_kind(address, &kind, err);
+    if (!status && !can_be_dialled(address))
+        status = error_set(err, STATUS_USAGE, "--quorum: others cannot dial %s", address);
+    for (size_t i = 0; !status && i < addresses->count; i++)
+        if (!strcmp(addresses->items[i], address))
+            status = error_set(err, STATUS_USAGE, "--quorum: %s is named twice", address);
+    words_add(addresses, address);
+    return status ? status : addresses->failed ? error_nomem(err) : STATUS_OK;
+}
+
+static int find_own(const struct words *addresses, const char *own, uint32_t *id,
+                    struct error *err) {
+    for (*id = 0; own && *id < addresses->count; ++*id)
+        if (!strcmp(addresses->items[*id], own))
+            return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "--quorum: this controller's own address, --listen %s, is not "
+                     "among them",
+                     own ? own : "ADDR");
+}
+
+int place_quorum(struct words *addresses, const char *list, const char *own, uint32_t *id,
+                 struct error *err) {
+    char *text = mem_string(list), *rest = NULL;
+    int status = text ? STATUS_OK : error_nomem(err);
+    *addresses = (struct words){0};
+    for (char *at = text ? strtok_r(text, ",", &rest) : NULL; !status && at;
+         at = strtok_r(NULL, ",", &rest))
+        status = add_controller(addresses, at, err);
+    free(text);
+    if (!status && addresses->count != 1 && addresses->count != 3 && addresses->count != 5)
+        status = error_set(err, STATUS_USAGE,
+                           "--quorum: %zu controllers; 3 survive the loss of one, 5 of two, and an "
+                           "even number gains nothing",
+                           addresses->count);
+    return status ? status : find_own(addresses, own, id, err);
+}
+
 int place_keys(struct secrets **keys, const char *file, struct error *err) {
     *keys = NULL;
     if (!file)

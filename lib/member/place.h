@@ -6,7 +6,9 @@
 #define ADAM_MEMBER_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "core/words.h"
 #include "net/ready.h"
 #include "net/secrets.h"
 
@@ -29,11 +31,17 @@ int place_address(char address[PROTO_ADDRESS_MAX], const char *what, const char 
 // Removes the sockets that programs of this user left in that folder when they were killed.
 void place_tidy(void);
 
-// What ready_find (net/ready.h) takes, for a controller as a person names it: its address or
-// @FILE with it, as they are; the folder of a run as @FOLDER/controller.port. *text is to be
+// What ready_find (net/ready.h) takes, for controllers as a person names them: addresses or
+// @FILE with them, as they are; the folder of a run as @FOLDER/controller.port. *text is to be
 // freed with free(), NULL after a failure. STATUS_NOINPUT when it is none of these, or the folder
 // has no controller.
 int place_controller(char **text, const char *place, struct error *err);
+
+// The addresses of all controllers of a run, as `list` has them with commas between, for
+// words_free; *id is the one that `own` is, from 0. STATUS_USAGE when they are not 1, 3 or 5
+// different addresses that others can dial, this one's among them.
+int place_quorum(struct words *addresses, const char *list, const char *own, uint32_t *id,
+                 struct error *err);
 
 // Whether the controller that ready_find does not find any more, since its file @FOLDER/... is
 // gone, was of a run that is done: FOLDER has DONE.

@@ -373,11 +373,15 @@ int link_say(struct link *link, uint64_t request, uint16_t type, const void *mes
     return frame ? STATUS_OK : err ? err->status : STATUS_DATA;
 }
 
+void link_know(struct link *link) {
+    if (link->listener && !atomic_exchange(&link->known, true))
+        listener_known(link->listener, link);
+}
+
 int link_answer(struct link *link, uint64_t request, uint16_t type, const void *message,
                 const struct link_payload *payload, struct error *err) {
-    bool granted = request > 0 && type != PROTO_TYPE_REFUSED;
-    if (granted && link->listener && !atomic_exchange(&link->known, true))
-        listener_known(link->listener, link);
+    if (request > 0 && type != PROTO_TYPE_REFUSED)
+        link_know(link);
     return link_say(link, request, type, message, payload, err);
 }
 

@@ -136,6 +136,9 @@ int link_answer(struct link *link, uint64_t request, uint16_t type, const void *
 void link_refuse(struct link *link, uint64_t request, enum proto_refusal code, uint64_t detail,
                  const char *text);
 
+// Who called is known, though it asked nothing that was granted: strangers do not displace it.
+void link_know(struct link *link);
+
 // The link's memory: a handler that will answer later holds it.
 void link_hold(struct link *link);
 void link_drop(struct link *link);

@@ -10,6 +10,8 @@
 #include "net/address.h"
 #include "store/output.h"
 
+enum { READY_MAX = 8 * PROTO_ADDRESS_MAX }; // bytes of a list of addresses
+
 static int write_file(const char *path, const struct grow *text, struct error *err) {
     struct output *output;
     if (text->failed)
@@ -54,23 +56,42 @@ void ready_forget(const struct ready *ready) {
         unlink(ready->pid_file);
 }
 
-static int read_line(const char *path, char line[PROTO_ADDRESS_MAX], struct error *err) {
+// What the file says, at most so many bytes.
+static int read_file(const char *path, char text[READY_MAX], struct error *err) {
     FILE *file = fopen(path, "re");
     if (!file)
         return error_errno(err, STATUS_NOINPUT, "%s", path);
-    bool there = fgets(line, PROTO_ADDRESS_MAX, file) != NULL;
+    size_t length = fread(text, 1, READY_MAX - 1, file);
     fclose(file);
-    if (!there)
-        return error_set(err, STATUS_NOINPUT, "%s: no address in it", path);
-    line[strcspn(line, "\n")] = 0;
-    return STATUS_OK;
+    text[length] = 0;
+    return text[strspn(text, "\n")] ? STATUS_OK
+                                    : error_set(err, STATUS_NOINPUT, "%s: no address in it", path);
 }
 
-int ready_find(const char *text, char address[PROTO_ADDRESS_MAX], struct error *err) {
+// The word whose turn it is, and how many there are.
+static uint32_t choose_word(char *text, uint32_t turn, const char **word) {
+    static const char between[] = ",\n";
+    uint32_t count = 0;
+    char *words[READY_MAX / 2], *rest = NULL;
+    for (char *at = strtok_r(text, between, &rest); at; at = strtok_r(NULL, between, &rest))
+        words[count++] = at;
+    *word = count ? words[turn % count] : "";
+    return count;
+}
+
+int ready_find(const char *text, uint32_t turn, char address[PROTO_ADDRESS_MAX], uint32_t *count,
+               struct error *err) {
     enum address_kind kind;
-    if (*text != '@')
-        snprintf(address, PROTO_ADDRESS_MAX, "%s", text);
-    else if (read_line(text + 1, address, err))
-        return err ? err->status : STATUS_NOINPUT;
-    return address_kind(*text == '@' ? address : text, &kind, err);
+    char words[READY_MAX];
+    const char *word;
+    int status = STATUS_OK;
+    if (*text == '@')
+        status = read_file(text + 1, words, err);
+    else
+        snprintf(words, sizeof words, "%s", text);
+    if (status)
+        return status;
+    *count = choose_word(words, turn, &word);
+    snprintf(address, PROTO_ADDRESS_MAX, "%s", word);
+    return address_kind(address, &kind, err);
 }

@@ -4,6 +4,7 @@
 #define ADAM_NET_READY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/proto.h"
 
@@ -21,8 +22,11 @@ int ready_tell(struct ready *ready, const char *const *addresses, size_t count, 
 // Removes the files, at the end.
 void ready_forget(const struct ready *ready);
 
-// An address as a user writes it: itself, or @FILE for the first line of a port file.
-// STATUS_NOINPUT when there is no such file (yet), STATUS_USAGE when it is no address.
-int ready_find(const char *text, char address[PROTO_ADDRESS_MAX], struct error *err);
+// Addresses as a user writes them: one, or several with commas between them, or @FILE for the
+// lines of a port file. The one whose turn it is, counted from 0 and past the last from the first
+// again, and how many there are. STATUS_NOINPUT when there is no such file (yet), STATUS_USAGE
+// when it is no address.
+int ready_find(const char *text, uint32_t turn, char address[PROTO_ADDRESS_MAX], uint32_t *count,
+               struct error *err);
 
 #endif

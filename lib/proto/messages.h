@@ -96,7 +96,10 @@
     P(2, ACCEPT, "accept")                                                                         \
     P(3, ACCEPTED, "accepted")                                                                     \
     P(4, REJECT, "reject")                                                                         \
-    P(5, COMMIT, "commit")
+    P(5, COMMIT, "commit")                                                                         \
+    P(6, BLANK, "blank")                                                                           \
+    P(7, REJOIN, "rejoin")                                                                         \
+    P(8, ADMIT, "admit")
 
 // Why a request is refused: C(number, NAME, name, what the asker should know).
 #define PROTO_REFUSALS(C)                                                                          \
@@ -123,7 +126,9 @@
     C(20, BAD_SETTING, "bad setting", "the text says which and why")                               \
     C(21, STOPPING, "stopping", "ask another, or end")                                             \
     C(22, STORAGE, "storage failed", "the text says where and why")                                \
-    C(23, PEER_LOST, "peer lost", "the run cannot go on; the text names who vanished")
+    C(23, PEER_LOST, "peer lost", "the run cannot go on; the text names who vanished")             \
+    C(24, NOT_LEADER, "not the leader",                                                            \
+      "ask the next controller; the text names the leader's address")
 
 // Fields: F(KIND, name, limit, meaning). KIND is U8, U16, U32, U64, F64, ID (16 bytes,
 // compared and never read), TEXT or BYTES (a 32-bit length, then as many bytes). The
@@ -281,8 +286,10 @@
     F(U32, from, 0, "controller that sends")                                                       \
     F(U32, to, 0, "controller that is meant")                                                      \
     F(U64, ballot, 0, "that this is about; of reject: the one that was promised instead")          \
-    F(U64, accepted, 0, "ballot under which the sender's state was accepted")                      \
-    F(U64, version, 0, "of the state")                                                             \
+    F(U64, accepted, 0,                                                                            \
+      "ballot under which the sender's state was accepted; of blank, rejoin and admit: the "       \
+      "number of the blank member's start")                                                        \
+    F(U64, version, 0, "of the state; of blank and rejoin: the receiver's start, as far as known") \
     F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")
 
 // Parameters.

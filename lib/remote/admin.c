@@ -14,16 +14,6 @@ enum {
     AGAIN = 50,      // milliseconds between these
 };
 
-static int find_controller(const char *place, char address[PROTO_ADDRESS_MAX], struct error *err) {
-    char *text;
-    int status = place_controller(&text, place, err);
-    if (status)
-        return status;
-    status = ready_find(text, address, err);
-    free(text);
-    return status;
-}
-
 static int check_answer(struct kept *answer, uint16_t wanted, const char *address,
                         struct error *err) {
     const struct proto_refused *refused = &answer->message.refused;
@@ -39,41 +29,82 @@ static int check_answer(struct kept *answer, uint16_t wanted, const char *addres
                      (int)refused->text.length, refused->text.at);
 }
 
-// *hung_up: who was welcomed and has no answer yet can still lose its place to other callers.
+// *again: who was welcomed and has no answer yet can still lose its place to other callers, and
+// what does not lead knows nothing.
 static int call_once(const char *address, const struct link_options *options,
-                     struct link_request *request, struct kept **answer, bool *hung_up,
+                     struct link_request *request, struct kept **answer, bool *again,
                      struct error *err) {
     const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
     struct link *link;
-    *hung_up = false;
+    *again = false;
     int status = link_dial(&link, address, options, &hello, PATIENCE, NULL, err);
     if (status)
         return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
     status = link_call_kept(link, request, answer, err);
-    *hung_up = status && link_hung_up(link);
+    *again = status ? link_hung_up(link)
+                    : (*answer)->type == PROTO_TYPE_REFUSED &&
+                          (*answer)->message.refused.code == PROTO_REFUSAL_NOT_LEADER;
     link_close(link);
     return status;
+}
+
+struct errand {
+    const char *text; // as ready_find takes it
+    const struct link_options *options;
+    struct link_request request;
+    uint16_t wanted;
+    uint32_t turn, count; // how many were asked; how many controllers there are
+};
+
+// *again: whether it is worth another try, with the next controller where there are several.
+static int ask_next(struct errand *errand, struct kept **answer, bool *again, struct error *err) {
+    char address[PROTO_ADDRESS_MAX];
+    struct link_request request = errand->request;
+    *again = false;
+    int status = ready_find(errand->text, errand->turn++, address, &errand->count, err);
+    if (status)
+        return status;
+    status = call_once(address, errand->options, &request, answer, again, err);
+    *again |= status == STATUS_UNAVAILABLE && errand->count > 1;
+    if (!status && (status = check_answer(*answer, errand->wanted, address, err)))
+        kept_drop(*answer);
+    return status;
+}
+
+// A controller that ends meanwhile takes its address along: then the last answer counts.
+static int ask_in_turn(struct errand *errand, struct kept **answer, struct error *err) {
+    double until = clock_seconds() + PATIENCE / 1e3;
+    struct error last = {0};
+    for (bool again = true; again;) {
+        struct error why = {0};
+        int status = ask_next(errand, answer, &again, &why);
+        if (!status)
+            return STATUS_OK;
+        if (status != STATUS_NOINPUT || !last.status)
+            last = why;
+        again &= clock_seconds() < until;
+        if (again && errand->turn % errand->count == 0)
+            usleep(AGAIN * 1000);
+    }
+    if (err)
+        *err = last;
+    return last.status;
 }
 
 int admin_ask(const struct admin *admin, uint16_t type, const void *message, uint16_t wanted,
               struct kept **answer, struct error *err) {
     const struct link_options options = {.keys = admin->keys, .insecure = admin->insecure};
-    char address[PROTO_ADDRESS_MAX];
-    int status = find_controller(admin->place, address, err);
-    if (status)
-        return status;
-    double until = clock_seconds() + PATIENCE / 1e3;
-    for (bool hung_up;; usleep(AGAIN * 1000)) {
-        struct link_request request = {.type = type, .message = message};
-        struct error why = {0};
-        status = call_once(address, &options, &request, answer, &hung_up, &why);
-        if (hung_up && clock_seconds() < until)
-            continue;
-        if (status && err)
-            *err = why;
-        break;
-    }
-    if (!status && (status = check_answer(*answer, wanted, address, err)))
-        kept_drop(*answer);
+    char *text;
+    int status = place_controller(&text, admin->place, err);
+    struct errand errand = {
+        .text = text,
+        .options = &options,
+        .request = {.type = type, .message = message},
+        .wanted = wanted,
+        .count = 1,
+    };
+    if (!status)
+        status = ask_in_turn(&errand, answer, err);
+    free(text);
     return status;
 }

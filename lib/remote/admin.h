@@ -12,13 +12,14 @@ struct error;
 struct secrets; // net/secrets.h
 
 struct admin {
-    const char *place; // an address, @FILE with one, or the folder of a run
+    const char *place; // addresses, @FILE with them, or the folder of a run
     const struct secrets *keys;
     bool insecure;
 };
 
 // Sends a message and takes the answer, which is of the type `wanted`: kept_drop it. A controller
-// that hangs up before it answered is asked again for some seconds, so a message may arrive twice.
+// that hangs up before it answered is asked again for some seconds, so a message may arrive twice;
+// of several controllers each is asked in turn until the one that leads answers.
 // STATUS_UNAVAILABLE when no controller answers there, or it refuses: the text says which
 // and why. STATUS_USAGE for a setting that it refuses. STATUS_NOINPUT when the folder has
 // no controller.

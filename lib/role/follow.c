@@ -207,15 +207,19 @@ static void ask_progress(struct follow *follow) {
     char address[PROTO_ADDRESS_MAX];
     struct link *link;
     struct kept *answer;
-    if (ready_find(o->controller, address, NULL) ||
-        link_dial(&link, address, &options, &hello, ASK, NULL, NULL))
-        return;
-    if (!link_call_kept(link, &request, &answer, NULL)) {
-        if (answer->type == PROTO_TYPE_STATUS)
-            note_epoch(follow, &answer->message.status);
-        kept_drop(answer);
+    bool told = false;
+    for (uint32_t turn = 0, count = 1; !told && turn < count; turn++) {
+        if (ready_find(o->controller, turn, address, &count, NULL) ||
+            link_dial(&link, address, &options, &hello, ASK, NULL, NULL))
+            continue;
+        if (!link_call_kept(link, &request, &answer, NULL)) {
+            told = answer->type == PROTO_TYPE_STATUS;
+            if (told)
+                note_epoch(follow, &answer->message.status);
+            kept_drop(answer);
+        }
+        link_close(link);
     }
-    link_close(link);
 }
 
 // Once is enough. Data servers end before the last weights are tested.

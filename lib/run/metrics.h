@@ -4,6 +4,8 @@
 #ifndef ADAM_RUN_METRICS_H
 #define ADAM_RUN_METRICS_H
 
+#include <stdbool.h>
+
 #include "core/json.h"
 
 struct error;
@@ -21,8 +23,8 @@ struct error;
 //   done        seconds, top1
 struct metrics;
 
-// STATUS_CANTCREATE, also when another process has it open: one run has one writer.
-int metrics_open(struct metrics **out, const char *path, const char *role, int rank,
+// STATUS_CANTCREATE, with `lock` also when another process has it open: one run has one writer.
+int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool lock,
                  struct error *err);
 // Adds v, t, role, rank and event in front and writes the line. Takes over the
 // reference to `fields`, also on failure. May be called by several threads.

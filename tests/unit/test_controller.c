@@ -526,13 +526,40 @@ static struct cluster *first_state(void) {
     return first;
 }
 
+static const struct record_options alone = {.members = 1};
+
+static int propose_to_record(void *self, const char *text, struct error *err) {
+    struct paxos_output output;
+    return record_propose(self, text, &output, err);
+}
+
+static int open_agreed(struct agreed *agreed, const char *path) {
+    struct agreement agreement = {.propose = propose_to_record};
+    struct record *record;
+    size_t size = 0;
+    int status = record_open(&record, path, &alone, NULL);
+    if (status)
+        return status;
+    agreement.self = record;
+    const char *state = record_state(record, &size);
+    char *text = state ? strndup(state, size) : NULL;
+    status = agreed_open(agreed, &agreement, text, NULL);
+    free(text);
+    return status;
+}
+
+static void close_agreed(struct agreed *agreed) {
+    record_close(agreed->agreement.self);
+    agreed_close(agreed);
+}
+
 static void test_agreed(struct tap *tap) {
     char path[TEMPFILE_PATH];
     tempfile_write(path, "", 0);
     unlink(path);
     TEST(tap, "the next state is adopted when it is agreed, and is there after a restart", {
         struct agreed agreed;
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         CHECK(tap, !agreed.state);
         CHECK_INT(tap, agreed_commit(&agreed, first_state(), STATUS_OK, NULL), STATUS_OK);
         struct cluster *next = draft(&agreed);
@@ -540,35 +567,35 @@ static void test_agreed(struct tap *tap) {
         CHECK_INT(tap, agreed.state->stage, CLUSTER_DRAINING);
         CHECK_INT(tap, agreed_commit(&agreed, next, STATUS_OK, NULL), STATUS_OK);
         CHECK_INT(tap, agreed.state->stage, CLUSTER_SAVING);
-        agreed_close(&agreed);
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        close_agreed(&agreed);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         CHECK(tap, agreed.state && agreed.state->stage == CLUSTER_SAVING);
-        agreed_close(&agreed);
+        close_agreed(&agreed);
     });
     TEST(tap, "what was agreed on and what was not is free in the end", {
         struct agreed agreed;
         long before = heap_live();
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_OK, NULL), STATUS_OK);
         CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_BUG, NULL), STATUS_BUG);
-        agreed_close(&agreed);
+        close_agreed(&agreed);
         CHECK_INT(tap, heap_live(), before);
     });
     TEST(tap, "a draft that could not be made changes nothing", {
         struct agreed agreed;
         struct error err = {0};
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         struct cluster *next = draft(&agreed);
         int status = cluster_enter(next, CLUSTER_TRAINING, &err);
         CHECK_INT(tap, agreed_commit(&agreed, next, status, &err), STATUS_BUG);
         CHECK_INT(tap, agreed.state->stage, CLUSTER_SAVING);
         CHECK_INT(tap, agreed_commit(&agreed, NULL, STATUS_IO, NULL), STATUS_IO);
-        agreed_close(&agreed);
+        close_agreed(&agreed);
     });
     TEST(tap, "when the disk is full the state stays as it was, also after a restart", {
         struct agreed agreed;
         struct error err = {0};
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         const struct cluster *state = agreed.state;
         char *before = cluster_write(state);
         struct cluster *next = draft(&agreed);
@@ -581,14 +608,14 @@ static void test_agreed(struct tap *tap) {
         CHECK_TEXT(tap, after, before);
         // A member that could not remember its promise makes no other.
         CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_OK, NULL), STATUS_IO);
-        agreed_close(&agreed);
-        CHECK_INT(tap, agreed_open(&agreed, path, NULL), STATUS_OK);
+        close_agreed(&agreed);
+        CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         char *again = cluster_write(agreed.state);
         CHECK_TEXT(tap, again, before);
         free(before);
         free(after);
         free(again);
-        agreed_close(&agreed);
+        close_agreed(&agreed);
     });
     unlink(path);
 }
@@ -957,18 +984,19 @@ static void write_sealed(const char *path, const char *fields) {
 
 static void test_record(struct tap *tap) {
     char path[TEMPFILE_PATH];
+    struct paxos_output output;
     tempfile_write(path, "", 0);
     unlink(path);
     TEST(tap, "what was agreed on is there after a restart, with ever higher ballots", {
         struct record *record;
         size_t size = 0, before, after;
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
         CHECK(tap, !record_state(record, &size));
-        CHECK_INT(tap, record_propose(record, "{\"a\":1}", NULL), STATUS_OK);
-        CHECK_INT(tap, record_propose(record, "{\"a\":2}", NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, "{\"a\":1}", &output, NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, "{\"a\":2}", &output, NULL), STATUS_OK);
         record_close(record);
         char *first = read_whole(path, &before);
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
         const char *state = record_state(record, &size);
         CHECK(tap, state && size == 7 && !memcmp(state, "{\"a\":2}", 7));
         record_close(record);
@@ -985,13 +1013,13 @@ static void test_record(struct tap *tap) {
         memset(state, '0', most + 2);
         memcpy(state, "{\"a\":\"", 6);
         memcpy(state + most - 2, "\"}", 3);
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
-        CHECK_INT(tap, record_propose(record, state, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, state, &output, NULL), STATUS_OK);
         CHECK(tap, record_state(record, &size) && size == most);
         memcpy(state + most - 2, "0\"}", 4);
-        CHECK_INT(tap, record_propose(record, state, NULL), STATUS_DATA);
+        CHECK_INT(tap, record_propose(record, state, &output, NULL), STATUS_DATA);
         CHECK(tap, record_state(record, &size) && size == most);
-        CHECK_INT(tap, record_propose(record, "{\"a\":2}", NULL), STATUS_OK);
+        CHECK_INT(tap, record_propose(record, "{\"a\":2}", &output, NULL), STATUS_OK);
         record_close(record);
         free(state);
     });
@@ -1002,7 +1030,7 @@ static void test_record(struct tap *tap) {
         for (size_t i = 0; i + 1 < size; i++) {
             text[i] ^= 1;
             write_whole(path, text, size);
-            if (record_open(&record, path, NULL) == STATUS_OK) {
+            if (record_open(&record, path, &alone, NULL) == STATUS_OK) {
                 FAIL(tap, "byte %zu changed: %s", i, text);
                 record_close(record);
             }
@@ -1010,10 +1038,10 @@ static void test_record(struct tap *tap) {
         }
         for (size_t n = 0; n + 1 < size; n++) {
             write_whole(path, text, n);
-            CHECK_INT(tap, record_open(&record, path, NULL), STATUS_DATA);
+            CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_DATA);
         }
         write_whole(path, text, size);
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
         record_close(record);
         free(text);
     });
@@ -1030,10 +1058,10 @@ static void test_record(struct tap *tap) {
         struct record *record;
         for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
             write_sealed(path, lacking[i]);
-            CHECK_INT(tap, record_open(&record, path, NULL), STATUS_DATA);
+            CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_DATA);
         }
         write_sealed(path, "'v':1,'promised':256,'accepted':256,'version':0,'state':null");
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
         record_close(record);
     });
     unlink(path);

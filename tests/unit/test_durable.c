@@ -196,16 +196,19 @@ static void test_output(struct tap *tap) {
 
 static void test_record(struct tap *tap) {
     TEST(tap, "what a controller agreed on is on the disk when it hears so", {
+        static const struct record_options alone = {.members = 1};
         struct record *record;
+        struct paxos_output output;
         const char *path = in("controller.state");
-        CHECK_INT(tap, record_open(&record, path, NULL), STATUS_OK);
+        CHECK_INT(tap, record_open(&record, path, &alone, NULL), STATUS_OK);
         for (int i = 0; i < 2; i++) {
             begin(0);
-            CHECK_INT(tap, record_propose(record, i ? "{\"a\":2}" : "{\"a\":1}", NULL), STATUS_OK);
+            CHECK_INT(tap, record_propose(record, i ? "{\"a\":2}" : "{\"a\":1}", &output, NULL),
+                      STATUS_OK);
             CHECK(tap, is_durable(path, folder));
         }
         begin(1);
-        CHECK_INT(tap, record_propose(record, "{\"a\":3}", NULL), STATUS_IO);
+        CHECK_INT(tap, record_propose(record, "{\"a\":3}", &output, NULL), STATUS_IO);
         record_close(record);
         unlink(path);
     });

@@ -38,6 +38,7 @@ struct kept { // on a member's disk
 struct member {
     struct paxos *paxos; // NULL: down
     struct kept kept;
+    bool ran, wiped; // it had a record once; its disk was lost, and it is not back yet
     bool knows;
     uint64_t version; // newest committed that it told of
 };
@@ -47,7 +48,7 @@ struct ballot_commit {
 };
 
 struct cluster {
-    uint64_t seed, now, values;
+    uint64_t seed, now, values, starts, wipes;
     struct random random;
     uint32_t members;
     struct member member[PAXOS_MEMBERS_MAX];
@@ -55,7 +56,7 @@ struct cluster {
     struct packet packet[PACKETS];
     size_t packets;
     // How rough this schedule is, each in thousandths.
-    uint32_t loss, repeat, crash, cutting;
+    uint32_t loss, repeat, crash, cutting, wipe;
     // What was committed, as anybody told.
     uint64_t chosen[VERSIONS];
     bool is_chosen[VERSIONS];
@@ -131,7 +132,8 @@ static void keep_record(struct cluster *c, uint32_t i) {
         fault(c, "a promise was taken back", i, record.state.version);
     if (record.accepted > record.promised)
         fault(c, "accepted without promise", i, record.state.version);
-    kept->any = true;
+    kept->any = c->member[i].ran = true;
+    c->member[i].wiped = false;
     kept->record = record;
     memcpy(kept->bytes, record.state.bytes, record.state.length);
     kept->record.state.bytes = kept->bytes;
@@ -166,6 +168,8 @@ static void start(struct cluster *c, uint32_t i) {
         .heartbeat = HEARTBEAT,
         .election = ELECTION,
         .state_max = STATE,
+        .start = ++c->starts,
+        .rejoin = c->member[i].wiped,
     };
     struct kept *kept = &c->member[i].kept;
     struct error err = {0};
@@ -173,9 +177,17 @@ static void start(struct cluster *c, uint32_t i) {
         fault(c, err.text, i, 0);
 }
 
+// Who crashes before the cluster is founded may have to be told to rejoin.
+static bool is_founded(const struct cluster *c) {
+    for (uint32_t i = 0; i < c->members; i++)
+        if (!c->member[i].ran)
+            return false;
+    return true;
+}
+
 // Does what a step asks for, unless the member crashes in the middle of it.
 static void obey(struct cluster *c, uint32_t i, const struct paxos_output *out) {
-    bool crashes = happens(c, c->crash);
+    bool crashes = is_founded(c) && happens(c, c->crash);
     uint32_t point = random_below(&c->random, 4), sent = out->count;
     if (crashes && point == 0) {
         crash(c, i);
@@ -221,6 +233,17 @@ static void deliver(struct cluster *c, size_t at, bool again) {
     obey(c, packet.to, &out);
 }
 
+// A person replaces one disk at a time, and no member's before all have one.
+static void wipe(struct cluster *c, uint32_t i) {
+    for (uint32_t j = 0; j < c->members; j++)
+        if (c->member[j].wiped)
+            return;
+    crash(c, i);
+    c->member[i].kept.any = false;
+    c->member[i].wiped = true;
+    c->wipes++;
+}
+
 // The next version, made from what the member knows to be committed, if it can.
 static void propose(struct cluster *c, uint32_t i) {
     struct paxos_output out;
@@ -252,6 +275,8 @@ static void rough_event(struct cluster *c) {
     } else if (kind < 97) {
         if (!c->member[i].paxos)
             start(c, i);
+        else if (is_founded(c) && happens(c, c->wipe))
+            wipe(c, i);
     } else {
         uint32_t j = random_below(&c->random, c->members);
         c->cut[i][j] = happens(c, c->cutting);
@@ -289,6 +314,8 @@ static void run_schedule(struct cluster *c) {
     c->repeat = random_below(&c->random, 2) * random_below(&c->random, 400);
     c->crash = random_below(&c->random, 2) * random_below(&c->random, 60);
     c->cutting = random_below(&c->random, 2) * random_below(&c->random, 600);
+    // Of two members none goes on without the other, so that none can admit it.
+    c->wipe = c->members > 2 ? random_below(&c->random, 2) * random_below(&c->random, 300) : 0;
     c->is_chosen[0] = true; // the empty state, before anybody proposed
     for (uint32_t i = 0; i < c->members; i++)
         start(c, i);
@@ -307,7 +334,7 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
 
 static void test_schedules(struct tap *tap, uint32_t members, struct cluster *c) {
     uint64_t first = number_from("PAXOS_SEED", 1), count = number_from("PAXOS_SCHEDULES", 300);
-    uint64_t commits = 0, leaders = 0;
+    uint64_t commits = 0, leaders = 0, wipes = 0;
     char name[80];
     snprintf(name, sizeof name, "%" PRIu32 " members agree, whatever is lost and crashes", members);
     TEST(tap, name, {
@@ -318,12 +345,14 @@ static void test_schedules(struct tap *tap, uint32_t members, struct cluster *c)
             run_schedule(c);
             commits += c->commits;
             leaders += c->leaders;
+            wipes += c->wipes;
         }
         if (*c->fault)
             FAIL(tap, "%s", c->fault);
         else
-            printf("# %" PRIu64 " schedules, %" PRIu64 " commits seen, %" PRIu64 " leaders\n",
-                   count, commits, leaders);
+            printf("# %" PRIu64 " schedules, %" PRIu64 " commits seen, %" PRIu64
+                   " leaders, %" PRIu64 " disks lost\n",
+                   count, commits, leaders, wipes);
         CHECK(tap, commits > 10 * count && leaders >= count);
     });
 }
@@ -363,6 +392,8 @@ static void test_alone(struct tap *tap) {
     paxos_close(paxos);
 }
 
+static const struct paxos_record new_record; // promises nothing, as a founding leaves it
+
 // Five members by hand: carries all messages until none is left, but those to `deaf`.
 static void settle(struct paxos *member[5], struct paxos_output *out, uint32_t deaf, uint64_t now) {
     for (uint32_t i = 0; i < out->count; i++) {
@@ -381,7 +412,7 @@ static void test_deaf(struct tap *tap) {
     uint64_t now = 1000;
     config.members = 5;
     for (config.id = 0; config.id < 5; config.id++)
-        CHECK_INT(tap, paxos_open(&member[config.id], &config, NULL, 0, NULL), 0);
+        CHECK_INT(tap, paxos_open(&member[config.id], &config, &new_record, 0, NULL), 0);
     TEST(tap, "a member that hears nobody does not unseat the leader", {
         paxos_tick(member[0], now, &out);
         settle(member, &out, 4, now);
@@ -404,6 +435,76 @@ static void test_deaf(struct tap *tap) {
             CHECK_INT(tap, paxos_leader(member[i]), 0);
             CHECK_INT(tap, paxos_record(member[i]).promised, paxos_record(member[0]).promised);
         }
+    });
+    for (int i = 0; i < 5; i++)
+        paxos_close(member[i]);
+}
+
+// The one message of this step to this member, or NULL.
+static const struct proto_paxos *message_of(const struct paxos_output *out, uint16_t step,
+                                            uint32_t to) {
+    for (uint32_t i = 0; i < out->count; i++)
+        if (out->messages[i].step == step && out->messages[i].to == to)
+            return &out->messages[i];
+    return NULL;
+}
+
+// Member 0 of five leads; member 4 lost its disk, and asks for its vote.
+static void test_rejoin(struct tap *tap) {
+    struct paxos_config config = alone;
+    struct paxos *member[5] = {NULL};
+    struct paxos_output out;
+    uint64_t now = 1000, ballot;
+    config.members = 5;
+    for (config.id = 0; config.id < 5; config.id++)
+        CHECK_INT(tap, paxos_open(&member[config.id], &config, &new_record, 0, NULL), 0);
+    paxos_tick(member[0], now, &out);
+    settle(member, &out, PROTO_NOBODY, now);
+    ballot = paxos_record(member[0]).promised;
+    paxos_close(member[4]);
+    config.id = 4;
+    config.rejoin = true;
+    config.start = 77;
+    CHECK_INT(tap, paxos_open(&member[4], &config, NULL, now, NULL), 0);
+    TEST(tap, "who lost its record has no vote", {
+        CHECK(tap, paxos_blank(member[4]));
+        struct proto_paxos prepare = {
+            .step = PROTO_PAXOS_PREPARE, .from = 1, .to = 4, .ballot = 0x701};
+        paxos_receive(member[4], &prepare, now, &out);
+        CHECK(tap, out.count == 0 && !out.persist);
+    });
+    TEST(tap, "the leader admits it under a ballot that is new since it asked", {
+        paxos_tick(member[4], now, &out);
+        const struct proto_paxos *rejoin = message_of(&out, PROTO_PAXOS_REJOIN, 0);
+        CHECK(tap, rejoin != NULL);
+        struct proto_paxos asked = *rejoin;
+        paxos_receive(member[0], &asked, now, &out);
+        CHECK(tap, paxos_record(member[0]).promised > ballot);
+    });
+    TEST(tap, "a majority of the others is not enough for that", {
+        settle(member, &out, 3, now);
+        CHECK(tap, paxos_ready(member[0]));
+        CHECK(tap, paxos_blank(member[4]));
+    });
+    TEST(tap, "when all others have the state it has its vote, and no lower ballot counts", {
+        now = paxos_deadline(member[0]);
+        paxos_tick(member[0], now, &out);
+        settle(member, &out, PROTO_NOBODY, now);
+        CHECK(tap, !paxos_blank(member[4]));
+        CHECK_INT(tap, paxos_record(member[4]).promised, paxos_record(member[0]).promised);
+        CHECK_INT(tap, paxos_record(member[4]).accepted, paxos_record(member[0]).accepted);
+    });
+    TEST(tap, "an admittance that was meant for an earlier start is late", {
+        struct proto_paxos admit = {
+            .step = PROTO_PAXOS_ADMIT, .from = 0, .to = 4, .ballot = 0x900, .accepted = 77};
+        paxos_close(member[4]);
+        config.start = 78;
+        CHECK_INT(tap, paxos_open(&member[4], &config, NULL, now, NULL), 0);
+        paxos_receive(member[4], &admit, now, &out);
+        CHECK(tap, paxos_blank(member[4]) && !out.persist);
+        admit.accepted = 78;
+        paxos_receive(member[4], &admit, now, &out);
+        CHECK(tap, !paxos_blank(member[4]) && out.persist);
     });
     for (int i = 0; i < 5; i++)
         paxos_close(member[i]);
@@ -483,6 +584,7 @@ int main(void) {
         test_schedules(&tap, members[i], cluster);
     test_alone(&tap);
     test_deaf(&tap);
+    test_rejoin(&tap);
     test_refusals(&tap);
     free(cluster);
     return tap_done(&tap);

@@ -63,6 +63,33 @@ int main(void) {
         snprintf(long_path, sizeof long_path, "ipc:///%0120d", 1);
         CHECK_INT(&tap, place_address(address, "ps", long_path, NULL, &err), STATUS_CANTCREATE);
     });
+    TEST(&tap, "controllers know which of them they are", {
+        struct words all;
+        uint32_t id = 9;
+        const char *list = "tcp://a:1,tls+tcp://b:1,ipc:///c";
+        CHECK_INT(&tap, place_quorum(&all, list, "ipc:///c", &id, &err), STATUS_OK);
+        CHECK_INT(&tap, id, 2);
+        CHECK_INT(&tap, all.count, 3);
+        CHECK_TEXT(&tap, all.items[1], "tls+tcp://b:1");
+        words_free(&all);
+    });
+    TEST(&tap, "lists that are no quorum, or that others cannot dial, are refused", {
+        static const char *const lists[] = {
+            "tcp://a:1,tcp://b:1",
+            "tcp://a:1,tcp://b:1,tcp://a:1",
+            "tcp://a:1,tcp://b:0,ipc:///c",
+            "tcp://a:1,tcp://0.0.0.0:1,ipc:///c",
+            "tcp://d:1,tcp://b:1,ipc:///c",
+            "tcp://a:1,b:1,ipc:///c",
+            "",
+        };
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+            struct words all;
+            uint32_t id;
+            CHECK_INT(&tap, place_quorum(&all, lists[i], "tcp://a:1", &id, &err), STATUS_USAGE);
+            words_free(&all);
+        }
+    });
     setenv("XDG_RUNTIME_DIR", temporary, 1);
     snprintf(folder, sizeof folder, "%s/adam", temporary);
     TEST(&tap, "else it is a Unix socket in the user's own runtime folder",

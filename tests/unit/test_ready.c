@@ -17,6 +17,7 @@ static void read_all(const char *path, char text[256]) {
 
 int main(void) {
     struct tap tap = {0};
+    uint32_t count = 0;
     struct error err = {0};
     char text[256], wanted[64], address[PROTO_ADDRESS_MAX];
     char folder[] = "/tmp/adam-ready-XXXXXX";
@@ -36,15 +37,31 @@ int main(void) {
         CHECK_INT(&tap, read(told[0], text, sizeof text), 0);
     });
     TEST(&tap, "others find it by the file, or by the address itself", {
-        CHECK_INT(&tap, ready_find("@ps.port", address, &err), STATUS_OK);
+        CHECK_INT(&tap, ready_find("@ps.port", 0, address, &count, &err), STATUS_OK);
         CHECK_TEXT(&tap, address, "tcp://127.0.0.1:7001");
-        CHECK_INT(&tap, ready_find("ipc:///run/x", address, &err), STATUS_OK);
+        CHECK_INT(&tap, ready_find("ipc:///run/x", 7, address, &count, &err), STATUS_OK);
         CHECK_TEXT(&tap, address, "ipc:///run/x");
+        CHECK_INT(&tap, count, 1);
+    });
+    TEST(&tap, "of several each has its turn, in a list as in a file", {
+        static const char *const list[] = {"ipc:///c1", "ipc:///c2", "ipc:///c3", "ipc:///c1"};
+        struct ready all = {.port_file = "all.port", .fd = -1};
+        CHECK_INT(&tap, ready_tell(&all, list, 3, &err), STATUS_OK);
+        for (uint32_t turn = 0; turn < 4; turn++) {
+            CHECK_INT(&tap,
+                      ready_find("ipc:///c1,ipc:///c2,ipc:///c3", turn, address, &count, &err),
+                      STATUS_OK);
+            CHECK_TEXT(&tap, address, list[turn]);
+            CHECK_INT(&tap, ready_find("@all.port", turn, address, &count, &err), STATUS_OK);
+            CHECK_TEXT(&tap, address, list[turn]);
+            CHECK_INT(&tap, count, 3);
+        }
+        ready_forget(&all);
     });
     TEST(&tap, "what is not there, or is no address, is said", {
-        CHECK_INT(&tap, ready_find("@none.port", address, &err), STATUS_NOINPUT);
-        CHECK_INT(&tap, ready_find("@ps.pid", address, &err), STATUS_USAGE);
-        CHECK_INT(&tap, ready_find("ps.port", address, &err), STATUS_USAGE);
+        CHECK_INT(&tap, ready_find("@none.port", 0, address, &count, &err), STATUS_NOINPUT);
+        CHECK_INT(&tap, ready_find("@ps.pid", 0, address, &count, &err), STATUS_USAGE);
+        CHECK_INT(&tap, ready_find("ps.port", 0, address, &count, &err), STATUS_USAGE);
         struct ready nowhere = {.port_file = "no/such/folder/x", .fd = -1};
         CHECK_INT(&tap, ready_tell(&nowhere, addresses, 1, &err), STATUS_CANTCREATE);
     });

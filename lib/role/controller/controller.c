@@ -15,17 +15,17 @@
 #include "member/place.h"
 #include "role/controller/controller_internal.h"
 
-#define TICK 0.1  // seconds between two looks at what is due
-#define WINDOW 64 // requests of one member in flight
-#define AWAY 3.0  // seconds without a look at what is due: it did not run
-#define PAGE 1.0  // seconds from one page of /metrics to the next
+#define TICK 0.1 // seconds between two looks at what is due
+#define AWAY 3.0 // seconds without a look at what is due: it did not run
+#define PAGE 1.0 // seconds from one page of /metrics to the next
+
+bool controller_is_alone(const struct controller_config *config) {
+    return config->controllers == 1;
+}
 
 // Also called by the checkpointer's thread.
 static void say_line(void *self, const char *text) {
-    struct controller *c = self;
-    pthread_mutex_lock(&c->talk);
-    c->config->hooks.say(c->config->hooks.self, text);
-    pthread_mutex_unlock(&c->talk);
+    doors_say(self, text);
 }
 
 void controller_say(struct controller *c, const char *format, ...) {
@@ -34,7 +34,7 @@ void controller_say(struct controller *c, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    say_line(c, text);
+    doors_say(c->doors, text);
 }
 
 int controller_draft(const struct controller *c, struct cluster **next, struct error *err) {
@@ -364,77 +364,27 @@ static void show_progress(struct controller *c) {
     double left = (now.epochs - now.epoch) * (double)c->epoch_samples;
     if (now.samples_per_s > 0)
         now.seconds_left = left / now.samples_per_s;
-    pthread_mutex_lock(&c->talk);
+    pthread_mutex_lock(&c->doors->talk);
     c->config->hooks.progress(c->config->hooks.self, &now);
-    pthread_mutex_unlock(&c->talk);
+    pthread_mutex_unlock(&c->doors->talk);
 }
 
 // Once a second is as often as anybody looks.
 static int put_page(struct controller *c, struct error *err) {
     struct proto_status status;
     double now = clock_seconds();
-    if (!c->http || now < c->page_due)
+    if (!c->doors->http || now < c->page_due)
         return STATUS_OK;
     struct proto_member *members = controller_status(c, &status);
     if (!members)
         return error_nomem(err);
-    http_set(c->http, figures_prometheus(&status));
+    http_set(c->doors->http, figures_prometheus(&status));
     free(members);
     c->page_due = now + PAGE;
     return STATUS_OK;
 }
 
 // --- life ---------------------------------------------------------------------------------------
-
-static enum proto_refusal welcome_caller(void *context, struct link *link,
-                                         const struct proto_hello *hello,
-                                         struct proto_welcome *answer, uint64_t *detail) {
-    struct controller *c = context;
-    static const struct proto_id any;
-    if (memcmp(&hello->run, &any, sizeof any) != 0 && memcmp(&hello->run, &c->run, sizeof any) != 0)
-        return PROTO_REFUSAL_WRONG_RUN;
-    *detail = c->model_hash;
-    if (hello->model && hello->model != c->model_hash)
-        return PROTO_REFUSAL_WRONG_MODEL;
-    link_set_user(link, (void *)(uintptr_t)hello->role);
-    *answer = (struct proto_welcome){
-        .role = PROTO_ROLE_CONTROLLER,
-        .run = c->run,
-        .model = c->model_hash,
-        .session = hello->session,
-        .window = WINDOW,
-        .name = proto_text("controller"),
-    };
-    return PROTO_REFUSAL_NONE;
-}
-
-static void queue_request(void *context, struct link *link, uint64_t request, uint16_t type,
-                          const union proto_message *message, struct buffer *payload) {
-    struct controller *c = context;
-    (void)payload;
-    request_queue_add(&c->queue, link, request, type, message);
-}
-
-static void hung_up(void *context, struct link *link, const char *why) {
-    struct controller *c = context;
-    (void)why;
-    request_queue_add_closed(&c->queue, link);
-}
-
-static int open_listener(struct controller *c, struct error *err) {
-    const struct controller_config *config = c->config;
-    const struct link_options options = {
-        .handlers = {.context = c,
-                     .hello = welcome_caller,
-                     .request = queue_request,
-                     .closed = hung_up},
-        .keys = config->keys,
-        .insecure = config->insecure,
-    };
-    char address[PROTO_ADDRESS_MAX];
-    int status = place_address(address, "ctl", config->listen, NULL, err);
-    return status ? status : listener_open(&c->listener, address, &options, NULL, err);
-}
 
 static int open_checkpointer(struct controller *c, struct error *err) {
     const struct checkpointer_config config = {
@@ -443,13 +393,13 @@ static int open_checkpointer(struct controller *c, struct error *err) {
         .resume = c->cluster->resume,
         .model_name = c->cluster->model_name,
         .model = c->cluster->model,
-        .run = c->run,
+        .run = c->cluster->run,
         .model_hash = c->model_hash,
         .keys = c->config->keys,
         .insecure = c->config->insecure,
         .metrics = c->metrics,
-        .gate = &c->gate,
-        .self = c,
+        .gate = &c->doors->gate,
+        .self = c->doors,
         .say = say_line,
     };
     return checkpointer_open(&c->checkpointer, &config, err);
@@ -463,16 +413,8 @@ static int read_model(struct controller *c, struct error *err) {
         return status;
     c->parameters = model->parameter_count;
     c->model_hash = hash_bytes(cluster->model, strlen(cluster->model));
-    c->run = cluster->run;
     model_free(model);
     return STATUS_OK;
-}
-
-static int tell_ready(struct controller *c, struct error *err) {
-    const char *addresses[] = {listener_address(c->listener)};
-    int status = ready_tell(&c->port, addresses, 1, err);
-    c->told = c->config->ready;
-    return status ? status : ready_tell(&c->told, addresses, 1, err);
 }
 
 static int open_controller(struct controller *c, struct error *err) {
@@ -484,11 +426,9 @@ static int open_controller(struct controller *c, struct error *err) {
     if (!status)
         status = open_checkpointer(c, err);
     if (!status)
-        status = open_listener(c, err);
-    if (!status && c->config->http)
-        status = http_open(&c->http, c->config->http, c->config->insecure, "/metrics", err);
+        doors_lead(c->doors, c->cluster->run, c->model_hash);
     if (!status)
-        status = tell_ready(c, err);
+        status = doors_listen(c->doors, err);
     c->top1 = -1;
     c->stage_began = clock_seconds();
     return status;
@@ -496,7 +436,7 @@ static int open_controller(struct controller *c, struct error *err) {
 
 static int answer_all(struct controller *c, struct error *err) {
     int status = STATUS_OK;
-    for (struct queued_request *queued; !status && (queued = request_queue_take(&c->queue));)
+    for (struct queued_request *queued; !status && (queued = request_queue_take(&c->doors->queue));)
         status = controller_answer(c, queued, err);
     return status;
 }
@@ -511,9 +451,17 @@ static void look_at_clock(struct controller *c) {
     c->stepped = now;
 }
 
+static int check_lead(const struct controller *c, struct error *err) {
+    return quorum_leads(c->doors->quorum)
+               ? STATUS_OK
+               : error_set(err, STATUS_UNAVAILABLE, "another controller leads");
+}
+
 static int controller_step(struct controller *c, struct error *err) {
     look_at_clock(c);
-    int status = answer_all(c, err);
+    int status = check_lead(c, err);
+    if (!status)
+        status = answer_all(c, err);
     if (!status)
         status = look_for_wishes(c, err);
     if (!status)
@@ -535,10 +483,10 @@ static int controller_step(struct controller *c, struct error *err) {
 static int run_until_left(struct controller *c, struct error *err) {
     int status = STATUS_OK;
     while (!status && !c->all_left) {
-        uint32_t seen = gate_look(&c->gate);
+        uint32_t seen = gate_look(&c->doors->gate);
         status = controller_step(c, err);
         if (!status && !c->all_left)
-            gate_wait(&c->gate, seen, TICK);
+            gate_wait(&c->doors->gate, seen, TICK);
     }
     if (!status && c->cluster->status)
         status = error_set(err, c->cluster->status, "%s", c->cluster->why);
@@ -565,53 +513,51 @@ static void report_end(struct controller *c, int status, const struct error *err
     metrics_write(c->metrics, "stop", fields, NULL);
 }
 
-// Nobody is answered any more.
-static void close_doors(struct controller *c) {
-    listener_close(c->listener);
-    http_close(c->http);
+// A controller alone is asked nothing any more. Of several, the others must still be heard.
+static void end_jobs(struct controller *c) {
+    if (controller_is_alone(c->config))
+        doors_close(c->doors, true);
     checkpointer_close(c->checkpointer);
-    if (c->listener) {
-        ready_forget(&c->port);
-        ready_forget(&c->told);
-    }
 }
 
 // Only now: a controller that is killed before has not ended the run.
-static void remember_end(struct controller *c) {
+static void remember_end(struct controller *c, bool *over) {
     struct error err = {0};
-    if (c->all_left && controller_enter(c, CLUSTER_OVER, &err))
-        controller_say(c, "warning: %s", err.text);
+    *over = c->all_left;
+    if (!c->all_left || !controller_enter(c, CLUSTER_OVER, &err))
+        return;
+    *over = controller_is_alone(c->config);
+    controller_say(c, "warning: %s", err.text);
 }
 
-static void close_controller(struct controller *c, bool ran) {
-    close_doors(c);
-    if (ran)
-        remember_end(c);
-    controller_answer_saves(&c->saving, NULL, "the run ends");
-    controller_answer_saves(&c->saves, NULL, "the run ends");
-    request_queue_close(&c->queue);
+static void close_controller(struct controller *c) {
+    controller_answer_saves(&c->saving, NULL, "the run ends here");
+    controller_answer_saves(&c->saves, NULL, "the run ends here");
     metrics_close(c->metrics);
     agreed_close(&c->agreed);
     progress_free(&c->progress);
     vitals_free(&c->vitals);
     free(c->settings_text);
-    free(c->port_file);
-    pthread_mutex_destroy(&c->talk);
 }
 
-int controller_run(const struct controller_config *config, struct error *err) {
-    struct controller c = {.config = config, .accounted = NAN};
-    if (asprintf(&c.port_file, "%s/controller.port", config->folder) < 0)
-        return error_nomem(err);
-    c.port = (struct ready){.port_file = c.port_file, .fd = -1};
-    request_queue_open(&c.queue, &c.gate);
-    pthread_mutex_init(&c.talk, NULL);
+// A controller that leads no more has ended nothing.
+static bool is_unseated(const struct controller *c, int status) {
+    return status == STATUS_UNAVAILABLE && !c->all_left && !controller_is_alone(c->config);
+}
+
+int controller_lead(struct doors *doors, bool *over, struct error *err) {
+    struct controller c = {.config = doors->config, .doors = doors, .accounted = NAN};
     int status = open_controller(&c, err);
     bool ran = !status;
-    if (ran) {
+    *over = false;
+    if (ran)
         status = run_until_left(&c, err);
+    if (ran && !is_unseated(&c, status))
         report_end(&c, status, err);
-    }
-    close_controller(&c, ran);
+    doors_lead(doors, (struct proto_id){{0}}, 0);
+    end_jobs(&c);
+    if (ran)
+        remember_end(&c, over);
+    close_controller(&c);
     return status;
 }

@@ -10,9 +10,16 @@
 //   saving     the last test and checkpoint
 //   stopping   all others leave
 //
+// A run has one controller, or three or five of which one leads: "a set of parameter server (PS)
+// controller machines that form a Paxos cluster" (Adam 3.3.3). The others stand by. They refuse
+// what they are asked, and name the leader. When a majority of them does not hear the leader,
+// another leads within 2 s, from the state that was agreed on, as a controller does that was
+// started again.
+//
 // Threads: one answers all requests in the order in which they came, so that the state
-// needs no locks; it waits for nothing else. Threads of the network fill its queue. The
-// checkpointer has its own thread.
+// needs no locks; it waits for nothing else but the agreement of the others. Threads of the network
+// fill its queue. The checkpointer has its own thread, and so has the quorum
+// (role/controller/quorum.h).
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_H
 
@@ -34,20 +41,24 @@ struct secrets; // net/secrets.h
 
 struct controller_config { // what it points to outlives the call
     const struct run_file *file;
-    const char *folder;  // of the run
-    const char *resume;  // what to go on from: a run or a checkpoint; NULL
-    const char *listen;  // NULL: a Unix socket
-    const char *http;    // HOST:PORT of /metrics; NULL: none
-    const char *command; // for the record
+    const char *folder;           // of the run
+    const char *resume;           // what to go on from: a run or a checkpoint; NULL
+    const char *listen;           // of a controller alone; NULL: a Unix socket
+    const char *const *addresses; // of several: where each of them listens, this one too
+    uint32_t controllers, id;     // how many: 1, 3 or 5; which of them this is, from 0
+    bool rejoin;                  // it lost its record, and is to become a member anew
+    const char *http;             // HOST:PORT of /metrics; NULL: none
+    const char *command;          // for the record
     const struct secrets *keys;
     bool insecure;
     struct ready ready; // beside RUN/controller.port
     struct trainer_hooks hooks;
 };
 
-// Runs it to the run's end: STATUS_OK when all epochs are done, STATUS_STOPPED when it was
-// told to stop and all is saved, STATUS_DIVERGED, STATUS_UNAVAILABLE when it lost what it
-// cannot do without (the text names it), or another status when something failed.
+// Runs it to the run's end, whoever leads then: STATUS_OK when all epochs are done, STATUS_STOPPED
+// when it was told to stop and all is saved, STATUS_DIVERGED, STATUS_UNAVAILABLE when it lost what
+// it cannot do without (the text names it), or another status when something failed. STATUS_STOPPED
+// also when this controller was told to stop while it stood by: the run goes on without it.
 int controller_run(const struct controller_config *config, struct error *err);
 
 #endif

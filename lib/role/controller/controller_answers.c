@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/record.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
@@ -315,7 +316,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
     *out = (struct proto_member){
         .role = PROTO_ROLE_CONTROLLER,
         .name = proto_text(cluster_stage_name(c->cluster->stage)),
-        .address = proto_text(listener_address(c->listener)),
+        .address = proto_text(doors_address(c->doors, c->config->id)),
         .state = (uint16_t)states[c->cluster->stage],
         .epoch = epoch,
         .samples = controller_samples(c),
@@ -324,21 +325,45 @@ static void fill_controller(const struct controller *c, struct proto_member *out
     };
 }
 
+// One of the other controllers. Silent is who says nothing for as long as a leader may be silent.
+static void fill_standby(const struct controller *c, struct proto_member *out, uint32_t id) {
+    double silence = quorum_silence(c->doors->quorum, id);
+    bool gone = silence < 0 || silence > RECORD_ELECTION / 500.0;
+    *out = (struct proto_member){
+        .role = PROTO_ROLE_CONTROLLER,
+        .name = proto_text("standby"),
+        .address = proto_text(doors_address(c->doors, id)),
+        .state = gone ? PROTO_STATE_GONE : PROTO_STATE_WAITING,
+        .silent = silence > 0 ? (uint32_t)(silence * 1000) : 0,
+        .loss = NAN,
+    };
+}
+
+static size_t fill_controllers(const struct controller *c, struct proto_member *members) {
+    size_t count = 1;
+    fill_controller(c, members);
+    for (uint32_t id = 0; id < c->config->controllers; id++)
+        if (id != c->config->id)
+            fill_standby(c, &members[count++], id);
+    return count;
+}
+
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status) {
     const struct cluster *cluster = c->cluster;
-    struct proto_member *members = mem_array(cluster->member_count + 1, sizeof *members);
+    size_t most = cluster->member_count + c->config->controllers;
+    struct proto_member *members = mem_array(most, sizeof *members);
     double now = clock_seconds();
     if (!members)
         return NULL;
-    fill_controller(c, &members[0]);
+    size_t count = fill_controllers(c, members);
     for (size_t i = 0; i < cluster->member_count; i++)
-        fill_member(c, &members[i + 1], &cluster->members[i], now);
+        fill_member(c, &members[count++], &cluster->members[i], now);
     *status = (struct proto_status){
         .run = cluster->run,
         .epoch = cluster->members_epoch,
         .idle = (uint32_t)controller_idle(c),
         .left_out = controller_left_out(c),
-        .members = proto_list(members, (uint32_t)cluster->member_count + 1),
+        .members = proto_list(members, (uint32_t)count),
     };
     return members;
 }

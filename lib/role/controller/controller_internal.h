@@ -1,7 +1,7 @@
-// What the parts of the controller share: controller.c (its life), controller_stages.c (the stages
-// of the run), controller_answers.c (requests), controller_open.c (the run at the start),
-// controller_data.c (data servers that are away), controller_idle.c (why nothing is trained).
-// Only the controller's thread uses it, except for the queue.
+// What the parts of a controller that leads share: controller.c (from when it leads until it does
+// no more), controller_stages.c (the stages of the run), controller_answers.c (requests),
+// controller_open.c (the run at the start), controller_data.c (data servers that are away),
+// controller_idle.c (why nothing is trained). Only the controller's thread uses it.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 
@@ -9,34 +9,27 @@
 #include "cluster/progress.h"
 #include "cluster/vitals.h"
 #include "member/patience.h"
-#include "net/http.h"
 #include "net/link.h"
 #include "remote/data_servers.h"
 #include "role/controller/checkpointer.h"
 #include "role/controller/controller.h"
+#include "role/controller/doors.h"
 #include "role/controller/request_queue.h"
 
 struct error;
 
 struct controller {
     const struct controller_config *config;
-    struct gate gate;     // opened when something came, or a job is over
-    pthread_mutex_t talk; // of the hooks say and progress: the checkpointer calls say, too
-    struct request_queue queue;
-    struct listener *listener;
-    struct http *http; // NULL: none
-    double page_due;   // clock_seconds of its next page
+    struct doors *doors;
+    double page_due; // clock_seconds of the next page of /metrics
     struct agreed agreed;
     const struct cluster *cluster; // agreed.state; controller_commit changes it
     struct part_progress progress; // of its parts, since it was agreed
     struct vitals vitals;
     struct metrics *metrics;
     struct checkpointer *checkpointer;
-    struct proto_id run; // the cluster's, for threads of the network
     uint64_t model_hash;
     size_t parameters;
-    struct ready port, told; // RUN/controller.port, and where the user wants the address
-    char *port_file;
 
     struct settings settings; // as they are now
     char *settings_text;      // that their texts point into
@@ -154,7 +147,14 @@ int controller_answer(struct controller *c, struct queued_request *queued, struc
 bool controller_latest(const struct controller *c, char path[512]);
 // Whether the run's folder holds a file of this name.
 bool controller_has(const struct controller *c, const char *name);
-// Finds out what run it is: a new one, one whose controller was killed, or one that goes on.
+// Finds out what run it is: a new one, one whose controller is gone, or one that goes on.
 int controller_open_run(struct controller *c, struct error *err);
+// Leads the run from the state that is agreed on, until it is over (*over) or this controller leads
+// no more, with STATUS_UNAVAILABLE. Statuses as controller_run.
+int controller_lead(struct doors *doors, bool *over, struct error *err);
+// Whether this controller is the only one.
+bool controller_is_alone(const struct controller_config *config);
+// Whether the file describes a run that can begin: a controller that stands by finds out at once.
+int controller_check_file(const struct run_file *file, struct error *err);
 
 #endif

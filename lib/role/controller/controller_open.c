@@ -20,17 +20,13 @@ static char *path_in(const char *folder, const char *name) {
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-static int open_agreed(struct controller *c, struct error *err) {
-    char *path = path_in(c->config->folder, "controller.state");
-    int status = path ? agreed_open(&c->agreed, path, err) : error_nomem(err);
-    free(path);
-    return status;
-}
-
-// The file is locked by who writes it: a run has one controller.
+// The file is locked by who writes it: a run has one controller. Of several each has a lock of
+// its own (role/controller/quorum.h), and one that stands still cannot give this one back.
 static int open_metrics(struct controller *c, struct error *err) {
+    bool alone = controller_is_alone(c->config);
     char *path = path_in(c->config->folder, "metrics.jsonl");
-    int status = path ? metrics_open(&c->metrics, path, "controller", 0, err) : error_nomem(err);
+    int status =
+        path ? metrics_open(&c->metrics, path, "controller", 0, alone, err) : error_nomem(err);
     free(path);
     return status;
 }
@@ -59,7 +55,7 @@ static bool same_folder(const char *a, const char *b) {
 
 // --- a new run ------------------------------------------------------------------------------
 
-static int check_file(const struct run_file *file, struct error *err) {
+int controller_check_file(const struct run_file *file, struct error *err) {
     const struct settings *s = &file->settings;
     if (!s->model)
         return error_set(err, STATUS_USAGE, "the run has no model: set model = FILE");
@@ -86,7 +82,7 @@ static int begin_run(const struct controller *c, struct cluster *next, const cha
                      struct error *err) {
     const struct run_file *file = c->config->file;
     struct model *model = NULL;
-    int status = check_file(file, err);
+    int status = controller_check_file(file, err);
     if (!status)
         status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
     if (!status)
@@ -109,12 +105,10 @@ static int begin_anew(struct controller *c, const char *resume, struct error *er
     bool keep = resume && same_folder(resume, folder);
     struct cluster *next = mem_zeroed(1, sizeof *next);
     int status = next ? begin_run(c, next, resume, err) : error_nomem(err);
-    if (!status && !keep && !c->agreed.record)
+    if (!status && !keep && !c->metrics)
         status = run_folder_check(folder, err);
     if (!status)
         status = make_folder(c, keep, err);
-    if (!status && !c->agreed.record)
-        status = open_agreed(c, err);
     return controller_commit(c, next, status, err);
 }
 
@@ -127,14 +121,27 @@ void controller_hear_all(struct controller *c) {
             vitals_heard(&c->vitals, c->cluster->members[i].number, now);
 }
 
+// What is agreed on, if anything is. Before it is read, no other controller may write it.
 static int read_state(struct controller *c, struct error *err) {
-    int status = open_metrics(c, err);
+    struct quorum *quorum = c->doors->quorum;
+    const struct agreement agreement = quorum_agreement(quorum);
+    uint64_t version;
+    int status = controller_has(c, "controller.state") ? open_metrics(c, err) : STATUS_OK;
     if (!status)
-        status = open_agreed(c, err);
+        status = quorum_recall(quorum, err);
+    char *text = status ? NULL : quorum_state(quorum, &version);
+    if (!status)
+        status = agreed_open(&c->agreed, &agreement, text, err);
+    free(text);
     c->cluster = c->agreed.state;
-    if (!status && c->cluster)
+    return status;
+}
+
+static int follow_state(struct controller *c, struct error *err) {
+    int status = c->metrics ? STATUS_OK : open_metrics(c, err);
+    if (!status)
         status = progress_reserve(&c->progress, c->cluster, err);
-    if (!status && c->cluster)
+    if (!status)
         progress_follow(&c->progress, c->cluster);
     return status;
 }
@@ -171,7 +178,7 @@ static bool servers_live(const struct controller *c) {
 
 // It gave no weights to anybody yet, or they are still where it gave them to.
 static bool is_alive(const struct controller *c) {
-    return c->cluster && c->cluster->stage != CLUSTER_OVER &&
+    return c->cluster->stage != CLUSTER_OVER &&
            (c->cluster->member_count > 0 || c->cluster->routes_epoch > 0) && servers_live(c);
 }
 
@@ -184,7 +191,7 @@ static int resume_run(struct controller *c, struct error *err) {
         controller_hear_all(c);
         return STATUS_OK;
     }
-    bool finished = c->cluster && c->cluster->finished && !c->config->resume;
+    bool finished = c->cluster->finished && !c->config->resume;
     if (finished && c->cluster->stage == CLUSTER_STOPPING && controller_has(c, "DONE")) {
         controller_say(c, "the run in %s is done: its controller was gone while all left", folder);
         c->all_left = true;
@@ -201,9 +208,10 @@ static int resume_run(struct controller *c, struct error *err) {
 }
 
 int controller_open_run(struct controller *c, struct error *err) {
-    int status;
-    if (!controller_has(c, "controller.state"))
+    int status = read_state(c, err);
+    if (!status && !c->cluster)
         return begin_anew(c, c->config->resume, err);
-    status = read_state(c, err);
+    if (!status)
+        status = follow_state(c, err);
     return status ? status : resume_run(c, err);
 }

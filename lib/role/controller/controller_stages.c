@@ -79,7 +79,7 @@ void controller_look_for_waits(struct controller *c) {
     else if (patience_lost(&c->patience))
         controller_say(c, "waiting for %s%s%s", c->waits_for,
                        absent ? "; they join with --controller " : "",
-                       absent ? listener_address(c->listener) : "");
+                       absent ? doors_address(c->doors, c->config->id) : "");
 }
 
 // --- jobs ---------------------------------------------------------------------------------------

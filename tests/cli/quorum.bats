@@ -1,0 +1,241 @@
+#!/usr/bin/env bats
+# Three controllers of one run: any of them may die, stand still or be told to stop, and the run
+# goes on with the others.
+load ../helper/common
+load ../helper/run
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    digits_conf 1200 8
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    conf=$BATS_FILE_TMPDIR/run.conf
+    quorum=ipc://$PWD/c1,ipc://$PWD/c2,ipc://$PWD/c3
+    controllers=()
+}
+
+# Controller $1, with more options.
+start_controller() {
+    local id=$1
+    shift
+    start adam-ctl controller "$conf" --out run --set workers=1 --listen "ipc://$PWD/c$id" \
+        --quorum "$quorum" "$@" 2>>"c$id.log"
+    controllers[id]=$pid
+}
+
+start_controllers() {
+    local id
+    for id in 1 2 3; do start_controller "$id" "$@"; done
+    wait_for adam-ctl status run
+}
+
+start_members() {
+    local i
+    for i in 1 2; do start adam-ps --controller @run/controller.port --name ps$i 2>ps$i.log; done
+    start adam-serve "$BATS_FILE_TMPDIR/train.arec" --controller @run/controller.port \
+        --cursor cursor --name serve 2>serve.log
+    start adam-worker --controller @run/controller.port --threads 1 --name w 2>w.log
+}
+
+# The number of the controller that leads.
+leader() {
+    adam-ctl status run --json | jq -er '.members[0].address | capture("c(?<n>[0-9])$").n'
+}
+
+another_leads() {
+    local now
+    now=$(leader) && [ "$now" != "$1" ]
+}
+
+beyond() {
+    [ "$(adam-ctl status run --json | jq --argjson epoch "$1" '.epoch > $epoch')" = true ]
+}
+
+standbys() {
+    local n
+    n=$(adam-ctl status run --json |
+        jq '[.members[] | select(.name == "standby" and .state == "waiting")] | length')
+    [ "$n" = "$1" ]
+}
+
+says() {
+    grep -q "$1" "$2"
+}
+
+# All controllers have ended with this status.
+end_controllers() {
+    local id
+    for id in 1 2 3; do
+        pid=${controllers[id]}
+        wait_end
+        if [ "$status" -ne "$1" ]; then
+            echo "controller $id: $status"
+            cat c"$id".log
+            return 1
+        fi
+    done
+}
+
+@test "a run whose leader is killed again and again trains each sample, and is done" {
+    start_controllers --set epochs=12
+    start_members
+    for round in 1 2 3; do
+        wait_for beyond "$((2 * round - 1))"
+        before=$(leader)
+        kill -KILL "${controllers[before]}"
+        wait_for another_leads "$before"
+        start_controller "$before" --set epochs=12
+        wait_for standbys 2
+    done
+    end_controllers 0
+    [ -e run/DONE ]
+    [ ! -e run/controller.port ]
+    [ "$(jq -s 'map(select(.event == "done" and .role == "controller")) | last.samples' run/metrics.jsonl)" -eq 14400 ]
+}
+
+@test "adam-ctl up starts the controllers, and starts again the one that is killed" {
+    start adam-ctl up "$conf" --out run --controllers 3 --ps 2 --set epochs=400 -q 2>up.log
+    up=$pid
+    wait_for beyond 0
+    [ "$(adam-ctl status run --json | jq '[.members[] | select(.role == "controller")] | length')" -eq 3 ]
+    socket=$(adam-ctl status run --json | jq -r '.members[0].address')
+    kill -KILL "$(pgrep -f -- "--listen $socket")"
+    wait_for says "controller-[123] was killed by signal 9 (Killed); starts again in 0.5 s" up.log
+    wait_for standbys 2
+    run_ok adam-ctl down run
+    pid=$up
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e run/latest ]
+}
+
+@test "SIGTERM to adam-ctl up saves the run, whoever leads" {
+    start adam-ctl up "$conf" --out run --controllers 3 --ps 2 --set epochs=400 -q 2>up.log
+    wait_for beyond 0
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e run/latest ]
+}
+
+@test "a leader that stood still finds another one, and stands by" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for beyond 0
+    before=$(leader)
+    kill -STOP "${controllers[before]}"
+    wait_for another_leads "$before"
+    kill -CONT "${controllers[before]}"
+    wait_for says "controller $before leads no more" "c$before.log"
+    wait_for standbys 2
+    run_ok adam-ctl down run
+    end_controllers 75
+}
+
+@test "without a majority the run trains on, and is directed again when there is one" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for beyond 0
+    last=$(leader)
+    for id in 1 2 3; do
+        if [ "$id" != "$last" ]; then kill -KILL "${controllers[id]}"; fi
+    done
+    wait_for says "waiting for controllers: no majority of 3 agrees on a leader; nothing is heard of" "c$last.log"
+    run_status 69 adam-ctl status run
+    for id in 1 2 3; do
+        if [ "$id" != "$last" ]; then start_controller "$id" --set epochs=4000; fi
+    done
+    wait_for standbys 2
+    run_ok adam-ctl down run
+    end_controllers 75
+    ! grep "worker.*vanished" c?.log
+}
+
+@test "one that is told to stop while it stands by leaves the others to go on" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for standbys 2
+    first=$(leader)
+    other=$((first % 3 + 1))
+    kill -TERM "${controllers[other]}"
+    pid=${controllers[other]}
+    wait_end
+    [ "$status" -eq 75 ]
+    says "told to stop while it stood by; the run goes on without it" "c$other.log"
+    wait_for standbys 1
+    [ -s run/controller.port ]
+    start_controller "$other" --set epochs=4000
+    wait_for standbys 2
+    run_ok adam-ctl down run
+    end_controllers 75
+}
+
+@test "one that lost its record has no vote, until it is told to rejoin" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for standbys 2
+    first=$(leader)
+    other=$((first % 3 + 1))
+    third=$((other % 3 + 1))
+    kill -KILL "${controllers[other]}"
+    rm run/controller-"$other".state
+    start_controller "$other" --set epochs=4000
+    wait_for says "has no record of the run that the others have, and so no vote" "c$other.log"
+    [ ! -e run/controller-"$other".state ]
+    kill -KILL "${controllers[other]}"
+    start_controller "$other" --set epochs=4000 --rejoin
+    wait_for test -e run/controller-"$other".state
+    # It counts: with it the rest is a majority.
+    kill -KILL "${controllers[third]}"
+    before=$(leader)
+    kill -KILL "${controllers[before]}"
+    start_controller "$third" --set epochs=4000
+    wait_for another_leads "$before"
+    start_controller "$before" --set epochs=4000
+    run_ok adam-ctl down run
+    end_controllers 75
+}
+
+@test "whoever writes the record of a controller is alone" {
+    start_controllers
+    run_status 73 adam-ctl controller "$conf" --out run --listen "ipc://$PWD/c1" --quorum "$quorum"
+    [[ "$stderr" = *"run/controller-1.state.lock: another process is this controller"* ]]
+}
+
+@test "controllers that disagree on who they are do not hear each other" {
+    start_controllers
+    start adam-ctl controller "$conf" --out other --listen "ipc://$PWD/c4" \
+        --quorum "ipc://$PWD/c1,ipc://$PWD/c2,ipc://$PWD/c4" 2>c4.log
+    wait_for says "nothing is heard of controller 1 (.*c1), controller 2 (.*c2)" c4.log
+}
+
+@test "members take a list of addresses, and a person one of them" {
+    start_controllers
+    start adam-ps --controller "$quorum" --name ps1 2>ps1.log
+    joined() {
+        [ "$(adam-ctl status run --json | jq -r '.members[] | select(.name == "ps1") | .state')" = starting ]
+    }
+    wait_for joined
+    run_ok adam-ctl status "$quorum"
+    first=$(leader)
+    run_ok adam-ctl status "ipc://$PWD/c$first"
+    run_status 69 adam-ctl status "ipc://$PWD/c$((first % 3 + 1))"
+    [[ "$stderr" = *"not the leader: ipc://$PWD/c$first"* ]]
+}
+
+@test "lists that make no quorum are refused" {
+    run_status 2 adam-ctl controller "$conf" --out run --listen ipc:///a --quorum ipc:///a,ipc:///b
+    [[ "$stderr" = *"--quorum: 2 controllers; 3 survive the loss of one, 5 of two, and an even number gains nothing"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --listen ipc:///a --quorum ipc:///a,ipc:///b,ipc:///a
+    [[ "$stderr" = *"--quorum: ipc:///a is named twice"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --listen ipc:///d --quorum ipc:///a,ipc:///b,ipc:///c
+    [[ "$stderr" = *"--quorum: this controller's own address, --listen ipc:///d, is not among them"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --listen tcp://127.0.0.1:0 \
+        --quorum tcp://127.0.0.1:0,ipc:///b,ipc:///c
+    [[ "$stderr" = *"--quorum: others cannot dial tcp://127.0.0.1:0"* ]]
+    run_status 2 adam-ctl up "$conf" --controllers 2
+    run_status 2 adam-ctl up "$conf" --controllers 3 --listen ipc:///a
+    [[ "$stderr" = *"--controllers 3: --listen has 1 addresses; it needs one for each, with commas between"* ]]
+}
