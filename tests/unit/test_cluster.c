@@ -350,6 +350,9 @@ static void test_line(struct tap *tap) {
     });
 }
 
+// Of a member that has its vote, and promised nothing yet.
+static const struct paxos_record new_record;
+
 // --- the register -------------------------------------------------------------------------
 
 // A member of three, which asks both others to prepare for this ballot.
@@ -358,7 +361,7 @@ static struct paxos *candidate_of_three(uint32_t id, uint64_t *ballot) {
         .id = id, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
     struct paxos *paxos;
     struct paxos_output out;
-    if (paxos_open(&paxos, &config, NULL, 0, NULL))
+    if (paxos_open(&paxos, &config, &new_record, 0, NULL))
         exit(2);
     paxos_tick(paxos, 1000, &out);
     *ballot = out.messages[0].ballot;
@@ -436,7 +439,7 @@ static void test_alone(struct tap *tap) {
             .id = 0, .members = 3, .heartbeat = 100, .election = 300, .state_max = 8};
         struct paxos *paxos;
         struct paxos_output out;
-        CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, NULL), STATUS_OK);
+        CHECK_INT(tap, paxos_open(&paxos, &config, &new_record, 0, NULL), STATUS_OK);
         paxos_tick(paxos, 1000, &out);
         CHECK_INT(tap, out.count, 2); // it asks both to prepare
         const uint64_t ballot = out.messages[0].ballot;

@@ -55,7 +55,8 @@ static void put_process(struct process *process, enum proto_role role, char *nam
 static void open_scene(struct scene *s, long every) {
     static char names[][16] = {"controller", "serve-1"};
     const char *folder = getenv("TMPDIR");
-    *s = (struct scene){.plan = {s->processes, 2}, .every = every};
+    *s = (struct scene){.plan = {.processes = s->processes, .count = 2, .controllers = 1},
+                        .every = every};
     snprintf(s->folder, sizeof s->folder, "%.40s/supervise.XXXXXX", folder ? folder : "/tmp");
     if (!mkdtemp(s->folder))
         abort();
