@@ -83,15 +83,13 @@ static int copy_step(struct persist *persist, const struct step *step, struct er
     return status;
 }
 
-// Nothing counts in the oldest segment any more. A removed name that comes back after a crash does
-// no harm, but none may come back when one behind it is gone: hence the sync before.
+// Nothing counts in the oldest segment any more. It does no harm when its name comes back after a
+// crash, whichever of those behind it do: all that they hold has newer records.
 static int remove_oldest(struct persist *persist, struct error *err) {
     const struct files *files = persist->files;
     char name[SEGMENT_NAME_MAX];
     segment_name(persist->segments[0].number, name);
-    int why = files->sync_names(files->self);
-    if (!why)
-        why = files->remove(files->self, name);
+    int why = files->remove(files->self, name);
     if (why)
         return files_error(why, "remove", name, err);
     persist->segment_count--;

@@ -177,9 +177,8 @@ static inline void sim_settle(struct sim_disk *disk, struct sim_file *file, enum
 // After one that fails the pages count as clean, whether they came to the disk or not.
 static inline int sim_sync(void *self, int file) {
     struct sim_disk *disk = self;
-    bool dead = disk->dead;
     int why = sim_operation(disk);
-    if (!dead)
+    if (!disk->dead)
         sim_settle(disk, &disk->file[file], why ? SIM_LOSES_SOME : SIM_LOSES_NOTHING);
     disk->syncs += !why;
     return why;
