@@ -363,6 +363,13 @@ HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
+void apply_restore(const struct ps *ps, const struct ps_snapshot *snapshot) {
+    size_t begin = shard_begin(snapshot->shard);
+    copy_floats(ps->weights + begin, snapshot->weights, snapshot->floats);
+    if (ps->state)
+        copy_floats(ps->state + begin, snapshot->state, snapshot->floats);
+}
+
 void apply_store(const struct applier *applier, const struct subrequest *sub) {
     const struct ps *ps = applier->ps;
     const struct request *request = sub->request;

@@ -256,10 +256,11 @@ void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count,
         struct shard *shard = &ps->shards[i];
         const struct proto_bucket *bucket = &buckets[proto_bucket_of(i, count)];
         bool holds = bucket->primary == member, held = atomic_load(&shard->held);
+        // The shard sees at a new tenure who has it, and nobody asks for the new epoch before.
+        atomic_store(&shard->held, holds);
         if (holds != held)
             atomic_fetch_add(&shard->tenure, 1);
         atomic_store(&shard->epoch, bucket->epoch);
-        atomic_store(&shard->held, holds);
         if (holds || held)
             shard_call(ps, i);
     }
@@ -283,7 +284,27 @@ int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct err
     return STATUS_OK;
 }
 
+void ps_pause(struct ps *ps, bool paused) {
+    atomic_store(&ps->paused, paused);
+}
+
 // --- asking -----------------------------------------------------------------------------
+
+uint32_t ps_stamps(const struct ps *ps, uint32_t first, uint32_t count,
+                   struct proto_piece pieces[]) {
+    uint32_t n = 0;
+    for (uint32_t i = first; i < ps->shard_count && i - first < count; i++) {
+        const struct shard *shard = &ps->shards[i];
+        if (atomic_load(&shard->ready) || atomic_load(&shard->kept))
+            pieces[n++] = (struct proto_piece){
+                .shard = i,
+                .count = (uint32_t)shard_floats(ps, i),
+                .epoch = atomic_load(&shard->changed),
+                .version = atomic_load(&shard->version),
+            };
+    }
+    return n;
+}
 
 uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
                      struct proto_piece pieces[]) {

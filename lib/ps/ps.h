@@ -111,6 +111,7 @@
 #include "core/pool.h"
 #include "model/model.h"
 #include "proto/proto.h"
+#include "ps/history.h"
 #include "rule/optimizer.h"
 #include "rule/protocol.h"
 
@@ -136,7 +137,8 @@ void ps_close(struct ps *ps);
 
 // Which shards are held here from now on, and the epochs: those of the buckets of which
 // `member` is the primary (shard s is in bucket proto_bucket_of(s, count)). What waits for
-// shards that went away is refused. A shard that came has no weights until they are stored.
+// shards that went away is refused. A shard that came has no weights until they are stored, but
+// those that were restored before.
 void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member);
 
 // Updates from now on follow these; what is collected already is looked at again. The
@@ -205,6 +207,47 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
 // Returns how many pieces it wrote.
 uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
                      struct proto_piece pieces[]);
+
+// --- copies of shards, for a store -------------------------------------------------------
+//
+// "Parameter storage is modelled as a write back cache, with dirty chunks flushed asynchronously in
+//  the background." (Adam 3.3.2)
+//
+// What a shard has is told from what it had before by its stamp: the epoch under which its weights
+// changed last, and its version. A server that loses the right to serve a shard keeps what it has.
+
+// A shard at some time, all of it of the same moment.
+struct ps_snapshot {
+    uint32_t shard;
+    uint64_t epoch, version; // its stamp
+    // Memory of the caller, for as many floats as the shard has (`floats`); `state` is neither
+    // written nor read where the rule keeps none.
+    float *weights, *state;
+    uint32_t floats;
+    // Which pushes were applied: of sessions in any order. Memory of malloc; the caller's in the
+    // end, whatever happened.
+    struct push_history *pushes;
+    uint32_t push_count, push_room;
+};
+
+// Takes one of snapshot->shard, by the thread that has the shard: no update comes in between, and
+// it costs that thread a copy. `snapshot` is needed until the callback. Refused: not ready, when
+// the shard has no weights; busy, out of memory.
+void ps_snapshot(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context);
+
+// Gives a shard that has no weights those of a snapshot, with all that belongs to them. When routes
+// bring the shard here afterwards it keeps them, so that nobody need store them again. Refused:
+// wrong shape, of another number of floats or version 0; busy, when it has weights.
+void ps_restore(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context);
+
+// The stamps of the shards in [first, first + count) that have weights, held or not. Returns how
+// many pieces it wrote.
+uint32_t ps_stamps(const struct ps *ps, uint32_t first, uint32_t count,
+                   struct proto_piece pieces[]);
+
+// While it is paused all pushes are told to ask again soon (busy), so that no more comes that
+// would be lost with this server.
+void ps_pause(struct ps *ps, bool paused);
 
 // --- statistics -------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 //   examine.c  may a subrequest be applied?
 //   turns.c    which subrequests make an update (the protocols)
 //   apply.c    arithmetic
+//   snapshot.c copies of shards, and back
 //   ps.c       the whole: memory, threads, settings, statistics
 #ifndef ADAM_PS_PS_INTERNAL_H
 #define ADAM_PS_PS_INTERNAL_H
@@ -27,7 +28,15 @@ enum {
 
 // --- requests ---------------------------------------------------------------------------
 
-enum request_kind { REQUEST_GRADIENT, REQUEST_DELTA, REQUEST_FACTORS, REQUEST_STORE, REQUEST_PULL };
+enum request_kind {
+    REQUEST_GRADIENT,
+    REQUEST_DELTA,
+    REQUEST_FACTORS,
+    REQUEST_STORE,
+    REQUEST_PULL,
+    REQUEST_SNAPSHOT,
+    REQUEST_RESTORE,
+};
 
 struct objection { // why not; code PROTO_REFUSAL_NONE: none
     enum proto_refusal code;
@@ -91,6 +100,7 @@ struct request {
     struct factors factors;
     enum proto_quantity quantity; // of pulls and stores
     uint64_t least;
+    struct ps_snapshot *snapshot;
     struct proto_piece *pieces;
     uint64_t *places; // where each piece begins in the payload
     uint32_t piece_count;
@@ -128,13 +138,16 @@ struct shard {
     _Atomic uint64_t epoch;
     _Atomic bool held;
     _Atomic uint32_t tenure; // raised whenever it comes or goes
-    _Atomic bool ready;      // has weights
+    _Atomic bool ready;      // has weights, and serves them when it is held
+    _Atomic bool kept;       // has weights of a time before
     _Atomic uint64_t version;
+    _Atomic uint64_t changed; // the epoch under which it got this version
     // Of whoever has it.
     struct subrequest *subrequests, *subrequests_last;
     struct subrequest *waiting;
     struct histories histories;
     uint32_t seen_tenure;
+    bool restored; // its weights are for the next time that it comes
     size_t stored; // floats from the beginning that have been stored
     struct subrequest *turns;
 };
@@ -156,6 +169,9 @@ size_t shard_floats(const struct ps *ps, uint32_t shard);
 
 void subrequests_add(struct shard *shard, struct subrequest *sub);
 void subrequests_remove(struct shard *shard, struct subrequest *sub);
+
+// Its weights have changed, under the present epoch.
+void shard_set_version(struct shard *shard, uint64_t version);
 
 // Why this shard does not serve this subrequest now. Any thread may ask.
 struct objection shard_objection(struct ps *ps, const struct subrequest *sub);
@@ -189,6 +205,10 @@ void apply_each(const struct applier *applier, uint32_t shard, const struct opti
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct subrequest *batch, double rate);
 void apply_store(const struct applier *applier, const struct subrequest *sub);
+void apply_restore(const struct ps *ps, const struct ps_snapshot *snapshot);
+
+// snapshot.c: carries out these two kinds of requests.
+void snapshot_serve(struct ps *ps, struct shard *shard, struct subrequest *sub);
 
 // --- the whole --------------------------------------------------------------------------
 
@@ -238,7 +258,7 @@ struct ps {
     int crew_count;
     struct applier_thread *threads;
     int thread_count;
-    _Atomic bool stopping;
+    _Atomic bool stopping, paused;
     struct counters counters;
 };
 

@@ -112,6 +112,9 @@ static struct objection check_push(struct request *request, uint64_t session) {
         objection = check_pieces(request, true);
     if (objection.code != PROTO_REFUSAL_NONE)
         return objection;
+    if (atomic_load(&request->ps->paused))
+        return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN,
+                                  "the disk of this server cannot keep up"};
     if (!request->sequence)
         return (struct objection){PROTO_REFUSAL_MALFORMED, 0, "pushes are numbered from 1"};
     if (!(request->rate >= 0 && request->rate <= PS_RATE_MOST))
@@ -196,7 +199,7 @@ static void count_answer(struct request *request, const struct ps_answer *answer
         atomic_fetch_add(&counters->unchanged, answer->piece_count - answer->extent_count);
     } else if (answer->repeated) {
         atomic_fetch_add(&counters->repeated, 1);
-    } else if (request->kind != REQUEST_STORE) {
+    } else if (request->kind < REQUEST_STORE) {
         atomic_fetch_add(&counters->pushes, 1);
         atomic_fetch_add(&counters->sample_floats, request->samples * floats_covered(request));
     }
@@ -412,4 +415,30 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
         request->objection = objection;
         request_end(request);
     }
+}
+
+// --- copies -----------------------------------------------------------------------------
+
+static void begin_copy(const struct asker *asker, enum request_kind kind,
+                       struct ps_snapshot *snapshot) {
+    const struct ps *ps = asker->ps;
+    struct proto_piece piece = {.shard = snapshot->shard};
+    if (snapshot->shard < ps->shard_count)
+        piece.count = (uint32_t)shard_floats(ps, snapshot->shard);
+    const struct proto_list pieces = {&piece, 1};
+    struct request *request = request_open(asker, kind, &pieces);
+    if (!request)
+        return;
+    request->snapshot = snapshot;
+    request_begin(request, check_pieces(request, true));
+}
+
+void ps_snapshot(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context) {
+    const struct asker asker = {ps, NULL, done, context};
+    begin_copy(&asker, REQUEST_SNAPSHOT, snapshot);
+}
+
+void ps_restore(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context) {
+    const struct asker asker = {ps, NULL, done, context};
+    begin_copy(&asker, REQUEST_RESTORE, snapshot);
 }

@@ -9,6 +9,11 @@ size_t shard_floats(const struct ps *ps, uint32_t shard) {
     return rest < PROTO_SHARD_FLOATS ? rest : PROTO_SHARD_FLOATS;
 }
 
+void shard_set_version(struct shard *shard, uint64_t version) {
+    atomic_store(&shard->changed, atomic_load(&shard->epoch));
+    atomic_store(&shard->version, version);
+}
+
 // --- who looks at it --------------------------------------------------------------------
 
 // The first call since all were answered puts the shard among those that are ready.
@@ -123,7 +128,7 @@ static void store_subrequest(const struct applier *applier, struct shard *shard,
             piece->offset + (size_t)piece->count > shard->stored)
             shard->stored = piece->offset + (size_t)piece->count;
     }
-    atomic_store(&shard->version, sub->version);
+    shard_set_version(shard, sub->version);
     if (shard->stored == shard_floats(applier->ps, sub->shard))
         atomic_store(&shard->ready, true);
     atomic_store(&sub->request->applied, true);
@@ -174,16 +179,24 @@ static void examine_new_subrequest(const struct applier *applier, struct shard *
 
 // --- the whole --------------------------------------------------------------------------
 
-// The shard was taken away, or given, since somebody looked: it begins anew.
+// The shard was taken away, or given, since somebody looked. When it goes it keeps what it has, for
+// who asks for its stamp; when it comes, others may have changed it meanwhile, and it begins anew:
+// unless it was restored for this.
 static void follow_tenure(struct ps *ps, struct shard *shard) {
     uint32_t tenure = atomic_load(&shard->tenure);
     if (tenure == shard->seen_tenure)
         return;
     shard->seen_tenure = tenure;
-    shard->stored = 0;
-    atomic_store(&shard->ready, false);
-    atomic_store(&shard->version, 0);
     turns_drop(ps, shard, PROTO_REFUSAL_NOT_HERE);
+    bool held = atomic_load(&shard->held), keeps = !held || shard->restored;
+    bool has = atomic_load(&shard->ready) || atomic_load(&shard->kept);
+    if (!keeps) {
+        shard->stored = 0;
+        atomic_store(&shard->version, 0);
+    }
+    atomic_store(&shard->kept, !held && has);
+    atomic_store(&shard->ready, held && keeps && has);
+    shard->restored = shard->restored && !held;
 }
 
 static void serve_queue(const struct applier *applier, uint32_t index) {
@@ -195,6 +208,8 @@ static void serve_queue(const struct applier *applier, uint32_t index) {
         next = sub->queued;
         if (sub->state != SUBREQUEST_NEW)
             settle_subrequest(applier, shard, sub);
+        else if (sub->request->snapshot)
+            snapshot_serve(ps, shard, sub);
         else if (sub->request->kind == REQUEST_PULL)
             wait_or_end(ps, shard, sub);
         else

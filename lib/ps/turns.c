@@ -117,7 +117,8 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         sub->version = version += sub->request->samples != 0;
     }
     apply_each(applier, index, &rules->optimizer, batch);
-    atomic_store(&shard->version, version);
+    if (version != before)
+        shard_set_version(shard, version);
     atomic_fetch_add(&ps->counters.updates, version - before);
     batch_done(ps, shard, batch);
 }
@@ -233,7 +234,7 @@ static void apply_turns(const struct applier *applier, uint32_t index, const str
         apply_mean(applier, index, &rules->optimizer, batch,
                    mean.rate / mean.samples *
                        protocol_update_factor(protocol, (uint64_t)mean.samples));
-    atomic_store(&shard->version, version);
+    shard_set_version(shard, version);
     atomic_fetch_add(&ps->counters.updates, 1);
     batch_done(ps, shard, batch);
 }
