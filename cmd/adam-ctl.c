@@ -18,6 +18,7 @@ struct options {
     struct admin_options admin;
     struct launch_options launch;
     struct key_options key;
+    struct store_options store;
 };
 
 static size_t all_subcommands(struct subcommand *subcommands, struct options *options) {
@@ -28,6 +29,7 @@ static size_t all_subcommands(struct subcommand *subcommands, struct options *op
     count += launch_subcommands(subcommands + count, &options->launch);
     count += doctor_subcommands(subcommands + count, &options->launch);
     count += key_subcommands(subcommands + count, &options->key);
+    count += store_subcommands(subcommands + count, &options->store);
     return count;
 }
 

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/network.h"
 #include "cli/option.h"
@@ -17,6 +18,8 @@ struct options {
     struct network network;
     int64_t threads;
     uint64_t memory;
+    const char *store;
+    double flush;
     struct talk talk;
 };
 
@@ -33,11 +36,21 @@ static int place_all(struct addresses *at, const struct network *n, struct error
     return status;
 }
 
+// Names without a number of a process, since the next process goes on with the store.
+static const char *store_owner(const struct network *n, char host[NETWORK_NAME_MAX]) {
+    if (n->name)
+        return n->name;
+    if (gethostname(host, NETWORK_NAME_MAX))
+        snprintf(host, NETWORK_NAME_MAX, "server");
+    host[NETWORK_NAME_MAX - 1] = 0;
+    return host;
+}
+
 static int run(struct options *o, struct error *err) {
     const struct network *n = &o->network;
     struct addresses at;
     struct secrets *keys = NULL;
-    char room[NETWORK_NAME_MAX];
+    char room[NETWORK_NAME_MAX], host[NETWORK_NAME_MAX];
     int status = place_keys(&keys, n->keys, err);
     if (!status)
         status = place_all(&at, n, err);
@@ -56,6 +69,9 @@ static int run(struct options *o, struct error *err) {
         .insecure = n->insecure,
         .threads = (uint32_t)o->threads,
         .memory = o->memory,
+        .store = o->store,
+        .owner = store_owner(n, host),
+        .flush = o->flush,
         .hooks = {&o->talk, talk_stop, talk_say},
     };
     stop_on_signals(true);
@@ -77,6 +93,10 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         HEADING("Resources"),
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads that apply updates"),
         BYTES(0, "memory", "BYTES", &o->memory, "any", "bytes of weights, their state and buffers"),
+        HEADING("Store"),
+        TEXT(0, "store", "DIR", &o->store, "none: nothing is on a disk",
+             "folder that keeps what changes, and restores it at a start"),
+        TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
         HEADING("Behaviour"),
         FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),
     };
@@ -96,7 +116,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.talk = {.program = name}, .threads = cpu_count()};
+    struct options o = {.talk = {.program = name}, .threads = cpu_count(), .flush = 1};
     struct error err = {0};
     int status;
     talk_begin();

@@ -83,4 +83,9 @@ struct key_options { // keys
 };
 size_t key_subcommands(struct subcommand *subcommands, struct key_options *options);
 
+struct store_options { // store
+    bool json;
+};
+size_t store_subcommands(struct subcommand *subcommands, struct store_options *options);
+
 #endif

@@ -121,13 +121,13 @@ static uint64_t item_size(const struct persist *persist, const struct item *item
     return block_size(&block);
 }
 
-// As many records as fit into `room` bytes with their commit record.
+// As many records as fit into `room` bytes with their commit record, and one for persist_seal.
 static struct group fit_group(const struct persist *persist, const struct item *items, size_t count,
                               uint64_t room) {
     struct group group = {.items = items};
     for (; group.count < count && group.count < LISTED_MOST; group.count++) {
         uint64_t size = item_size(persist, &items[group.count]);
-        if (group.commit + size + PERSIST_BLOCK > room)
+        if (group.commit + size + 2 * PERSIST_BLOCK > room)
             break;
         group.commit += size;
     }
@@ -267,5 +267,18 @@ int append_group(struct persist *persist, const struct item *items, size_t count
         persist->figures.failures++;
         give_up_head(persist, persist->head_end + group.commit);
     }
+    return files_error(why, "write", "the store", err);
+}
+
+// A commit record of no records: it would not be there if a group before it were not durable.
+int persist_seal(struct persist *persist, struct error *err) {
+    const struct group nothing = {.count = 0};
+    if (persist->head < 0)
+        return STATUS_OK;
+    INVARIANT(persist->head_end + PERSIST_BLOCK <= persist->segment_size);
+    int why = write_group(persist, &nothing);
+    if (!why)
+        return accept_group(persist, &nothing, err);
+    give_up_head(persist, persist->head_end);
     return files_error(why, "write", "the store", err);
 }

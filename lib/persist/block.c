@@ -73,7 +73,7 @@ void block_encode(const struct block *block, uint8_t bytes[PERSIST_BLOCK]) {
     memcpy(bytes + AT_MAGIC, magic, sizeof magic);
     put_u32(bytes + AT_KIND, block->kind);
     memcpy(bytes + AT_RUN, block->owner.run, sizeof block->owner.run);
-    memcpy(bytes + AT_SERVER, block->owner.server, sizeof block->owner.server);
+    memcpy(bytes + AT_SERVER, block->owner.server, PERSIST_SERVER_MAX);
     put_u64(bytes + AT_LOG, block->log);
     put_u64(bytes + AT_GROUP, block->group);
     put_u32(bytes + AT_SHARD, block->shard);
@@ -94,8 +94,8 @@ void block_encode(const struct block *block, uint8_t bytes[PERSIST_BLOCK]) {
 
 static bool is_plausible(const struct block *block) {
     bool shard = block->kind == BLOCK_SHARD;
-    return block->kind < BLOCK_KINDS && block->owner.server[PERSIST_SERVER_MAX] == 0 &&
-           block->floats <= PERSIST_FLOATS_MAX && block->push_count <= PERSIST_PUSHES_MAX &&
+    return block->kind < BLOCK_KINDS && block->floats <= PERSIST_FLOATS_MAX &&
+           block->push_count <= PERSIST_PUSHES_MAX &&
            (block->state_floats == 0 || block->state_floats == block->floats) &&
            (block->kind == BLOCK_SEGMENT || block->group <= block->log) &&
            (shard || (!block->floats && !block->push_count)) &&
@@ -127,7 +127,7 @@ bool block_decode(struct block *block, const uint8_t bytes[PERSIST_BLOCK]) {
         .listed_count = get_u32(bytes + AT_LISTED_COUNT),
     };
     memcpy(block->owner.run, bytes + AT_RUN, sizeof block->owner.run);
-    memcpy(block->owner.server, bytes + AT_SERVER, sizeof block->owner.server);
+    memcpy(block->owner.server, bytes + AT_SERVER, PERSIST_SERVER_MAX);
     if (!is_plausible(block))
         return false;
     decode_list(block, bytes);

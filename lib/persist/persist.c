@@ -89,7 +89,7 @@ int persist_look(struct persist **out, const struct files *files, struct error *
     if (!status && !(*out)->owner.server[0]) {
         persist_close(*out);
         *out = NULL;
-        status = error_set(err, STATUS_DATA, "there is no store");
+        status = error_set(err, STATUS_NOINPUT, "no store is here");
     }
     return status;
 }

@@ -46,7 +46,7 @@
 
 struct error;
 
-#define PERSIST_SERVER_MAX 63         // bytes of a server's name
+#define PERSIST_SERVER_MAX 64         // bytes of a server's name
 #define PERSIST_SEGMENT (64u << 20)   // bytes of a segment
 #define PERSIST_BLOCK 4096u           // to which records are aligned
 #define PERSIST_FLOATS_MAX (1u << 20) // of a shard's weights
@@ -110,7 +110,7 @@ int persist_open(struct persist **out, const struct files *files, const struct p
                  uint64_t segment, struct error *err);
 
 // The same of whoever's store it is, only to look: nothing is written.
-// STATUS_DATA: not a store; STATUS_IO.
+// STATUS_NOINPUT: nothing was stored there; STATUS_DATA: a later version of the format; STATUS_IO.
 int persist_look(struct persist **out, const struct files *files, struct error *err);
 
 void persist_close(struct persist *persist); // NULL: nothing
@@ -123,6 +123,10 @@ const struct persist_owner *persist_owner(const struct persist *persist);
 // segment.
 int persist_write(struct persist *persist, const struct persist_record *records, size_t count,
                   size_t *durable, struct error *err);
+
+// At an orderly end: writes that all groups are durable, so that damage in the last one, too, is
+// told from a torn tail. Does nothing when nothing was written since the opening. STATUS_IO.
+int persist_seal(struct persist *persist, struct error *err);
 
 // The entries, ascending by shard; valid until the next call of another function.
 const struct persist_entry *persist_entries(const struct persist *persist, size_t *count);

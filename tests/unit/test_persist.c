@@ -145,7 +145,7 @@ static void test_owner(struct tap *tap) {
     });
     TEST(tap, "who only looks learns whose it is, and writes nothing", {
         sim_begin(&disk);
-        CHECK_INT(tap, persist_look(&other, &disk.files, &err), STATUS_DATA);
+        CHECK_INT(tap, persist_look(&other, &disk.files, &err), STATUS_NOINPUT);
         struct persist *persist = rig_open_store(tap, &disk);
         rig_write_one(persist, 1, 1, &err);
         persist_close(persist);

@@ -153,6 +153,8 @@ static void test_holes(struct tap *tap) {
                  disk.file[file].there = true;
                  CHECK_INT(tap, verdict.older + verdict.older_of_last, 0);
                  CHECK(tap, verdict.damaged > 0);
+                 printf("# file %d of %d: %d damaged %d sound older %d\n", file, disk.file_count,
+                        verdict.damaged, verdict.sound, verdict.older);
              }
          });
 }
@@ -172,6 +174,20 @@ static void test_tail(struct tap *tap) {
         CHECK_INT(tap, figures.damaged, 0);
         persist_close(persist);
         flip(file, last + 2 * PERSIST_BLOCK + 200);
+    });
+    TEST(tap, "of a store that was sealed the last group, too, is damaged when it changes", {
+        struct error err = {0};
+        struct persist *persist = rig_open_store(tap, &disk);
+        CHECK_INT(tap, rig_write_one(persist, 6, ++newest[6], &err), STATUS_OK);
+        uint64_t at = persist_find(persist, 6)->at + 200;
+        int made = disk.file_count - 1;
+        CHECK_INT(tap, persist_seal(persist, &err), STATUS_OK);
+        persist_close(persist);
+        CHECK_INT(tap, judge_store(tap).sound, SHARDS);
+        flip(made, at);
+        CHECK_INT(tap, judge_store(tap).damaged, 1);
+        flip(made, at);
+        CHECK_INT(tap, judge_store(tap).sound, SHARDS);
     });
     TEST(tap, "the same beyond which a sound record of a later group lies is damage", {
         uint64_t at = PERSIST_BLOCK; // the first group of the last segment

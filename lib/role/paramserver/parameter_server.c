@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "member/member.h"
 #include "member/run_text.h"
 #include "member/sharers.h"
+#include "persist/files_system.h"
+#include "role/paramserver/flusher.h"
 #include "role/paramserver/parameter_paths.h"
 #include "run/settings.h"
 
@@ -39,6 +42,8 @@ struct parameter_server {
     struct kept *run, *routes, *members; // that were obeyed last
     struct ps_reading reported;          // by the last line of metrics
     size_t held;                         // parameters
+    struct files_system store;           // folder -1: none
+    struct flusher *flusher;
 
     pthread_mutex_t lock; // of all that follows, which other threads ask for
     struct ps *ps;
@@ -127,6 +132,19 @@ static void put_count(json_t **fields, const char *name, uint64_t count) {
     json_put(fields, name, json_integer((json_int_t)count));
 }
 
+// "the window of potential data loss" (Adam 3.3.2)
+static void put_risk(const struct parameter_server *server, json_t **fields) {
+    struct flusher_figures figures;
+    if (!server->flusher)
+        return;
+    flusher_figures(server->flusher, &figures);
+    put_count(fields, "dirty_bytes", figures.dirty_bytes);
+    json_put(fields, "at_risk", json_real(figures.at_risk));
+    put_count(fields, "flushed", figures.flushed);
+    put_count(fields, "stored", figures.written);
+    put_count(fields, "flush_failures", figures.failures);
+}
+
 static void report_figures(struct parameter_server *server, double time) {
     struct ps_reading reading = {.time = time};
     const struct ps_reading *before = &server->reported;
@@ -155,6 +173,7 @@ static void report_figures(struct parameter_server *server, double time) {
     json_put(&fields, "staleness", json_real(mean_staleness(now, then)));
     put_count(&fields, "staleness_max", now->staleness_most);
     json_put(&fields, "staleness_counts", staleness_histogram(now, then));
+    put_risk(server, &fields);
     json_put(&fields, "seconds", json_real(time - before->time));
     if (event_report(server->member, PROTO_ROLE_PARAMETER_SERVER, "ps", fields, &err))
         serving_say(&server->o->hooks, "a line of metrics is lost: %s", err.text);
@@ -183,6 +202,40 @@ static int read_rules(const struct settings *settings, struct optimizer *optimiz
     return status ? status : settings_protocol(settings, protocol, &push, err);
 }
 
+static void say_restored(const struct parameter_server *server,
+                         const struct flusher_restored *restored) {
+    const struct serving_hooks *hooks = &server->o->hooks;
+    if (restored->shards)
+        serving_say(hooks, "has %" PRIu32 " shards from its store, the newest of version %" PRIu64,
+                    restored->shards, restored->version);
+    if (restored->damaged)
+        serving_say(hooks, "%" PRIu32 " shards are damaged in the store, the first is %" PRIu32,
+                    restored->damaged, restored->first);
+    if (restored->strange)
+        serving_say(hooks, "%" PRIu32 " shards of the store do not fit the model and its optimizer",
+                    restored->strange);
+}
+
+// What the store has of this run goes into the shards, before they serve anybody.
+static int open_flusher(struct parameter_server *server, struct ps *ps, bool state,
+                        const struct proto_id *run, struct error *err) {
+    struct flusher_restored restored;
+    struct flusher_options options = {
+        .ps = ps,
+        .files = &server->store.files,
+        .parameters = server->model->parameter_count,
+        .state = state,
+        .every = server->o->flush,
+    };
+    memcpy(options.owner.run, run->bytes, sizeof options.owner.run);
+    snprintf(options.owner.server, sizeof options.owner.server, "%s", server->o->owner);
+    int status = flusher_open(&server->flusher, &options, &restored, err);
+    if (status)
+        return error_context(err, "%s", server->o->store);
+    say_restored(server, &restored);
+    return STATUS_OK;
+}
+
 // The first time that it hears what is trained: from then on it serves.
 static int begin_serving(struct parameter_server *server, const struct proto_run *run,
                          struct error *err) {
@@ -198,6 +251,13 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (status)
         return status;
     member_identity(server->member, &identity);
+    if (server->o->store)
+        status = open_flusher(server, ps, optimizer_state_name(options.optimizer.rule) != NULL,
+                              &identity.run, err);
+    if (status) {
+        ps_close(ps);
+        return status;
+    }
     pthread_mutex_lock(&server->lock);
     server->ps = ps;
     server->reported.time = server->looked.time = clock_seconds();
@@ -264,11 +324,13 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
     bool state = optimizer_state_name(optimizer.rule) != NULL;
     uint64_t bytes = (uint64_t)floats * sizeof(float) * (state ? 2 : 1);
     uint64_t memory = server->o->memory, payloads = payload_bytes(memory);
-    if (memory && bytes + payloads > memory)
+    uint64_t copies = server->o->store ? flusher_memory(server->model->parameter_count, state) : 0;
+    if (memory && bytes + payloads + copies > memory)
         return error_set(err, STATUS_IO,
-                         "weights and state take %.1f MiB here, and pushes under way %.1f MiB: "
-                         "more than the %.1f MiB of --memory",
-                         (double)bytes / MEBI, (double)payloads / MEBI, (double)memory / MEBI);
+                         "weights and state take %.1f MiB here, pushes under way %.1f MiB and "
+                         "copies for the store %.1f MiB: more than the %.1f MiB of --memory",
+                         (double)bytes / MEBI, (double)payloads / MEBI, (double)copies / MEBI,
+                         (double)memory / MEBI);
     if (floats != server->held)
         serving_say(&server->o->hooks, "holds %zu parameters: %.1f MiB of weights%s", floats,
                     (double)bytes / MEBI, state ? " and state" : "");
@@ -298,6 +360,8 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
     if (status)
         return status;
     note_idleness(server, routes->buckets.count > 0 && floats == 0);
+    if (server->flusher)
+        flusher_route(server->flusher, routes->buckets.count);
     ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
     return STATUS_OK;
 }
@@ -332,6 +396,13 @@ static bool stop_wanted(void *self) {
     return atomic_load(&server->stop);
 }
 
+static void mind_store(struct parameter_server *server) {
+    char text[FLUSHER_NEWS];
+    flusher_watch(server->flusher);
+    while (flusher_news(server->flusher, text))
+        serving_say(&server->o->hooks, "%s", text);
+}
+
 static int serve_once(void *self, struct error *err) {
     struct parameter_server *server = self;
     struct complaint complaint;
@@ -344,6 +415,8 @@ static int serve_once(void *self, struct error *err) {
         report_figures(server, now);
     while (paths_complaint(server->paths, &complaint))
         report_refused(server, &complaint);
+    if (server->flusher)
+        mind_store(server);
     return STATUS_OK;
 }
 
@@ -391,7 +464,11 @@ static int open_member(struct parameter_server *server, struct error *err) {
 
 static int open_server(void *self, struct member **member, struct error *err) {
     struct parameter_server *server = self;
-    int status = open_paths(server, err);
+    int status = STATUS_OK;
+    if (server->o->store)
+        status = files_system_open(&server->store, server->o->store, err);
+    if (!status)
+        status = open_paths(server, err);
     if (!status)
         status = open_member(server, err);
     *member = server->member;
@@ -409,6 +486,15 @@ static int tell_ready(void *self, struct ready *ready, struct error *err) {
     return ready_tell(ready, addresses, PATH_COUNT, err);
 }
 
+// What changed last goes to the store.
+static void end_store(struct parameter_server *server) {
+    struct error err = {0};
+    if (flusher_close(server->flusher, &err))
+        serving_say(&server->o->hooks, "%s", err.text);
+    server->flusher = NULL;
+    files_system_close(&server->store);
+}
+
 // Nobody asks any more, then nothing is applied any more, then the run is left.
 static void end_server(void *self, int status, const struct error *err) {
     struct parameter_server *server = self;
@@ -416,6 +502,7 @@ static void end_server(void *self, int status, const struct error *err) {
     if (server->member && ps)
         report_figures(server, clock_seconds());
     paths_close(server->paths);
+    end_store(server);
     pthread_mutex_lock(&server->lock);
     server->ps = NULL;
     pthread_mutex_unlock(&server->lock);
@@ -433,7 +520,7 @@ static void end_server(void *self, int status, const struct error *err) {
 int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
     static const struct serving_role role = {open_server, tell_ready, stop_wanted, serve_once,
                                              end_server};
-    struct parameter_server server = {.o = options};
+    struct parameter_server server = {.o = options, .store = {.folder = -1}};
     pthread_mutex_init(&server.lock, NULL);
     return serving_run(&role, &server, &options->hooks, &options->ready, err);
 }

@@ -1,0 +1,471 @@
+#include "role/paramserver/flusher.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/gate.h"
+#include "core/mem.h"
+#include "ps/ps.h"
+
+enum {
+    COPIES = 16, // shards that are written with one sync, at least 16 MiB of them if there are
+    LOOKS = 8,   // at the stamps while a change gets as old as it may
+    STAMPS = 64, // looked at together
+};
+
+// A shard as the store has it.
+struct watched {
+    uint64_t epoch, version; // 0, 0: not at all
+    double clean;            // when it was last known to be as in the store
+    bool dirty;
+};
+
+struct copy { // of a shard, on its way to the store
+    struct flusher *flusher;
+    struct ps_snapshot snapshot;
+    struct persist_push *pushes; // of the record; as many as the snapshot has room for
+    uint32_t push_room;
+    double time; // before it was taken
+    enum proto_refusal code;
+};
+
+struct flusher {
+    struct flusher_options options;
+    pthread_t thread;
+    _Atomic uint32_t buckets;
+    _Atomic bool stopping;
+    struct gate wake; // of the thread: to end
+
+    // Of the thread; before it starts, of who opens.
+    struct persist *persist;
+    uint32_t shard_count;
+    struct watched *shards;
+    struct copy copies[COPIES];
+    struct gate copied;
+    _Atomic uint32_t uncopied;
+
+    // Of who opened it: what was said last.
+    bool told_failing, told_paused, paused;
+
+    pthread_mutex_t lock; // of all that follows
+    uint64_t dirty_bytes;
+    double oldest; // when the shard that is dirty for the longest time was clean
+    bool failing;
+    struct error why;
+    struct persist_figures written;
+};
+
+static uint32_t shards_of(size_t parameters) {
+    return (uint32_t)((parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS);
+}
+
+static uint32_t copies_of(size_t parameters) {
+    uint32_t shards = shards_of(parameters);
+    return shards < COPIES ? shards : COPIES;
+}
+
+static uint32_t floats_of(const struct flusher *flusher, uint32_t shard) {
+    size_t rest = flusher->options.parameters - (size_t)shard * PROTO_SHARD_FLOATS;
+    return (uint32_t)(rest < PROTO_SHARD_FLOATS ? rest : PROTO_SHARD_FLOATS);
+}
+
+uint64_t flusher_memory(size_t parameters, bool state) {
+    return (uint64_t)copies_of(parameters) * PROTO_SHARD_FLOATS * sizeof(float) * (state ? 2 : 1);
+}
+
+// --- what is dirty ----------------------------------------------------------------------
+
+static void note_stamp(struct watched *shard, const struct proto_piece *stamp, double now) {
+    shard->dirty = stamp->version != shard->version || stamp->epoch != shard->epoch;
+    if (!shard->dirty)
+        shard->clean = now;
+}
+
+static void look_at_stamps(struct flusher *flusher) {
+    struct proto_piece stamps[STAMPS];
+    double now = clock_seconds();
+    for (uint32_t first = 0; first < flusher->shard_count; first += STAMPS) {
+        uint32_t n = ps_stamps(flusher->options.ps, first, STAMPS, stamps), i = 0;
+        for (uint32_t s = first; s < flusher->shard_count && s - first < STAMPS; s++) {
+            bool has = i < n && stamps[i].shard == s;
+            if (has)
+                note_stamp(&flusher->shards[s], &stamps[i++], now);
+            else
+                flusher->shards[s] = (struct watched){flusher->shards[s].epoch,
+                                                      flusher->shards[s].version, now, false};
+        }
+    }
+}
+
+// Tells the others, and returns for how long something has been dirty.
+static double publish(struct flusher *flusher) {
+    struct persist_figures written;
+    uint64_t bytes = 0;
+    double now = clock_seconds(), oldest = now;
+    persist_figures(flusher->persist, &written);
+    for (uint32_t s = 0; s < flusher->shard_count; s++) {
+        const struct watched *shard = &flusher->shards[s];
+        if (!shard->dirty)
+            continue;
+        bytes += floats_of(flusher, s) * sizeof(float) * (flusher->options.state ? 2 : 1);
+        oldest = shard->clean < oldest ? shard->clean : oldest;
+    }
+    pthread_mutex_lock(&flusher->lock);
+    flusher->dirty_bytes = bytes;
+    flusher->oldest = oldest;
+    flusher->written = written;
+    pthread_mutex_unlock(&flusher->lock);
+    return now - oldest;
+}
+
+// --- copies -----------------------------------------------------------------------------
+
+static void end_copy(void *context, const struct ps_answer *answer) {
+    struct copy *copy = context;
+    struct flusher *flusher = copy->flusher;
+    copy->code = answer->code;
+    if (atomic_fetch_sub(&flusher->uncopied, 1) == 1)
+        gate_open(&flusher->copied);
+}
+
+static void wait_for_copies(struct flusher *flusher) {
+    for (uint32_t seen = gate_look(&flusher->copied); atomic_load(&flusher->uncopied);
+         seen = gate_look(&flusher->copied))
+        gate_wait(&flusher->copied, seen, -1);
+}
+
+// Copies of dirty shards from `first` on; returns how many, and where to go on.
+static uint32_t copy_shards(struct flusher *flusher, uint32_t *first) {
+    uint32_t n = 0, most = copies_of(flusher->options.parameters);
+    for (; *first < flusher->shard_count && n < most; ++*first)
+        if (flusher->shards[*first].dirty)
+            flusher->copies[n++].snapshot.shard = *first;
+    atomic_store(&flusher->uncopied, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct copy *copy = &flusher->copies[i];
+        copy->time = clock_seconds();
+        ps_snapshot(flusher->options.ps, &copy->snapshot, end_copy, copy);
+    }
+    wait_for_copies(flusher);
+    return n;
+}
+
+static bool convert_pushes(struct copy *copy) {
+    const struct ps_snapshot *snapshot = &copy->snapshot;
+    if (snapshot->push_count > copy->push_room) {
+        struct persist_push *more =
+            mem_resize(copy->pushes, snapshot->push_room, sizeof *copy->pushes);
+        if (!more)
+            return false;
+        copy->pushes = more;
+        copy->push_room = snapshot->push_room;
+    }
+    for (uint32_t i = 0; i < snapshot->push_count; i++)
+        copy->pushes[i] = (struct persist_push){
+            snapshot->pushes[i].session, snapshot->pushes[i].high, snapshot->pushes[i].applied};
+    return true;
+}
+
+static struct persist_record record_of(const struct flusher *flusher, const struct copy *copy) {
+    const struct ps_snapshot *snapshot = &copy->snapshot;
+    uint32_t buckets = atomic_load(&flusher->buckets);
+    return (struct persist_record){
+        .shard = snapshot->shard,
+        .bucket = buckets ? proto_bucket_of(snapshot->shard, buckets) : PROTO_NOBODY,
+        .epoch = snapshot->epoch,
+        .version = snapshot->version,
+        .floats = snapshot->floats,
+        .weights = snapshot->weights,
+        .state = flusher->options.state ? snapshot->state : NULL,
+        .pushes = copy->pushes,
+        .push_count = snapshot->push_count,
+    };
+}
+
+// --- writing ----------------------------------------------------------------------------
+
+// The shard is in the store as it was copied: what changed since is as old as the copy at most.
+static void note_durable(struct flusher *flusher, const struct copy *copy) {
+    flusher->shards[copy->snapshot.shard] = (struct watched){
+        .epoch = copy->snapshot.epoch, .version = copy->snapshot.version, .clean = copy->time};
+}
+
+// One group of shards; one that has no weights any more is left out.
+static int write_copies(struct flusher *flusher, uint32_t count, struct error *err) {
+    struct persist_record records[COPIES];
+    const struct copy *copies[COPIES];
+    size_t n = 0, durable = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct copy *copy = &flusher->copies[i];
+        if (copy->code != PROTO_REFUSAL_NONE)
+            continue;
+        if (!convert_pushes(copy))
+            return error_nomem(err);
+        copies[n] = copy;
+        records[n++] = record_of(flusher, copy);
+    }
+    int status = persist_write(flusher->persist, records, n, &durable, err);
+    for (size_t i = 0; i < durable; i++)
+        note_durable(flusher, copies[i]);
+    return status;
+}
+
+// As many bytes as were new: cleaning never falls behind, as it copies less than is new.
+static int clean_store(struct flusher *flusher, uint64_t bytes, struct error *err) {
+    struct persist_figures before, now;
+    int status = STATUS_OK;
+    persist_figures(flusher->persist, &before);
+    do {
+        if (persist_wants_cleaning(flusher->persist))
+            status = persist_clean(flusher->persist, err);
+        persist_figures(flusher->persist, &now);
+    } while (!status && now.copied - before.copied < bytes &&
+             persist_wants_cleaning(flusher->persist));
+    return status;
+}
+
+// All that is dirty, some shards at a time.
+static int flush_shards(struct flusher *flusher, struct error *err) {
+    int status = STATUS_OK;
+    for (uint32_t first = 0, n; !status && (n = copy_shards(flusher, &first)) > 0;) {
+        status = write_copies(flusher, n, err);
+        uint64_t bytes = flusher_memory(flusher->options.parameters, flusher->options.state);
+        int cleaned = clean_store(flusher, bytes, status ? NULL : err);
+        status = status ? status : cleaned;
+        publish(flusher);
+    }
+    return status;
+}
+
+static int flush_and_tell(struct flusher *flusher) {
+    struct error err = {0};
+    int status = flush_shards(flusher, &err);
+    look_at_stamps(flusher);
+    publish(flusher);
+    pthread_mutex_lock(&flusher->lock);
+    flusher->failing = status != STATUS_OK;
+    flusher->why = err;
+    pthread_mutex_unlock(&flusher->lock);
+    return status;
+}
+
+static void rest(struct flusher *flusher, double seconds) {
+    double end = clock_seconds() + seconds;
+    for (uint32_t seen = gate_look(&flusher->wake); !atomic_load(&flusher->stopping);
+         seen = gate_look(&flusher->wake)) {
+        double left = end - clock_seconds();
+        if (left <= 0)
+            return;
+        gate_wait(&flusher->wake, seen, left);
+    }
+}
+
+static void *keep_store(void *self) {
+    struct flusher *flusher = self;
+    double every = flusher->options.every, look = every / LOOKS;
+    while (!atomic_load(&flusher->stopping)) {
+        look_at_stamps(flusher);
+        bool due = publish(flusher) >= every;
+        if (due && flush_and_tell(flusher))
+            rest(flusher, every);
+        else
+            rest(flusher, look);
+    }
+    look_at_stamps(flusher);
+    if (!flush_and_tell(flusher))
+        persist_seal(flusher->persist, NULL);
+    return NULL;
+}
+
+// --- putting back -----------------------------------------------------------------------
+
+static bool fits(const struct flusher *flusher, const struct persist_record *record) {
+    return record->shard < flusher->shard_count &&
+           record->floats == floats_of(flusher, record->shard) && record->version &&
+           (record->state != NULL) == flusher->options.state;
+}
+
+// Into the shard, from a record that fits.
+static int put_back(struct flusher *flusher, const struct persist_record *record,
+                    struct error *err) {
+    struct copy *copy = &flusher->copies[0];
+    struct ps_snapshot snapshot = {
+        .shard = record->shard,
+        .epoch = record->epoch,
+        .version = record->version,
+        .weights = (float *)record->weights,
+        .state = (float *)record->state,
+        .floats = record->floats,
+        .pushes = mem_array(record->push_count + 1, sizeof *snapshot.pushes),
+        .push_count = record->push_count,
+    };
+    if (!snapshot.pushes)
+        return error_nomem(err);
+    for (uint32_t i = 0; i < record->push_count; i++)
+        snapshot.pushes[i] = (struct push_history){
+            record->pushes[i].session, record->pushes[i].high, record->pushes[i].applied};
+    atomic_store(&flusher->uncopied, 1);
+    ps_restore(flusher->options.ps, &snapshot, end_copy, copy);
+    wait_for_copies(flusher);
+    free(snapshot.pushes);
+    if (copy->code != PROTO_REFUSAL_NONE)
+        return error_set(err, STATUS_IO, "cannot put back shard %" PRIu32 ": %s", record->shard,
+                         proto_refusal_text(copy->code));
+    flusher->shards[record->shard] =
+        (struct watched){.epoch = record->epoch, .version = record->version};
+    return STATUS_OK;
+}
+
+static int restore_shard(struct flusher *flusher, uint32_t shard, struct flusher_restored *restored,
+                         struct error *err) {
+    struct persist_copy copy;
+    struct error why = {0};
+    int status = persist_read(flusher->persist, shard, &copy, &why);
+    if (status == STATUS_DATA) {
+        restored->first = restored->damaged++ ? restored->first : shard;
+        return STATUS_OK;
+    }
+    if (status)
+        return error_set(err, status, "%s", why.text);
+    if (!fits(flusher, &copy.record)) {
+        restored->strange++;
+    } else if (!(status = put_back(flusher, &copy.record, err))) {
+        restored->shards++;
+        if (copy.record.version > restored->version)
+            restored->version = copy.record.version;
+    }
+    persist_copy_free(&copy);
+    return status;
+}
+
+static int restore_shards(struct flusher *flusher, struct flusher_restored *restored,
+                          struct error *err) {
+    size_t count;
+    int status = STATUS_OK;
+    const struct persist_entry *entries = persist_entries(flusher->persist, &count);
+    for (size_t i = 0; i < count && !status; i++)
+        status = restore_shard(flusher, entries[i].shard, restored, err);
+    return status;
+}
+
+// --- open, close ------------------------------------------------------------------------
+
+static bool make_copies(struct flusher *flusher) {
+    bool state = flusher->options.state, made = true;
+    for (uint32_t i = 0; i < copies_of(flusher->options.parameters); i++) {
+        struct copy *copy = &flusher->copies[i];
+        copy->flusher = flusher;
+        copy->snapshot.weights = mem_untouched_floats(PROTO_SHARD_FLOATS);
+        copy->snapshot.state = state ? mem_untouched_floats(PROTO_SHARD_FLOATS) : NULL;
+        made = made && copy->snapshot.weights && (copy->snapshot.state || !state);
+    }
+    return made;
+}
+
+static void flusher_free(struct flusher *flusher) {
+    for (int i = 0; i < COPIES; i++) {
+        free(flusher->copies[i].snapshot.weights);
+        free(flusher->copies[i].snapshot.state);
+        free(flusher->copies[i].snapshot.pushes);
+        free(flusher->copies[i].pushes);
+    }
+    persist_close(flusher->persist);
+    pthread_mutex_destroy(&flusher->lock);
+    free(flusher->shards);
+    free(flusher);
+}
+
+int flusher_open(struct flusher **out, const struct flusher_options *options,
+                 struct flusher_restored *restored, struct error *err) {
+    struct flusher *flusher = mem_zeroed(1, sizeof *flusher);
+    *restored = (struct flusher_restored){0};
+    if (!flusher)
+        return error_nomem(err);
+    flusher->options = *options;
+    flusher->shard_count = shards_of(options->parameters);
+    flusher->shards = mem_zeroed(flusher->shard_count, sizeof *flusher->shards);
+    pthread_mutex_init(&flusher->lock, NULL);
+    int status = flusher->shards && make_copies(flusher) ? STATUS_OK : error_nomem(err);
+    if (!status)
+        status =
+            persist_open(&flusher->persist, options->files, &options->owner, PERSIST_SEGMENT, err);
+    if (!status)
+        status = restore_shards(flusher, restored, err);
+    flusher->oldest = clock_seconds();
+    if (!status && pthread_create(&flusher->thread, NULL, keep_store, flusher))
+        status = error_set(err, STATUS_IO, "no thread for the store");
+    if (status)
+        flusher_free(flusher);
+    else
+        *out = flusher;
+    return status;
+}
+
+int flusher_close(struct flusher *flusher, struct error *err) {
+    if (!flusher)
+        return STATUS_OK;
+    atomic_store(&flusher->stopping, true);
+    gate_open(&flusher->wake);
+    pthread_join(flusher->thread, NULL);
+    int status = STATUS_OK;
+    if (flusher->failing)
+        status = error_set(err, STATUS_IO, "%" PRIu64 " bytes of shards are not in the store: %s",
+                           flusher->dirty_bytes, flusher->why.text);
+    flusher_free(flusher);
+    return status;
+}
+
+// --- from outside -----------------------------------------------------------------------
+
+void flusher_route(struct flusher *flusher, uint32_t buckets) {
+    atomic_store(&flusher->buckets, buckets);
+}
+
+void flusher_figures(struct flusher *flusher, struct flusher_figures *figures) {
+    pthread_mutex_lock(&flusher->lock);
+    *figures = (struct flusher_figures){
+        .dirty_bytes = flusher->dirty_bytes,
+        .at_risk = flusher->dirty_bytes ? clock_seconds() - flusher->oldest : 0,
+        .flushed = flusher->written.asked,
+        .written = flusher->written.written,
+        .failures = flusher->written.failures,
+    };
+    pthread_mutex_unlock(&flusher->lock);
+}
+
+void flusher_watch(struct flusher *flusher) {
+    struct flusher_figures figures;
+    flusher_figures(flusher, &figures);
+    flusher->paused = figures.at_risk > FLUSHER_LIMIT * flusher->options.every;
+    ps_pause(flusher->options.ps, flusher->paused);
+}
+
+static bool tell_failing(struct flusher *flusher, char text[FLUSHER_NEWS]) {
+    pthread_mutex_lock(&flusher->lock);
+    bool failing = flusher->failing, news = failing != flusher->told_failing;
+    if (news && failing)
+        snprintf(text, FLUSHER_NEWS,
+                 "%s; it is tried again, and what changes meanwhile may be lost",
+                 flusher->why.text);
+    else if (news)
+        snprintf(text, FLUSHER_NEWS, "the store is written again");
+    pthread_mutex_unlock(&flusher->lock);
+    flusher->told_failing = failing;
+    return news;
+}
+
+bool flusher_news(struct flusher *flusher, char text[FLUSHER_NEWS]) {
+    if (tell_failing(flusher, text))
+        return true;
+    if (flusher->paused == flusher->told_paused)
+        return false;
+    flusher->told_paused = flusher->paused;
+    snprintf(text, FLUSHER_NEWS, "%s",
+             flusher->paused ? "pushes are told to come later: the disk of the store cannot keep up"
+                             : "pushes are taken again: the store has caught up");
+    return true;
+}
