@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | doctor | keys) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -109,7 +109,7 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch doctor keys'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
@@ -144,6 +144,8 @@ _adam_ctl() {
     doctor:*) offer -f ;;
     keys:-*) offer -W '--days --help -h --version -V' ;;
     keys:*) offer -d ;;
+    store:-*) offer -W '--json --help -h --version -V' ;;
+    store:*) offer -d ;;
     esac
 }
 complete -o filenames -F _adam_ctl adam-ctl

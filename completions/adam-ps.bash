@@ -21,10 +21,12 @@ _adam_ps() {
     :--ready-fd) return ;;
     :--threads | :-t) return ;;
     :--memory) return ;;
+    :--store) offer -d; return ;;
+    :--flush) return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--controller -c --name --keys --insecure --listen -l --replication --admin --port-file --pid-file --ready-fd --threads -t --memory --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--controller -c --name --keys --insecure --listen -l --replication --admin --port-file --pid-file --ready-fd --threads -t --memory --store --flush --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

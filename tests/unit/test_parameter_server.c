@@ -513,6 +513,50 @@ static void test_memory(struct tap *tap, const char *folder) {
     free(bench);
 }
 
+// The same server once more, with the store that the one before left. `first`: it gets weights.
+static void serve_with_store(struct tap *tap, const char *folder, const char *store_folder,
+                             bool first, float *numbers, float *pulled) {
+    struct bench *bench = malloc(sizeof *bench);
+    if (!bench)
+        abort();
+    bench_init(bench, tap, folder);
+    bench->options.memory = 0;
+    bench->options.store = store_folder;
+    bench->options.owner = "ps-a";
+    bench->options.flush = 0.05;
+    set_up_run(&bench->controller);
+    controller_listen(&bench->controller, tap, bench->address[ADDRESSES]);
+    bench_start(bench);
+    struct link *controller = dial_until_welcome(bench, PROTO_ROLE_CONTROLLER);
+    struct link *worker = dial_until_welcome_as(bench, PROTO_ROLE_WORKER, 44);
+    fill(numbers, 1);
+    if (first)
+        UNTIL(PROTO_REFUSAL_NONE, store(bench, controller, numbers));
+    UNTIL(PROTO_REFUSAL_NONE, push(bench, worker, 44, 1, numbers));
+    UNTIL(PROTO_REFUSAL_NONE, push(bench, worker, 44, first ? 1 : 2, numbers));
+    CHECK_INT(tap, pull_as(bench, worker, 44, pulled), PROTO_REFUSAL_NONE);
+    CHECK(tap, all_are(pulled, first ? 2 : 3));
+    if (!first)
+        check_said(bench, "has 2 shards from its store, the newest of version 2");
+    link_close(controller);
+    link_close(worker);
+    bench_order_end(bench);
+    CHECK_INT(tap, bench->status, STATUS_OK);
+    controller_free(&bench->controller);
+    free(bench);
+}
+
+static void test_store(struct tap *tap, const char *folder) {
+    float *numbers = malloc(2 * PARAMETERS * sizeof *numbers);
+    char store_folder[64];
+    snprintf(store_folder, sizeof store_folder, "%s/store", folder);
+    if (!numbers)
+        abort();
+    serve_with_store(tap, folder, store_folder, true, numbers, numbers + PARAMETERS);
+    serve_with_store(tap, folder, store_folder, false, numbers, numbers + PARAMETERS);
+    free(numbers);
+}
+
 int main(void) {
     struct tap tap = {0};
     char folder[] = "/tmp/adam-ps-XXXXXX", command[64];
@@ -522,6 +566,8 @@ int main(void) {
     TEST(&tap, "a wish ends it, without a controller, too", { test_end(&tap, folder, true); });
     TEST(&tap, "and so does an administrator", { test_end(&tap, folder, false); });
     TEST(&tap, "what does not fit into its memory is said", { test_memory(&tap, folder); });
+    TEST(&tap, "with a store it goes on where it was, and knows the pushes that it had",
+         { test_store(&tap, folder); });
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) ? 1 : tap_done(&tap);
 }

