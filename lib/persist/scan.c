@@ -66,22 +66,38 @@ void scan_free(struct scan *scan) {
 
 // --- reading ----------------------------------------------------------------------------
 
+enum { AHEAD = 64 * PERSIST_BLOCK }; // read at once where every block is looked at
+
 struct reading { // of a segment
     struct persist *persist;
     const struct segment *segment;
     const char *name;
     int file;
+    uint8_t *bytes;    // AHEAD of them
+    uint64_t at, size; // those of the file that they are
 };
 
-static int read_block(const struct reading *reading, uint64_t at, uint8_t bytes[PERSIST_BLOCK],
-                      struct error *err) {
+static int read_bytes(struct reading *reading, uint64_t at, size_t size, struct error *err) {
     const struct files *files = reading->persist->files;
     size_t got;
-    int why = files->read(files->self, reading->file, at, bytes, PERSIST_BLOCK, &got);
+    int why = files->read(files->self, reading->file, at, reading->bytes, size, &got);
     if (why)
         return files_error(why, "read", reading->name, err);
-    memset(bytes + got, 0, PERSIST_BLOCK - got);
+    memset(reading->bytes + got, 0, size - got);
+    reading->at = at;
+    reading->size = size;
     return STATUS_OK;
+}
+
+// One block, as most are payload that is hopped over; more where the one before was none.
+static int read_block(struct reading *reading, uint64_t at, const uint8_t **bytes,
+                      struct error *err) {
+    int status = STATUS_OK;
+    uint64_t end = reading->at + reading->size;
+    if (at < reading->at || at >= end)
+        status = read_bytes(reading, at, at == end ? AHEAD : PERSIST_BLOCK, err);
+    *bytes = reading->bytes + (at - reading->at);
+    return status;
 }
 
 // A store that is only looked at is whose its first sound block says.
@@ -91,10 +107,10 @@ static bool is_ours(struct persist *persist, const struct block *block) {
     return owner_same(&persist->owner, &block->owner);
 }
 
-static int read_head(const struct reading *reading, struct scan *scan, struct error *err) {
-    uint8_t bytes[PERSIST_BLOCK];
+static int read_head(struct reading *reading, struct scan *scan, struct error *err) {
+    const uint8_t *bytes;
     struct block block;
-    int status = read_block(reading, 0, bytes, err);
+    int status = read_block(reading, 0, &bytes, err);
     if (status)
         return status;
     if (block_is_newer(bytes))
@@ -144,11 +160,11 @@ static bool is_record(const struct reading *reading, const struct scan *scan,
            is_ours(reading->persist, block);
 }
 
-static int read_records(const struct reading *reading, struct scan *scan, struct error *err) {
-    uint8_t bytes[PERSIST_BLOCK];
+static int read_records(struct reading *reading, struct scan *scan, struct error *err) {
+    const uint8_t *bytes;
     struct block block;
     for (uint64_t at = PERSIST_BLOCK; at + PERSIST_BLOCK <= reading->segment->size;) {
-        int status = read_block(reading, at, bytes, err);
+        int status = read_block(reading, at, &bytes, err);
         if (status)
             return status;
         if (!block_decode(&block, bytes) || !is_record(reading, scan, &block, at)) {
@@ -163,20 +179,27 @@ static int read_records(const struct reading *reading, struct scan *scan, struct
     return STATUS_OK;
 }
 
+static int read_segment(struct reading *reading, struct scan *scan, struct error *err) {
+    const struct files *files = reading->persist->files;
+    uint64_t size;
+    int why = files->open(files->self, reading->name, &reading->file, &size);
+    if (why)
+        return files_error(why, "open", reading->name, err);
+    int status = read_head(reading, scan, err);
+    if (!status)
+        status = read_records(reading, scan, err);
+    files->close(files->self, reading->file);
+    return status;
+}
+
 int scan_segment(struct scan *scan, struct persist *persist, const struct segment *segment,
                  struct error *err) {
-    const struct files *files = persist->files;
     char name[SEGMENT_NAME_MAX];
-    uint64_t size;
+    struct reading reading = {
+        .persist = persist, .segment = segment, .name = name, .bytes = mem_array(AHEAD, 1)};
     *scan = (struct scan){0};
     segment_name(segment->number, name);
-    struct reading reading = {persist, segment, name, -1};
-    int why = files->open(files->self, name, &reading.file, &size);
-    if (why)
-        return files_error(why, "open", name, err);
-    int status = read_head(&reading, scan, err);
-    if (!status)
-        status = read_records(&reading, scan, err);
-    files->close(files->self, reading.file);
+    int status = reading.bytes ? read_segment(&reading, scan, err) : error_nomem(err);
+    free(reading.bytes);
     return status;
 }

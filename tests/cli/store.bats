@@ -84,9 +84,9 @@ begin_run_with_store() {
         (.dirty_bytes > 0 or .at_risk == 0)' line
     adam-ctl store check --json ps-0.store >store.json
     [ "$(jq .shards[0].version store.json)" -ge "$(jq .step line)" ]
-    store_file read ps-0.store >read
-    [ "$(wc -l <read)" -eq 1 ]
-    read -r shard version _ floats sum pushes <read
+    store_file read ps-0.store >states
+    [ "$(wc -l <states)" -eq 1 ]
+    read -r shard version _ floats sum pushes <states
     [ "$shard" -eq 0 ]
     [ "$version" -eq "$(jq .shards[0].version store.json)" ]
     [ "$pushes" -ge 1 ]

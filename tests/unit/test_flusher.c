@@ -156,7 +156,7 @@ static void test_failing_disk(struct tap *tap) {
         disk_begin();
         disk.failure = ENOSPC;
         disk.fail_at = 1;
-        disk.fail_until = 300;
+        disk.fail_until = 30;
         if (stand_open(&stand, tap, async, 1)) {
             struct flusher *flusher = flusher_begin(tap, &stand, always, &restored);
             await_news(flusher, "No space left");
