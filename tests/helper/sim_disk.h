@@ -5,6 +5,7 @@
 #define ADAM_TESTS_SIM_DISK_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ struct sim_disk {
     uint64_t fail_at;    // this one fails, with this error; 0: none
     uint64_t fail_until; // and all up to this one
     int failure;
-    uint64_t cut_at; // the power goes during this one: nothing works until sim_power; 0: never
+    _Atomic bool broken; // all fail with it; any thread may mend it
+    uint64_t cut_at;     // the power goes during this one: nothing works until sim_power; 0: never
     bool dead;
     uint64_t room; // bytes of all files together
     uint64_t seed;
@@ -53,6 +55,8 @@ static inline int sim_operation(struct sim_disk *disk) {
         disk->dead = true;
         return EIO;
     }
+    if (atomic_load(&disk->broken))
+        return disk->failure;
     return disk->fail_at && n >= disk->fail_at && n <= disk->fail_until ? disk->failure : 0;
 }
 

@@ -136,13 +136,15 @@ static void test_window(struct tap *tap) {
     });
 }
 
-// Whether a line of news that has this text comes some time.
-static void await_news(struct flusher *flusher, const char *wanted) {
-    char text[FLUSHER_NEWS] = "";
-    while (!strstr(text, wanted)) {
+// Waits until both have been said, in either order.
+static void await_news(struct flusher *flusher, const char *first, const char *second) {
+    for (bool had_first = false, had_second = false; !had_first || !had_second;) {
+        char text[FLUSHER_NEWS] = "";
         sched_yield();
         flusher_watch(flusher);
         flusher_news(flusher, text);
+        had_first = had_first || strstr(text, first);
+        had_second = had_second || strstr(text, second);
     }
 }
 
@@ -155,20 +157,21 @@ static void test_failing_disk(struct tap *tap) {
     TEST(tap, "a full disk is told of; pushes wait when too much is at risk, until it heals", {
         disk_begin();
         disk.failure = ENOSPC;
-        disk.fail_at = 1;
-        disk.fail_until = 30;
+        disk.broken = true;
         if (stand_open(&stand, tap, async, 1)) {
             struct flusher *flusher = flusher_begin(tap, &stand, always, &restored);
-            await_news(flusher, "No space left");
-            await_news(flusher, "pushes are told to come later");
+            await_news(flusher, "No space left", "pushes are told to come later");
             CHECK_INT(tap, push_shard(&stand, 1, 0, &reply), PROTO_REFUSAL_BUSY);
             flusher_figures(flusher, &figures);
             CHECK(tap, figures.at_risk > FLUSHER_LIMIT * always);
             CHECK_INT(tap, figures.dirty_bytes, 2 * sizeof(float) * stand.rig.n);
             CHECK_INT(tap, figures.flushed, 0);
-            await_news(flusher, "the store is written again");
-            await_news(flusher, "pushes are taken again");
-            CHECK_INT(tap, push_shard(&stand, 1, 0, &reply), PROTO_REFUSAL_NONE);
+            atomic_store(&disk.broken, false);
+            await_news(flusher, "the store is written again", "pushes are taken again");
+            // A slow machine may be late once more.
+            while (push_shard(&stand, 1, 0, &reply) == PROTO_REFUSAL_BUSY)
+                flusher_watch(flusher);
+            CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
             CHECK_INT(tap, flusher_close(flusher, &err), STATUS_OK);
         }
         stand_close(&stand);

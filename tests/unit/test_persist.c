@@ -123,6 +123,39 @@ static void test_small_and_large(struct tap *tap) {
     });
 }
 
+// Records of hundreds of blocks, as those of real shards: most blocks are hopped over.
+static void test_large(struct tap *tap) {
+    enum { FLOATS = 90000, LARGE = 1024 * PERSIST_BLOCK };
+    struct error err = {0};
+    struct persist_copy copy;
+    struct persist *persist;
+    size_t durable;
+    float *floats = calloc(FLOATS, sizeof *floats);
+    TEST(tap, "large records are found in a large segment, and what is behind them", {
+        sim_begin(&disk);
+        for (uint64_t version = 1; version <= 2; version++) {
+            CHECK_INT(tap, persist_open(&persist, &disk.files, &rig_owner, LARGE, &err), STATUS_OK);
+            for (uint32_t shard = 0; shard < 5; shard++) {
+                floats[FLOATS - 1] = (float)(10 * version + shard);
+                const struct persist_record record = {
+                    .shard = shard, .version = version, .floats = FLOATS, .weights = floats};
+                CHECK_INT(tap, persist_write(persist, &record, 1, &durable, &err), STATUS_OK);
+            }
+            persist_close(persist);
+        }
+        CHECK_INT(tap, persist_open(&persist, &disk.files, &rig_owner, LARGE, &err), STATUS_OK);
+        for (uint32_t shard = 0; shard < 5; shard++) {
+            CHECK_INT(tap, persist_read(persist, shard, &copy, &err), STATUS_OK);
+            CHECK_INT(tap, copy.record.version, 2);
+            CHECK_NEAR(tap, copy.record.weights[FLOATS - 1], 20 + shard, 0);
+            persist_copy_free(&copy);
+        }
+        persist_close(persist);
+        sim_end(&disk);
+    });
+    free(floats);
+}
+
 static void test_owner(struct tap *tap) {
     struct error err = {0};
     struct persist *other;
@@ -347,6 +380,7 @@ int main(void) {
     test_crc(&tap);
     test_write(&tap);
     test_small_and_large(&tap);
+    test_large(&tap);
     test_owner(&tap);
     test_cleaning(&tap);
     test_failures(&tap);

@@ -231,6 +231,34 @@ static void test_forged(struct tap *tap) {
     });
 }
 
+static void test_forged_newer(struct tap *tap) {
+    struct error err = {0};
+    TEST(tap, "a newer record within the payload of a sound one is no record", {
+        static float forged[2 * PERSIST_BLOCK / sizeof(float)];
+        size_t durable;
+        sim_begin(&disk);
+        struct persist *persist = rig_open_store(tap, &disk);
+        rig_write_one(persist, 9, 1, &err);
+        rig_write_one(persist, 9, 2, &err);
+        rig_write_one(persist, 9, 3, &err);
+        memcpy(forged, disk.file[0].now + persist_find(persist, 9)->at, sizeof forged);
+        persist_close(persist);
+        sim_end(&disk);
+        sim_begin(&disk);
+        persist = rig_open_store(tap, &disk);
+        const struct persist_record record = {
+            .shard = 1, .version = 1, .floats = sizeof forged / sizeof *forged, .weights = forged};
+        CHECK_INT(tap, persist_write(persist, &record, 1, &durable, &err), STATUS_OK);
+        CHECK_INT(tap, rig_write_one(persist, 3, 1, &err), STATUS_OK);
+        persist = rig_reopen(tap, &disk, persist);
+        CHECK(tap, rig_has(persist, 3, 1));
+        CHECK(tap, persist_find(persist, 1) && !persist_find(persist, 1)->damaged);
+        CHECK(tap, !persist_find(persist, 9));
+        persist_close(persist);
+        sim_end(&disk);
+    });
+}
+
 static void test_repair(struct tap *tap) {
     struct error err = {0};
     struct persist_figures figures;
@@ -275,5 +303,6 @@ int main(void) {
     test_tail(&tap);
     test_repair(&tap);
     test_forged(&tap);
+    test_forged_newer(&tap);
     return tap_done(&tap);
 }
