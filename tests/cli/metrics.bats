@@ -25,6 +25,18 @@ alone() {
         --test-labels test.lab --epochs 2 --batch 8 --out alone "$@"
 }
 
+# A run to its end in the folder stored, of one parameter server, which has a store.
+run_with_store() {
+    (cat run.conf && echo 'servers = 1') >stored.conf
+    start adam-ctl controller stored.conf --out stored --port-file port 2>err
+    local controller=$pid
+    start adam-ps --controller @port --store store 2>ps.err
+    start adam-serve --controller @port train.idx --labels train.lab 2>serve.err
+    run_ok adam-worker --controller @port --threads 1
+    pid=$controller
+    wait_end
+}
+
 @test "the keys of adam-metrics(5) are those that programs write" {
     tiny_set
     printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'test = test.idx' \
@@ -32,7 +44,8 @@ alone() {
     run_ok adam-ctl up run.conf --ps 2 --workers 2 --threads 1 --quiet
     run_ok alone --metrics-every 0.1
     run_status 3 alone --rate 1e6 --decay 1 --force --out diverged
-    written_keys run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl >written
+    run_with_store
+    written_keys run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
     manual_keys >told
     # What only failures write; absent.bats reads that of data that are away.
     grep -vxE 'stop error|(refused|idle|idle_over|left_out) .*' told | sed -n 's/^every //p' | sort -u >every
