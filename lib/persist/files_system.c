@@ -95,6 +95,8 @@ static int system_write(void *self, int file, uint64_t at, const struct files_pa
             return written < 0 ? errno : EIO;
         done += (size_t)written;
     }
+    // A hint: the disk begins while the next record is made, and the sync has less to wait for.
+    (void)sync_file_range(file, (off_t)at, (off_t)done, SYNC_FILE_RANGE_WRITE);
     return 0;
 }
 
