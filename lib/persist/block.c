@@ -1,5 +1,5 @@
-// All numbers are little-endian. The layouts stand in adam-store(5), which tests/unit/
-// test_persist_format.c checks against golden bytes.
+// All numbers are little-endian. The layouts stand in adam-store(5), which another hand
+// (tests/helper/store_file.py) reads and writes.
 #include <string.h>
 
 #include "persist/crc32c.h"
