@@ -67,3 +67,10 @@ same_step() { # MODEL
     sed -E 's/units=(2560|8192)/units=50/' examples/speech.net >"$BATS_TEST_TMPDIR/speech.net"
     same_step "$BATS_TEST_TMPDIR/speech.net"
 }
+
+@test "the store's table has its rows, filled" {
+    TMPDIR=$BATS_TEST_TMPDIR run_ok tests/bench/store.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE '^ +64 +(16|64) +[0-9]+ +[0-9.]+ +1\.[0-9]+$' <<<"$output")" = 2 ]
+    [ "$(grep -c '64 MiB read at a start in [0-9.]* s$' <<<"$output")" = 2 ]
+}
