@@ -27,8 +27,8 @@
 // refused (wrong session), so that nobody pushes, leases or leaves as another.
 //
 // Numbers of answers have the bit PROTO_ANSWER. Every request can be answered by
-// `refused` instead. The groups 0x06 (replication between parameter servers) and 0x07
-// (neighbours within a replica) are kept free for what they name.
+// `refused` instead. The group 0x06, replication, is spoken on the replication addresses and on no
+// other (Adam 3.3.4). The group 0x07 (neighbours within a replica) is kept free for what it names.
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
@@ -101,6 +101,12 @@
     P(7, REJOIN, "rejoin")                                                                         \
     P(8, ADMIT, "admit")
 
+// What a parameter server proposes for a bucket: G(number, NAME, name).
+#define PROTO_CHANGES(G)                                                                           \
+    G(0, TAKE_OVER, "take over")                                                                   \
+    G(1, COMPLETE, "complete")                                                                     \
+    G(2, DROP, "drop")
+
 // Why a request is refused: C(number, NAME, name, what the asker should know).
 #define PROTO_REFUSALS(C)                                                                          \
     C(1, VERSION, "unknown version", "detail: the version that is spoken here")                    \
@@ -157,6 +163,26 @@
     F(U32, second, 0, "member with a copy; PROTO_NOBODY: none")                                    \
     F(U32, third, 0, "member with a copy; PROTO_NOBODY: none")
 
+#define PROTO_PLACE(F, L)                                                                          \
+    F(U32, bucket, 0, "which")                                                                     \
+    F(U64, epoch, 0, "raised by every change of these places")                                     \
+    F(U32, primary, 0, "member that serves it")                                                    \
+    F(U32, second, 0, "secondary; PROTO_NOBODY: none")                                             \
+    F(U32, third, 0, "secondary; PROTO_NOBODY: none")                                              \
+    F(U32, joiner, 0, "member that copies it, to be a secondary; PROTO_NOBODY: none")
+
+#define PROTO_PROPOSAL(F, L)                                                                       \
+    F(U16, change, PROTO_CHANGE_LAST, "what is proposed (Changes)")                                \
+    F(U32, bucket, 0, "of which bucket")                                                           \
+    F(U64, epoch, 0, "of the bucket, as the sender knows it; in any other it is ignored")          \
+    F(U32, primary, 0, "member that has the primary's lease in that epoch")                        \
+    F(U32, member, 0, "that takes over, is complete, or does not answer")
+
+#define PROTO_APPLIED(F, L)                                                                        \
+    F(U64, session, 0, "that pushed")                                                              \
+    F(U64, high, 0, "highest sequence number of its pushes that was applied")                      \
+    F(U64, bits, 0, "bit i: push high - i was applied")
+
 #define PROTO_RANGE(F, L)                                                                          \
     F(U64, first, 0, "place in the order of the epoch")                                            \
     F(U64, count, 0, "samples")
@@ -197,6 +223,9 @@
     R(PIECE, piece)                                                                                \
     R(SERVER, server)                                                                              \
     R(BUCKET, bucket)                                                                              \
+    R(PLACE, place)                                                                                \
+    R(PROPOSAL, proposal)                                                                          \
+    R(APPLIED, applied)                                                                            \
     R(RANGE, range)                                                                                \
     R(LEASE_ID, lease_id)                                                                          \
     R(NAMED, named)                                                                                \
@@ -422,6 +451,53 @@
     F(U64, session, 0, "of the sender")                                                            \
     F(TEXT, line, 1 << 16, "a line of metrics (adam-metrics(5))")
 
+// Replication (lib/replica/replica.h has the protocol).
+
+#define PROTO_PREPARE(F, L)                                                                        \
+    F(U32, from, 0, "member that sends: the primary of the shard's bucket")                        \
+    F(U32, shard, 0, "which")                                                                      \
+    F(U64, epoch, 0, "of its bucket: lower ones than the receiver's are refused")                  \
+    F(U64, base_epoch, 0, "stamp of the values that the blocks change: its epoch")                 \
+    F(U64, base_version, 0, "and its version")                                                     \
+    F(U64, stamp_epoch, 0, "stamp of the values with these blocks: its epoch")                     \
+    F(U64, stamp_version, 0, "and its version")                                                    \
+    F(U8, whole, 1, "1: these are all blocks, and the base does not matter")                       \
+    F(U64, blocks, 0, "bit i: block i of the shard, of 4096 floats, is in the payload")            \
+    L(applied, applied, 4096, "pushes that were applied to these values")
+
+#define PROTO_COMMIT(F, L)                                                                         \
+    F(U32, from, 0, "member that sends: the primary of the shard's bucket")                        \
+    F(U32, shard, 0, "which")                                                                      \
+    F(U64, epoch, 0, "of its bucket: lower ones than the receiver's are refused")                  \
+    F(U64, stamp_epoch, 0, "stamp of the values that all have prepared: its epoch")                \
+    F(U64, stamp_version, 0, "and its version")
+
+#define PROTO_PREPARED(F, L)                                                                       \
+    F(U32, from, 0, "member that sends")                                                           \
+    F(U32, shard, 0, "which")                                                                      \
+    F(U64, epoch, 0, "of its bucket")                                                              \
+    F(U64, asked_epoch, 0, "stamp of the message that this answers: its epoch")                    \
+    F(U64, asked_version, 0, "and its version")                                                    \
+    F(U64, stamp_epoch, 0, "stamp of the newest values that the sender has: its epoch")            \
+    F(U64, stamp_version, 0, "and its version")                                                    \
+    F(U64, committed_epoch, 0, "stamp of the values that are installed: its epoch")                \
+    F(U64, committed_version, 0, "and its version")
+
+#define PROTO_PULSE(F, L) F(U32, from, 0, "member that sends: a primary of the receiver's buckets")
+
+#define PROTO_PROPOSE(F, L)                                                                        \
+    F(U64, session, 0, "of the sender")                                                            \
+    L(proposal, proposals, 4096, "each for a bucket that the sender is a member of")
+
+#define PROTO_GET_PLACES(F, L)                                                                     \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U64, known, 0, "epoch of the routes that the asker has; if newest, the list is empty")
+
+#define PROTO_PLACES(F, L)                                                                         \
+    F(U64, epoch, 0, "of the routes")                                                              \
+    F(U32, lease, 0, "milliseconds for which the asker may serve as a primary, from its asking")   \
+    L(place, places, 16384, "of all buckets")
+
 // M(number, NAME, name, answer, payload, meaning). Answers answer nothing: NONE.
 #define PROTO_MESSAGES(M)                                                                          \
     M(0x0101, HELLO, hello, WELCOME, 0, "who calls; the first message of every connection")        \
@@ -466,6 +542,14 @@
     M(0x0503, SAVE, save, SAVED, 0, "write a checkpoint")                                          \
     M(0x8503, SAVED, saved, NONE, 0, "it is written, and on the disk")                             \
     M(0x0504, STOP, stop, DONE, 0, "stop")                                                         \
-    M(0x0505, REPORT, report, DONE, 0, "a line for the metrics of the run")
+    M(0x0505, REPORT, report, DONE, 0, "a line for the metrics of the run")                        \
+    M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
+      "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
+    M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \
+    M(0x0602, COMMIT, commit, PREPARED, 0, "all members have prepared it: install it")             \
+    M(0x0603, PULSE, pulse, DONE, 0, "the primary lives")                                          \
+    M(0x0604, PROPOSE, propose, DONE, 0, "proposes changes of who has buckets to a controller")    \
+    M(0x0605, GET_PLACES, get_places, PLACES, 0, "who has the copies of my buckets?")              \
+    M(0x8605, PLACES, places, NONE, 0, "they have, and this is your lease")
 
 #endif

@@ -22,6 +22,7 @@ struct error;
 #define PROTO_AS_VALUE(number, NAME, name) PROTO_VALUE_##NAME = (number),
 #define PROTO_AS_QUANTITY(number, NAME, name) PROTO_QUANTITY_##NAME = (number),
 #define PROTO_AS_PAXOS(number, NAME, name) PROTO_PAXOS_##NAME = (number),
+#define PROTO_AS_CHANGE(number, NAME, name) PROTO_CHANGE_##NAME = (number),
 #define PROTO_AS_REFUSAL(number, NAME, name, text) PROTO_REFUSAL_##NAME = (number),
 #define PROTO_AS_TYPE(number, NAME, name, answer, payload, text) PROTO_TYPE_##NAME = (number),
 
@@ -59,6 +60,11 @@ enum proto_paxos_step {
     PROTO_PAXOS_STEPS(PROTO_AS_PAXOS) //
     PROTO_PAXOS_END,
     PROTO_PAXOS_LAST = PROTO_PAXOS_END - 1
+};
+enum proto_change {
+    PROTO_CHANGES(PROTO_AS_CHANGE) //
+    PROTO_CHANGES_END,
+    PROTO_CHANGE_LAST = PROTO_CHANGES_END - 1
 };
 enum proto_refusal { PROTO_REFUSAL_NONE, PROTO_REFUSALS(PROTO_AS_REFUSAL) };
 enum proto_type { PROTO_TYPE_NONE, PROTO_MESSAGES(PROTO_AS_TYPE) };

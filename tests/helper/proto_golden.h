@@ -384,6 +384,60 @@ static const struct proto_report golden_report = {
     .line = {"{\"event\":\"train\"}", 17},
 };
 
+static const struct proto_applied golden_applied[] = {{5, 17, 0x1ffff}, {6, 2, 3}};
+
+static const struct proto_prepare golden_prepare = {
+    .from = 3,
+    .shard = 70000,
+    .epoch = 9,
+    .base_epoch = 8,
+    .base_version = 41,
+    .stamp_epoch = 9,
+    .stamp_version = 45,
+    .blocks = 0x8000000000000005ull,
+    .applied = {golden_applied, 2},
+};
+
+static const struct proto_prepared golden_prepared = {
+    .from = 4,
+    .shard = 70000,
+    .epoch = 9,
+    .asked_epoch = 9,
+    .asked_version = 45,
+    .stamp_epoch = 9,
+    .stamp_version = 45,
+    .committed_epoch = 8,
+    .committed_version = 41,
+};
+
+static const struct proto_commit golden_commit = {
+    .from = 3, .shard = 70000, .epoch = 9, .stamp_epoch = 9, .stamp_version = 45};
+
+static const struct proto_pulse golden_pulse = {.from = 3};
+
+static const struct proto_proposal golden_proposals[] = {
+    {PROTO_CHANGE_TAKE_OVER, 7, 9, 3, 4},
+    {PROTO_CHANGE_DROP, 1023, 12, 4, 6},
+};
+
+static const struct proto_propose golden_propose = {
+    .session = 5,
+    .proposals = {golden_proposals, 2},
+};
+
+static const struct proto_get_places golden_get_places = {.session = 5, .known = 12};
+
+static const struct proto_place golden_place_list[] = {
+    {0, 9, 3, 4, PROTO_NOBODY, 6},
+    {1, 13, 4, 3, 6, PROTO_NOBODY},
+};
+
+static const struct proto_places golden_places = {
+    .epoch = 13,
+    .lease = 5000,
+    .places = {golden_place_list, 2},
+};
+
 static const struct golden golden_messages[] = {
     {PROTO_TYPE_HELLO, &golden_hello,
      "0300000102030405060708090a0b0c0d0e0f887766554433221105000000000000000800"
@@ -482,6 +536,23 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_STOP, &golden_stop, "0110270000"},
     {PROTO_TYPE_REPORT, &golden_report,
      "0500000000000000110000007b226576656e74223a22747261696e227d"},
+    {PROTO_TYPE_PREPARE, &golden_prepare,
+     "0300000070110100090000000000000008000000000000002900000000000000090000000000"
+     "00002d0000000000000000050000000000008002000000050000000000000011000000000000"
+     "00ffff010000000000060000000000000002000000000000000300000000000000"},
+    {PROTO_TYPE_PREPARED, &golden_prepared,
+     "0400000070110100090000000000000009000000000000002d00000000000000090000000000"
+     "00002d0000000000000008000000000000002900000000000000"},
+    {PROTO_TYPE_COMMIT, &golden_commit,
+     "0300000070110100090000000000000009000000000000002d00000000000000"},
+    {PROTO_TYPE_PULSE, &golden_pulse, "03000000"},
+    {PROTO_TYPE_PROPOSE, &golden_propose,
+     "050000000000000002000000000007000000090000000000000003000000040000000200ff03"
+     "00000c000000000000000400000006000000"},
+    {PROTO_TYPE_GET_PLACES, &golden_get_places, "05000000000000000c00000000000000"},
+    {PROTO_TYPE_PLACES, &golden_places,
+     "0d0000000000000088130000020000000000000009000000000000000300000004000000ffff"
+     "ffff06000000010000000d00000000000000040000000300000006000000ffffffff"},
 };
 
 #endif

@@ -27,6 +27,7 @@ static void print_names(void) {
     PRINT("Quantities", NAMES, PROTO_QUANTITIES, ITEM);
     PRINT("Values", NAMES, PROTO_VALUES, ITEM);
     PRINT("Paxos steps", NAMES, PROTO_PAXOS_STEPS, ITEM);
+    PRINT("Changes", NAMES, PROTO_CHANGES, ITEM);
     PRINT("Refusals", NAMES " \"unknown session\"", PROTO_REFUSALS, REFUSAL);
 }
 
