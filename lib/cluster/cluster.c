@@ -16,6 +16,7 @@ int cluster_open(struct cluster *cluster, struct proto_id run, const char *model
         .next_session = 1,
         .members_epoch = 1,
         .settings_version = 1,
+        .copies = 1,
         .model_name = mem_string(model_name),
         .model = mem_string(model),
         .settings = mem_string(settings),
@@ -42,10 +43,10 @@ int cluster_copy(struct cluster *to, const struct cluster *from, struct error *e
     to->model = mem_string(from->model);
     to->settings = mem_string(from->settings);
     to->members = copy_array(from->members, from->member_count, sizeof *to->members);
-    to->routes = copy_array(from->routes, from->route_count, sizeof *to->routes);
+    to->places = copy_array(from->places, from->place_count, sizeof *to->places);
     to->parts = copy_array(from->parts, from->part_count, sizeof *to->parts);
     bool good = (to->why || !from->why) && (to->resume || !from->resume) && to->model_name &&
-                to->model && to->settings && to->members && to->routes && to->parts;
+                to->model && to->settings && to->members && to->places && to->parts;
     return good ? STATUS_OK : error_nomem(err);
 }
 
@@ -56,7 +57,7 @@ void cluster_free(struct cluster *cluster) {
     free(cluster->model);
     free(cluster->settings);
     free(cluster->members);
-    free(cluster->routes);
+    free(cluster->places);
     free(cluster->parts);
     *cluster = (struct cluster){0};
 }
@@ -182,68 +183,6 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
 
 void cluster_name(char text[128], const struct cluster_member *member) {
     snprintf(text, 128, "%s %u (%s)", proto_role_name(member->role), member->number, member->name);
-}
-
-// --- routes -------------------------------------------------------------------------------
-
-// "these shards are hashed into storage buckets that are distributed equally among the
-//  parameter server machines" (Adam 3.3.1)
-int cluster_assign(struct cluster *cluster, struct error *err) {
-    size_t servers = cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER), k = 0;
-    if (!servers)
-        return error_set(err, STATUS_UNAVAILABLE, "there is no parameter server");
-    if (servers > CLUSTER_BUCKETS)
-        servers = CLUSTER_BUCKETS;
-    struct cluster_route *routes = mem_array(servers, sizeof *routes);
-    if (!routes)
-        return error_nomem(err);
-    cluster->routes_epoch++;
-    for (size_t i = 0; i < cluster->member_count && k < servers; i++) {
-        const struct cluster_member *member = &cluster->members[i];
-        if (member->role != PROTO_ROLE_PARAMETER_SERVER || member->gone)
-            continue;
-        uint32_t first = (uint32_t)(k * CLUSTER_BUCKETS / servers);
-        uint32_t end = (uint32_t)((k + 1) * CLUSTER_BUCKETS / servers);
-        routes[k++] = (struct cluster_route){
-            .first = first,
-            .count = end - first,
-            .epoch = cluster->routes_epoch,
-            .primary = member->number,
-        };
-    }
-    free(cluster->routes);
-    cluster->routes = routes;
-    cluster->route_count = servers;
-    return STATUS_OK;
-}
-
-const struct cluster_member *cluster_lost(const struct cluster *cluster) {
-    for (size_t i = 0; i < cluster->route_count; i++) {
-        const struct cluster_member *member = cluster_numbered(cluster, cluster->routes[i].primary);
-        if (member->gone) // the state is checked: there is one
-            return member;
-    }
-    return NULL;
-}
-
-bool cluster_serves(const struct cluster *cluster, uint32_t number) {
-    for (size_t i = 0; i < cluster->route_count; i++)
-        if (cluster->routes[i].primary == number)
-            return true;
-    return false;
-}
-
-size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *buckets) {
-    size_t n = 0;
-    for (size_t i = 0; i < cluster->route_count; i++)
-        for (uint32_t k = 0; k < cluster->routes[i].count; k++)
-            buckets[n++] = (struct proto_bucket){
-                .epoch = cluster->routes[i].epoch,
-                .primary = cluster->routes[i].primary,
-                .second = PROTO_NOBODY,
-                .third = PROTO_NOBODY,
-            };
-    return n;
 }
 
 // --- the run ------------------------------------------------------------------------------

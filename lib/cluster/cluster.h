@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster/placement.h"
 #include "proto/proto.h"
 
 struct error;
@@ -48,17 +49,11 @@ struct cluster_member {
     uint64_t memory;
     uint64_t first, samples; // of a data server: those that it serves
     bool gone;               // it left, or was silent for too long; its session is over
+    bool draining;           // of a parameter server: its buckets move away
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
     char replication[PROTO_ADDRESS_MAX + 1];
     char administration[PROTO_ADDRESS_MAX + 1];
-};
-
-// The server of buckets first..first+count-1.
-struct cluster_route {
-    uint32_t first, count;
-    uint64_t epoch;
-    uint32_t primary;
 };
 
 // The samples of one data server. A run has the parts that were there when training began, and
@@ -86,8 +81,9 @@ struct cluster {
     char *model_name, *model, *settings;  // texts of model (adam-model(5)) and settings
     struct cluster_member *members;       // in the order of joining
     size_t member_count;                  //
-    struct cluster_route *routes;         // of all buckets, in order; none yet: 0
-    size_t route_count;                   //
+    uint32_t copies;                      // wanted of each bucket; to be set before cluster_assign
+    struct proto_place *places;           // of all buckets, in order; none yet: 0
+    size_t place_count;                   //
     struct cluster_part *parts;           // of the data; before training begins: 0
     size_t part_count;                    //
     uint64_t skipped; // samples in the parts' epochs that were left out: nothing trained on them
@@ -114,10 +110,15 @@ const struct cluster_member *cluster_find(const struct cluster *cluster, uint64_
 const struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number);
 size_t cluster_count(const struct cluster *cluster, enum proto_role role); // not gone
 
-// A parameter server that has buckets and is gone; NULL: none.
+// A parameter server that is gone, and was the only one that has some bucket; NULL: none.
 const struct cluster_member *cluster_lost(const struct cluster *cluster);
-// Whether the member has buckets.
+// Whether the member has buckets, in whatever role.
 bool cluster_serves(const struct cluster *cluster, uint32_t number);
+// Whether each bucket of this parameter server has another member that is not absent
+// (placement_may_lose).
+typedef bool cluster_absent(const void *self, const struct cluster_member *member);
+int cluster_may_lose(const struct cluster *cluster, uint32_t number, cluster_absent *absent,
+                     const void *self, bool *may, struct error *err);
 
 // The part that this member serves, or served last; NULL: none.
 const struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number);
@@ -127,7 +128,6 @@ uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_
 uint64_t cluster_samples(const struct cluster *cluster, bool out);
 // Whether a data server that asks to join can have a part: one of its samples that nobody serves
 // any more (*vacant), or a new one (NULL). `absent` tells whether a member is away.
-typedef bool cluster_absent(const void *self, const struct cluster_member *member);
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
                     cluster_absent *absent, const void *self, const struct cluster_part **vacant);
 // Takes over the epoch that a data server reports of its part, unless it is below the last whole
@@ -146,9 +146,21 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
 void cluster_leave(struct cluster *cluster, uint32_t number);
 // The warm start is over: members that waited train.
 void cluster_warm(struct cluster *cluster);
-// Divides the buckets among the parameter servers that are there, each a run of buckets.
+// Divides the buckets among the parameter servers that are there, each the primary of a run of
+// buckets, with as many secondaries as `copies` wants and there are servers for.
 // STATUS_UNAVAILABLE when there is none.
 int cluster_assign(struct cluster *cluster, struct error *err);
+// A parameter server is gone, and others take over its buckets (placement_lose): those of which it
+// was the only member stay, see cluster_lost. Does nothing when there is no such member.
+void cluster_lose(struct cluster *cluster, uint32_t number);
+// What a parameter server proposes (placement_propose); *changed: it was carried out.
+int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,
+                    struct error *err);
+// Gives joiners to buckets that need them (placement_fill); *changed: some did.
+int cluster_fill(struct cluster *cluster, bool *changed, struct error *err);
+// The buckets of this parameter server move away with the next cluster_fill. STATUS_USAGE when it
+// is none, or is gone.
+int cluster_drain(struct cluster *cluster, uint32_t number, struct error *err);
 // The next stage, with an order of its own. STATUS_BUG when the run cannot go there from its
 // present stage.
 int cluster_enter(struct cluster *cluster, enum cluster_stage stage, struct error *err);

@@ -9,24 +9,52 @@
 #include "core/json.h"
 #include "core/mem.h"
 
-enum { FORMAT = 2 };
+// A state in which each bucket is on one server is written as it was before there were copies.
+enum { FORMAT = 2, FORMAT_COPIES = 3 };
 
 // --- writing ------------------------------------------------------------------------------
 
 static json_t *member_json(const struct cluster_member *m) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
-                     "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
-                     "role", (json_int_t)m->role, "threads", (json_int_t)m->threads,     //
-                     "memory", (json_int_t)m->memory, "first", (json_int_t)m->first, "samples",
-                     (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
-                     "training", m->training, "replication", m->replication,   //
-                     "administration", m->administration);
+    json_t *member =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
+                  "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
+                  "role", (json_int_t)m->role, "threads", (json_int_t)m->threads,     //
+                  "memory", (json_int_t)m->memory, "first", (json_int_t)m->first, "samples",
+                  (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
+                  "training", m->training, "replication", m->replication,   //
+                  "administration", m->administration);
+    if (m->draining)
+        json_put(&member, "draining", json_true());
+    return member;
 }
 
-static json_t *route_json(const struct cluster_route *r) {
-    return json_pack("{s:I, s:I, s:I, s:I}", "first", (json_int_t)r->first, "count",
-                     (json_int_t)r->count, "epoch", (json_int_t)r->epoch, "primary",
-                     (json_int_t)r->primary);
+// Of buckets first..first+count-1, which are on the same servers since the same epoch.
+static json_t *route_json(const struct proto_place *p, size_t first, size_t count, bool copies) {
+    json_t *route =
+        json_pack("{s:I, s:I, s:I, s:I}", "first", (json_int_t)first, "count", (json_int_t)count,
+                  "epoch", (json_int_t)p->epoch, "primary", (json_int_t)p->primary);
+    if (copies) {
+        json_put(&route, "second", json_integer(p->second));
+        json_put(&route, "third", json_integer(p->third));
+        json_put(&route, "joiner", json_integer(p->joiner));
+    }
+    return route;
+}
+
+static bool place_same(const struct proto_place *a, const struct proto_place *b) {
+    return a->epoch == b->epoch && a->primary == b->primary && a->second == b->second &&
+           a->third == b->third && a->joiner == b->joiner;
+}
+
+static json_t *routes_json(const struct cluster *c, bool copies) {
+    json_t *routes = json_array();
+    for (size_t first = 0, end; first < c->place_count; first = end) {
+        const struct proto_place *place = &c->places[first];
+        for (end = first + 1; end < c->place_count && place_same(place, &c->places[end]);)
+            end++;
+        json_append(&routes, route_json(place, first, end - first, copies));
+    }
+    return routes;
 }
 
 static json_t *part_json(const struct cluster_part *p) {
@@ -35,20 +63,28 @@ static json_t *part_json(const struct cluster_part *p) {
                      "out", p->out);
 }
 
+// Whether buckets are, or are to be, on more than one server.
+static bool has_copies(const struct cluster *c) {
+    bool copies = c->copies > 1;
+    for (size_t i = 0; i < c->place_count; i++)
+        copies |= c->places[i].second != PROTO_NOBODY || c->places[i].joiner != PROTO_NOBODY;
+    return copies;
+}
+
 char *cluster_write(const struct cluster *c) {
     char run[PROTO_ID_TEXT];
-    json_t *members = json_array(), *routes = json_array(), *parts = json_array();
+    bool copies = has_copies(c);
+    json_t *members = json_array(), *routes = routes_json(c, copies), *parts = json_array();
     for (size_t i = 0; i < c->member_count; i++)
         json_append(&members, member_json(&c->members[i]));
-    for (size_t i = 0; i < c->route_count; i++)
-        json_append(&routes, route_json(&c->routes[i]));
     for (size_t i = 0; i < c->part_count; i++)
         json_append(&parts, part_json(&c->parts[i]));
     proto_id_text(run, &c->run);
     json_t *all = json_pack(
         "{s:i, s:s, s:s, s:b, s:b, s:i, s:s?, s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
         "s:I, s:o, s:o, s:o}",
-        "format", FORMAT, "run", run, "stage", cluster_stage_name(c->stage), //
+        "format", copies ? FORMAT_COPIES : FORMAT, "run", run, "stage",
+        cluster_stage_name(c->stage), //
         "warm", c->warm, "finished", c->finished, "status", c->status, "why", c->why, "resume",
         c->resume,                                                                //
         "next_session", (json_int_t)c->next_session,                              //
@@ -58,6 +94,8 @@ char *cluster_write(const struct cluster *c) {
         "settings_version", (json_int_t)c->settings_version,                      //
         "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
         "skipped", (json_int_t)c->skipped, "members", members, "routes", routes, "parts", parts);
+    if (copies)
+        json_put(&all, "copies", json_integer(c->copies));
     char *text = all ? json_line(all) : NULL;
     json_decref(all);
     return text;
@@ -134,6 +172,13 @@ static bool read_skipped(struct cluster *c, const json_t *object) {
            read_number(object, "skipped", INT64_MAX, &c->skipped);
 }
 
+static bool read_copies(struct cluster *c, const json_t *object, bool told) {
+    uint64_t copies = 1;
+    bool good = !told || read_number(object, "copies", PLACEMENT_COPIES_MAX, &copies);
+    c->copies = (uint32_t)copies;
+    return good && copies > 0;
+}
+
 static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
     const char *found = json_string_value(json_object_get(object, name));
     if (!found)
@@ -171,6 +216,8 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
     m->number = (uint32_t)number_of;
     m->role = (enum proto_role)role;
     m->threads = (uint32_t)threads;
+    if (json_object_get(object, "draining"))
+        good &= read_flag(object, "draining", &m->draining);
     return good && number_of > 0 && number_of < c->next_member && m->session > 0 &&
            m->session < c->next_session;
 }
@@ -193,36 +240,64 @@ static int read_members(struct cluster *c, const json_t *list, struct error *err
     return STATUS_OK;
 }
 
-static bool read_route(const struct cluster *c, struct cluster_route *r, const json_t *object) {
-    uint64_t first = 0, count = 0, primary = 0;
+static bool is_server(const struct cluster *c, uint32_t number) {
+    const struct cluster_member *member = cluster_numbered(c, number);
+    return member && member->role == PROTO_ROLE_PARAMETER_SERVER;
+}
+
+// A server beside the primary, or nobody. Routes of runs with one copy have none.
+static bool read_other(const struct cluster *c, const json_t *object, const char *name,
+                       uint32_t *number) {
+    uint64_t value = PROTO_NOBODY;
+    bool good = !json_object_get(object, name) || read_number(object, name, PROTO_NOBODY, &value);
+    *number = (uint32_t)value;
+    return good && (*number == PROTO_NOBODY || is_server(c, *number));
+}
+
+// No server has two roles, and there is a second before there is a third.
+static bool roles_differ(const struct proto_place *p) {
+    const uint32_t members[] = {p->primary, p->second, p->third, p->joiner};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < i; k++)
+            if (members[i] == members[k] && members[i] != PROTO_NOBODY)
+                return false;
+    return p->second != PROTO_NOBODY || p->third == PROTO_NOBODY;
+}
+
+static bool read_route(const struct cluster *c, struct proto_place *p, const json_t *object,
+                       uint64_t *count) {
+    uint64_t first = 0, primary = 0;
     bool good = read_number(object, "first", CLUSTER_BUCKETS, &first) &&
-                read_number(object, "count", CLUSTER_BUCKETS, &count) &&
-                read_number(object, "epoch", c->routes_epoch, &r->epoch) &&
-                read_number(object, "primary", UINT32_MAX - 1, &primary);
-    r->first = (uint32_t)first;
-    r->count = (uint32_t)count;
-    r->primary = (uint32_t)primary;
-    const struct cluster_member *member = good ? cluster_numbered(c, r->primary) : NULL;
-    return member && member->role == PROTO_ROLE_PARAMETER_SERVER && count > 0;
+                read_number(object, "count", CLUSTER_BUCKETS, count) &&
+                read_number(object, "epoch", c->routes_epoch, &p->epoch) &&
+                read_number(object, "primary", UINT32_MAX - 1, &primary) &&
+                read_other(c, object, "second", &p->second) &&
+                read_other(c, object, "third", &p->third) &&
+                read_other(c, object, "joiner", &p->joiner);
+    p->bucket = (uint32_t)first;
+    p->primary = (uint32_t)primary;
+    return good && is_server(c, p->primary) && *count > 0 && roles_differ(p);
 }
 
 static int read_routes(struct cluster *c, const json_t *list, struct error *err) {
     size_t count = json_array_size(list);
-    uint32_t next = 0;
     if (!json_is_array(list) || count > CLUSTER_BUCKETS)
         return wrong_field("routes", err);
-    c->routes = mem_zeroed(count + 1, sizeof *c->routes);
-    if (!c->routes)
+    c->places = mem_zeroed(CLUSTER_BUCKETS, sizeof *c->places);
+    if (!c->places)
         return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
-        struct cluster_route *r = &c->routes[i];
-        if (!read_route(c, r, json_array_get(list, i)) || r->first != next)
+        struct proto_place place = {0};
+        uint64_t buckets = 0;
+        if (!read_route(c, &place, json_array_get(list, i), &buckets) ||
+            place.bucket != c->place_count || buckets > CLUSTER_BUCKETS - c->place_count)
             return wrong_field("a route", err);
-        next += r->count;
-        c->route_count++;
+        for (; buckets > 0; buckets--, place.bucket++)
+            c->places[c->place_count++] = place;
     }
     bool needed = c->routes_epoch > 0;
-    return next == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK : wrong_field("routes", err);
+    return c->place_count == (needed ? CLUSTER_BUCKETS : 0) ? STATUS_OK
+                                                            : wrong_field("routes", err);
 }
 
 static bool read_part(const struct cluster *c, struct cluster_part *p, const json_t *object) {
@@ -255,7 +330,8 @@ static int read_parts(struct cluster *c, const json_t *list, struct error *err) 
 
 static int read_state(struct cluster *c, const json_t *object, struct error *err) {
     uint64_t format = 0;
-    if (!read_number(object, "format", FORMAT, &format) || format != FORMAT)
+    if (!read_number(object, "format", FORMAT_COPIES, &format) || format < FORMAT ||
+        !read_copies(c, object, format == FORMAT_COPIES))
         return wrong_field("format", err);
     if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object) ||
         !read_skipped(c, object))

@@ -206,7 +206,7 @@ static void test_text(struct tap *tap) {
         }
         CHECK_INT(tap, cluster_assign(&c, NULL), STATUS_OK);
         CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
-        CHECK_INT(tap, back.route_count, CLUSTER_BUCKETS);
+        CHECK_INT(tap, back.place_count, CLUSTER_BUCKETS);
         cluster_free(&back);
         cluster_free(&c);
     });
@@ -218,6 +218,114 @@ static void test_text(struct tap *tap) {
         CHECK_INT(tap, reread(&c, "\"parts\":[]", "\"parts\":{}", &back), STATUS_DATA);
         cluster_free(&c);
     });
+}
+
+// --- copies of the buckets ----------------------------------------------------------------
+
+// A run with `count` parameter servers, members 1 and on, and three copies of each bucket.
+static struct cluster begin_copies(int count) {
+    struct cluster c = begin();
+    char address[32];
+    for (int i = 0; i < count; i++) {
+        snprintf(address, sizeof address, "tcp://a:%d", i + 1);
+        joined(&c, PROTO_ROLE_PARAMETER_SERVER, address);
+    }
+    c.copies = 3;
+    if (cluster_assign(&c, NULL))
+        exit(2);
+    return c;
+}
+
+static bool silent(const void *self, const struct cluster_member *member) {
+    return member->number == *(const uint32_t *)self;
+}
+
+static bool same_place(const struct proto_place *a, const struct proto_place *b) {
+    return a->bucket == b->bucket && a->epoch == b->epoch && a->primary == b->primary &&
+           a->second == b->second && a->third == b->third && a->joiner == b->joiner;
+}
+
+static void test_copies(struct tap *tap) {
+    struct cluster c = begin_copies(4), back;
+    static struct proto_bucket buckets[CLUSTER_BUCKETS];
+    bool changed = false;
+    TEST(tap, "with one copy a state is written as it was before there were copies", {
+        struct cluster one = begin();
+        joined(&one, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        CHECK_INT(tap, cluster_assign(&one, NULL), STATUS_OK);
+        char *text = cluster_write(&one);
+        CHECK(tap, strstr(text, "\"format\":2") != NULL);
+        CHECK(tap, strstr(text, "\"routes\":[{\"first\":0,\"count\":1024,\"epoch\":1,"
+                                "\"primary\":1}]") != NULL);
+        CHECK(tap, !strstr(text, "copies") && !strstr(text, "draining"));
+        free(text);
+        cluster_free(&one);
+    });
+    TEST(tap, "the places of all copies come back", {
+        c.places[7].joiner = c.places[7].second;
+        c.places[7].second = c.places[7].third;
+        c.places[7].third = PROTO_NOBODY;
+        CHECK_INT(tap, cluster_drain(&c, 2, NULL), STATUS_OK);
+        CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
+        CHECK_INT(tap, back.copies, 3);
+        CHECK_INT(tap, back.place_count, CLUSTER_BUCKETS);
+        for (uint32_t b = 0; b < CLUSTER_BUCKETS; b++)
+            CHECK(tap, same_place(&back.places[b], &c.places[b]));
+        CHECK(tap, back.members[1].draining && !back.members[0].draining);
+        cluster_free(&back);
+        CHECK_INT(tap, cluster_buckets(&c, buckets), CLUSTER_BUCKETS);
+        CHECK_INT(tap, buckets[9].second, c.places[9].second);
+        CHECK_INT(tap, buckets[9].third, c.places[9].third);
+    });
+    TEST(tap, "places that make no sense are refused", {
+        char wrong[64], *text = cluster_write(&c);
+        snprintf(wrong, sizeof wrong, "\"second\":%u", c.places[0].second);
+        CHECK(tap, strstr(text, wrong) != NULL);
+        free(text);
+        CHECK_INT(tap, reread(&c, wrong, "\"second\":1", &back), STATUS_DATA); // the primary
+        CHECK_INT(tap, reread(&c, wrong, "\"second\":99", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, wrong, "\"second\":-1", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, wrong, "\"second\":4294967295", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"copies\":3", "\"copies\":0", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"copies\":3", "\"copies\":4", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"draining\":true", "\"draining\":1", &back), STATUS_DATA);
+    });
+    TEST(tap, "the buckets of a server that is lost go to others, and routes are new", {
+        uint64_t epoch = c.routes_epoch;
+        uint32_t number = 1;
+        CHECK_INT(tap, cluster_may_lose(&c, 4, silent, &number, &changed, NULL), STATUS_OK);
+        CHECK(tap, changed);
+        cluster_lose(&c, 1);
+        CHECK_INT(tap, c.routes_epoch, epoch + 1);
+        CHECK(tap, !cluster_serves(&c, 1) && !cluster_lost(&c));
+        CHECK(tap, cluster_numbered(&c, 1)->gone);
+        CHECK_INT(tap, c.places[0].epoch, epoch + 1);
+        cluster_lose(&c, 1);
+        cluster_lose(&c, 99);
+        CHECK_INT(tap, c.routes_epoch, epoch + 1);
+    });
+    TEST(tap, "joiners come, and are members when their primary says so", {
+        uint64_t epoch = c.routes_epoch;
+        CHECK_INT(tap, cluster_fill(&c, &changed, NULL), STATUS_OK);
+        CHECK(tap, changed && c.routes_epoch == epoch + 1);
+        uint32_t b = 0;
+        while (c.places[b].joiner == PROTO_NOBODY)
+            b++;
+        const struct proto_proposal proposal = {PROTO_CHANGE_COMPLETE, b, c.places[b].epoch,
+                                                c.places[b].primary, c.places[b].joiner};
+        CHECK_INT(tap, cluster_propose(&c, &proposal, &changed, NULL), STATUS_OK);
+        CHECK(tap, changed && c.routes_epoch == epoch + 2 && c.places[b].epoch == epoch + 2);
+        CHECK(tap, c.places[b].joiner == PROTO_NOBODY);
+        CHECK_INT(tap, cluster_propose(&c, &proposal, &changed, NULL), STATUS_OK);
+        CHECK(tap, !changed && c.routes_epoch == epoch + 2);
+    });
+    TEST(tap, "only a parameter server that lives can be drained", {
+        CHECK_INT(tap, cluster_drain(&c, 1, NULL), STATUS_USAGE);
+        CHECK_INT(tap, cluster_drain(&c, 99, NULL), STATUS_USAGE);
+        CHECK_INT(tap, cluster_drain(&c, joined(&c, PROTO_ROLE_WORKER, ""), NULL), STATUS_USAGE);
+        CHECK_INT(tap, cluster_drain(&c, 3, NULL), STATUS_OK);
+    });
+    cluster_free(&c);
 }
 
 static void test_progress(struct tap *tap) {
@@ -465,6 +573,7 @@ int main(void) {
     struct tap tap = {0};
     test_members(&tap);
     test_text(&tap);
+    test_copies(&tap);
     test_progress(&tap);
     test_vitals(&tap);
     test_idle(&tap);

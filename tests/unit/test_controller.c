@@ -366,7 +366,8 @@ static void test_text(struct tap *tap) {
     });
     TEST(tap, "states that make no sense are refused", {
         static const char *const changes[][2] = {
-            {"\"format\":2", "\"format\":3"},
+            {"\"format\":2", "\"format\":4"},
+            {"\"format\":2", "\"format\":3"}, // which needs the number of copies
             {"\"parts\":[", "\"parts\":{},\"x\":["},
             {"\"epoch\":2.25", "\"epoch\":-1.0"},
             {"\"epoch\":2.25", "\"epoch\":\"2\""},

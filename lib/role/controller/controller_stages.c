@@ -179,7 +179,7 @@ static int take_skipped(struct controller *c, uint64_t skipped, struct error *er
 // The first weights went where they belong, unless a server was lost meanwhile.
 static int take_attached(struct controller *c, const struct checkpointer_result *result,
                          struct error *err) {
-    bool same = result->job.buckets == c->cluster->routes->epoch &&
+    bool same = result->job.buckets == c->cluster->places->epoch &&
                 c->attached_routes == c->cluster->routes_epoch;
     c->attached = !result->job.initialise || same;
     c->epoch_samples = result->samples;
@@ -278,7 +278,7 @@ static int stay_starting(struct controller *c, struct error *err) {
         return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
     if (!checkpointer_busy(c->checkpointer) &&
         begin_job(c, &(struct checkpointer_job){
-                         .attach = true, .initialise = true, .buckets = c->cluster->routes->epoch}))
+                         .attach = true, .initialise = true, .buckets = c->cluster->places->epoch}))
         c->attached_routes = c->cluster->routes_epoch;
     return STATUS_OK;
 }

@@ -1,0 +1,133 @@
+// The buckets, and the parameter servers that have them: cluster/placement.h on the members.
+#include <stdlib.h>
+
+#include "cluster/cluster.h"
+#include "core/error.h"
+#include "core/mem.h"
+
+static struct placement placement_of(const struct cluster *cluster) {
+    return (struct placement){cluster->copies, (uint32_t)cluster->place_count, cluster->places};
+}
+
+// The parameter servers that live, to be freed; NULL when out of memory.
+static struct placement_server *list_servers(const struct cluster *cluster, cluster_absent *absent,
+                                             const void *self, uint32_t *count) {
+    struct placement_server *servers = mem_zeroed(cluster->member_count + 1, sizeof *servers);
+    *count = 0;
+    for (size_t i = 0; servers && i < cluster->member_count; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        if (member->role != PROTO_ROLE_PARAMETER_SERVER || member->gone)
+            continue;
+        servers[(*count)++] = (struct placement_server){
+            .member = member->number,
+            .heard = !absent || !absent(self, member),
+            .draining = member->draining,
+        };
+    }
+    return servers;
+}
+
+// "these shards are hashed into storage buckets that are distributed equally among the
+//  parameter server machines" (Adam 3.3.1)
+int cluster_assign(struct cluster *cluster, struct error *err) {
+    uint32_t count;
+    if (!cluster_count(cluster, PROTO_ROLE_PARAMETER_SERVER))
+        return error_set(err, STATUS_UNAVAILABLE, "there is no parameter server");
+    struct placement_server *servers = list_servers(cluster, NULL, NULL, &count);
+    struct proto_place *places = mem_array(CLUSTER_BUCKETS, sizeof *places);
+    if (!servers || !places) {
+        free(servers), free(places);
+        return error_nomem(err);
+    }
+    free(cluster->places);
+    cluster->places = places;
+    cluster->place_count = CLUSTER_BUCKETS;
+    struct placement placement = placement_of(cluster);
+    placement_assign(&placement, servers, count < CLUSTER_BUCKETS ? count : CLUSTER_BUCKETS,
+                     ++cluster->routes_epoch);
+    free(servers);
+    return STATUS_OK;
+}
+
+void cluster_lose(struct cluster *cluster, uint32_t number) {
+    struct placement placement = placement_of(cluster);
+    const struct cluster_member *member = cluster_numbered(cluster, number);
+    if (!member || member->gone)
+        return;
+    if (placement_lose(&placement, number, cluster->routes_epoch + 1))
+        cluster->routes_epoch++;
+    cluster_leave(cluster, number);
+}
+
+int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,
+                    struct error *err) {
+    uint32_t count;
+    struct placement placement = placement_of(cluster);
+    struct placement_server *servers = list_servers(cluster, NULL, NULL, &count);
+    if (!servers)
+        return error_nomem(err);
+    *changed = placement_propose(&placement, proposal, servers, count, cluster->routes_epoch + 1);
+    cluster->routes_epoch += *changed;
+    free(servers);
+    return STATUS_OK;
+}
+
+int cluster_fill(struct cluster *cluster, bool *changed, struct error *err) {
+    uint32_t count;
+    struct placement placement = placement_of(cluster);
+    struct placement_server *servers = list_servers(cluster, NULL, NULL, &count);
+    if (!servers)
+        return error_nomem(err);
+    *changed = placement_fill(&placement, servers, count, cluster->routes_epoch + 1);
+    cluster->routes_epoch += *changed;
+    free(servers);
+    return STATUS_OK;
+}
+
+int cluster_drain(struct cluster *cluster, uint32_t number, struct error *err) {
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        struct cluster_member *member = &cluster->members[i];
+        if (member->number != number || member->role != PROTO_ROLE_PARAMETER_SERVER || member->gone)
+            continue;
+        member->draining = true;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_USAGE, "member %u is no parameter server of this run", number);
+}
+
+int cluster_may_lose(const struct cluster *cluster, uint32_t number, cluster_absent *absent,
+                     const void *self, bool *may, struct error *err) {
+    uint32_t count;
+    const struct placement placement = placement_of(cluster);
+    struct placement_server *servers = list_servers(cluster, absent, self, &count);
+    if (!servers)
+        return error_nomem(err);
+    *may = placement_may_lose(&placement, number, servers, count);
+    free(servers);
+    return STATUS_OK;
+}
+
+const struct cluster_member *cluster_lost(const struct cluster *cluster) {
+    for (size_t i = 0; i < cluster->place_count; i++) {
+        const struct cluster_member *member = cluster_numbered(cluster, cluster->places[i].primary);
+        if (member->gone) // the state is checked: there is one
+            return member;
+    }
+    return NULL;
+}
+
+bool cluster_serves(const struct cluster *cluster, uint32_t number) {
+    struct placement placement = placement_of(cluster);
+    return placement_has(&placement, number);
+}
+
+size_t cluster_buckets(const struct cluster *cluster, struct proto_bucket *buckets) {
+    for (size_t i = 0; i < cluster->place_count; i++)
+        buckets[i] = (struct proto_bucket){
+            .epoch = cluster->places[i].epoch,
+            .primary = cluster->places[i].primary,
+            .second = cluster->places[i].second,
+            .third = cluster->places[i].third,
+        };
+    return cluster->place_count;
+}

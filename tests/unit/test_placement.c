@@ -1,0 +1,311 @@
+// Which parameter server has which bucket: even shares, the fewest moves, and no bucket without a
+// member that has its values.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "cluster/placement.h"
+#include "core/random.h"
+
+enum { BUCKETS = 1024, SERVERS = 12, SLACK = 20 };
+
+struct rig {
+    struct placement placement;
+    struct proto_place places[BUCKETS], before[BUCKETS];
+    struct placement_server servers[SERVERS];
+    uint32_t count;
+    uint64_t epoch;
+};
+
+static void begin(struct rig *rig, uint32_t copies, uint32_t servers) {
+    *rig = (struct rig){.placement = {copies, BUCKETS, NULL}, .count = servers};
+    rig->placement.places = rig->places;
+    for (uint32_t i = 0; i < servers; i++)
+        rig->servers[i] = (struct placement_server){.member = 10 + i, .heard = true};
+    placement_assign(&rig->placement, rig->servers, servers, ++rig->epoch);
+}
+
+static void add_server(struct rig *rig) {
+    uint32_t member = rig->servers[rig->count - 1].member + 1;
+    rig->servers[rig->count++] = (struct placement_server){.member = member, .heard = true};
+}
+
+static void remove_server(struct rig *rig, uint32_t index) {
+    uint32_t member = rig->servers[index].member;
+    rig->count--;
+    memmove(&rig->servers[index], &rig->servers[index + 1],
+            (rig->count - index) * sizeof *rig->servers);
+    placement_lose(&rig->placement, member, ++rig->epoch);
+}
+
+static bool fill(struct rig *rig) {
+    return placement_fill(&rig->placement, rig->servers, rig->count, ++rig->epoch);
+}
+
+static bool propose(struct rig *rig, enum proto_change change, uint32_t bucket, uint32_t member) {
+    const struct proto_proposal proposal = {
+        .change = (uint16_t)change,
+        .bucket = bucket,
+        .epoch = rig->places[bucket].epoch,
+        .primary = rig->places[bucket].primary,
+        .member = member,
+    };
+    return placement_propose(&rig->placement, &proposal, rig->servers, rig->count, ++rig->epoch);
+}
+
+// All joiners are complete, until nothing moves any more.
+static void finish(struct tap *tap, struct rig *rig) {
+    int rounds = 0;
+    do {
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            if (rig->places[b].joiner != PROTO_NOBODY)
+                CHECK(tap, propose(rig, PROTO_CHANGE_COMPLETE, b, rig->places[b].joiner));
+    } while (fill(rig) && ++rounds < 100);
+    CHECK(tap, rounds < 100);
+}
+
+static bool has(const struct proto_place *place, uint32_t member) {
+    return place->primary == member || place->second == member || place->third == member;
+}
+
+static bool differ(const struct proto_place *place) {
+    const uint32_t all[] = {place->primary, place->second, place->third, place->joiner};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            if (all[i] == all[k] && all[i] != PROTO_NOBODY)
+                return false;
+    return place->primary != PROTO_NOBODY;
+}
+
+// The difference between the server with the most and that with the fewest, of the roles.
+static uint32_t spread(const struct rig *rig, bool primaries) {
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t i = 0; i < rig->count; i++) {
+        uint32_t n = 0;
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            n += primaries ? rig->places[b].primary == rig->servers[i].member
+                           : has(&rig->places[b], rig->servers[i].member);
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    return most - least;
+}
+
+static uint32_t short_of(const struct rig *rig, uint32_t members) {
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        n += placement_members(&rig->places[b]) != members || !differ(&rig->places[b]);
+    return n;
+}
+
+// Copies that the servers first..last have and did not have before.
+static uint32_t moved_to(const struct rig *rig, uint32_t first, uint32_t last) {
+    uint32_t moved = 0;
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        for (uint32_t member = first; member <= last; member++)
+            moved += has(&rig->places[b], member) && !has(&rig->before[b], member);
+    return moved;
+}
+
+static void test_assign(struct tap *tap, struct rig *rig) {
+    TEST(tap, "a new run has equal shares, and copies on different servers", {
+        for (uint32_t servers = 1; servers <= SERVERS; servers++)
+            for (uint32_t copies = 1; copies <= PLACEMENT_COPIES_MAX; copies++) {
+                begin(rig, copies, servers);
+                CHECK_INT(tap, short_of(rig, copies < servers ? copies : servers), 0);
+                CHECK(tap, spread(rig, true) <= 1);
+                CHECK(tap, !fill(rig) || spread(rig, false) > 1);
+            }
+    });
+    TEST(tap, "the secondaries of a server's buckets are spread over all others", {
+        begin(rig, 2, 5);
+        for (uint32_t i = 1; i < 5; i++) {
+            uint32_t n = 0;
+            for (uint32_t b = 0; b < BUCKETS; b++)
+                n += rig->places[b].primary == 10 && rig->places[b].second == 10 + i;
+            CHECK(tap, n > BUCKETS / 5 / 4 - 2);
+        }
+    });
+}
+
+static void test_lose(struct tap *tap, struct rig *rig) {
+    begin(rig, 3, 6);
+    finish(tap, rig);
+    memcpy(rig->before, rig->places, sizeof rig->before);
+    TEST(tap, "of a server that is gone another member takes over each bucket at once", {
+        remove_server(rig, 2);
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            CHECK(tap, !has(&rig->places[b], 12));
+            CHECK(tap, has(&rig->before[b], rig->places[b].primary));
+            CHECK_INT(tap, rig->places[b].epoch == rig->epoch, has(&rig->before[b], 12));
+        }
+    });
+    TEST(tap, "the others get its copies evenly, and nothing else moves", {
+        finish(tap, rig);
+        CHECK_INT(tap, short_of(rig, 3), 0);
+        CHECK(tap, spread(rig, false) <= 1);
+        CHECK(tap, spread(rig, true) <= 1);
+        CHECK(tap, moved_to(rig, 10, 15) <= BUCKETS * 3 / 6 + SLACK);
+    });
+    TEST(tap, "a bucket whose only member is gone stays as it is", {
+        begin(rig, 1, 2);
+        placement_lose(&rig->placement, 10, ++rig->epoch);
+        CHECK_INT(tap, rig->places[0].primary, 10);
+        CHECK_INT(tap, rig->places[0].epoch, 1);
+        rig->servers[0] = rig->servers[--rig->count];
+        fill(rig);
+        CHECK_INT(tap, rig->places[0].joiner, PROTO_NOBODY);
+        CHECK(tap, placement_has(&rig->placement, 10));
+    });
+    TEST(tap, "while all members of a bucket are silent none is given up", {
+        begin(rig, 2, 3);
+        CHECK(tap, placement_may_lose(&rig->placement, 10, rig->servers, 3));
+        rig->servers[1].heard = false;
+        CHECK(tap, !placement_may_lose(&rig->placement, 10, rig->servers, 3));
+        rig->servers[2].heard = false;
+        CHECK(tap, placement_may_lose(&rig->placement, 99, rig->servers, 3));
+    });
+}
+
+static void test_come(struct tap *tap, struct rig *rig) {
+    TEST(tap, "a server that comes gets its share, and no more moves than that", {
+        for (uint32_t copies = 1; copies <= PLACEMENT_COPIES_MAX; copies++) {
+            begin(rig, copies, 5);
+            finish(tap, rig);
+            memcpy(rig->before, rig->places, sizeof rig->before);
+            add_server(rig);
+            finish(tap, rig);
+            CHECK_INT(tap, short_of(rig, copies), 0);
+            CHECK(tap, spread(rig, false) <= 1 && spread(rig, true) <= 1);
+            CHECK(tap, moved_to(rig, 10, 14) <= SLACK);
+        }
+    });
+    TEST(tap, "a joiner is no member until the primary says that it is complete", {
+        begin(rig, 2, 2);
+        add_server(rig);
+        fill(rig);
+        uint32_t b = 0;
+        while (rig->places[b].joiner == PROTO_NOBODY)
+            b++;
+        uint32_t primary = rig->places[b].primary, second = rig->places[b].second;
+        placement_lose(&rig->placement, primary, ++rig->epoch);
+        CHECK_INT(tap, rig->places[b].primary, second);
+        CHECK_INT(tap, rig->places[b].joiner, 12);
+        CHECK(tap, !propose(rig, PROTO_CHANGE_TAKE_OVER, b, 12));
+        CHECK(tap, propose(rig, PROTO_CHANGE_COMPLETE, b, 12));
+        CHECK(tap, rig->places[b].second == 12 && rig->places[b].joiner == PROTO_NOBODY);
+    });
+}
+
+static void test_drain(struct tap *tap, struct rig *rig) {
+    TEST(tap, "the buckets of a draining server move away, and it stays a member until then", {
+        for (uint32_t copies = 1; copies <= PLACEMENT_COPIES_MAX; copies++) {
+            begin(rig, copies, 5);
+            finish(tap, rig);
+            rig->servers[1].draining = true;
+            fill(rig);
+            CHECK(tap, placement_has(&rig->placement, 11));
+            CHECK_INT(tap, short_of(rig, copies), 0);
+            finish(tap, rig);
+            CHECK(tap, !placement_has(&rig->placement, 11));
+            CHECK_INT(tap, short_of(rig, copies), 0);
+            rig->servers[1] = rig->servers[--rig->count];
+            CHECK(tap, spread(rig, false) <= 2);
+        }
+    });
+    TEST(tap, "where no other server is there, it keeps them", {
+        begin(rig, 2, 2);
+        rig->servers[0].draining = true;
+        fill(rig);
+        CHECK_INT(tap, short_of(rig, 2), 0);
+        CHECK(tap, placement_has(&rig->placement, 10));
+    });
+}
+
+static void test_propose(struct tap *tap, struct rig *rig) {
+    begin(rig, 3, 4);
+    struct proto_place *place = &rig->places[0];
+    TEST(tap, "a secondary takes over, and the primary is dropped", {
+        uint32_t second = place->second, third = place->third;
+        CHECK(tap, propose(rig, PROTO_CHANGE_TAKE_OVER, 0, third));
+        CHECK_INT(tap, place->primary, third);
+        CHECK_INT(tap, place->second, second);
+        CHECK_INT(tap, place->third, PROTO_NOBODY);
+        CHECK_INT(tap, place->epoch, rig->epoch);
+    });
+    TEST(tap, "a member that does not answer is dropped, but not the primary", {
+        CHECK(tap, !propose(rig, PROTO_CHANGE_DROP, 0, place->primary));
+        CHECK(tap, propose(rig, PROTO_CHANGE_DROP, 0, place->second));
+        CHECK_INT(tap, placement_members(place), 1);
+    });
+    TEST(tap, "what is proposed about another epoch, primary or role changes nothing", {
+        struct proto_place before = rig->places[1];
+        uint32_t b = 1, p = before.primary, second = before.second;
+        uint64_t epoch = before.epoch;
+        const struct proto_proposal right = {PROTO_CHANGE_TAKE_OVER, b, epoch, p, second};
+        const struct proto_proposal wrong[] = {
+            {PROTO_CHANGE_TAKE_OVER, b, epoch + 1, p, second},
+            {PROTO_CHANGE_TAKE_OVER, b, epoch - 1, p, second},
+            {PROTO_CHANGE_TAKE_OVER, b, epoch, second, second},
+            {PROTO_CHANGE_TAKE_OVER, b, epoch, p, p},
+            {PROTO_CHANGE_TAKE_OVER, b, epoch, p, PROTO_NOBODY},
+            {PROTO_CHANGE_TAKE_OVER, b, epoch, p, 77},
+            {PROTO_CHANGE_TAKE_OVER, BUCKETS, epoch, p, second},
+            {PROTO_CHANGE_COMPLETE, b, epoch, p, second},
+            {PROTO_CHANGE_COMPLETE, b, epoch, p, PROTO_NOBODY},
+            {PROTO_CHANGE_LAST + 1, b, epoch, p, second},
+        };
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+            CHECK(tap, !placement_propose(&rig->placement, &wrong[i], rig->servers, 4, 99));
+        CHECK(tap, !memcmp(&rig->places[1], &before, sizeof before));
+        CHECK(tap, placement_propose(&rig->placement, &right, rig->servers, 4, 99));
+    });
+}
+
+// "A server is lost, comes, is drained, is complete" in any order: the primary of each bucket was
+// a member before, and no server has two roles.
+static void test_random(struct tap *tap, struct rig *rig) {
+    TEST(tap, "whatever happens, the primary was a member before, or complete", {
+        for (uint64_t seed = 1; seed <= 40; seed++) {
+            struct random random = random_stream(seed, 0, 0);
+            begin(rig, 1 + random_below(&random, 3), 3 + random_below(&random, 4));
+            for (int i = 0; i < 60; i++) {
+                uint32_t what = random_below(&random, 8), b = random_below(&random, BUCKETS);
+                uint32_t completed = PROTO_NOBODY;
+                memcpy(rig->before, rig->places, sizeof rig->before);
+                if (what == 0 && rig->count < SERVERS)
+                    add_server(rig);
+                else if (what == 1 && rig->count > 3)
+                    remove_server(rig, random_below(&random, rig->count));
+                else if (what == 2)
+                    rig->servers[random_below(&random, rig->count)].draining ^= true;
+                else if (what == 3)
+                    propose(rig, PROTO_CHANGE_TAKE_OVER, b, rig->places[b].second);
+                else if (what == 4)
+                    propose(rig, PROTO_CHANGE_COMPLETE, b, completed = rig->places[b].joiner);
+                else
+                    fill(rig);
+                for (b = 0; b < BUCKETS; b++) {
+                    const struct proto_place *place = &rig->places[b];
+                    CHECK(tap, differ(place) && placement_members(place) <= 3);
+                    CHECK(tap, has(&rig->before[b], place->primary) || place->primary == completed);
+                    CHECK(tap, place->epoch >= rig->before[b].epoch);
+                }
+            }
+        }
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    struct rig *rig = calloc(1, sizeof *rig);
+    if (!rig)
+        abort();
+    test_assign(&tap, rig);
+    test_lose(&tap, rig);
+    test_come(&tap, rig);
+    test_drain(&tap, rig);
+    test_propose(&tap, rig);
+    test_random(&tap, rig);
+    free(rig);
+    return tap_done(&tap);
+}
