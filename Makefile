@@ -6,6 +6,8 @@
 #   make bench           measure against peers and bounds (tests/bench)
 #   make chaos           kill and stop parts of runs at random (tests/chaos/run)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
+#   make sim             run schedules SEEDS of a simulated cluster that fails (tests/sim)
+#   make proof           check models of the protocols exhaustively (tests/proof)
 #   make mutants         break the library one line at a time: do its unit tests notice?
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
 #                        format-check tidy cppcheck shellcheck man-check; make lint-quick is
@@ -20,6 +22,7 @@
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
+#   SEEDS=1..100000      the schedules of make sim
 #   MUTANTS='--each 12 ps'         options and folders of tests/mutants/run (all of them)
 #   CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= LDLIBS=   yours, beside what the sources need
 
@@ -29,6 +32,7 @@ DESTDIR ?=
 SAN ?=
 TESTS ?=
 FUZZ_SECONDS ?= 60
+SEEDS ?= 1..100000
 MUTANTS ?=
 BUILD = build$(if $(SAN),/$(SAN))
 
@@ -59,6 +63,7 @@ TEST_TOOLS += systemd              # checks the units that adam-ctl systemd prin
 TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetensors
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += python3-torch        # an independent reference for every layer
+PROOF_TOOLS = spin                 # explores all states of a model
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
 # fight with those of PyTorch.
@@ -102,19 +107,22 @@ PROGRAMS = $(patsubst cmd/%.c,%,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/*.c)))
 BENCHES = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 HELPERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/helper/*.c)))
+# What the simulator and its share in the unit tests are made of.
+SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/sim/sim.c,$(sort $(wildcard tests/sim/*.c))))
+SIM = $(BUILD)/tests/sim/sim
 FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
 EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
-SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/bench/*.sh examples/*.sh))
+SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps demo check bench chaos fuzz mutants clean always
+.PHONY: all tests fuzzers help deps test-deps demo check bench chaos sim proof fuzz mutants clean always
 .PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(PROGRAMS:%=$(BUILD)/%)
-tests: all $(UNIT_TESTS) $(HELPERS) $(BENCHES)
+tests: all $(UNIT_TESTS) $(HELPERS) $(BENCHES) $(SIM)
 fuzzers: $(FUZZERS)
 
 help:
@@ -147,7 +155,9 @@ $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wild
 
 $(BUILD)/tests/fuzz/%: private NEEDED_LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
+
+$(SIM) $(BUILD)/tests/unit/test_simulation: $(SIM_OBJECTS)
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(filter %.c,$(C_FILES)))
 
@@ -191,6 +201,14 @@ bench:
 chaos: test-deps
 	$(parallel) all
 	@BUILD=$(BUILD) tests/chaos/run
+
+sim: deps
+	$(parallel) $(SIM)
+	@$(SIM) --seeds $(SEEDS)
+
+proof:
+	$(call install_missing,$(PROOF_TOOLS))
+	@tests/proof/run
 
 # The whole library again, by clang, with coverage feedback and both sanitizers; but no
 # parser's bytes reach the kernels of layers, whose templates would take clang hours so.

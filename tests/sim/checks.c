@@ -1,0 +1,309 @@
+// What must hold in every schedule, at each step and in the end.
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+
+void fault(struct world *w, const char *format, ...) {
+    if (*w->fault)
+        return;
+    int length =
+        snprintf(w->fault, sizeof w->fault, "seed %" PRIu64 " at %" PRIu64 ": ", w->seed, w->now);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(w->fault + length, sizeof w->fault - (size_t)length, format, args);
+    va_end(args);
+}
+
+// --- equal stamps imply equal values ------------------------------------------------------
+
+static size_t stamp_index(const struct world *w, uint32_t shard, struct replica_stamp stamp) {
+    size_t i = (size_t)(stamp.epoch * 2654435761u + stamp.version * 40503u + shard * 97u);
+    for (i &= STAMPS - 1;; i = (i + 1) & (STAMPS - 1)) {
+        const struct known_stamp *known = &w->stamps[i];
+        if (known->run != w->run || (known->shard == shard && known->stamp.epoch == stamp.epoch &&
+                                     known->stamp.version == stamp.version))
+            return i;
+    }
+}
+
+void check_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
+                 const struct values *values) {
+    struct known_stamp *known = &w->stamps[stamp_index(w, shard, stamp)];
+    if (known->run != w->run)
+        *known = (struct known_stamp){w->run, shard, stamp, *values};
+    else if (memcmp(&known->values, values, sizeof *values) != 0)
+        fault(w, "shard %u has two values at (%" PRIu64 ", %" PRIu64 ")", shard, stamp.epoch,
+              stamp.version);
+    if (values->version != stamp.version)
+        fault(w, "shard %u has version %" PRIu64 " at (%" PRIu64 ", %" PRIu64 ")", shard,
+              values->version, stamp.epoch, stamp.version);
+}
+
+const struct values *stamp_values(const struct world *w, uint32_t shard,
+                                  struct replica_stamp stamp) {
+    const struct known_stamp *known = &w->stamps[stamp_index(w, shard, stamp)];
+    return known->run == w->run ? &known->values : NULL;
+}
+
+// --- one primary commits per bucket and epoch ---------------------------------------------
+
+void check_replicated(struct world *w, const struct server *server, uint32_t shard) {
+    uint32_t bucket = proto_bucket_of(shard, w->bucket_count);
+    uint64_t epoch = replica_bucket(server->replica, bucket).place.epoch;
+    uint32_t *committer = &w->committer[bucket][epoch % EPOCHS];
+    if (*committer && *committer != server->member)
+        fault(w, "members %u and %u commit in epoch %" PRIu64 " of bucket %u", *committer,
+              server->member, epoch, bucket);
+    *committer = server->member;
+}
+
+// --- acknowledged pushes are on every member ----------------------------------------------
+
+// The server that is this member; NULL when it has crashed.
+static const struct server *living_member(const struct world *w, uint32_t member) {
+    for (uint32_t i = 0; member != PROTO_NOBODY && i < SERVERS; i++)
+        if (w->servers[i].member == member)
+            return &w->servers[i];
+    return NULL;
+}
+
+static void check_member(struct world *w, uint32_t member, uint32_t shard) {
+    const struct server *server = living_member(w, member);
+    if (!server || w->memory_ack)
+        return;
+    const struct values *values = server_values(w, server, shard);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        for (uint32_t k = 0; k < PUSHES / 64; k++)
+            if (!values || w->acked[shard][i][k] & ~values->applied[i][k])
+                fault(w, "member %u lacks an acknowledged push to shard %u", member, shard);
+}
+
+static void check_members(struct world *w, uint32_t shard) {
+    const struct proto_place *place = &w->agreed.places[proto_bucket_of(shard, w->bucket_count)];
+    check_member(w, place->primary, shard);
+    check_member(w, place->second, shard);
+    check_member(w, place->third, shard);
+}
+
+void check_acknowledged(struct world *w, const struct request *request) {
+    w->acked[request->shard][request->client][request->sequence / 64] |= UINT64_C(1)
+                                                                         << request->sequence % 64;
+    w->acknowledged++;
+    check_members(w, request->shard);
+}
+
+// --- a stale primary serves for a bounded time --------------------------------------------
+
+// "leases only bound how long a stale primary answers": it has its last lease from a leader that
+// had lost the others already, and from an answer that came late.
+void check_serving(struct world *w, const struct server *server, uint32_t shard) {
+    uint32_t bucket = proto_bucket_of(shard, w->bucket_count);
+    uint64_t epoch = replica_bucket(server->replica, bucket).place.epoch;
+    if (epoch < w->served[bucket] && w->now > w->changed_at[bucket] + LEASE + STALE)
+        fault(w, "member %u serves bucket %u long after another became its primary", server->member,
+              bucket);
+}
+
+static void note_primary(struct world *w, const struct agreed_state *before, uint32_t bucket) {
+    if (before->places[bucket].primary == w->agreed.places[bucket].primary)
+        return;
+    w->served[bucket] = w->agreed.places[bucket].epoch;
+    w->changed_at[bucket] = w->now;
+}
+
+// --- controllers --------------------------------------------------------------------------
+
+void check_committed(struct world *w, uint64_t version, const struct agreed_state *state) {
+    uint64_t hash = hash_bytes(state, sizeof *state) | 1;
+    uint64_t *chosen = &w->chosen[version % VERSIONS];
+    if (*chosen && *chosen != hash)
+        fault(w, "two states are committed as version %" PRIu64, version);
+    *chosen = hash;
+    if (version <= w->newest)
+        return;
+    struct agreed_state before = w->agreed;
+    w->newest = version;
+    w->agreed = *state;
+    for (uint32_t b = 0; b < w->bucket_count; b++)
+        note_primary(w, &before, b);
+    for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++)
+        trace(w, "agreed: bucket %u epoch %" PRIu64 " primary %u, %d, %d, joiner %d", b,
+              state->places[b].epoch, state->places[b].primary, (int)state->places[b].second,
+              (int)state->places[b].third, (int)state->places[b].joiner);
+    for (uint32_t i = 0; state->assigned && i < w->shard_count; i++)
+        check_members(w, i);
+}
+
+void check_leader(struct world *w, uint32_t controller, uint64_t ballot) {
+    for (uint32_t i = 0; i < w->ballot_count; i++)
+        if (w->ballots[i] == ballot) {
+            if (w->ballot_leader[i] != controller)
+                fault(w, "controllers %u and %u commit under ballot %" PRIu64, w->ballot_leader[i],
+                      controller, ballot);
+            return;
+        }
+    if (w->ballot_count == VERSIONS)
+        return;
+    w->ballots[w->ballot_count] = ballot;
+    w->ballot_leader[w->ballot_count++] = controller;
+}
+
+// --- what may be broken -------------------------------------------------------------------
+
+// Nothing keeps this server from the controllers, and the leader has heard it lately.
+static bool is_healthy(const struct world *w, const struct server *server) {
+    uint32_t node = FIRST_SERVER + server->slot;
+    if (w->nodes[node].paused > w->now)
+        return false;
+    for (uint32_t i = 0; i < w->controller_count; i++) {
+        const struct controller *c = &w->controllers[i];
+        bool silent = c->leads && w->now - c->heard[server->slot] > GONE / 2;
+        if (w->cut[i][node] || w->cut[node][i] || (c->paxos && silent))
+            return false;
+    }
+    return true;
+}
+
+static bool survives(const struct world *w, const struct agreed_state *state, uint32_t without) {
+    for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++) {
+        const uint32_t members[] = {state->places[b].primary, state->places[b].second,
+                                    state->places[b].third};
+        // With one copy the joiner may be all that is left as soon as it is complete.
+        bool joins = state->places[b].joiner == without, lives = false, concerned = joins;
+        if (joins && w->copies == 1)
+            return false;
+        for (int i = 0; i < 3; i++) {
+            const struct server *server = living_member(w, members[i]);
+            lives |= members[i] != without && server && is_healthy(w, server);
+            concerned |= members[i] == without;
+        }
+        if (!lives && concerned)
+            return false;
+    }
+    return true;
+}
+
+// What was proposed may yet leave a bucket to this server alone.
+static bool is_proposed(const struct world *w) {
+    for (uint32_t i = 0; i < w->heap_size; i++)
+        if (w->packets[w->heap[i].packet].kind == PACKET_PROPOSE)
+            return true;
+    return false;
+}
+
+// In the newest state, and in each that may yet be committed.
+bool may_crash(struct world *w, uint32_t slot) {
+    uint32_t member = w->servers[slot].member;
+    if (!w->agreed.assigned)
+        return false; // it may be about to become a member
+    if (!member)
+        return w->copies > 1; // or a joiner
+    if (is_proposed(w))
+        return false;
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        if (w->controllers[i].kept && w->controllers[i].record.state.version > w->newest &&
+            !survives(w, &w->controllers[i].accepted, member))
+            return false;
+    return survives(w, &w->agreed, member);
+}
+
+// --- the end ------------------------------------------------------------------------------
+
+// Those that may get buckets.
+static uint32_t staying_servers(const struct world *w) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->agreed.count; i++)
+        count += !w->agreed.servers[i].draining && living_member(w, w->agreed.servers[i].member);
+    return count;
+}
+
+static bool pushes_done(const struct world *w) {
+    for (uint32_t i = 0; i < w->worker_count; i++) {
+        const struct client *c = &w->clients[i];
+        for (uint32_t k = 0; k < c->wanted; k++)
+            if (k >= c->next || c->pushes[k].state == PUSH_SENT)
+                return false;
+    }
+    return true;
+}
+
+// Nothing is under way in this bucket, and nothing is wanted.
+static bool bucket_quiet(const struct world *w, const struct proto_place *place) {
+    uint32_t stay = staying_servers(w), wanted = stay < w->copies ? stay : w->copies;
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    if (place->joiner != PROTO_NOBODY || placement_members(place) < wanted)
+        return false;
+    for (int i = 0; i < 3; i++) {
+        const struct agreed_server *server = state_server(&w->agreed, members[i]);
+        if (members[i] != PROTO_NOBODY && (!server || !living_member(w, members[i])))
+            return false;
+        if (server && server->draining && stay >= w->copies)
+            return false;
+    }
+    return true;
+}
+
+static bool copies_same(const struct world *w, uint32_t member, uint32_t shard,
+                        const struct server *primary) {
+    const struct server *server = living_member(w, member);
+    if (!server)
+        return true;
+    struct replica_stamp stamp = replica_stamp(primary->replica, shard);
+    return server->installed[shard].epoch == stamp.epoch &&
+           server->installed[shard].version == stamp.version &&
+           !memcmp(&server->values[shard], &primary->values[shard], sizeof *server->values);
+}
+
+static bool shard_quiet(const struct world *w, uint32_t shard) {
+    uint32_t bucket = proto_bucket_of(shard, w->bucket_count);
+    const struct proto_place *place = &w->agreed.places[bucket];
+    const struct server *primary = living_member(w, place->primary);
+    if (!primary)
+        return false;
+    struct replica_bucket view = replica_bucket(primary->replica, bucket);
+    return view.place.epoch == place->epoch && view.behind == 0 &&
+           copies_same(w, place->second, shard, primary) &&
+           copies_same(w, place->third, shard, primary);
+}
+
+bool is_quiet(struct world *w) {
+    if (!w->agreed.assigned || !pushes_done(w))
+        return false;
+    for (uint32_t b = 0; b < w->bucket_count; b++)
+        if (!bucket_quiet(w, &w->agreed.places[b]))
+            return false;
+    for (uint32_t i = 0; i < w->shard_count; i++)
+        if (!shard_quiet(w, i))
+            return false;
+    return true;
+}
+
+// "every acknowledged push is applied exactly once, and none that was refused".
+static void check_ledger(struct world *w, uint32_t shard) {
+    const struct proto_place *place = &w->agreed.places[proto_bucket_of(shard, w->bucket_count)];
+    const struct values *values = &living_member(w, place->primary)->values[shard];
+    int32_t counters[COUNTERS] = {0};
+    for (uint32_t i = 0; i < w->worker_count; i++)
+        for (uint32_t k = 0; k < w->clients[i].next; k++) {
+            const struct push *push = &w->clients[i].pushes[k];
+            bool applied = push->shard == shard && values->applied[i][k / 64] >> k % 64 & 1;
+            for (uint32_t c = 0; applied && c < COUNTERS; c++)
+                counters[c] += push->mask >> c & 1;
+            if (push->shard == shard && push->state == PUSH_DONE && !applied && !w->memory_ack)
+                fault(w, "push %u of worker %u is lost", k, i);
+            if (applied && push->state == PUSH_DROPPED)
+                fault(w, "push %u of worker %u was refused, and is applied", k, i);
+        }
+    if (memcmp(counters, values->counters, sizeof counters) != 0)
+        fault(w, "shard %u has other sums than its pushes", shard);
+}
+
+void check_end(struct world *w) {
+    for (uint32_t i = 0; i < w->shard_count; i++)
+        check_ledger(w, i);
+    trace(w, "quiet: %" PRIu64 " pushes acknowledged, %" PRIu64 " events", w->acknowledged,
+          w->events);
+}

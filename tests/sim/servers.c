@@ -1,0 +1,344 @@
+// Parameter servers: small arrays of counters, kept equal by the real replica.
+#include <string.h>
+
+#include "core/error.h"
+#include "sim.h"
+
+static bool same_stamp(struct replica_stamp a, struct replica_stamp b) {
+    return a.epoch == b.epoch && a.version == b.version;
+}
+
+// --- what the replica asks for ------------------------------------------------------------
+
+static struct replica_load *host_read(void *self, uint32_t shard, uint64_t blocks) {
+    struct server *s = self;
+    struct world *w = s->world;
+    if (!w->healed && happens(w, 5))
+        return NULL; // out of memory
+    for (uint32_t tried = 0; tried < LOADS; tried++) {
+        struct replica_load *load = &w->loads[w->next_load++ % LOADS];
+        if (load->references > 0)
+            continue;
+        *load = (struct replica_load){1, blocks, s->values[shard]};
+        return load;
+    }
+    return NULL;
+}
+
+// Only what was sent is taken over, and must give what the primary had.
+static void host_install(void *self, uint32_t shard, struct replica_stamp stamp, uint64_t blocks,
+                         bool whole, struct replica_load *load) {
+    struct server *s = self;
+    struct values *values = &s->values[shard];
+    (void)whole;
+    for (uint32_t i = 0; i < COUNTERS; i++)
+        if (blocks >> i & 1)
+            values->counters[i] = load->values.counters[i];
+    memcpy(values->applied, load->values.applied, sizeof values->applied);
+    values->version = load->values.version;
+    s->installed[shard] = stamp;
+    trace(s->world, "server %u installs shard %u at (%llu, %llu)", s->slot, shard,
+          (unsigned long long)stamp.epoch, (unsigned long long)stamp.version);
+    check_stamp(s->world, shard, stamp, values);
+}
+
+static void host_keep(void *self, uint32_t shard, struct replica_stamp stamp,
+                      struct replica_load *load) {
+    struct server *s = self;
+    uint8_t node = (uint8_t)(FIRST_SERVER + s->slot);
+    struct packet packet = {
+        .kind = PACKET_KEPT, .from = node, .to = node, .incarnation = s->incarnation};
+    packet.kept.shard = shard;
+    packet.kept.stamp = stamp;
+    (void)load;
+    packet_post(s->world, &packet, 1 + drawn(s->world, 20));
+}
+
+static void host_send(void *self, const struct replica_message *m) {
+    struct server *s = self;
+    struct world *w = s->world;
+    const struct agreed_server *to = state_server(&s->state, m->to);
+    if (m->load && m->blocks & ~m->load->blocks)
+        fault(w, "server %u sends blocks that it has not read", s->slot);
+    if (m->load)
+        check_stamp(w, m->shard, m->stamp, &m->load->values);
+    if (!to)
+        return;
+    struct packet packet = {.kind = PACKET_REPLICA,
+                            .from = (uint8_t)(FIRST_SERVER + s->slot),
+                            .to = (uint8_t)(FIRST_SERVER + to->slot)};
+    packet.replica = *m;
+    packet_send(w, &packet);
+}
+
+static void to_controllers(struct server *s, struct packet *packet) {
+    packet->from = (uint8_t)(FIRST_SERVER + s->slot);
+    for (uint32_t i = 0; i < s->world->controller_count; i++) {
+        packet->to = (uint8_t)i;
+        packet_send(s->world, packet);
+    }
+}
+
+static void host_propose(void *self, const struct proto_proposal *proposal) {
+    struct server *s = self;
+    struct packet packet = {.kind = PACKET_PROPOSE};
+    packet.proposal = *proposal;
+    trace(s->world, "server %u proposes change %u of bucket %u in epoch %llu: member %u", s->slot,
+          proposal->change, proposal->bucket, (unsigned long long)proposal->epoch,
+          proposal->member);
+    to_controllers(s, &packet);
+}
+
+static void host_outdated(void *self) {
+    struct server *s = self;
+    s->wants_places = true;
+}
+
+// --- answers ------------------------------------------------------------------------------
+
+static void answer(struct server *s, struct request request, enum proto_refusal refusal,
+                   uint64_t version) {
+    struct packet packet = {.kind = PACKET_ANSWER,
+                            .from = (uint8_t)(FIRST_SERVER + s->slot),
+                            .to = (uint8_t)(FIRST_CLIENT + request.client)};
+    packet.request = request;
+    packet.request.refusal = refusal;
+    packet.request.version = version;
+    packet_send(s->world, &packet);
+}
+
+static void acknowledge(struct server *s, const struct request *request, uint64_t version) {
+    trace(s->world, "server %u acknowledges push %u of worker %u", s->slot, request->sequence,
+          request->client);
+    if (!s->world->memory_ack)
+        check_acknowledged(s->world, request);
+    answer(s, *request, PROTO_REFUSAL_NONE, version);
+}
+
+static void host_replicated(void *self, uint32_t shard, uint64_t version) {
+    struct server *s = self;
+    check_replicated(s->world, s, shard);
+    for (uint32_t i = 0; i < PENDING; i++) {
+        struct waiting *waiting = &s->waiting[i];
+        if (!waiting->any || waiting->request.shard != shard || waiting->version > version)
+            continue;
+        waiting->any = false;
+        acknowledge(s, &waiting->request, version);
+    }
+}
+
+static void host_closed(void *self, uint32_t shard) {
+    struct server *s = self;
+    for (uint32_t i = 0; i < PENDING; i++)
+        if (s->waiting[i].request.shard == shard)
+            s->waiting[i].any = false;
+    s->installed[shard] = replica_stamp(s->replica, shard);
+}
+
+static struct waiting *free_waiting(struct server *s) {
+    for (uint32_t i = 0; i < PENDING; i++)
+        if (!s->waiting[i].any)
+            return &s->waiting[i];
+    return NULL;
+}
+
+// Each push is applied once: by what is known of it in the shard. It may change nothing but that.
+static bool apply(struct values *values, const struct request *request) {
+    uint64_t *word = &values->applied[request->client][request->sequence / 64];
+    uint64_t bit = UINT64_C(1) << request->sequence % 64;
+    if (*word & bit)
+        return false;
+    *word |= bit;
+    values->version++;
+    for (uint32_t i = 0; i < COUNTERS; i++)
+        values->counters[i] += request->mask >> i & 1;
+    return true;
+}
+
+static void receive_push(struct server *s, const struct request *request) {
+    struct world *w = s->world;
+    enum proto_refusal refusal =
+        replica_examine(s->replica, request->shard, request->epoch, false, w->now);
+    struct waiting *waiting = free_waiting(s);
+    if (refusal || !waiting) {
+        answer(s, *request, refusal ? refusal : PROTO_REFUSAL_BUSY, 0);
+        return;
+    }
+    struct values *values = &s->values[request->shard];
+    bool new = apply(values, request);
+    bool open = !replica_examine(s->replica, request->shard, request->epoch, true, w->now);
+    if (w->memory_ack && open)
+        acknowledge(s, request, replica_version(s->replica, request->shard));
+    else
+        *waiting = (struct waiting){true, *request, values->version};
+    if (new)
+        replica_applied(s->replica, request->shard, request->mask, values->version, w->now);
+    if (waiting->any && replica_has_replicated(s->replica, request->shard, waiting->version)) {
+        waiting->any = false;
+        acknowledge(s, request, replica_version(s->replica, request->shard));
+    }
+}
+
+static void receive_pull(struct server *s, const struct request *request) {
+    enum proto_refusal refusal =
+        replica_examine(s->replica, request->shard, request->epoch, true, s->world->now);
+    if (!refusal)
+        check_serving(s->world, s, request->shard);
+    answer(s, *request, refusal, refusal ? 0 : replica_version(s->replica, request->shard));
+}
+
+// --- start and end ------------------------------------------------------------------------
+
+void server_start(struct world *w, uint32_t slot) {
+    struct server *s = &w->servers[slot];
+    uint16_t incarnation = (uint16_t)(s->incarnation + 1);
+    struct disk_shard disk[SHARDS];
+    memcpy(disk, s->disk, sizeof disk);
+    *s = (struct server){.world = w, .slot = slot, .incarnation = incarnation};
+    memcpy(s->disk, disk, sizeof disk);
+    w->nodes[FIRST_SERVER + slot].up = true;
+    trace(w, "server %u starts", slot);
+}
+
+static bool is_primary(const struct server *s, uint32_t shard) {
+    uint32_t bucket = proto_bucket_of(shard, s->world->bucket_count);
+    return replica_bucket(s->replica, bucket).role == REPLICA_PRIMARY;
+}
+
+static void flush_shard(struct server *s, uint32_t shard) {
+    s->disk[shard] = (struct disk_shard){
+        .any = true,
+        .stamp = is_primary(s, shard) ? replica_stamp(s->replica, shard) : s->installed[shard],
+        .values = s->values[shard],
+    };
+}
+
+void server_crash(struct world *w, uint32_t slot, bool flushed) {
+    struct server *s = &w->servers[slot];
+    for (uint32_t i = 0; s->replica && flushed && i < w->shard_count; i++)
+        flush_shard(s, i);
+    replica_close(s->replica);
+    s->replica = NULL;
+    s->member = 0;
+    w->nodes[FIRST_SERVER + slot].up = false;
+    trace(w, "server %u crashes%s", slot, flushed ? ", all flushed" : "");
+}
+
+static void open_replica(struct server *s, uint32_t member) {
+    struct world *w = s->world;
+    const struct replica_options options = {
+        .member = member,
+        .shards = w->shard_count,
+        .buckets = w->bucket_count,
+        .pulse = TICK,
+        .silence = 60,
+        .resend = 25,
+        .patience = 120,
+        .interval = w->memory_ack ? 15 : 0,
+        .wholes = 2,
+    };
+    s->host = (struct replica_host){
+        .self = s,
+        .read = host_read,
+        .install = host_install,
+        .hold = load_hold,
+        .release = load_release,
+        .keep = w->durable ? host_keep : NULL,
+        .send = host_send,
+        .propose = host_propose,
+        .replicated = host_replicated,
+        .closed = host_closed,
+        .outdated = host_outdated,
+    };
+    s->member = member;
+    if (replica_open(&s->replica, &options, &s->host, w->now, NULL))
+        fault(w, "server %u cannot start", s->slot);
+    for (uint32_t i = 0; s->replica && i < w->shard_count; i++) {
+        if (!s->disk[i].any)
+            continue;
+        s->values[i] = s->disk[i].values;
+        s->installed[i] = s->disk[i].stamp;
+        replica_restore(s->replica, i, s->disk[i].stamp);
+    }
+    trace(w, "server %u is member %u", s->slot, member);
+}
+
+const struct values *server_values(struct world *w, const struct server *s, uint32_t shard) {
+    if (is_primary(s, shard))
+        return &s->values[shard];
+    struct replica_stamp top = replica_stamp(s->replica, shard);
+    if (same_stamp(top, s->installed[shard]))
+        return &s->values[shard];
+    return stamp_values(w, shard, top);
+}
+
+// --- controllers --------------------------------------------------------------------------
+
+static void find_member(struct server *s, const struct agreed_state *state) {
+    for (uint32_t i = 0; i < state->count && !s->member; i++)
+        if (state->servers[i].slot == s->slot && state->servers[i].incarnation == s->incarnation)
+            open_replica(s, state->servers[i].member);
+}
+
+// Answers that were overtaken are taken as they come: the replica knows which is newer.
+static void obey(struct server *s, const struct packet *packet) {
+    const struct agreed_state *state = &packet->places.state;
+    if (state->epoch > s->state.epoch)
+        s->state = *state;
+    if (state->assigned)
+        replica_route(s->replica, state->places, s->world->bucket_count, s->world->now);
+    if (packet->places.lease)
+        replica_lease(s->replica, packet->places.lease);
+}
+
+// One that is gone for the controllers starts again, with what it has, as a new member.
+static void receive_places(struct server *s, const struct packet *packet) {
+    const struct agreed_state *state = &packet->places.state;
+    if (!s->member)
+        find_member(s, state);
+    if (s->member && state_server(state, s->member)) {
+        obey(s, packet);
+    } else if (state->gone[s->slot] >= s->incarnation) {
+        server_crash(s->world, s->slot, true);
+        server_start(s->world, s->slot);
+    }
+}
+
+static void tick(struct server *s) {
+    struct world *w = s->world;
+    struct packet packet = {.kind = s->member ? PACKET_HEART : PACKET_JOIN, .sent = w->now};
+    packet.member.slot = s->slot;
+    packet.member.incarnation = s->incarnation;
+    packet.member.member = s->member;
+    bool due = !s->member || s->wants_places || s->ticks++ % 2 == 0;
+    s->wants_places = false;
+    if (due)
+        to_controllers(s, &packet);
+    if (!s->replica)
+        return;
+    replica_tick(s->replica, w->now);
+    if (happens(w, 50))
+        flush_shard(s, drawn(w, w->shard_count));
+}
+
+void server_receive(struct world *w, uint32_t slot, const struct packet *packet) {
+    struct server *s = &w->servers[slot];
+    if (packet->kind == PACKET_TIMER)
+        packet_post(w, packet, TICK);
+    if (!w->nodes[FIRST_SERVER + slot].up)
+        return;
+    if (packet->kind == PACKET_TIMER)
+        tick(s);
+    else if (packet->kind == PACKET_PLACES)
+        receive_places(s, packet);
+    if (!s->replica)
+        return;
+    if (packet->kind == PACKET_REPLICA)
+        replica_receive(s->replica, &packet->replica, w->now);
+    else if (packet->kind == PACKET_KEPT && packet->incarnation == s->incarnation)
+        replica_kept(s->replica, packet->kept.shard, packet->kept.stamp, w->now);
+    else if (packet->kind == PACKET_PUSH)
+        receive_push(s, &packet->request);
+    else if (packet->kind == PACKET_PULL)
+        receive_pull(s, &packet->request);
+}

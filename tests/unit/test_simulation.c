@@ -1,0 +1,35 @@
+// A share of the simulated schedules (tests/sim): whole clusters, in which everything may fail.
+//   SIM_SCHEDULES  how many (10000)
+//   SIM_SEED       the first of them (1)
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "../sim/sim.h"
+
+enum { GROUPS = 10 };
+
+static uint64_t setting(const char *name, uint64_t usual) {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : usual;
+}
+
+int main(void) {
+    struct tap tap = {0};
+    struct world *world = calloc(1, sizeof *world);
+    if (!world)
+        abort();
+    uint64_t schedules = setting("SIM_SCHEDULES", 10000), seed = setting("SIM_SEED", 1), pushes = 0;
+    for (uint64_t group = 0; group < GROUPS && !*world->fault; group++) {
+        uint64_t end = seed + (schedules + GROUPS - 1) / GROUPS;
+        TEST(&tap, "clusters that fail keep what they acknowledged, and go on", {
+            for (; seed < end && world_run(world, seed, false); seed++)
+                pushes += world->acknowledged;
+            if (*world->fault)
+                FAIL(&tap, "%s", world->fault);
+        });
+    }
+    TEST(&tap, "and their pushes were acknowledged", { CHECK(&tap, pushes >= schedules); });
+    free(world);
+    return tap_done(&tap);
+}
