@@ -60,7 +60,7 @@ static int run(struct options *o, struct error *err) {
     }
     const struct parameter_server_options options = {
         .controller = n->controller,
-        .name = network_name(n, room),
+        .name = o->store ? store_owner(n, host) : network_name(n, room),
         .training = at.training,
         .replication = at.replication,
         .administration = at.admin,

@@ -169,6 +169,7 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
         .memory = join->memory < INT64_MAX ? join->memory : INT64_MAX,
         .first = join->first < INT64_MAX ? join->first : INT64_MAX,
         .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
+        .stores = join->stores,
     };
     COPY(new->name, join->name);
     COPY(new->training, join->training);
@@ -179,6 +180,19 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
     if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
         cluster->routes_epoch++;
     return STATUS_OK;
+}
+
+const struct cluster_member *cluster_stored(const struct cluster *cluster,
+                                            const struct proto_join *join) {
+    char name[PROTO_NAME_MAX + 1];
+    COPY(name, join->name);
+    for (size_t i = 0; join->stores && i < cluster->member_count; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        if (member->stores && !strcmp(member->name, name) &&
+            cluster_serves(cluster, member->number))
+            return member;
+    }
+    return NULL;
 }
 
 void cluster_name(char text[128], const struct cluster_member *member) {

@@ -50,6 +50,7 @@ struct cluster_member {
     uint64_t first, samples; // of a data server: those that it serves
     bool gone;               // it left, or was silent for too long; its session is over
     bool draining;           // of a parameter server: its buckets move away
+    bool stores;             // of the same: what it holds outlives it, under its name
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
     char replication[PROTO_ADDRESS_MAX + 1];
@@ -112,6 +113,10 @@ size_t cluster_count(const struct cluster *cluster, enum proto_role role); // no
 
 // A parameter server that is gone, and was the only one that has some bucket; NULL: none.
 const struct cluster_member *cluster_lost(const struct cluster *cluster);
+// The parameter server whose store one that asks to join has: it has buckets, and the same name. It
+// may be gone. NULL: none.
+const struct cluster_member *cluster_stored(const struct cluster *cluster,
+                                            const struct proto_join *join);
 // Whether the member has buckets, in whatever role.
 bool cluster_serves(const struct cluster *cluster, uint32_t number);
 // Whether each bucket of this parameter server has another member that is not absent
@@ -150,6 +155,9 @@ void cluster_warm(struct cluster *cluster);
 // buckets, with as many secondaries as `copies` wants and there are servers for.
 // STATUS_UNAVAILABLE when there is none.
 int cluster_assign(struct cluster *cluster, struct error *err);
+// Parameter server `number` came back with the store of `before`, who is gone: it has from now on
+// what that had.
+void cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number);
 // A parameter server is gone, and others take over its buckets (placement_lose): those of which it
 // was the only member stay, see cluster_lost. Does nothing when there is no such member.
 void cluster_lose(struct cluster *cluster, uint32_t number);

@@ -23,6 +23,8 @@ static json_t *member_json(const struct cluster_member *m) {
                   (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
                   "training", m->training, "replication", m->replication,   //
                   "administration", m->administration);
+    if (m->stores)
+        json_put(&member, "stores", json_true());
     if (m->draining)
         json_put(&member, "draining", json_true());
     return member;
@@ -216,6 +218,8 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
     m->number = (uint32_t)number_of;
     m->role = (enum proto_role)role;
     m->threads = (uint32_t)threads;
+    if (json_object_get(object, "stores"))
+        good &= read_flag(object, "stores", &m->stores);
     if (json_object_get(object, "draining"))
         good &= read_flag(object, "draining", &m->draining);
     return good && number_of > 0 && number_of < c->next_member && m->session > 0 &&

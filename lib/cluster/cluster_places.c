@@ -49,6 +49,13 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
+void cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number) {
+    struct placement placement = placement_of(cluster);
+    if (placement_succeed(&placement, before, number, cluster->routes_epoch + 1))
+        cluster->routes_epoch++;
+    cluster_leave(cluster, before);
+}
+
 void cluster_lose(struct cluster *cluster, uint32_t number) {
     struct placement placement = placement_of(cluster);
     const struct cluster_member *member = cluster_numbered(cluster, number);

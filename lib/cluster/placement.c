@@ -189,6 +189,26 @@ bool placement_lose(struct placement *p, uint32_t member, uint64_t epoch) {
     return changed;
 }
 
+static bool rename_member(uint32_t *place, uint32_t member, uint32_t number) {
+    bool same = *place == member;
+    *place = same ? number : *place;
+    return same;
+}
+
+bool placement_succeed(struct placement *p, uint32_t member, uint32_t number, uint64_t epoch) {
+    bool any = false;
+    for (uint32_t b = 0; b < p->count; b++) {
+        struct proto_place *place = &p->places[b];
+        bool changed = rename_member(&place->primary, member, number);
+        changed |= rename_member(&place->second, member, number);
+        changed |= rename_member(&place->third, member, number);
+        changed |= rename_member(&place->joiner, member, number);
+        place->epoch = changed ? epoch : place->epoch;
+        any |= changed;
+    }
+    return any;
+}
+
 static void complete_joiner(const struct placement *p, struct proto_place *place,
                             struct placement_server *servers, uint32_t count) {
     bool full = placement_members(place) >= p->copies;

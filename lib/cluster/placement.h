@@ -47,6 +47,11 @@ void placement_assign(struct placement *placement, const struct placement_server
 // the only member stays as it is: nobody else has the values. Returns whether anything changed.
 bool placement_lose(struct placement *placement, uint32_t member, uint64_t epoch);
 
+// The server `member` came back as `number`, with what it had: it has its places. Returns whether
+// anything changed.
+bool placement_succeed(struct placement *placement, uint32_t member, uint32_t number,
+                       uint64_t epoch);
+
 // "The controller will elect one of the secondary machines to be the new primary" (Adam 3.3.3):
 // carries out what a server proposes, if the epoch is the bucket's and the roles are as it says.
 // TAKE_OVER is by a secondary, who becomes the primary; the primary is dropped. Whether its lease

@@ -274,6 +274,7 @@ static int join_run(struct member *member, const struct proto_welcome *welcome, 
         .administration = text_or_none(o->administration),
         .first = o->first,
         .samples = o->samples,
+        .stores = o->stores,
     };
     struct kept *answer;
     int status = ask_controller(member, PROTO_TYPE_JOIN, &join, &answer, err);

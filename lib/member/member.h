@@ -49,6 +49,7 @@ struct member_options { // texts belong to the caller, and outlive the member
     const char *training, *replication, *administration; // as bound (listener_address); NULL: none
     const struct secrets *keys;
     bool insecure;
+    bool stores;  // of a parameter server: what it holds outlives it, under its name
     bool members; // fetch who the members are, too (member_members)
     struct member_hooks hooks;
 };

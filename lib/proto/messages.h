@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 5
+#define PROTO_VERSION 6
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -272,7 +272,8 @@
     F(TEXT, replication, PROTO_ADDRESS_MAX, "where it serves other parameter servers")             \
     F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")                         \
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
-    F(U64, samples, 0, "of a data server: how many it serves")
+    F(U64, samples, 0, "of a data server: how many it serves")                                     \
+    F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")
 
 #define PROTO_JOINED(F, L)                                                                         \
     F(U32, member, 0, "its number in this run")                                                    \

@@ -339,6 +339,7 @@ static void count_shards(const struct ps *ps, struct ps_figures *figures) {
         const struct shard *shard = &ps->shards[i];
         uint64_t version = atomic_load(&shard->held) ? atomic_load(&shard->version) : 0;
         figures->held += atomic_load(&shard->held);
+        figures->ready += atomic_load(&shard->held) && atomic_load(&shard->ready);
         figures->version = version > figures->version ? version : figures->version;
         floats += atomic_load(&shard->held) ? shard_floats(ps, i) : 0;
     }

@@ -266,6 +266,7 @@ struct ps_figures {           // since ps_open
     uint64_t dropped;         // subrequests of pushes of sessions that were over
     uint64_t queued;          // subrequests of pushes that are here and not applied yet
     uint64_t held;            // shards that are held here
+    uint64_t ready;           // of these, shards that have weights
     uint64_t version;         // the newest of a shard
     uint64_t staleness_count; // subrequests of pushes applied
     uint64_t staleness_sum;   // over them: the mean is sum / count

@@ -12,10 +12,10 @@ start_server() {
     start adam-ps --controller @ctl.port --name "$1" --store "$1.store" --flush 0.05s "${@:2}" 2>"$1.log"
 }
 
-# A run of one server with a store, and no worker yet.
+# A run of one server with a store, and no worker yet; $1 epochs.
 begin_run_with_store() {
     adam-prep draw 400 --seed 1 -o train.arec
-    printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' 'epochs = 4' 'batch = 8' \
+    printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' "epochs = ${1:-4}" 'batch = 8' \
         'rate = 0.02' 'servers = 1' 'metrics-every = 0.1' >run.conf
     start adam-ctl controller run.conf --out run --port-file ctl.port 2>ctl.log
     controller=$pid
@@ -128,4 +128,89 @@ END
     run_status 73 adam-ps --controller @ctl.port --store file
     run_status 73 adam-ps --controller @ctl.port --store missing/store
     [[ $stderr = *"missing/store"* ]]
+}
+
+# A run of one server that has weights and trains.
+begin_training_with_store() {
+    begin_run_with_store 100000
+    start adam-worker --controller @ctl.port --threads 1 2>worker.log
+    wait_for trained 0
+}
+
+trained() {
+    [ "$(adam-ctl status run --json | jq --argjson n "$1" '.epoch > $n')" = true ]
+}
+
+@test "a run whose only parameter server is killed goes on when it is back with its store" {
+    begin_training_with_store
+    for round in 1 2 3; do
+        before=$(adam-ctl status run --json | jq .epoch)
+        kill -KILL "$server"
+        if [ $round -eq 1 ]; then
+            wait_for grep -q "parameter server .* is gone, its shards are in its store; waiting for it for 30 s" ctl.log
+        fi
+        start_server ps-0
+        server=$pid
+        wait_for grep -q "has 1 shards from its store" ps-0.log
+        wait_for trained "$(jq -n "$before + 1")"
+    done
+    [ "$(grep -c "goes on with the store of parameter server" ctl.log)" -eq 3 ]
+    run_ok adam-ctl down run
+    pid=$controller
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e run/latest ]
+    [ "$(jq -s 'map(select(.event == "ps_returned")) | length' run/metrics.jsonl)" -eq 3 ]
+}
+
+@test "a server without the store of who is lost takes nothing over, and the run ends" {
+    begin_training_with_store
+    run_ok adam-ctl set run server-patience=9
+    kill -KILL "$server"
+    start adam-ps --controller @ctl.port --name other --store other.store 2>other.log
+    pid=$controller
+    wait_end
+    [ "$status" -eq 69 ]
+    grep -q "and with it its part of the weights" ctl.log
+}
+
+@test "a server that comes back without what it had stored says which shards it lacks" {
+    begin_training_with_store
+    run_ok adam-ctl set run server-patience=9
+    kill -KILL "$server"
+    rm -r ps-0.store
+    start_server ps-0
+    wait_end
+    [ "$status" -eq 65 ]
+    grep -q "ps-0.store has no weights for 1 of the 1 shards that are held here, and nobody gave them" ps-0.log
+    pid=$controller
+    wait_end
+    [ "$status" -eq 69 ]
+}
+
+@test "two servers with stores have two names" {
+    begin_training_with_store
+    start adam-ps --controller @ctl.port --name ps-0 --store more.store 2>more.log
+    wait_for grep -q "another parameter server with a store has this name: give each its own --name" more.log
+}
+
+@test "where workers share steps a lost step is not waited for" {
+    begin_run_with_store
+    pid=$controller
+    kill -KILL "$pid"
+    wait_end
+    rm -rf run ctl.port
+    echo 'protocol = hardsync' >>run.conf
+    start adam-ctl controller run.conf --out run --port-file ctl.port --set epochs=100000 2>ctl.log
+    controller=$pid
+    rm -rf ps-1.store
+    start_server ps-1
+    server=$pid
+    start adam-serve --controller @ctl.port train.arec 2>serve.log
+    start adam-worker --controller @ctl.port --threads 1 2>worker.log
+    wait_for trained 0
+    kill -KILL "$server"
+    pid=$controller
+    wait_end
+    [ "$status" -eq 69 ]
 }

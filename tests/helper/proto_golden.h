@@ -49,6 +49,7 @@ static const struct proto_join golden_join = {
     .administration = {"ipc:///run/ps0", 14},
     .first = 500,
     .samples = 0x100000001ull,
+    .stores = 1,
 };
 
 static const struct proto_joined golden_joined = {
@@ -453,7 +454,7 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_JOIN, &golden_join,
      "01001000000000000000100000000400000070732030130000007463703a2f2f31302e30"
      "2e302e313a37303031130000007463703a2f2f31302e302e312e313a373030320e000000"
-     "6970633a2f2f2f72756e2f707330f4010000000000000100000001000000"},
+     "6970633a2f2f2f72756e2f707330f401000000000000010000000100000001"},
     {PROTO_TYPE_JOINED, &golden_joined, "040000000807060504030201f40100008813000007000000"},
     {PROTO_TYPE_HEARTBEAT, &golden_heartbeat,
      "05000000000000000100ef0300000000000007fa0000000000004d000000000000005400"

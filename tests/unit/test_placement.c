@@ -295,6 +295,24 @@ static void test_random(struct tap *tap, struct rig *rig) {
     });
 }
 
+static void test_succession(struct tap *tap) {
+    TEST(tap, "a server that comes back under another number has its places, and nobody else's", {
+        struct rig rig;
+        begin(&rig, 2, 3);
+        memcpy(rig.before, rig.places, sizeof rig.places);
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
+            bool had = was->primary == 11 || was->second == 11;
+            CHECK(tap, is->primary == (was->primary == 11 ? 99 : was->primary));
+            CHECK(tap, is->second == (was->second == 11 ? 99 : was->second));
+            CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
+        }
+        CHECK(tap, !placement_has(&rig.placement, 11));
+        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, ++rig.epoch));
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct rig *rig = calloc(1, sizeof *rig);
@@ -307,5 +325,6 @@ int main(void) {
     test_propose(&tap, rig);
     test_random(&tap, rig);
     free(rig);
+    test_succession(&tap);
     return tap_done(&tap);
 }

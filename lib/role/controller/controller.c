@@ -289,7 +289,9 @@ static int end_at_once(struct controller *c, int status, const char *why, struct
 static int check_servers(struct controller *c, struct error *err) {
     const struct cluster_member *lost = cluster_lost(c->cluster);
     char name[128], why[2048], latest[512];
-    if (!lost || c->cluster->stage == CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING)
+    c->lost_since = lost ? c->lost_since : 0;
+    if (!lost || c->cluster->stage == CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING ||
+        controller_waits_for_store(c, lost))
         return STATUS_OK;
     cluster_name(name, lost);
     snprintf(why, sizeof why, "%s at %s is gone, and with it its part of the weights; %s %s", name,

@@ -51,22 +51,37 @@ static bool wants_part(const struct cluster *cluster, const struct cluster_membe
     return member->role == PROTO_ROLE_DATA_SERVER && cluster->part_count > 0;
 }
 
-// The member joins in the draft, and takes the part of member `before`. Its number, or 0 with the
-// reason in `why`.
+// The member joins in the draft, and takes the part, or the shards, of member `before`. Its number,
+// or 0 with the reason in `why`.
 static uint32_t join_draft(struct cluster *next, const struct proto_join *join, uint32_t before,
                            struct error *why) {
     const struct cluster_member *member;
     if (cluster_join(next, join, &member, why))
         return 0;
     uint32_t number = member->number;
-    bool failed = wants_part(next, member) && cluster_take_part(next, before, number, why);
-    return failed ? 0 : number;
+    bool part = wants_part(next, member);
+    if (before && member->role == PROTO_ROLE_PARAMETER_SERVER)
+        cluster_succeed(next, before, number);
+    return part && cluster_take_part(next, before, number, why) ? 0 : number;
+}
+
+static void tell_returned(struct controller *c, uint32_t before,
+                          const struct cluster_member *member) {
+    char name[128];
+    cluster_name(name, member);
+    vitals_forget(&c->vitals, before);
+    controller_say(c, "%s goes on with the store of parameter server %" PRIu32, name, before);
+    controller_report(c, "ps_returned",
+                      json_pack("{s:I, s:I, s:s}", "member", (json_int_t)member->number, "before",
+                                (json_int_t)before, "name", member->name));
 }
 
 // What follows from it.
 static int welcome_member(struct controller *c, uint32_t before, bool back,
                           const struct cluster_member *member, struct error *err) {
     tell_joined(c, member);
+    if (before && member->role == PROTO_ROLE_PARAMETER_SERVER)
+        tell_returned(c, before, member);
     if (wants_part(c->cluster, member))
         controller_tell_part(c, before, member->number, back);
     return vitals_heard(&c->vitals, member->number, clock_seconds()) ? STATUS_OK : error_nomem(err);
@@ -77,22 +92,41 @@ static uint32_t epoch_for(const struct controller *c, const struct cluster_membe
     return part ? cluster_part_epoch(c->cluster, part) : 0;
 }
 
+// Whose part of the data, or whose shards, the joining member takes over: its number, 0: nobody's.
+// *back: the part was left out until now. False: they are another's, and *why says so.
+static bool find_heritage(const struct controller *c, const struct proto_join *join,
+                          uint32_t *before, bool *back, const char **why) {
+    const struct cluster_part *part = NULL;
+    bool alive = false, vacant = true;
+    *back = false;
+    *before = 0;
+    if (join->role == PROTO_ROLE_DATA_SERVER) {
+        *why = "another data server serves these samples";
+        vacant = cluster_vacant(c->cluster, join, controller_is_absent, c, &part);
+        *before = part ? part->member : 0;
+        *back = part && part->out;
+    } else if (join->role == PROTO_ROLE_PARAMETER_SERVER) {
+        *why = "another parameter server with a store has this name: give each its own --name";
+        const struct cluster_member *stored = controller_returning(c, join, &alive);
+        *before = stored && !alive ? stored->number : 0;
+    }
+    return vacant && !alive;
+}
+
 static int answer_join(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct proto_join *join = &queued->message->message.join;
-    const struct cluster_part *part = NULL;
     struct cluster *next;
     struct error why = {0};
+    const char *taken;
+    uint32_t before;
+    bool back;
     if (c->cluster->stage >= CLUSTER_STOPPING)
         return refuse_request(queued, PROTO_REFUSAL_STOPPING, "the run ends");
     if (join->role != role_of(queued) || join->role == PROTO_ROLE_CONTROLLER ||
         join->role == PROTO_ROLE_ADMINISTRATOR)
         return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
-    if (join->role == PROTO_ROLE_DATA_SERVER &&
-        !cluster_vacant(c->cluster, join, controller_is_absent, c, &part))
-        return refuse_request(queued, PROTO_REFUSAL_BUSY,
-                              "another data server serves these samples");
-    uint32_t before = part ? part->member : 0;
-    bool back = part && part->out;
+    if (!find_heritage(c, join, &before, &back, &taken))
+        return refuse_request(queued, PROTO_REFUSAL_BUSY, taken);
     if (back)
         controller_account(c); // of the epochs that are over without it
     int status = controller_draft(c, &next, err);

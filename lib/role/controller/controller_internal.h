@@ -49,6 +49,7 @@ struct controller {
     struct queued_request *saves,
         *saving;        // requests for the next checkpoint, and for the one under way
     double stage_began; // clock_seconds
+    double lost_since;  // clock_seconds; that a parameter server is gone with its shards; 0: none
     struct patience patience;
     char waits_for[PROTO_ADDRESS_MAX];
     char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
@@ -88,6 +89,16 @@ void controller_answer_saves(struct queued_request **waiting,
 bool controller_is_finished(const struct controller *c);
 // Counts the silence of all members from now: this controller was away itself.
 void controller_hear_all(struct controller *c);
+
+// controller_stores.c
+// Whether the run can go on when this parameter server comes back with its store.
+bool controller_can_return(const struct controller *c, const struct cluster_member *server);
+// Whether the run waits for a parameter server that is gone to come back with its store.
+bool controller_waits_for_store(struct controller *c, const struct cluster_member *lost);
+// The server whose shards the joining one has in its store: it takes them over. *alive: that one is
+// there still. NULL: none.
+const struct cluster_member *controller_returning(const struct controller *c,
+                                                  const struct proto_join *join, bool *alive);
 
 // controller_data.c
 // Samples that are finished, of all epochs.

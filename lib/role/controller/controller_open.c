@@ -140,6 +140,8 @@ static int read_state(struct controller *c, struct error *err) {
 static int follow_state(struct controller *c, struct error *err) {
     int status = c->metrics ? STATUS_OK : open_metrics(c, err);
     if (!status)
+        status = controller_settle(c, c->cluster->settings, err);
+    if (!status)
         status = progress_reserve(&c->progress, c->cluster, err);
     if (!status)
         progress_follow(&c->progress, c->cluster);
@@ -170,7 +172,7 @@ static bool servers_live(const struct controller *c) {
     bool live = true;
     for (size_t i = 0; live && i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
-        if (cluster_serves(c->cluster, member->number))
+        if (cluster_serves(c->cluster, member->number) && !controller_can_return(c, member))
             live = !member->gone && member_lives(c, member);
     }
     return live;

@@ -41,8 +41,9 @@ struct parameter_server {
     char *settings_text;                 // that `settings` points into
     struct kept *run, *routes, *members; // that were obeyed last
     struct ps_reading reported;          // by the last line of metrics
-    size_t held;                         // parameters
-    struct files_system store;           // folder -1: none
+    double lacking;            // clock_seconds; since when shards lack weights; 0: none do
+    size_t held;               // parameters
+    struct files_system store; // folder -1: none
     struct flusher *flusher;
 
     pthread_mutex_t lock; // of all that follows, which other threads ask for
@@ -403,13 +404,30 @@ static void mind_store(struct parameter_server *server) {
         serving_say(&server->o->hooks, "%s", text);
 }
 
+// The run gives weights once, at its start. A server that came back with a store that lacks some of
+// its shards would wait for them for ever.
+static int look_for_weights(struct parameter_server *server, double now, struct error *err) {
+    struct ps_figures figures;
+    ps_figures(server->ps, &figures);
+    bool lacks = figures.ready < figures.held;
+    server->lacking = !lacks ? 0 : server->lacking > 0 ? server->lacking : now;
+    if (!lacks || now < server->lacking + server->settings.server_patience)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "%s has no weights for %" PRIu64 " of the %" PRIu64 " shards that are held "
+                     "here, and nobody gave them",
+                     server->o->store, figures.held - figures.ready, figures.held);
+}
+
 static int serve_once(void *self, struct error *err) {
     struct parameter_server *server = self;
     struct complaint complaint;
     int status = obey_controller(server, err);
+    double now = clock_seconds();
+    if (!status && server->flusher)
+        status = look_for_weights(server, now, err);
     if (status)
         return status;
-    double now = clock_seconds();
     update_rates(server, now);
     if (server->ps && now >= server->reported.time + server->settings.metrics_every)
         report_figures(server, now);
@@ -456,6 +474,7 @@ static int open_member(struct parameter_server *server, struct error *err) {
         .administration = paths_address(server->paths, PATH_ADMIN),
         .keys = o->keys,
         .insecure = o->insecure,
+        .stores = o->store != NULL,
         .members = true,
         .hooks = {server, say_text, fill_figures},
     };
