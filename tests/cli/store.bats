@@ -160,7 +160,7 @@ trained() {
     wait_end
     [ "$status" -eq 75 ]
     [ -e run/latest ]
-    [ "$(jq -s 'map(select(.event == "ps_returned")) | length' run/metrics.jsonl)" -eq 3 ]
+    [ "$(jq -s 'map(select(.event == "ps_returned" and .member > .before and .name == "ps-0")) | length' run/metrics.jsonl)" -eq 3 ]
 }
 
 @test "a server without the store of who is lost takes nothing over, and the run ends" {
