@@ -22,6 +22,8 @@ const struct agreed_server *state_server(const struct agreed_state *state, uint3
 
 static void act_on(struct world *w, uint32_t i, const struct paxos_output *out);
 
+// The cluster is founded: each member has its vote, and promised nothing yet. (Founding is in
+// tests/unit/test_paxos.c.)
 void controller_start(struct world *w, uint32_t i) {
     struct controller *c = &w->controllers[i];
     const struct paxos_config config = {
@@ -32,7 +34,7 @@ void controller_start(struct world *w, uint32_t i) {
         .election = ELECTION,
         .state_max = sizeof(struct agreed_state),
     };
-    if (paxos_open(&c->paxos, &config, c->kept ? &c->record : NULL, w->now, NULL))
+    if (paxos_open(&c->paxos, &config, &c->record, w->now, NULL))
         fault(w, "controller %u cannot start", i);
     c->knows = c->leads = false;
     memset(c->drain, 0, sizeof c->drain);
