@@ -65,9 +65,10 @@ static void send_paxos(struct world *w, const struct proto_paxos *message) {
     packet_send(w, &packet);
 }
 
-// A new leader has heard nobody yet: all leases count from its election.
+// A leader serves when its first state is committed: before, what it knows may be old. It has heard
+// nobody yet: all leases count from then.
 static void follow_standing(struct world *w, struct controller *c) {
-    bool leads = paxos_standing(c->paxos) == PAXOS_LEADER;
+    bool leads = paxos_standing(c->paxos) == PAXOS_LEADER && (c->leads || paxos_ready(c->paxos));
     if (leads && !c->leads)
         c->since = w->now;
     c->leads = leads;
