@@ -195,8 +195,17 @@ static bool is_proposed(const struct world *w) {
 }
 
 // In the newest state, and in each that may yet be committed.
+// The number of a server that may not have heard of it yet; 0: it is no member.
+static uint32_t agreed_number(const struct world *w, uint32_t slot) {
+    for (uint32_t i = 0; i < w->agreed.count; i++)
+        if (w->agreed.servers[i].slot == slot)
+            return w->agreed.servers[i].member;
+    return 0;
+}
+
 bool may_crash(struct world *w, uint32_t slot) {
-    uint32_t member = w->servers[slot].member;
+    uint32_t known = w->servers[slot].member;
+    uint32_t member = known ? known : agreed_number(w, slot);
     if (!w->agreed.assigned)
         return false; // it may be about to become a member
     if (!member)
