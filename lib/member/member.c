@@ -302,7 +302,7 @@ static int check_welcome(struct member *member, const struct proto_welcome *welc
                          struct error *err) {
     static const struct proto_id none;
     if (welcome->role == PROTO_ROLE_CONTROLLER && memcmp(&welcome->run, &none, sizeof none) == 0)
-        return error_set(err, STATUS_UNAVAILABLE, "%s: no leader of the run", member->address);
+        return error_set(err, STATUS_UNAVAILABLE, "%s: it does not lead the run", member->address);
     if (welcome->role != PROTO_ROLE_CONTROLLER)
         error_set(err, STATUS_UNAVAILABLE, "%s: a %s answers there", member->address,
                   proto_role_name(welcome->role));

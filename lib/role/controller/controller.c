@@ -532,9 +532,9 @@ static void remember_end(struct controller *c, bool *over) {
     controller_say(c, "warning: %s", err.text);
 }
 
-static void close_controller(struct controller *c) {
-    controller_answer_saves(&c->saving, NULL, "the run ends here");
-    controller_answer_saves(&c->saves, NULL, "the run ends here");
+static void close_controller(struct controller *c, const char *why) {
+    controller_answer_saves(&c->saving, NULL, why);
+    controller_answer_saves(&c->saves, NULL, why);
     metrics_close(c->metrics);
     agreed_close(&c->agreed);
     progress_free(&c->progress);
@@ -554,12 +554,13 @@ int controller_lead(struct doors *doors, bool *over, struct error *err) {
     *over = false;
     if (ran)
         status = run_until_left(&c, err);
-    if (ran && !is_unseated(&c, status))
+    bool unseated = is_unseated(&c, status);
+    if (ran && !unseated)
         report_end(&c, status, err);
     doors_lead(doors, (struct proto_id){{0}}, 0);
     end_jobs(&c);
     if (ran)
         remember_end(&c, over);
-    close_controller(&c);
+    close_controller(&c, unseated ? "another controller leads" : "the run ends");
     return status;
 }

@@ -359,10 +359,10 @@ static void fill_controller(const struct controller *c, struct proto_member *out
     };
 }
 
-// One of the other controllers. Silent is who says nothing for as long as a leader may be silent.
+// One of the other controllers. A leader that is silent for as long is replaced.
 static void fill_standby(const struct controller *c, struct proto_member *out, uint32_t id) {
     double silence = quorum_silence(c->doors->quorum, id);
-    bool gone = silence < 0 || silence > RECORD_ELECTION / 500.0;
+    bool gone = silence < 0 || silence > 2 * RECORD_ELECTION / 1000.0;
     *out = (struct proto_member){
         .role = PROTO_ROLE_CONTROLLER,
         .name = proto_text("standby"),
