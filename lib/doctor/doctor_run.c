@@ -17,7 +17,6 @@
 #include "model/model.h"
 #include "net/address.h"
 #include "rule/optimizer.h"
-#include "run/checkpoint.h"
 #include "run/model_ops.h"
 
 // --- model and settings -----------------------------------------------------------------
@@ -110,7 +109,7 @@ static void check_run_folder(const struct doctor *doctor, const char *nearest,
     if (access(nearest, W_OK | X_OK))
         findings_problem(findings, STATUS_CANTCREATE, DOCTOR_HERE, "folder",
                          "cannot write in %s: %s", nearest, strerror(errno));
-    else if (!launch->resume && !launch->force && run_folder_check(launch->folder, &err))
+    else if (launch_check_folder(launch, &err))
         findings_error(findings, DOCTOR_HERE, "folder", &err);
     else
         findings_ok(findings, DOCTOR_HERE, "folder", "%s/ can be written", launch->folder);

@@ -150,11 +150,14 @@ static int remove_states(const char *folder, struct error *err) {
     return status;
 }
 
+int launch_check_folder(const struct launch *launch, struct error *err) {
+    return launch->resume || launch->force ? run_folder_free(launch->folder, err)
+                                           : run_folder_check(launch->folder, err);
+}
+
 int launch_prepare(const struct launch *launch, struct error *err) {
     char logs[PATH_MAX], cursor[32];
-    int status = STATUS_OK;
-    if (!launch->resume && !launch->force)
-        status = run_folder_check(launch->folder, err);
+    int status = launch_check_folder(launch, err);
     snprintf(logs, sizeof logs, "%s/" LAUNCH_LOGS, launch->folder);
     if (status == STATUS_OK)
         status = launch->resume ? run_folder_create(launch->folder, err)

@@ -56,9 +56,13 @@ void launch_ssh(const struct launch *launch, const struct host *host, struct wor
 // control characters, and for addresses that net/address.h forbids; of hosts (or NULL) too.
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err);
 
+// STATUS_CANTCREATE when a run is under way in the folder, or one is there that is neither to go on
+// nor to be replaced.
+int launch_check_folder(const struct launch *launch, struct error *err);
+
 // Makes the run's folder and clears it of what an earlier run left for its processes to
 // find: a controller that finds its state would take the others for alive.
-// STATUS_CANTCREATE, also when there is a run that is neither to go on nor to be replaced.
+// STATUS_CANTCREATE, also as launch_check_folder.
 int launch_prepare(const struct launch *launch, struct error *err);
 
 // The roles that a run has processes of, in the order in which they start.

@@ -54,10 +54,11 @@ int checkpoint_check_kind(const char *path, const unsigned char *data, size_t si
 // Makes the folder `path` unless it is there, and those around it. STATUS_CANTCREATE.
 int run_folder_create(const char *path, struct error *err);
 
-// A folder whose run has a checkpoint, or is being written by another process, is refused
-// (STATUS_CANTCREATE).
+// A folder whose run is being written by another process is refused (STATUS_CANTCREATE).
+int run_folder_free(const char *run, struct error *err);
+// The same, and one whose run has a checkpoint.
 int run_folder_check(const char *run, struct error *err);
-// Makes the folder if there is none; removes the run in it if there is one.
+// Makes the folder if there is none; removes the run in it if there is one and it is free.
 int run_folder_make(const char *run, struct error *err);
 // Whether the run in the folder has a checkpoint.
 bool run_folder_saved(const char *run);

@@ -32,7 +32,7 @@ static bool ends_within_line(int fd) {
     return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
-int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool lock,
+int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool shared,
                  struct error *err) {
     struct metrics *metrics = mem_zeroed(1, sizeof *metrics);
     if (!metrics)
@@ -47,7 +47,7 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
         status = error_errno(err, STATUS_CANTCREATE, "%s", path);
     else if (!metrics->path || !metrics->role)
         status = error_nomem(err);
-    else if (lock && flock(metrics->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    else if (flock(metrics->fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
         status = error_set(err, STATUS_CANTCREATE, "%s: another process is writing it", path);
     if (status) {
         metrics_close(metrics);

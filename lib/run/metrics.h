@@ -23,8 +23,9 @@ struct error;
 //   done        seconds, top1
 struct metrics;
 
-// STATUS_CANTCREATE, with `lock` also when another process has it open: one run has one writer.
-int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool lock,
+// STATUS_CANTCREATE, also when another process has it open: one run has one writer. With `shared`
+// others may have it open that share it, too: the controllers of one run.
+int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool shared,
                  struct error *err);
 // Adds v, t, role, rank and event in front and writes the line. Takes over the
 // reference to `fields`, also on failure. May be called by several threads.

@@ -155,11 +155,16 @@ bool run_folder_begun(const char *run) {
     return file_exists(run, "metrics.jsonl") && !run_folder_saved(run);
 }
 
+int run_folder_free(const char *run, struct error *err) {
+    return is_busy(run)
+               ? error_set(err, STATUS_CANTCREATE, "%s: another process is training there", run)
+               : STATUS_OK;
+}
+
 int run_folder_check(const char *run, struct error *err) {
-    if (is_busy(run))
-        return error_set(err, STATUS_CANTCREATE, "%s: another process is training there", run);
-    if (!run_folder_saved(run))
-        return STATUS_OK;
+    int status = run_folder_free(run, err);
+    if (status || !run_folder_saved(run))
+        return status;
     return error_set(err, STATUS_CANTCREATE,
                      "%s holds a run already; --resume %s goes on with it, --force replaces it",
                      run, run);
@@ -213,7 +218,9 @@ int run_folder_create(const char *path, struct error *err) {
 }
 
 int run_folder_make(const char *run, struct error *err) {
-    int status = run_folder_create(run, err);
+    int status = run_folder_free(run, err);
+    if (!status)
+        status = run_folder_create(run, err);
     if (status)
         return status;
     if (access(run, W_OK | X_OK))

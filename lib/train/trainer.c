@@ -502,7 +502,7 @@ static int open_metrics(struct trainer *trainer, struct error *err) {
     char *path = NULL;
     if (asprintf(&path, "%s/metrics.jsonl", trainer->config->folder) < 0)
         return error_nomem(err);
-    int status = metrics_open(&trainer->metrics, path, "worker", 0, true, err);
+    int status = metrics_open(&trainer->metrics, path, "worker", 0, false, err);
     free(path);
     return status;
 }

@@ -45,6 +45,36 @@ members() {
     all_members 0
 }
 
+# Whatever is asked for, the run that is under way there stays as it was.
+second_is_refused() {
+    local before more
+    before=$(ls run/controller*)
+    for more in --resume --force --quiet; do
+        run_status 73 adam-ctl up run.conf "$more"
+        [[ "$stderr" = *"run: another process is training there"* ]]
+        [ "$(ls run/controller*)" = "$before" ]
+        adam-ctl status run
+    done
+}
+
+@test "a run that is under way is neither resumed nor replaced by another" {
+    local n
+    for n in 1 3; do
+        start adam-ctl up run.conf --controllers $n --set epochs=100000 2>err
+        wait_for grep -q '"event":"eval"' run/metrics.jsonl
+        second_is_refused
+        kill -INT "$pid"
+        wait_end
+        [ "$status" -eq 75 ]
+        rm -r run
+    done
+    start adam-worker --model small.net --data digits.arec --epochs 100000 --out run 2>err
+    wait_for grep -q '"event":"train"' run/metrics.jsonl
+    run_status 73 adam-worker --model small.net --data digits.arec --out run --force
+    [[ "$stderr" = *"run: another process is training there"* ]]
+    grep -q '"event":"train"' run/metrics.jsonl
+}
+
 @test "Ctrl-C saves and leaves no process" {
     start adam-ctl up run.conf --ps 2 --workers 2 --set epochs=100000 2>err
     wait_for grep -q '"event":"eval"' run/metrics.jsonl

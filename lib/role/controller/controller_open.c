@@ -21,12 +21,12 @@ static char *path_in(const char *folder, const char *name) {
 }
 
 // The file is locked by who writes it: a run has one controller. Of several each has a lock of
-// its own (role/controller/quorum.h), and one that stands still cannot give this one back.
+// its own (role/controller/quorum.h), and shares this one: who stands still cannot give it back.
 static int open_metrics(struct controller *c, struct error *err) {
     bool alone = controller_is_alone(c->config);
     char *path = path_in(c->config->folder, "metrics.jsonl");
     int status =
-        path ? metrics_open(&c->metrics, path, "controller", 0, alone, err) : error_nomem(err);
+        path ? metrics_open(&c->metrics, path, "controller", 0, !alone, err) : error_nomem(err);
     free(path);
     return status;
 }
