@@ -89,14 +89,22 @@ struct replica_message {
     struct replica_load *load;      // prepare; NULL when base and stamp are equal
 };
 
+struct replica_read {
+    uint64_t version; // of the shard
+    uint64_t changed; // blocks
+};
+
 // What a replica needs of its server. Loads are counted references: `read` gives one, `hold`
 // another; the replica gives each back with `release`.
 struct replica_host {
     void *self;
-    // The values of these blocks as they are now, with the whole history, in which no push is
-    // applied in part; of a shard without values, a load without any. NULL when out of memory:
-    // tried again at the next tick.
-    struct replica_load *(*read)(void *self, uint32_t shard, uint64_t blocks);
+    // The values of these blocks, and of all others that changed since the last read, as they are
+    // now, with the whole history, in which no push is applied in part; of a shard without values,
+    // a load without any. `read` has what replica_applied told last, and is set to what was read:
+    // pushes may be in it that were not told yet. NULL when out of memory: tried again at the next
+    // tick.
+    struct replica_load *(*read)(void *self, uint32_t shard, uint64_t blocks,
+                                 struct replica_read *read);
     // Takes over the load: values of its blocks, history, and stamp.version as the version. When
     // `whole`, nothing that the shard had before stays.
     void (*install)(void *self, uint32_t shard, struct replica_stamp stamp, uint64_t blocks,
@@ -156,8 +164,8 @@ void replica_route(struct replica *replica, const struct proto_place *places, ui
 void replica_lease(struct replica *replica, uint64_t until);
 
 // Pushes were applied to this shard, of which this server is the primary: the blocks that they
-// changed (0: the history alone), and the version of the shard after them, which is higher than
-// before.
+// changed (0: the host's `read` knows, or the history alone), and the version of the shard after
+// them. Does nothing when that was read already.
 void replica_applied(struct replica *replica, uint32_t shard, uint64_t blocks, uint64_t version,
                      uint64_t now);
 

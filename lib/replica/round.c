@@ -51,18 +51,27 @@ static void stamp_values(struct replica *r, struct shard *shard) {
     }
 }
 
+// Stamps tell values apart: what was read is of the version that it had then.
+static void note_read(struct shard *shard, const struct replica_read *read) {
+    shard->changed |= read->version > shard->live;
+    shard->live = read->version;
+    shard->dirty |= read->changed;
+}
+
 // Reads what is new since the base, or everything. False: not now.
 static bool read_load(struct replica *r, struct shard *shard, bool whole) {
     struct round *round = &shard->round;
     uint64_t blocks = whole ? REPLICA_ALL : round->blocks | shard->dirty;
+    struct replica_read read = {.version = shard->live};
     if (whole && r->wholes >= r->options.wholes)
         return false;
-    struct replica_load *load = r->host->read(r->host->self, shard_number(r, shard), blocks);
+    struct replica_load *load = r->host->read(r->host->self, shard_number(r, shard), blocks, &read);
     if (!load)
         return false;
     round_drop(r, shard);
+    note_read(shard, &read);
     round->load = load;
-    round->loaded = blocks;
+    round->loaded = blocks | read.changed;
     round->whole = whole;
     r->wholes += whole;
     return true;

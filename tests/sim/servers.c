@@ -10,7 +10,8 @@ static bool same_stamp(struct replica_stamp a, struct replica_stamp b) {
 
 // --- what the replica asks for ------------------------------------------------------------
 
-static struct replica_load *host_read(void *self, uint32_t shard, uint64_t blocks) {
+static struct replica_load *host_read(void *self, uint32_t shard, uint64_t blocks,
+                                      struct replica_read *read) {
     struct server *s = self;
     struct world *w = s->world;
     if (!w->healed && happens(w, 5))
@@ -19,7 +20,10 @@ static struct replica_load *host_read(void *self, uint32_t shard, uint64_t block
         struct replica_load *load = &w->loads[w->next_load++ % LOADS];
         if (load->references > 0)
             continue;
-        *load = (struct replica_load){1, blocks, s->values[shard]};
+        *load = (struct replica_load){1, blocks | s->untold[shard], s->values[shard]};
+        read->version = s->values[shard].version;
+        read->changed = s->untold[shard];
+        s->untold[shard] = 0;
         return load;
     }
     return NULL;
@@ -94,6 +98,11 @@ static void host_outdated(void *self) {
     s->wants_places = true;
 }
 
+static bool is_primary(const struct server *s, uint32_t shard) {
+    uint32_t bucket = proto_bucket_of(shard, s->world->bucket_count);
+    return replica_bucket(s->replica, bucket).role == REPLICA_PRIMARY;
+}
+
 // --- answers ------------------------------------------------------------------------------
 
 static void answer(struct server *s, struct request request, enum proto_refusal refusal,
@@ -155,6 +164,19 @@ static bool apply(struct values *values, const struct request *request) {
     return true;
 }
 
+// The threads that apply pushes are ahead of the one that the replica belongs to.
+static void tell_applied(struct server *s, uint32_t shard) {
+    uint64_t blocks = s->untold[shard];
+    s->untold[shard] = 0;
+    if (is_primary(s, shard))
+        replica_applied(s->replica, shard, blocks, s->values[shard].version, s->world->now);
+}
+
+static void tell_all_applied(struct server *s) {
+    for (uint32_t i = 0; i < s->world->shard_count; i++)
+        tell_applied(s, i);
+}
+
 static void receive_push(struct server *s, const struct request *request) {
     struct world *w = s->world;
     enum proto_refusal refusal =
@@ -171,8 +193,9 @@ static void receive_push(struct server *s, const struct request *request) {
         acknowledge(s, request, replica_version(s->replica, request->shard));
     else
         *waiting = (struct waiting){true, *request, values->version};
-    if (new)
-        replica_applied(s->replica, request->shard, request->mask, values->version, w->now);
+    s->untold[request->shard] |= new ? request->mask : 0;
+    if (!happens(w, 200))
+        tell_applied(s, request->shard);
     if (waiting->any && replica_has_replicated(s->replica, request->shard, waiting->version)) {
         waiting->any = false;
         acknowledge(s, request, replica_version(s->replica, request->shard));
@@ -200,12 +223,8 @@ void server_start(struct world *w, uint32_t slot) {
     trace(w, "server %u starts", slot);
 }
 
-static bool is_primary(const struct server *s, uint32_t shard) {
-    uint32_t bucket = proto_bucket_of(shard, s->world->bucket_count);
-    return replica_bucket(s->replica, bucket).role == REPLICA_PRIMARY;
-}
-
 static void flush_shard(struct server *s, uint32_t shard) {
+    tell_applied(s, shard);
     s->disk[shard] = (struct disk_shard){
         .any = true,
         .stamp = is_primary(s, shard) ? replica_stamp(s->replica, shard) : s->installed[shard],
@@ -285,6 +304,7 @@ static void obey(struct server *s, const struct packet *packet) {
     const struct agreed_state *state = &packet->places.state;
     if (state->epoch > s->state.epoch)
         s->state = *state;
+    tell_all_applied(s);
     if (state->assigned)
         replica_route(s->replica, state->places, s->world->bucket_count, s->world->now);
     if (packet->places.lease)
@@ -316,6 +336,7 @@ static void tick(struct server *s) {
         to_controllers(s, &packet);
     if (!s->replica)
         return;
+    tell_all_applied(s);
     replica_tick(s->replica, w->now);
     if (happens(w, 50))
         flush_shard(s, drawn(w, w->shard_count));

@@ -170,6 +170,7 @@ struct server {
     struct replica_host host;
     struct values values[SHARDS];
     struct replica_stamp installed[SHARDS];
+    uint64_t untold[SHARDS]; // blocks that pushes changed, of which the replica does not know yet
     struct waiting waiting[PENDING];
     struct agreed_state state;
     struct disk_shard disk[SHARDS];

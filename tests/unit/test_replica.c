@@ -21,6 +21,7 @@ struct stand {
     struct replica_host host;
     float values[SHARDS][BLOCKS];
     uint64_t version[SHARDS];
+    uint64_t untold[SHARDS];     // blocks, of pushes of which the replica does not know yet
     uint64_t replicated[SHARDS]; // version + 1; 0: never told
     int reads, installs, closed, outdated, kept;
     struct replica_stamp keep;
@@ -39,13 +40,17 @@ struct rig {
 
 // --- the host -----------------------------------------------------------------------------
 
-static struct replica_load *host_read(void *self, uint32_t shard, uint64_t blocks) {
+static struct replica_load *host_read(void *self, uint32_t shard, uint64_t blocks,
+                                      struct replica_read *read) {
     struct stand *s = self;
     struct replica_load *load = s->no_memory ? NULL : calloc(1, sizeof *load);
     if (!load)
         return NULL;
     load->references = 1;
-    load->blocks = blocks;
+    load->blocks = blocks | s->untold[shard];
+    read->changed = s->untold[shard];
+    read->version = s->version[shard];
+    s->untold[shard] = 0;
     memcpy(load->values, s->values[shard], sizeof load->values);
     s->reads++;
     s->rig->loads++;
@@ -650,6 +655,54 @@ static void test_wholes(struct tap *tap, struct rig *rig) {
     });
 }
 
+// The threads that apply pushes are ahead of who tells the replica.
+static void push_untold(struct rig *rig, uint32_t member, uint32_t shard, int block) {
+    struct stand *s = stand_of(rig, member);
+    s->values[shard][block] += 1;
+    s->version[shard]++;
+    s->untold[shard] |= UINT64_C(1) << block;
+}
+
+static void test_untold(struct tap *tap, struct rig *rig) {
+    TEST(tap, "a push that was read before it was told is in that round, with its blocks", {
+        rig_open(rig, &usual, false);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        push_untold(rig, A, 0, 1);
+        push(rig, A, 0, 0); // version 2
+        settle(rig, NONE);
+        CHECK_INT(tap, replica_stamp(rig->stands[1].replica, 0).version, 2);
+        CHECK(tap, is_replicated(rig, A, 0));
+        tick_all(rig, usual.pulse);
+        settle(rig, NONE);
+        CHECK(tap, rig->stands[1].values[0][1] == rig->stands[0].values[0][1]);
+        int reads = rig->stands[0].reads;
+        replica_applied(rig->stands[0].replica, 0, 0, 2, rig->now);
+        settle(rig, NONE);
+        CHECK_INT(tap, rig->stands[0].reads, reads);
+        rig_close(tap, rig);
+    });
+    TEST(tap,
+         "who is sent all of a shard while a round is under way has the stamp of what was read", {
+             rig_open(rig, &usual, false);
+             route_all(rig, place(1, A, B, NONE, NONE));
+             settle(rig, NONE);
+             push(rig, A, 0, 0);
+             settle(rig, NONE);
+             push(rig, A, 0, 0);
+             push_untold(rig, A, 0, 1);
+             route_all(rig, place(2, A, B, C, NONE)); // C has nothing: all is read
+             settle(rig, NONE);
+             for (uint32_t i = 1; i < MEMBERS; i++)
+                 CHECK_INT(tap, replica_stamp(rig->stands[i].replica, 0).version, 3);
+             tick_all(rig, usual.pulse);
+             settle(rig, NONE);
+             CHECK(tap, rig->stands[1].values[0][1] == rig->stands[0].values[0][1]);
+             CHECK(tap, is_replicated(rig, A, 0));
+             rig_close(tap, rig);
+         });
+}
+
 static void test_dense(struct tap *tap, struct rig *rig) {
     TEST(tap, "rounds that change all blocks are no copies: all of them begin at once", {
         struct replica_options options = usual;
@@ -849,6 +902,7 @@ int main(void) {
     test_same_primary(&tap, rig);
     test_joiner(&tap, rig);
     test_wholes(&tap, rig);
+    test_untold(&tap, rig);
     test_dense(&tap, rig);
     test_members_behind(&tap, rig);
     test_restore(&tap, rig);
