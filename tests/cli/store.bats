@@ -111,7 +111,7 @@ END
     run_status 73 adam-ps --controller @ctl.port --store ps-0.store
     [[ $stderr = *"ps-0.store: another process uses this store"* ]]
     run_status 69 adam-ctl store check ps-0.store
-    wait_for test -e ps-0.store/00000001.log
+    wait_for grep -qa adamlog1 ps-0.store/00000001.log
     kill -KILL "$server" "$controller"
     wait_for adam-ctl store check ps-0.store
     # The next run has a new id.
