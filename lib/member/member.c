@@ -47,11 +47,16 @@ struct member {
     bool lost;     // and that was said
     double stay;   // seconds that it waits for a lost controller: the run's controller-patience
     double beaten; // when the last heartbeat went
+    double placed; // when places were asked for last
+    struct proto_proposal sending[MEMBER_PROPOSALS];
 
     pthread_mutex_t lock; // of all that follows
     bool joined;
     struct member_identity identity;
-    struct kept *run, *routes, *members;
+    struct kept *run, *routes, *members, *places;
+    struct proto_proposal proposals[MEMBER_PROPOSALS];
+    uint32_t proposal_count;
+    bool places_wanted;
     struct member_order order;
     bool ordered; // `order` was not taken
     struct error end;
@@ -208,6 +213,82 @@ static int send_heartbeat(struct member *member, struct error *err) {
     return status;
 }
 
+// --- places ------------------------------------------------------------------
+
+static uint32_t take_proposals(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    uint32_t count = member->proposal_count;
+    memcpy(member->sending, member->proposals, count * sizeof *member->sending);
+    member->proposal_count = 0;
+    member->places_wanted |= count > 0;
+    pthread_mutex_unlock(&member->lock);
+    return count;
+}
+
+static int send_proposals(struct member *member, struct error *err) {
+    uint32_t count = take_proposals(member);
+    struct kept *answer;
+    const struct proto_propose message = {.session = member->identity.session,
+                                          .proposals = {member->sending, count}};
+    if (!count)
+        return STATUS_OK;
+    int status = ask_controller(member, PROTO_TYPE_PROPOSE, &message, &answer, err);
+    kept_drop(answer);
+    return status;
+}
+
+static bool take_wish(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    bool wanted = member->places_wanted;
+    member->places_wanted = false;
+    pthread_mutex_unlock(&member->lock);
+    return wanted;
+}
+
+static double places_due(const struct member *member) {
+    return member->options.places ? member->placed + member->options.places / 1000.0 : INFINITY;
+}
+
+// Takes over a list that is newer: an empty one says that none is.
+static void take_places(struct member *member, struct kept *answer) {
+    struct kept *before = answer;
+    pthread_mutex_lock(&member->lock);
+    if (answer->message.places.places.count > 0) {
+        before = member->places;
+        member->places = answer;
+    }
+    pthread_mutex_unlock(&member->lock);
+    kept_drop(before);
+    if (before != answer)
+        tell_news(member);
+}
+
+// The lease counts from the asking, so that it is over here before it is for the controller.
+static int fetch_places(struct member *member, struct error *err) {
+    const struct member_hooks *hooks = &member->options.hooks;
+    const struct proto_get_places message = {
+        .session = member->identity.session,
+        .known = member->places ? member->places->message.places.epoch : 0,
+    };
+    struct kept *answer;
+    member->placed = clock_seconds();
+    int status = ask_controller(member, PROTO_TYPE_GET_PLACES, &message, &answer, err);
+    if (status)
+        return status;
+    if (hooks->lease && answer->message.places.lease)
+        hooks->lease(hooks->self, member->placed + answer->message.places.lease / 1000.0);
+    take_places(member, answer);
+    return STATUS_OK;
+}
+
+static int send_about_places(struct member *member, struct error *err) {
+    int status = send_proposals(member, err);
+    bool wanted = take_wish(member);
+    if (!status && (wanted || places_due(member) <= clock_seconds()))
+        status = fetch_places(member, err);
+    return status;
+}
+
 // --- reports -----------------------------------------------------------------
 
 static struct report *unlink_first(struct member *member) {
@@ -360,9 +441,9 @@ static bool goes_on(const struct member *member) {
 
 static bool has_work(struct member *member) {
     pthread_mutex_lock(&member->lock);
-    bool reports = member->first != NULL;
+    bool work = member->first != NULL || member->proposal_count > 0 || member->places_wanted;
     pthread_mutex_unlock(&member->lock);
-    return reports || atomic_load(&member->looks) != atomic_load(&member->looked);
+    return work || atomic_load(&member->looks) != atomic_load(&member->looked);
 }
 
 // Sleeps for so many seconds, unless it must close, or finds work that it `minds`.
@@ -387,7 +468,13 @@ static int send_what_is_due(struct member *member, struct error *err) {
     int status = STATUS_OK;
     if (looks || member->beaten + beat_seconds(member) <= clock_seconds())
         status = send_heartbeat(member, err);
+    if (!status)
+        status = send_about_places(member, err);
     return status ? status : send_reports(member, err);
+}
+
+static double next_due(const struct member *member) {
+    return fmin(member->beaten + beat_seconds(member), places_due(member));
 }
 
 // Until the link breaks. What was put off waits for the next heartbeat.
@@ -396,7 +483,7 @@ static int serve_link(struct member *member, struct error *err) {
         int status = send_what_is_due(member, err);
         if (status && status != STATUS_SKIPPED)
             return status;
-        pause_member(member, member->beaten + beat_seconds(member) - clock_seconds(), !status);
+        pause_member(member, next_due(member) - clock_seconds(), !status);
     }
     return STATUS_OK;
 }
@@ -580,6 +667,7 @@ void member_close(struct member *member, const char *reason) {
     kept_drop(member->run);
     kept_drop(member->routes);
     kept_drop(member->members);
+    kept_drop(member->places);
     pthread_mutex_destroy(&member->lock);
     free(member);
 }
@@ -627,6 +715,30 @@ struct kept *member_routes(struct member *member) {
 
 struct kept *member_members(struct member *member) {
     return hold_message(member, &member->members);
+}
+
+struct kept *member_places(struct member *member) {
+    return hold_message(member, &member->places);
+}
+
+void member_look_places(struct member *member) {
+    pthread_mutex_lock(&member->lock);
+    member->places_wanted = member->options.places > 0;
+    pthread_mutex_unlock(&member->lock);
+    gate_open(&member->work);
+}
+
+void member_propose(struct member *member, const struct proto_proposal *proposal) {
+    pthread_mutex_lock(&member->lock);
+    uint32_t i = 0;
+    while (i < member->proposal_count && member->proposals[i].bucket != proposal->bucket)
+        i++;
+    if (i < MEMBER_PROPOSALS) {
+        member->proposals[i] = *proposal;
+        member->proposal_count += i == member->proposal_count;
+    }
+    pthread_mutex_unlock(&member->lock);
+    gate_open(&member->work);
 }
 
 bool member_take_order(struct member *member, struct member_order *order) {

@@ -37,6 +37,9 @@ struct member_hooks {
     // How the role is doing, asked for before each heartbeat. All is zero, `loss` is NAN
     // and `session` is set. Texts must last until the next call. NULL: STATE_WORKING.
     void (*figures)(void *self, struct proto_heartbeat *figures);
+    // The controller's lease on the buckets of which the member is the primary runs until then
+    // (clock_seconds). NULL: not needed.
+    void (*lease)(void *self, double until);
 };
 
 struct member_options { // texts belong to the caller, and outlive the member
@@ -51,6 +54,9 @@ struct member_options { // texts belong to the caller, and outlive the member
     bool insecure;
     bool stores;  // of a parameter server: what it holds outlives it, under its name
     bool members; // fetch who the members are, too (member_members)
+    // Of a parameter server: milliseconds from one asking for places and lease to the next; 0: it
+    // does not ask.
+    uint32_t places;
     struct member_hooks hooks;
 };
 
@@ -87,6 +93,7 @@ bool member_identity(struct member *member, struct member_identity *identity);
 struct kept *member_run(struct member *member);     // message.run: model and settings
 struct kept *member_routes(struct member *member);  // message.routes
 struct kept *member_members(struct member *member); // message.status
+struct kept *member_places(struct member *member);  // message.places, all of them
 
 // An order, once: false when there is none that was not taken before.
 struct member_order {
@@ -100,6 +107,13 @@ bool member_take_order(struct member *member, struct member_order *order);
 // is there when member_looked has reached the number that it returned: tests wait for that.
 uint64_t member_look(struct member *member);
 uint64_t member_looked(const struct member *member);
+
+// Asks for places and lease now.
+void member_look_places(struct member *member);
+// Sends a proposal of a parameter server, soon and once; one of the same bucket that was not sent
+// yet is forgotten, and so is one for which there is no room.
+#define MEMBER_PROPOSALS 4096
+void member_propose(struct member *member, const struct proto_proposal *proposal);
 
 // Sends a line of metrics, in its turn. While there is no controller up to
 // MEMBER_REPORTS lines wait, then the oldest give way. (One may come twice when the link

@@ -49,6 +49,8 @@
 
 // "The model parameters are divided into 1 MB sized shards" (Adam 3.3.1).
 #define PROTO_SHARD_FLOATS (1 << 18)
+#define PROTO_SHARD_BLOCKS 64 // of a shard, each a bit of a mask; the last shard has fewer
+#define PROTO_BLOCK_FLOATS (PROTO_SHARD_FLOATS / PROTO_SHARD_BLOCKS)
 
 // Roles: R(number, NAME, name).
 #define PROTO_ROLES(R)                                                                             \

@@ -363,11 +363,17 @@ HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
-void apply_restore(const struct ps *ps, const struct ps_snapshot *snapshot) {
-    size_t begin = shard_begin(snapshot->shard);
-    copy_floats(ps->weights + begin, snapshot->weights, snapshot->floats);
-    if (ps->state)
-        copy_floats(ps->state + begin, snapshot->state, snapshot->floats);
+void apply_snapshot(const struct ps *ps, const struct ps_snapshot *snapshot) {
+    size_t begin = shard_begin(snapshot->shard), packed = 0;
+    uint64_t blocks = snapshot->blocks & blocks_of(snapshot->floats);
+    while (blocks) {
+        struct blocks_run run = blocks_next(&blocks, snapshot->floats);
+        size_t n = run.end - run.begin;
+        copy_floats(ps->weights + begin + run.begin, snapshot->weights + packed, n);
+        if (ps->state)
+            copy_floats(ps->state + begin + run.begin, snapshot->state + packed, n);
+        packed += n;
+    }
 }
 
 void apply_store(const struct applier *applier, const struct subrequest *sub) {

@@ -181,10 +181,15 @@ static struct objection examine_push(struct ps *ps, struct shard *shard, struct 
     return objection;
 }
 
-static struct objection examine_store(const struct subrequest *sub) {
+// Versions of a shard that has copies never go back: they tell the copies apart.
+static struct objection examine_store(const struct shard *shard, const struct subrequest *sub) {
+    bool copied = atomic_load(&shard->copied) && atomic_load(&shard->ready);
+    uint64_t least = copied ? atomic_load(&shard->version) : 1;
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++)
-        if (!sub->request->pieces[i].version)
-            return (struct objection){PROTO_REFUSAL_WRONG_SHAPE, i, "versions begin at 1"};
+        if (sub->request->pieces[i].version < least)
+            return (struct objection){PROTO_REFUSAL_WRONG_SHAPE, i,
+                                      copied ? "the shard has a later version"
+                                             : "versions begin at 1"};
     return fine;
 }
 
@@ -193,7 +198,7 @@ struct objection examine_subrequest(struct ps *ps, struct shard *shard, struct s
     struct objection objection = shard_objection(ps, sub);
     if (objection.code != PROTO_REFUSAL_NONE)
         return objection;
-    objection = sub->request->kind == REQUEST_STORE ? examine_store(sub)
+    objection = sub->request->kind == REQUEST_STORE ? examine_store(shard, sub)
                                                     : examine_push(ps, shard, sub, repeated);
     return objection.code == PROTO_REFUSAL_NONE && !*repeated ? examine_numbers(ps, sub)
                                                               : objection;

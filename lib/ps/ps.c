@@ -142,13 +142,15 @@ static double most_decay(const struct model *model, const struct optimizer *opti
     return most;
 }
 
+// Under hardsync and softsync workers count on it that no step is lost.
 static bool set_rules(struct ps *ps, const struct optimizer *optimizer,
-                      const struct protocol *protocol) {
+                      const struct protocol *protocol, bool replicates) {
     struct rules *rules = mem_zeroed(1, sizeof *rules);
     if (!rules)
         return false;
-    *rules = (struct rules){*optimizer, *protocol, most_decay(ps->model, optimizer),
-                            atomic_load(&ps->rules)};
+    *rules =
+        (struct rules){*optimizer, *protocol, most_decay(ps->model, optimizer),
+                       replicates || protocol->kind != PROTOCOL_ASYNC, atomic_load(&ps->rules)};
     atomic_store(&ps->rules, rules);
     return true;
 }
@@ -166,10 +168,11 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     ps->model = options->model;
     ps->kernels = options->kernels;
     ps->parameters = options->model->parameter_count;
+    ps->copies = options->copies;
     ps->records.limit = RECORDS_MAX;
     if (!make_crews(ps, threads_of(options)) || !make_space(ps, options->optimizer.rule) ||
-        !set_rules(ps, &options->optimizer, &options->protocol) || !make_threads(ps) ||
-        !start_threads(ps)) {
+        !set_rules(ps, &options->optimizer, &options->protocol, options->replicates) ||
+        !make_threads(ps) || !start_threads(ps)) {
         ps_close(ps);
         return error_set(err, STATUS_IO, "out of memory or threads for %zu parameters",
                          options->model->parameter_count);
@@ -251,27 +254,74 @@ static void hint_pages(const struct ps *ps) {
     }
 }
 
-void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member) {
+static bool has_others(const struct proto_place *place) {
+    return place->second != PROTO_NOBODY || place->third != PROTO_NOBODY ||
+           place->joiner != PROTO_NOBODY;
+}
+
+// From now on others have copies: which version all of them have is to be found out.
+static void begin_copies(struct shard *shard) {
+    if (atomic_load(&shard->copied))
+        return;
+    atomic_store(&shard->replicated, 0);
+    atomic_store(&shard->copied, true);
+}
+
+// The shard sees at a new tenure who has it, and nobody asks for the new epoch before.
+static void route_shard(struct shard *shard, const struct proto_place *place, uint32_t member) {
+    bool holds = place->primary == member, held = atomic_load(&shard->held);
+    if (holds && !held)
+        atomic_store(&shard->replicated, 0);
+    if (holds && has_others(place))
+        begin_copies(shard);
+    else
+        atomic_store(&shard->copied, false);
+    atomic_store(&shard->held, holds);
+    if (holds != held)
+        atomic_fetch_add(&shard->tenure, 1);
+    atomic_store(&shard->epoch, place->epoch);
+}
+
+void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, uint32_t member) {
     for (uint32_t i = 0; i < ps->shard_count && count; i++) {
         struct shard *shard = &ps->shards[i];
-        const struct proto_bucket *bucket = &buckets[proto_bucket_of(i, count)];
-        bool holds = bucket->primary == member, held = atomic_load(&shard->held);
-        // The shard sees at a new tenure who has it, and nobody asks for the new epoch before.
-        atomic_store(&shard->held, holds);
-        if (holds != held)
-            atomic_fetch_add(&shard->tenure, 1);
-        atomic_store(&shard->epoch, bucket->epoch);
-        if (holds || held)
+        bool held = atomic_load(&shard->held);
+        route_shard(shard, &places[proto_bucket_of(i, count)], member);
+        if (held || atomic_load(&shard->held))
             shard_call(ps, i);
     }
     hint_pages(ps);
 }
 
+bool ps_withdraw(struct ps *ps, uint32_t shard, const struct proto_place *place, uint32_t member) {
+    struct shard *s = &ps->shards[shard];
+    bool copied = atomic_load(&s->copied);
+    if (!atomic_load(&s->held))
+        return false;
+    if (place->primary != member) {
+        atomic_store(&s->held, false);
+        atomic_fetch_add(&s->tenure, 1);
+        return true;
+    }
+    if (has_others(place))
+        begin_copies(s);
+    return copied != atomic_load(&s->copied);
+}
+
+void ps_lease(struct ps *ps, double until) {
+    atomic_store(&ps->lease, until);
+}
+
+void ps_replicated(struct ps *ps, uint32_t shard, uint64_t version) {
+    atomic_store(&ps->shards[shard].replicated, version);
+    shard_call(ps, shard);
+}
+
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
-                struct error *err) {
+                bool replicates, struct error *err) {
     if (optimizer->rule != atomic_load(&ps->rules)->optimizer.rule)
         return error_set(err, STATUS_USAGE, "optimizer: cannot change while training goes on");
-    if (!set_rules(ps, optimizer, protocol))
+    if (!set_rules(ps, optimizer, protocol, replicates))
         return error_nomem(err);
     call_held_shards(ps);
     return STATUS_OK;
@@ -295,7 +345,7 @@ uint32_t ps_stamps(const struct ps *ps, uint32_t first, uint32_t count,
     uint32_t n = 0;
     for (uint32_t i = first; i < ps->shard_count && i - first < count; i++) {
         const struct shard *shard = &ps->shards[i];
-        if (atomic_load(&shard->ready) || atomic_load(&shard->kept))
+        if (atomic_load(&shard->ready))
             pieces[n++] = (struct proto_piece){
                 .shard = i,
                 .count = (uint32_t)shard_floats(ps, i),
@@ -311,12 +361,12 @@ uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
     uint32_t n = 0;
     for (uint32_t i = first; i < ps->shard_count && i - first < count; i++) {
         const struct shard *shard = &ps->shards[i];
-        if (atomic_load(&shard->held) && atomic_load(&shard->ready))
+        if (atomic_load(&shard->held) && atomic_load(&shard->ready) && shard_told(shard))
             pieces[n++] = (struct proto_piece){
                 .shard = i,
                 .count = (uint32_t)shard_floats(ps, i),
                 .epoch = atomic_load(&shard->epoch),
-                .version = atomic_load(&shard->version),
+                .version = shard_told(shard),
             };
     }
     return n;
@@ -340,6 +390,7 @@ static void count_shards(const struct ps *ps, struct ps_figures *figures) {
         uint64_t version = atomic_load(&shard->held) ? atomic_load(&shard->version) : 0;
         figures->held += atomic_load(&shard->held);
         figures->ready += atomic_load(&shard->held) && atomic_load(&shard->ready);
+        figures->behind += atomic_load(&shard->held) && version > shard_told(shard);
         figures->version = version > figures->version ? version : figures->version;
         floats += atomic_load(&shard->held) ? shard_floats(ps, i) : 0;
     }

@@ -120,12 +120,22 @@ struct kernels;
 
 struct ps;
 
+// Who brings what changes to the copies of shards on other servers: below, "copies of shards".
+struct ps_copies {
+    void *self;
+    // Weights of this shard, which has copies elsewhere, have changed. Called by any thread of the
+    // core; must not wait. NULL: no routes give copies.
+    void (*applied)(void *self, uint32_t shard);
+};
+
 struct ps_options { // model and kernels outlive the server
     const struct model *model;
     const struct kernels *kernels;
     struct optimizer optimizer;
     struct protocol protocol;
     int threads; // that apply updates; 0: as many as there are processors
+    struct ps_copies copies;
+    bool replicates; // ps_settings
 };
 
 // Holds nothing, and knows nobody. STATUS_IO when memory or threads are out.
@@ -136,16 +146,17 @@ void ps_close(struct ps *ps);
 // --- what the controller says -----------------------------------------------------------
 
 // Which shards are held here from now on, and the epochs: those of the buckets of which
-// `member` is the primary (shard s is in bucket proto_bucket_of(s, count)). What waits for
-// shards that went away is refused. A shard that came has no weights until they are stored, but
-// those that were restored before.
-void ps_route(struct ps *ps, const struct proto_bucket *buckets, uint32_t count, uint32_t member);
+// `member` is the primary (shard s is in bucket proto_bucket_of(s, count)). `places` are in the
+// order of their buckets. What waits for shards that went away is refused. A shard that goes keeps
+// what it has, and has it when it comes: who gives it sees to it that nobody has newer weights.
+void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, uint32_t member);
 
 // Updates from now on follow these; what is collected already is looked at again. The
-// optimizer's rule must be the one of ps_open: state is laid out for it. STATUS_IO: out of
-// memory, nothing has changed.
+// optimizer's rule must be the one of ps_open: state is laid out for it. `replicates`: pushes to
+// shards with copies are answered when all copies have them (ack = replicated; under hardsync and
+// softsync always). STATUS_IO: out of memory, nothing has changed.
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
-                struct error *err);
+                bool replicates, struct error *err);
 
 // The sessions that work from now on: their number is lambda. STATUS_IO: out of memory,
 // nothing has changed.
@@ -208,42 +219,74 @@ void ps_pull(struct ps *ps, const struct proto_pull *message, ps_done *done, voi
 uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
                      struct proto_piece pieces[]);
 
-// --- copies of shards, for a store -------------------------------------------------------
+// --- copies of shards: for a store, and on other servers ---------------------------------
 //
 // "Parameter storage is modelled as a write back cache, with dirty chunks flushed asynchronously in
 //  the background." (Adam 3.3.2)
+// "There are three copies of each parameter shard in the system and these are stored on different
+//  parameter servers." (Adam 3.3.3)
 //
 // What a shard has is told from what it had before by its stamp: the epoch under which its weights
-// changed last, and its version. A server that loses the right to serve a shard keeps what it has.
+// changed last, and its version.
+//
+// The core of replication (replica/) decides which copies there are; its host (role/paramserver)
+// reads and installs them here. While a shard has copies elsewhere, or one is made:
+//
+//  - What is applied to it is told (ps_copies.applied), and answered when ps_replicated says that
+//    all copies have that version: a subrequest that is applied is staged until then.
+//  - Its version, as it is told to others, is the one that all copies have. Before one is known
+//    pulls are told to ask again (not ready).
+//  - It is served while the lease runs (ps_lease).
 
 // A shard at some time, all of it of the same moment.
 struct ps_snapshot {
     uint32_t shard;
+    uint64_t blocks;         // bit b: block b (ps/blocks.h) is in it; PS_BLOCKS: all
+    bool changes;            // those that changed since the last such snapshot are wanted, too
+    uint64_t changed;        // these; they are in `blocks` afterwards
     uint64_t epoch, version; // its stamp
-    // Memory of the caller, for as many floats as the shard has (`floats`); `state` is neither
-    // written nor read where the rule keeps none.
+    // Memory of the caller: the floats of the blocks, packed; for as many as the shard has
+    // (`floats`) where blocks are wanted that changed. `state` is neither written nor read where
+    // the rule keeps none.
     float *weights, *state;
     uint32_t floats;
-    // Which pushes were applied: of sessions in any order. Memory of malloc; the caller's in the
-    // end, whatever happened.
+    // Which pushes were applied: of sessions that are not over, in any order. Memory of malloc; the
+    // caller's in the end, whatever happened.
     struct push_history *pushes;
     uint32_t push_count, push_room;
 };
+#define PS_BLOCKS UINT64_MAX
 
 // Takes one of snapshot->shard, by the thread that has the shard: no update comes in between, and
 // it costs that thread a copy. `snapshot` is needed until the callback. Refused: not ready, when
-// the shard has no weights; busy, out of memory.
+// the shard has no weights (version 0 then); busy, out of memory.
 void ps_snapshot(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context);
 
-// Gives a shard that has no weights those of a snapshot, with all that belongs to them. When routes
-// bring the shard here afterwards it keeps them, so that nobody need store them again. Refused:
-// wrong shape, of another number of floats or version 0; busy, when it has weights.
+// Gives a shard that has no weights those of a snapshot, with all that belongs to them. Refused:
+// wrong shape, of another number of floats, not whole or of version 0; busy, when it has weights.
 void ps_restore(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context);
+
+// Gives a shard of which another server is the primary the blocks of a snapshot, and its stamp and
+// history; of version 0: it has no weights from then on. Refused: wrong shape, when it is not of
+// this shard, or has not all blocks of a shard without weights; wrong role, when it is held here;
+// busy, out of memory.
+void ps_install(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context);
 
 // The stamps of the shards in [first, first + count) that have weights, held or not. Returns how
 // many pieces it wrote.
 uint32_t ps_stamps(const struct ps *ps, uint32_t first, uint32_t count,
                    struct proto_piece pieces[]);
+
+// Before ps_route, by the same thread: what of the shard's new place must not wait. A shard that
+// goes is not served any more; of one that others will have copies of, changes are told. True: the
+// version that it has after the next ps_snapshot is the last of what was before.
+bool ps_withdraw(struct ps *ps, uint32_t shard, const struct proto_place *place, uint32_t member);
+
+// Shards with copies are served until then (clock_seconds). At first: not at all.
+void ps_lease(struct ps *ps, double until);
+
+// All copies of the shard have this version.
+void ps_replicated(struct ps *ps, uint32_t shard, uint64_t version);
 
 // While it is paused all pushes are told to ask again soon (busy), so that no more comes that
 // would be lost with this server.
@@ -267,6 +310,7 @@ struct ps_figures {           // since ps_open
     uint64_t queued;          // subrequests of pushes that are here and not applied yet
     uint64_t held;            // shards that are held here
     uint64_t ready;           // of these, shards that have weights
+    uint64_t behind;          // of these, shards of which not all copies have the newest version
     uint64_t version;         // the newest of a shard
     uint64_t staleness_count; // subrequests of pushes applied
     uint64_t staleness_sum;   // over them: the mean is sum / count

@@ -5,7 +5,9 @@
 //   examine.c  may a subrequest be applied?
 //   turns.c    which subrequests make an update (the protocols)
 //   apply.c    arithmetic
+//   stage.c    subrequests between applied and answered
 //   snapshot.c copies of shards, and back
+//   blocks.c   parts of a shard that change
 //   ps.c       the whole: memory, threads, settings, statistics
 #ifndef ADAM_PS_PS_INTERNAL_H
 #define ADAM_PS_PS_INTERNAL_H
@@ -15,6 +17,7 @@
 
 #include "core/gate.h"
 #include "core/ring.h"
+#include "ps/blocks.h"
 #include "ps/history.h"
 #include "ps/members.h"
 #include "ps/ps.h"
@@ -36,6 +39,7 @@ enum request_kind {
     REQUEST_PULL,
     REQUEST_SNAPSHOT,
     REQUEST_RESTORE,
+    REQUEST_INSTALL,
 };
 
 struct objection { // why not; code PROTO_REFUSAL_NONE: none
@@ -51,13 +55,14 @@ enum subrequest_state {
     SUBREQUEST_WAITS,   // in `waiting`: a pull, for its version
     SUBREQUEST_READY,   // in `subrequests`: this shard agrees, others are asked
     SUBREQUEST_AGREED,  // in `subrequests`: all agree
+    SUBREQUEST_STAGED,  // in `staged`: applied, and to be on all copies before it is answered
     SUBREQUEST_REFUSED, // objected to, or repeated
 };
 
 // What one message wants of one shard.
 struct subrequest {
     struct subrequest *queued;          // the one that was put before, while in the queue
-    struct subrequest *next, *previous; // in `subrequests` or `waiting`; then in a batch
+    struct subrequest *next, *previous; // in a list of its shard; then in a batch
     struct request *request;
     uint32_t shard;
     uint32_t first, count; // pieces of the request
@@ -127,7 +132,8 @@ void request_decide(struct request *request);
 struct rules {
     struct optimizer optimizer;
     struct protocol protocol;
-    double decay; // the most that a layer has, times its rate multiplier
+    double decay;    // the most that a layer has, times its rate multiplier
+    bool replicates; // pushes are answered when all copies have them
     struct rules *before;
 };
 
@@ -136,18 +142,20 @@ struct shard {
     _Atomic(struct subrequest *) queue; // the newest; each knows the one before
     _Atomic uint32_t calls;             // to look at it, not answered yet
     _Atomic uint64_t epoch;
-    _Atomic bool held;
+    _Atomic bool held;       // this server is its primary
+    _Atomic bool copied;     // others have copies, or make one
     _Atomic uint32_t tenure; // raised whenever it comes or goes
-    _Atomic bool ready;      // has weights, and serves them when it is held
-    _Atomic bool kept;       // has weights of a time before
+    _Atomic bool ready;      // has all its weights
     _Atomic uint64_t version;
-    _Atomic uint64_t changed; // the epoch under which it got this version
+    _Atomic uint64_t changed;    // the epoch under which it got this version
+    _Atomic uint64_t replicated; // of a copied shard: the version that all have; 0: not known yet
     // Of whoever has it.
     struct subrequest *subrequests, *subrequests_last;
     struct subrequest *waiting;
+    struct subrequest *staged, *staged_last; // by their versions
     struct histories histories;
+    uint64_t dirty; // blocks that changed since they were read for the copies
     uint32_t seen_tenure;
-    bool restored; // its weights are for the next time that it comes
     size_t stored; // floats from the beginning that have been stored
     struct subrequest *turns;
 };
@@ -172,6 +180,14 @@ void subrequests_remove(struct shard *shard, struct subrequest *sub);
 
 // Its weights have changed, under the present epoch.
 void shard_set_version(struct shard *shard, uint64_t version);
+// The subrequest has changed floats of the shard.
+void shard_mark_dirty(struct shard *shard, const struct subrequest *sub);
+// The version to tell others: all copies have it, so it never goes back.
+uint64_t shard_told(const struct shard *shard);
+// The shard was taken away, or given, since somebody looked: what waits for it is refused.
+void shard_follow_tenure(struct ps *ps, struct shard *shard);
+// Whether this server's lease does not cover the shard any more.
+bool shard_outlived(const struct ps *ps, const struct shard *shard);
 
 // Why this shard does not serve this subrequest now. Any thread may ask.
 struct objection shard_objection(struct ps *ps, const struct subrequest *sub);
@@ -196,6 +212,15 @@ void turns_advance(const struct applier *applier, uint32_t index);
 // Drops all subrequests that were agreed on.
 void turns_drop(struct ps *ps, struct shard *shard, enum proto_refusal code);
 
+// stage.c: the subrequest is applied, and sub->version its shard's version since: answers it now,
+// or when all copies have that.
+void stage_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub);
+// Answers those that all copies have by now.
+void stage_release(struct shard *shard);
+void stage_drop(struct shard *shard, enum proto_refusal code);
+// Weights have changed: tells who makes copies.
+void stage_tell(struct ps *ps, uint32_t shard);
+
 // apply.c. A batch is linked by `next`.
 //
 // Each subrequest on its own, in order: deltas are added, gradients take a step at sub->rate.
@@ -205,9 +230,10 @@ void apply_each(const struct applier *applier, uint32_t shard, const struct opti
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct subrequest *batch, double rate);
 void apply_store(const struct applier *applier, const struct subrequest *sub);
-void apply_restore(const struct ps *ps, const struct ps_snapshot *snapshot);
+// Blocks of the snapshot become the shard's.
+void apply_snapshot(const struct ps *ps, const struct ps_snapshot *snapshot);
 
-// snapshot.c: carries out these two kinds of requests.
+// snapshot.c: carries out snapshots, and what is done with them.
 void snapshot_serve(struct ps *ps, struct shard *shard, struct subrequest *sub);
 
 // --- the whole --------------------------------------------------------------------------
@@ -259,6 +285,8 @@ struct ps {
     struct applier_thread *threads;
     int thread_count;
     _Atomic bool stopping, paused;
+    _Atomic double lease; // clock_seconds until which copied shards are served
+    struct ps_copies copies;
     struct counters counters;
 };
 

@@ -212,7 +212,7 @@ static uint32_t fill_extents(struct request *request) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < request->piece_count; i++) {
         struct proto_piece *piece = &request->pieces[i];
-        uint64_t version = atomic_load(&ps->shards[piece->shard].version);
+        uint64_t version = shard_told(&ps->shards[piece->shard]);
         if (piece->version && piece->version == version) {
             piece->count = 0;
             continue;
@@ -222,6 +222,14 @@ static uint32_t fill_extents(struct request *request) {
                                                    piece->count * sizeof(float)};
     }
     return n;
+}
+
+// Whether the lease ended before the answer was complete: others may serve the shard already.
+static bool outlived(const struct request *request) {
+    for (uint32_t i = 0; i < request->piece_count; i++)
+        if (shard_outlived(request->ps, &request->ps->shards[request->pieces[i].shard]))
+            return true;
+    return false;
 }
 
 static void fill_versions(struct request *request) {
@@ -252,6 +260,10 @@ static void request_end(struct request *request) {
     };
     if (answer.code == PROTO_REFUSAL_NONE && request->kind == REQUEST_PULL) {
         answer.extent_count = fill_extents(request);
+        if (outlived(request)) {
+            answer.code = PROTO_REFUSAL_BUSY;
+            answer.detail = PS_AGAIN;
+        }
     } else if (answer.code == PROTO_REFUSAL_NONE) {
         fill_versions(request);
         answer.repeated = !atomic_load(&request->applied);
@@ -436,6 +448,11 @@ static void begin_copy(const struct asker *asker, enum request_kind kind,
 void ps_snapshot(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context) {
     const struct asker asker = {ps, NULL, done, context};
     begin_copy(&asker, REQUEST_SNAPSHOT, snapshot);
+}
+
+void ps_install(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context) {
+    const struct asker asker = {ps, NULL, done, context};
+    begin_copy(&asker, REQUEST_INSTALL, snapshot);
 }
 
 void ps_restore(struct ps *ps, struct ps_snapshot *snapshot, ps_done *done, void *context) {

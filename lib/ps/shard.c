@@ -1,3 +1,4 @@
+#include "core/clock.h"
 #include "ps/ps_internal.h"
 
 size_t shard_begin(uint32_t shard) {
@@ -12,6 +13,20 @@ size_t shard_floats(const struct ps *ps, uint32_t shard) {
 void shard_set_version(struct shard *shard, uint64_t version) {
     atomic_store(&shard->changed, atomic_load(&shard->epoch));
     atomic_store(&shard->version, version);
+}
+
+void shard_mark_dirty(struct shard *shard, const struct subrequest *sub) {
+    const struct proto_piece *piece = &sub->request->pieces[sub->first];
+    for (uint32_t i = 0; i < sub->count; i++, piece++)
+        shard->dirty |= blocks_touched(piece->offset, piece->count);
+}
+
+uint64_t shard_told(const struct shard *shard) {
+    return atomic_load(atomic_load(&shard->copied) ? &shard->replicated : &shard->version);
+}
+
+bool shard_outlived(const struct ps *ps, const struct shard *shard) {
+    return atomic_load(&shard->copied) && clock_seconds() >= atomic_load(&ps->lease);
 }
 
 // --- who looks at it --------------------------------------------------------------------
@@ -85,6 +100,11 @@ struct objection shard_objection(struct ps *ps, const struct subrequest *sub) {
     }
     if (sub->request->kind != REQUEST_STORE && !atomic_load(&shard->ready))
         return (struct objection){PROTO_REFUSAL_NOT_READY, PS_AGAIN, ""};
+    if (shard_outlived(ps, shard))
+        return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "this server has no lease now"};
+    if (sub->request->kind == REQUEST_PULL && !shard_told(shard))
+        return (struct objection){PROTO_REFUSAL_NOT_READY, PS_AGAIN,
+                                  "the copies are brought to one version"};
     return (struct objection){PROTO_REFUSAL_NONE, 0, ""};
 }
 
@@ -98,7 +118,7 @@ static void wait_or_end(struct ps *ps, struct shard *shard, struct subrequest *s
         subrequest_refuse(sub, objection);
     } else if (request->session && !atomic_load(&request->session->works)) {
         subrequest_refuse(sub, session_over);
-    } else if (atomic_load(&shard->version) >= request->least) {
+    } else if (shard_told(shard) >= request->least) {
         subrequest_done(sub);
     } else {
         sub->state = SUBREQUEST_WAITS;
@@ -118,6 +138,7 @@ static void recheck_waiting(struct ps *ps, struct shard *shard) {
 
 // --- pushes and stores ------------------------------------------------------------------
 
+// A shard that has not all its weights yet has nothing to copy.
 static void store_subrequest(const struct applier *applier, struct shard *shard,
                              struct subrequest *sub) {
     const struct request *request = sub->request;
@@ -129,9 +150,16 @@ static void store_subrequest(const struct applier *applier, struct shard *shard,
             shard->stored = piece->offset + (size_t)piece->count;
     }
     shard_set_version(shard, sub->version);
+    shard_mark_dirty(shard, sub);
+    atomic_store(&request->applied, true);
     if (shard->stored == shard_floats(applier->ps, sub->shard))
         atomic_store(&shard->ready, true);
-    atomic_store(&sub->request->applied, true);
+    if (!atomic_load(&shard->ready)) {
+        subrequest_done(sub);
+        return;
+    }
+    stage_subrequest(applier->ps, shard, sub);
+    stage_tell(applier->ps, sub->shard);
 }
 
 // All shards have spoken. What is agreed on stays in the shard, for turns_advance.
@@ -139,20 +167,25 @@ static void settle_subrequest(const struct applier *applier, struct shard *shard
                               struct subrequest *sub) {
     bool carried_out = sub->request->objection.code == PROTO_REFUSAL_NONE;
     bool stores = sub->request->kind == REQUEST_STORE;
-    if (sub->state == SUBREQUEST_READY && carried_out && !stores && atomic_load(&shard->ready)) {
+    if (sub->state == SUBREQUEST_READY && carried_out && !stores && atomic_load(&shard->held)) {
         sub->state = SUBREQUEST_AGREED;
         atomic_fetch_add(&applier->ps->counters.queued, 1);
         return;
     }
     if (sub->state == SUBREQUEST_READY) {
         subrequests_remove(shard, sub);
-        if (carried_out && stores)
+        if (carried_out && atomic_load(&shard->held)) {
             store_subrequest(applier, shard, sub);
-        else if (carried_out) // it was taken away while others were asked
+            return;
+        }
+        if (carried_out) // it was taken away while others were asked
             sub->objection = (struct objection){PROTO_REFUSAL_NOT_HERE, sub->shard, ""};
     }
     sub->version = atomic_load(&shard->version);
-    subrequest_done(sub);
+    if (carried_out && sub->objection.code == PROTO_REFUSAL_NONE)
+        stage_subrequest(applier->ps, shard, sub); // repeated
+    else
+        subrequest_done(sub);
 }
 
 // The shard agrees or objects. Who is the last of all shards hands the subrequests back to them.
@@ -179,30 +212,21 @@ static void examine_new_subrequest(const struct applier *applier, struct shard *
 
 // --- the whole --------------------------------------------------------------------------
 
-// The shard was taken away, or given, since somebody looked. When it goes it keeps what it has, for
-// who asks for its stamp; when it comes, others may have changed it meanwhile, and it begins anew:
-// unless it was restored for this.
-static void follow_tenure(struct ps *ps, struct shard *shard) {
+// It keeps what it has: "Losing the right to serve a shard does not lose its values." Who gives it
+// back has seen to it that these are the newest.
+void shard_follow_tenure(struct ps *ps, struct shard *shard) {
     uint32_t tenure = atomic_load(&shard->tenure);
     if (tenure == shard->seen_tenure)
         return;
     shard->seen_tenure = tenure;
     turns_drop(ps, shard, PROTO_REFUSAL_NOT_HERE);
-    bool held = atomic_load(&shard->held), keeps = !held || shard->restored;
-    bool has = atomic_load(&shard->ready) || atomic_load(&shard->kept);
-    if (!keeps) {
-        shard->stored = 0;
-        atomic_store(&shard->version, 0);
-    }
-    atomic_store(&shard->kept, !held && has);
-    atomic_store(&shard->ready, held && keeps && has);
-    shard->restored = shard->restored && !held;
+    stage_drop(shard, PROTO_REFUSAL_NOT_HERE);
 }
 
 static void serve_queue(const struct applier *applier, uint32_t index) {
     struct ps *ps = applier->ps;
     struct shard *shard = &ps->shards[index];
-    follow_tenure(ps, shard);
+    shard_follow_tenure(ps, shard);
     struct subrequest *sub = take_queue(shard);
     for (struct subrequest *next; sub; sub = next) {
         next = sub->queued;
@@ -216,6 +240,7 @@ static void serve_queue(const struct applier *applier, uint32_t index) {
             examine_new_subrequest(applier, shard, sub);
     }
     turns_advance(applier, index);
+    stage_release(shard);
     recheck_waiting(ps, shard);
 }
 
@@ -230,6 +255,7 @@ void shard_serve(const struct applier *applier, uint32_t shard) {
 
 void shard_end(struct ps *ps, struct shard *shard) {
     turns_drop(ps, shard, PROTO_REFUSAL_STOPPING);
+    stage_drop(shard, PROTO_REFUSAL_STOPPING);
     recheck_waiting(ps, shard);
     histories_free(&shard->histories);
 }

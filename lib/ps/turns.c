@@ -65,15 +65,25 @@ static void count_staleness(struct ps *ps, struct subrequest *sub, uint64_t vers
     atomic_fetch_add(&ps->counters.floats, sub->floats);
 }
 
-// Answers a batch whose updates are in the weights.
-static void batch_done(struct ps *ps, struct shard *shard, struct subrequest *batch) {
+// A batch is in the weights, which have this version now: answers it, now or when all copies have
+// it.
+static void batch_done(struct ps *ps, uint32_t index, struct subrequest *batch, uint64_t version) {
+    struct shard *shard = &ps->shards[index];
+    bool changed = version != atomic_load(&shard->version);
+    if (changed)
+        shard_set_version(shard, version);
+    for (struct subrequest *sub = batch; sub; sub = sub->next) {
+        histories_mark(&shard->histories, sub->request->session, sub->request->sequence);
+        atomic_store(&sub->request->applied, true);
+        atomic_fetch_sub(&ps->counters.queued, 1);
+        shard_mark_dirty(shard, sub);
+    }
     for (struct subrequest *next; batch; batch = next) {
         next = batch->next;
-        histories_mark(&shard->histories, batch->request->session, batch->request->sequence);
-        atomic_store(&batch->request->applied, true);
-        atomic_fetch_sub(&ps->counters.queued, 1);
-        subrequest_done(batch);
+        stage_subrequest(ps, shard, batch);
     }
+    if (changed)
+        stage_tell(ps, index);
 }
 
 static bool gradients_wait(const struct shard *shard) {
@@ -117,10 +127,8 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         sub->version = version += sub->request->samples != 0;
     }
     apply_each(applier, index, &rules->optimizer, batch);
-    if (version != before)
-        shard_set_version(shard, version);
     atomic_fetch_add(&ps->counters.updates, version - before);
-    batch_done(ps, shard, batch);
+    batch_done(ps, index, batch, version);
 }
 
 // --- turns ------------------------------------------------------------------------------
@@ -234,9 +242,8 @@ static void apply_turns(const struct applier *applier, uint32_t index, const str
         apply_mean(applier, index, &rules->optimizer, batch,
                    mean.rate / mean.samples *
                        protocol_update_factor(protocol, (uint64_t)mean.samples));
-    shard_set_version(shard, version);
     atomic_fetch_add(&ps->counters.updates, 1);
-    batch_done(ps, shard, batch);
+    batch_done(ps, index, batch, version);
 }
 
 void turns_advance(const struct applier *applier, uint32_t index) {

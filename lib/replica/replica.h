@@ -54,11 +54,7 @@
 
 struct error;
 
-// Block b of a shard is bit b of a mask. With PROTO_SHARD_FLOATS floats in a shard a block has
-// REPLICA_BLOCK_FLOATS; the last shard of a model has fewer blocks.
-#define REPLICA_BLOCKS 64
-#define REPLICA_BLOCK_FLOATS (PROTO_SHARD_FLOATS / REPLICA_BLOCKS)
-#define REPLICA_ALL UINT64_MAX
+#define REPLICA_ALL UINT64_MAX // all blocks of a shard (PROTO_SHARD_BLOCKS): block b is bit b
 
 struct replica_stamp { // {0, 0}: the shard has no values yet
     uint64_t epoch, version;

@@ -25,6 +25,7 @@ enum use {
 
 static const char *const loss_names[] = {"reform", "stop", NULL};
 static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
+static const char *const ack_names[] = {"memory", "replicated", NULL};
 static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,
@@ -76,6 +77,7 @@ static const struct row {
     CHOICE("modulate", modulate, MANY | LIVE, protocol_modulate_names),
     ROW("reference-batch", COUNT, reference_batch, MANY | LIVE, 0, 1e9),
     ROW("max-staleness", COUNT, max_staleness, MANY | LIVE, 0, 1e9),
+    CHOICE("ack", ack, MANY, ack_names),
     ROW("warm-start", COUNT, warm_start, MANY, 0, 9007199254740992.0),
     CHOICE("on-peer-loss", on_peer_loss, MANY | LIVE, loss_names),
     CHOICE("on-data-loss", on_data_loss, MANY | LIVE, data_loss_names),
@@ -110,6 +112,7 @@ void settings_default(struct settings *settings) {
         .overlap = "auto",
         .factors = "auto",
         .modulate = "mean",
+        .ack = "replicated",
         .on_peer_loss = "reform",
         .on_data_loss = "end",
         .data_patience = 600,

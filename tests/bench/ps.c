@@ -101,12 +101,16 @@ static void server_open(struct server *server, int units, enum rule rule, int th
     server->optimizer = (struct optimizer){.rule = rule, .momentum = 0.9f, .decay = 1e-4f};
     if (model_parse(&server->model, "bench", text, NULL, 0, &err))
         die(err.text);
-    struct ps_options options = {server->model, kernels_best(), server->optimizer, {0}, threads};
-    const struct proto_bucket bucket = {.epoch = 1};
+    struct ps_options options = {.model = server->model,
+                                 .kernels = kernels_best(),
+                                 .optimizer = server->optimizer,
+                                 .threads = threads};
+    const struct proto_place place = {
+        .epoch = 1, .second = PROTO_NOBODY, .third = PROTO_NOBODY, .joiner = PROTO_NOBODY};
     const uint64_t session = 1;
     if (ps_open(&server->ps, &options, &err) || ps_members(server->ps, &session, 1, &err))
         die(err.text);
-    ps_route(server->ps, &bucket, 1, 0);
+    ps_route(server->ps, &place, 1, 0);
     store(server, payload);
 }
 

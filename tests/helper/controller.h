@@ -92,6 +92,22 @@ static inline void controller_beat(struct controller *c, struct link *link, uint
     link_answer(link, request, PROTO_TYPE_BEAT, &beat, NULL, NULL);
 }
 
+// The places of the buckets, of which each has one copy more for each server that is named.
+static inline void controller_tell_places(struct controller *c, struct link *link,
+                                          uint64_t request) {
+    struct proto_place places[CONTROLLER_BUCKETS];
+    for (uint32_t i = 0; i < c->bucket_count; i++)
+        places[i] = (struct proto_place){.bucket = i,
+                                         .epoch = c->buckets[i].epoch,
+                                         .primary = c->buckets[i].primary,
+                                         .second = c->buckets[i].second,
+                                         .third = c->buckets[i].third,
+                                         .joiner = PROTO_NOBODY};
+    const struct proto_places message = {
+        .epoch = c->routes_epoch, .lease = 1000, .places = {places, c->bucket_count}};
+    link_answer(link, request, PROTO_TYPE_PLACES, &message, NULL, NULL);
+}
+
 static inline void controller_tell(struct controller *c, struct link *link, uint64_t request,
                                    uint16_t type) {
     const struct proto_run run = {.version = c->settings_version,
@@ -110,6 +126,8 @@ static inline void controller_tell(struct controller *c, struct link *link, uint
         link_answer(link, request, PROTO_TYPE_ROUTES, &routes, NULL, NULL);
     else if (type == PROTO_TYPE_GET_STATUS)
         link_answer(link, request, PROTO_TYPE_STATUS, &status, NULL, NULL);
+    else if (type == PROTO_TYPE_GET_PLACES)
+        controller_tell_places(c, link, request);
     else
         link_refuse(link, request, PROTO_REFUSAL_WRONG_ROLE, type, "not asked here");
 }

@@ -28,7 +28,8 @@ struct rig {
     struct model *model;
     struct ps *ps;
     struct pool pool;
-    size_t n; // parameters
+    size_t n;                             // parameters
+    _Atomic uint32_t applied[RIG_SHARDS]; // how often the copies were to be renewed
 };
 
 static struct gate rig_answered; // outlives every reply
@@ -179,11 +180,26 @@ static inline enum proto_refusal rig_read(struct rig *rig, enum proto_quantity q
     return reply.code;
 }
 
+// A bucket of which one server has the only copy.
+static inline struct proto_place rig_bucket(uint32_t bucket, uint64_t epoch, uint32_t member) {
+    return (struct proto_place){.bucket = bucket,
+                                .epoch = epoch,
+                                .primary = member,
+                                .second = PROTO_NOBODY,
+                                .third = PROTO_NOBODY,
+                                .joiner = PROTO_NOBODY};
+}
+
 static inline void rig_route(struct rig *rig, uint64_t epoch, uint32_t member) {
-    struct proto_bucket buckets[RIG_BUCKETS];
-    for (int i = 0; i < RIG_BUCKETS; i++)
-        buckets[i] = (struct proto_bucket){epoch, member, PROTO_NOBODY, PROTO_NOBODY};
-    ps_route(rig->ps, buckets, RIG_BUCKETS, RIG_MEMBER);
+    struct proto_place places[RIG_BUCKETS];
+    for (uint32_t i = 0; i < RIG_BUCKETS; i++)
+        places[i] = rig_bucket(i, epoch, member);
+    ps_route(rig->ps, places, RIG_BUCKETS, RIG_MEMBER);
+}
+
+static inline void rig_count_applied(void *self, uint32_t shard) {
+    struct rig *rig = self;
+    atomic_fetch_add(&rig->applied[shard], 1);
 }
 
 // Holds all shards, with sessions 1..workers; no weights yet.
@@ -191,13 +207,19 @@ static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optim
                                   struct protocol protocol, int workers, int threads) {
     struct error err = {0};
     uint64_t sessions[64];
-    *rig = (struct rig){.pool = {.limit = 1u << 30}};
+    memset(rig, 0, sizeof *rig);
+    rig->pool.limit = 1u << 30;
     if (model_parse(&rig->model, "rig.net", rig_text, NULL, 0, &err) != STATUS_OK) {
         FAIL(tap, "%s", err.text);
         return false;
     }
     rig->n = rig->model->parameter_count;
-    struct ps_options options = {rig->model, kernels_best(), optimizer, protocol, threads};
+    struct ps_options options = {.model = rig->model,
+                                 .kernels = kernels_best(),
+                                 .optimizer = optimizer,
+                                 .protocol = protocol,
+                                 .threads = threads,
+                                 .copies = {rig, rig_count_applied}};
     if (ps_open(&rig->ps, &options, &err) != STATUS_OK) {
         FAIL(tap, "%s", err.text);
         return false;

@@ -924,7 +924,7 @@ static void test_members(struct tap *tap) {
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &reply[0]);
             push_all(&stand.rig, (struct shove){2, 1, 0, 8, 0.1}, 1, stand.values, &reply[1]);
             rig_wait_queued(&stand.rig, 2 * RIG_SHARDS);
-            ps_settings(stand.rig.ps, &rules[1], &async, NULL);
+            ps_settings(stand.rig.ps, &rules[1], &async, true, NULL);
             for (int i = 0; i < 2; i++) {
                 reply_wait(&reply[i]);
                 CHECK_INT(tap, reply[i].code, PROTO_REFUSAL_NONE);
@@ -934,7 +934,7 @@ static void test_members(struct tap *tap) {
             rig_read(&stand.rig, PROTO_QUANTITY_WEIGHT, now, versions);
             CHECK_INT(tap, versions[1], 3);
             free(now);
-            CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[0], &async, NULL), STATUS_USAGE);
+            CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[0], &async, true, NULL), STATUS_USAGE);
         }
         stand_close(&stand);
     });
@@ -1069,7 +1069,7 @@ static void test_pulls(struct tap *tap) {
 static void test_routes(struct tap *tap) {
     struct stand stand;
     struct reply reply;
-    TEST(tap, "shards of other servers are not here, and those that come back have no weights", {
+    TEST(tap, "shards of other servers are not here, and those that come back are", {
         if (stand_open(&stand, tap, async, 1)) {
             struct proto_piece piece = rig_piece(0, 5, 1000, 1);
             struct shove shove = {1, 1, PROTO_UPDATE_DELTA, 1, 0};
@@ -1083,7 +1083,7 @@ static void test_routes(struct tap *tap) {
             CHECK_INT(tap, reply.detail, RIG_EPOCH + 2);
             piece.epoch = RIG_EPOCH + 2;
             rig_push(&stand.rig, shove, &piece, 1, stand.values, &reply);
-            CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_READY);
+            CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
         }
         stand_close(&stand);
     });
@@ -1160,7 +1160,11 @@ static void test_memory(struct tap *tap) {
         struct ps *ps = NULL;
         int status = STATUS_IO;
         model_parse(&model, "rig.net", rig_text, NULL, 0, NULL);
-        struct ps_options options = {model, kernels_best(), rules[1], async, 2};
+        struct ps_options options = {.model = model,
+                                     .kernels = kernels_best(),
+                                     .optimizer = rules[1],
+                                     .protocol = async,
+                                     .threads = 2};
         for (int n = 0; HEAP_FAILS && status != STATUS_OK && n < 100; n++) {
             long before = heap_live();
             heap_fail_after(n);

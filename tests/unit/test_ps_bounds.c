@@ -347,7 +347,11 @@ static void test_factor_forms(struct tap *tap) {
         struct error err = {0};
         if (model_parse(&model, "conv.net", text, NULL, 0, &err))
             FAIL(tap, "%s", err.text);
-        const struct ps_options options = {model, kernels_best(), rules[0], async, 1};
+        const struct ps_options options = {.model = model,
+                                           .kernels = kernels_best(),
+                                           .optimizer = rules[0],
+                                           .protocol = async,
+                                           .threads = 1};
         const uint64_t session = 1;
         const struct proto_piece piece = rig_piece(0, 0, 1, 1);
         struct proto_push_factors push =

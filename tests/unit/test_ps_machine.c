@@ -215,7 +215,11 @@ static void test_threads(struct tap *tap) {
 // --- what runs out ------------------------------------------------------------------------
 
 static struct ps_options options_of(const struct model *model, int threads) {
-    return (struct ps_options){model, kernels_best(), rules[1], async, threads};
+    return (struct ps_options){.model = model,
+                               .kernels = kernels_best(),
+                               .optimizer = rules[1],
+                               .protocol = async,
+                               .threads = threads};
 }
 
 static struct model *model_of(struct tap *tap, const char *text) {
@@ -274,7 +278,7 @@ static void fill_and_close(struct tap *tap) {
         for (int i = 0; i < 3; i++)
             CHECK_INT(tap,
                       ps_settings(stand.rig.ps, &rules[1],
-                                  &(struct protocol){.kind = PROTOCOL_HARDSYNC}, NULL),
+                                  &(struct protocol){.kind = PROTOCOL_HARDSYNC}, true, NULL),
                       STATUS_OK);
         CHECK_INT(tap, ps_members(stand.rig.ps, more, 3, NULL), STATUS_OK);
         rig_wait_queued(&stand.rig, RIG_SHARDS);
@@ -309,7 +313,7 @@ static void test_memory(struct tap *tap) {
             }
             heap_fail_after(0);
             CHECK_INT(tap, ps_members(stand.rig.ps, six, 6, NULL), STATUS_IO);
-            CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[1], &hard, NULL), STATUS_IO);
+            CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[1], &hard, true, NULL), STATUS_IO);
             heap_fail_after(-1);
             CHECK_INT(tap, push_one(&stand, 1, 1, 1, 1, &reply), PROTO_REFUSAL_NONE);
             CHECK_INT(tap, push_one(&stand, 6, 1, 1, 1, &reply), PROTO_REFUSAL_BUSY);
@@ -365,13 +369,12 @@ static void test_memory(struct tap *tap) {
 // All buckets are this server's, but that of one shard (or of none).
 static void route_but(struct ps *ps, uint32_t shard) {
     enum { BUCKETS = 64 };
-    struct proto_bucket buckets[BUCKETS];
+    struct proto_place places[BUCKETS];
     for (uint32_t i = 0; i < BUCKETS; i++) {
         bool other = shard != UINT32_MAX && i == proto_bucket_of(shard, BUCKETS);
-        buckets[i] = (struct proto_bucket){1, other ? RIG_MEMBER + 1 : RIG_MEMBER, PROTO_NOBODY,
-                                           PROTO_NOBODY};
+        places[i] = rig_bucket(i, 1, other ? RIG_MEMBER + 1 : RIG_MEMBER);
     }
-    ps_route(ps, buckets, BUCKETS, RIG_MEMBER);
+    ps_route(ps, places, BUCKETS, RIG_MEMBER);
 }
 
 static void test_huge_pages(struct tap *tap) {

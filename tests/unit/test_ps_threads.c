@@ -236,11 +236,11 @@ static void *change_rules(void *context) {
     const struct protocol kinds[] = {
         {.kind = PROTOCOL_HARDSYNC}, {.kind = PROTOCOL_SOFTSYNC, .n = 2}, {.kind = PROTOCOL_ASYNC}};
     for (int i = 0; atomic_load(&changing); i++) {
-        ps_settings(rig->ps, &plain_sgd, &kinds[i % 3], NULL);
+        ps_settings(rig->ps, &plain_sgd, &kinds[i % 3], true, NULL);
         ps_members(rig->ps, sessions, 4, NULL);
         sched_yield();
     }
-    ps_settings(rig->ps, &plain_sgd, &kinds[2], NULL);
+    ps_settings(rig->ps, &plain_sgd, &kinds[2], true, NULL);
     return NULL;
 }
 

@@ -14,7 +14,7 @@
 #include "role/controller/checkpointer.h"
 #include "role/controller/controller.h"
 #include "role/controller/doors.h"
-#include "role/controller/request_queue.h"
+#include "role/request_queue.h"
 
 struct error;
 

@@ -85,7 +85,7 @@ static void queue_request(void *context, struct link *link, uint64_t request, ui
     if (is_peer(doors, (enum proto_role)(uintptr_t)link_user(link)) && type == PROTO_TYPE_PAXOS)
         quorum_receive(doors->quorum, link, message);
     else
-        request_queue_add(&doors->queue, link, request, type, message);
+        request_queue_add(&doors->queue, link, request, type, message, NULL);
 }
 
 static void hung_up(void *context, struct link *link, const char *why) {

@@ -15,7 +15,7 @@
 #include "net/link.h"
 #include "role/controller/controller.h"
 #include "role/controller/quorum.h"
-#include "role/controller/request_queue.h"
+#include "role/request_queue.h"
 
 struct error;
 

@@ -15,8 +15,8 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
-#include "role/controller/quorum_peer.h"
-#include "role/controller/request_queue.h"
+#include "net/relink.h"
+#include "role/request_queue.h"
 
 // Seconds for which a leader that takes a higher ballot is still believed to lead, and for which a
 // proposal waits for one that leads no more.
@@ -27,10 +27,11 @@ struct quorum {
     char *path; // of the record
     int lock_file;
     uint64_t hash;
-    struct quorum_peer *peers[PAXOS_MEMBERS_MAX]; // NULL: itself
-    struct request_queue inbox;                   // messages of the others
-    struct gate work;                             // for its thread
-    struct gate changed;                          // for a proposal
+    char name[32];                           // of this controller
+    struct relink *peers[PAXOS_MEMBERS_MAX]; // NULL: itself
+    struct request_queue inbox;              // messages of the others
+    struct gate work;                        // for its thread
+    struct gate changed;                     // for a proposal
     pthread_t thread;
     bool started;
     _Atomic bool closing;
@@ -58,7 +59,7 @@ static void end_step(struct quorum *quorum, int status, const struct error *err,
     if (status && !quorum->failed.status)
         quorum->failed = *err;
     for (uint32_t i = 0; !status && i < output->count; i++)
-        quorum_peer_send(quorum->peers[output->messages[i].to], &output->messages[i]);
+        relink_send(quorum->peers[output->messages[i].to], PROTO_TYPE_PAXOS, &output->messages[i]);
     if (paxos_standing(record_paxos(quorum->record)) == PAXOS_LEADER)
         quorum->led = clock_seconds();
 }
@@ -289,7 +290,7 @@ uint64_t quorum_hash(const struct quorum *quorum) {
 }
 
 void quorum_receive(struct quorum *quorum, struct link *link, const union proto_message *message) {
-    request_queue_add(&quorum->inbox, link, 0, PROTO_TYPE_PAXOS, message);
+    request_queue_add(&quorum->inbox, link, 0, PROTO_TYPE_PAXOS, message, NULL);
 }
 
 double quorum_silence(struct quorum *quorum, uint32_t id) {
@@ -327,16 +328,18 @@ static int lock_record(struct quorum *quorum, struct error *err) {
 static int open_peers(struct quorum *quorum, struct error *err) {
     const struct quorum_config *config = &quorum->config;
     int status = STATUS_OK;
+    snprintf(quorum->name, sizeof quorum->name, "controller-%u", config->id + 1);
     for (uint32_t i = 0; !status && i < config->members; i++) {
-        const struct quorum_peer_config peer = {
+        const struct relink_config peer = {
             .address = config->addresses[i],
-            .hash = quorum->hash,
-            .id = config->id,
+            .hello = {.role = PROTO_ROLE_CONTROLLER,
+                      .model = quorum->hash,
+                      .name = proto_text(quorum->name)},
             .keys = config->keys,
             .insecure = config->insecure,
         };
         if (i != config->id)
-            status = quorum_peer_open(&quorum->peers[i], &peer, err);
+            status = relink_open(&quorum->peers[i], &peer, err);
     }
     return status;
 }
@@ -395,7 +398,7 @@ void quorum_close(struct quorum *quorum) {
     if (quorum->started)
         pthread_join(quorum->thread, NULL);
     for (uint32_t i = 0; i < quorum->config.members; i++)
-        quorum_peer_close(quorum->peers[i]);
+        relink_close(quorum->peers[i]);
     request_queue_close(&quorum->inbox);
     record_close(quorum->record);
     if (quorum->lock_file >= 0)

@@ -295,6 +295,7 @@ static int put_back(struct flusher *flusher, const struct persist_record *record
     struct copy *copy = &flusher->copies[0];
     struct ps_snapshot snapshot = {
         .shard = record->shard,
+        .blocks = PS_BLOCKS,
         .epoch = record->epoch,
         .version = record->version,
         .weights = (float *)record->weights,
@@ -359,6 +360,7 @@ static bool make_copies(struct flusher *flusher) {
     for (uint32_t i = 0; i < copies_of(flusher->options.parameters); i++) {
         struct copy *copy = &flusher->copies[i];
         copy->flusher = flusher;
+        copy->snapshot.blocks = PS_BLOCKS;
         copy->snapshot.weights = mem_untouched_floats(PROTO_SHARD_FLOATS);
         copy->snapshot.state = state ? mem_untouched_floats(PROTO_SHARD_FLOATS) : NULL;
         made = made && copy->snapshot.weights && (copy->snapshot.state || !state);

@@ -48,7 +48,7 @@ struct offence {
 struct paths {
     struct paths_options options;
     struct path path[PATH_COUNT];
-    struct pool pool;
+    struct pool pool, replication; // of payloads
     struct served served;
     _Atomic(struct served *) serving; // NULL until there is something to serve
     _Atomic uint64_t unwelcome;
@@ -466,6 +466,17 @@ static void hear_admin(struct caller *caller, uint64_t request, uint16_t type) {
     }
 }
 
+static void hear_replication(struct caller *caller, uint64_t request, uint16_t type,
+                             const union proto_message *message, struct buffer *payload) {
+    const struct paths *paths = caller->path->paths;
+    const struct paths_hooks *hooks = &paths->options.hooks;
+    if (atomic_load(&paths->serving))
+        hooks->replicate(hooks->self, caller->link, caller->session, request, type, message,
+                         payload);
+    else
+        refuse_request(caller, request, type, PROTO_REFUSAL_NOT_READY, 100, "");
+}
+
 static void hear_request(void *context, struct link *link, uint64_t request, uint16_t type,
                          const union proto_message *message, struct buffer *payload) {
     const struct path *path = context;
@@ -475,10 +486,16 @@ static void hear_request(void *context, struct link *link, uint64_t request, uin
     else if (path->kind == PATH_ADMIN)
         hear_admin(caller, request, type);
     else
-        refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
+        hear_replication(caller, request, type, message, payload);
 }
 
 // --- opening and closing -----------------------------------------------------
+
+static struct pool *pool_of(struct paths *paths, enum path_kind kind) {
+    return kind == PATH_TRAINING      ? &paths->pool
+           : kind == PATH_REPLICATION ? &paths->replication
+                                      : NULL;
+}
 
 static int path_open(struct paths *paths, enum path_kind kind, struct error *err) {
     const struct paths_options *o = &paths->options;
@@ -486,7 +503,7 @@ static int path_open(struct paths *paths, enum path_kind kind, struct error *err
     *path = (struct path){.paths = paths, .kind = kind};
     const struct link_options options = {
         .handlers = {path, hear_hello, hear_request, hear_end},
-        .pool = kind == PATH_TRAINING ? &paths->pool : NULL,
+        .pool = pool_of(paths, kind),
         .keys = o->keys,
         .insecure = o->insecure,
     };
@@ -499,7 +516,7 @@ int paths_open(struct paths **paths, const struct paths_options *options, struct
     if (!p)
         return error_nomem(err);
     p->options = *options;
-    p->pool.limit = options->memory;
+    p->pool.limit = p->replication.limit = options->memory;
     pthread_mutex_init(&p->lock, NULL);
     int status = STATUS_OK;
     for (int i = 0; !status && i < PATH_COUNT; i++)
@@ -538,6 +555,7 @@ void paths_free(struct paths *paths) {
     if (!paths)
         return;
     pool_free(&paths->pool);
+    pool_free(&paths->replication);
     pthread_mutex_destroy(&paths->lock);
     free(paths);
 }

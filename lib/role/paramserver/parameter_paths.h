@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "ps/ps.h"
 
+struct link;
 struct paths;
 struct secrets;
 
@@ -30,6 +31,10 @@ struct paths_hooks {
     void (*status)(void *self, struct proto_member *member);
     // Somebody at the administration's address asks for the end.
     void (*stop)(void *self);
+    // A request of another parameter server, by its session: as in struct link_handlers. Once there
+    // is something to serve.
+    void (*replicate)(void *self, struct link *link, uint64_t session, uint64_t request,
+                      uint16_t type, const union proto_message *message, struct buffer *payload);
 };
 
 struct paths_options {                 // texts belong to the caller
@@ -37,7 +42,7 @@ struct paths_options {                 // texts belong to the caller
     const char *name;                  // of this server, for people
     const struct secrets *keys;
     bool insecure;
-    uint64_t memory; // bytes of payloads that may be here at once
+    uint64_t memory; // bytes of payloads that may be here at once, of workers and of other servers
     struct paths_hooks hooks;
 };
 

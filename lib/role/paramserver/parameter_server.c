@@ -18,10 +18,15 @@
 #include "persist/files_system.h"
 #include "role/paramserver/flusher.h"
 #include "role/paramserver/parameter_paths.h"
+#include "role/paramserver/replicator.h"
 #include "run/settings.h"
 
 static const double lately = 1.0; // seconds over which rates are taken
-enum { PAYLOADS = 1 << 30, MEBI = 1 << 20 };
+enum {
+    PAYLOADS = 1 << 30,
+    MEBI = 1 << 20,
+    PLACES = 250, // milliseconds from one asking for places to the next
+};
 
 // What it has done, at some time; figures "of late" are differences of two.
 struct ps_reading {
@@ -38,13 +43,14 @@ struct parameter_server {
     // Of the thread that runs it.
     struct model *model;
     struct settings settings;
-    char *settings_text;                 // that `settings` points into
-    struct kept *run, *routes, *members; // that were obeyed last
-    struct ps_reading reported;          // by the last line of metrics
+    char *settings_text;                          // that `settings` points into
+    struct kept *run, *routes, *members, *places; // that were obeyed last
+    struct ps_reading reported;                   // by the last line of metrics
     double lacking;            // clock_seconds; since when shards lack weights; 0: none do
     size_t held;               // parameters
     struct files_system store; // folder -1: none
     struct flusher *flusher;
+    struct replicator *replicator; // NULL until it serves
 
     pthread_mutex_t lock; // of all that follows, which other threads ask for
     struct ps *ps;
@@ -237,24 +243,54 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
     return STATUS_OK;
 }
 
+static bool acknowledges_copies(const struct parameter_server *server) {
+    return !strcmp(server->settings.ack, "replicated");
+}
+
+static int open_replicator(struct parameter_server *server, struct ps *ps, bool state,
+                           const struct member_identity *identity, struct error *err) {
+    const struct replicator_options options = {
+        .ps = ps,
+        .member = server->member,
+        .identity = *identity,
+        .name = server->o->name,
+        .parameters = server->model->parameter_count,
+        .state = state,
+        .replicates = acknowledges_copies(server),
+        .keys = server->o->keys,
+        .insecure = server->o->insecure,
+    };
+    return replicator_open(&server->replicator, &options, err);
+}
+
+// Shards have copies when the replicator gave them routes, and not before.
+static void tell_applied(void *self, uint32_t shard) {
+    const struct parameter_server *server = self;
+    replicator_applied(server->replicator, shard);
+}
+
 // The first time that it hears what is trained: from then on it serves.
 static int begin_serving(struct parameter_server *server, const struct proto_run *run,
                          struct error *err) {
     struct member_identity identity;
     struct ps_options options = {.kernels = kernels_best(), .threads = (int)server->o->threads};
     struct ps *ps;
+    options.copies = (struct ps_copies){server, tell_applied};
     int status = run_model(&server->model, "model", run, err);
     if (!status)
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
+    options.replicates = acknowledges_copies(server);
     if (!status)
         status = ps_open(&ps, &options, err);
     if (status)
         return status;
     member_identity(server->member, &identity);
+    bool state = optimizer_state_name(options.optimizer.rule) != NULL;
     if (server->o->store)
-        status = open_flusher(server, ps, optimizer_state_name(options.optimizer.rule) != NULL,
-                              &identity.run, err);
+        status = open_flusher(server, ps, state, &identity.run, err);
+    if (!status)
+        status = open_replicator(server, ps, state, &identity, err);
     if (status) {
         ps_close(ps);
         return status;
@@ -273,7 +309,9 @@ static int change_settings(struct parameter_server *server, struct error *err) {
     struct optimizer optimizer;
     struct protocol protocol;
     int status = read_rules(&server->settings, &optimizer, &protocol, err);
-    return status ? status : ps_settings(server->ps, &optimizer, &protocol, err);
+    return status
+               ? status
+               : ps_settings(server->ps, &optimizer, &protocol, acknowledges_copies(server), err);
 }
 
 static int obey_run(struct parameter_server *server, const struct proto_run *run,
@@ -299,14 +337,19 @@ static int obey_members(struct parameter_server *server, const struct proto_stat
     return result;
 }
 
-// How many parameters are held here.
-static size_t held_floats(const struct parameter_server *server, const struct proto_routes *routes,
+static bool has_role(const struct proto_place *place, uint32_t member) {
+    return place->primary == member || place->second == member || place->third == member ||
+           place->joiner == member;
+}
+
+// How many parameters are here, in whatever role.
+static size_t held_floats(const struct parameter_server *server, const struct proto_list *places,
                           uint32_t member) {
-    const struct proto_bucket *buckets = routes->buckets.at;
+    const struct proto_place *at = places->at;
     size_t all = server->model->parameter_count, floats = 0;
-    for (size_t first = 0; first < all && routes->buckets.count > 0; first += PROTO_SHARD_FLOATS) {
+    for (size_t first = 0; first < all && places->count > 0; first += PROTO_SHARD_FLOATS) {
         uint32_t shard = (uint32_t)(first / PROTO_SHARD_FLOATS);
-        if (buckets[proto_bucket_of(shard, routes->buckets.count)].primary == member)
+        if (has_role(&at[proto_bucket_of(shard, places->count)], member))
             floats += all - first < PROTO_SHARD_FLOATS ? all - first : PROTO_SHARD_FLOATS;
     }
     return floats;
@@ -350,23 +393,30 @@ static void note_idleness(struct parameter_server *server, bool idle) {
 
 static int obey_routes(struct parameter_server *server, const struct proto_routes *routes,
                        struct error *err) {
-    struct member_identity identity;
     if (routes->parameters != server->model->parameter_count)
         return error_set(err, STATUS_DATA,
                          "the controller counts %" PRIu64 " parameters of the model, here are %zu",
                          routes->parameters, server->model->parameter_count);
+    kept_hold(server->routes);
+    return replicator_meet(server->replicator, server->routes, NULL, err);
+}
+
+static int obey_places(struct parameter_server *server, const struct proto_list *places,
+                       struct error *err) {
+    struct member_identity identity;
     member_identity(server->member, &identity);
-    size_t floats = held_floats(server, routes, identity.member);
+    size_t floats = held_floats(server, places, identity.member);
     int status = take_parameters(server, floats, err);
     if (status)
         return status;
-    note_idleness(server, routes->buckets.count > 0 && floats == 0);
+    note_idleness(server, floats == 0);
     if (server->flusher)
-        flusher_route(server->flusher, routes->buckets.count);
-    ps_route(server->ps, routes->buckets.at, routes->buckets.count, identity.member);
-    return STATUS_OK;
+        flusher_route(server->flusher, places->count);
+    kept_hold(server->places);
+    return replicator_route(server->replicator, server->places, err);
 }
 
+// Who the others are is known before anything is asked of them.
 static int obey_controller(struct parameter_server *server, struct error *err) {
     int status = STATUS_OK;
     if (kept_renew(&server->run, member_run(server->member)))
@@ -377,6 +427,8 @@ static int obey_controller(struct parameter_server *server, struct error *err) {
         status = obey_members(server, &server->members->message.status, err);
     if (!status && kept_renew(&server->routes, member_routes(server->member)))
         status = obey_routes(server, &server->routes->message.routes, err);
+    if (!status && kept_renew(&server->places, member_places(server->member)))
+        status = obey_places(server, &server->places->message.places.places, err);
     return status;
 }
 
@@ -385,6 +437,22 @@ static int obey_controller(struct parameter_server *server, struct error *err) {
 static void look_up_members(void *self) {
     const struct parameter_server *server = self;
     member_look(server->member);
+}
+
+static void hear_replication(void *self, struct link *link, uint64_t session, uint64_t request,
+                             uint16_t type, const union proto_message *message,
+                             struct buffer *payload) {
+    const struct parameter_server *server = self;
+    replicator_hear(server->replicator, link, session, request, type, message, payload);
+}
+
+// By the member's thread.
+static void take_lease(void *self, double until) {
+    struct parameter_server *server = self;
+    pthread_mutex_lock(&server->lock);
+    if (server->ps)
+        ps_lease(server->ps, until);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void ask_to_stop(void *self) {
@@ -448,7 +516,7 @@ static int open_paths(struct parameter_server *server, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
         .memory = payload_bytes(o->memory),
-        .hooks = {server, look_up_members, fill_status, ask_to_stop},
+        .hooks = {server, look_up_members, fill_status, ask_to_stop, hear_replication},
     };
     int status = paths_open(&server->paths, &options, err);
     if (!status)
@@ -476,7 +544,8 @@ static int open_member(struct parameter_server *server, struct error *err) {
         .insecure = o->insecure,
         .stores = o->store != NULL,
         .members = true,
-        .hooks = {server, say_text, fill_figures},
+        .places = PLACES,
+        .hooks = {server, say_text, fill_figures, take_lease},
     };
     return member_open(&server->member, &options, err);
 }
@@ -521,16 +590,19 @@ static void end_server(void *self, int status, const struct error *err) {
     if (server->member && ps)
         report_figures(server, clock_seconds());
     paths_close(server->paths);
+    replicator_close(server->replicator);
     end_store(server);
     pthread_mutex_lock(&server->lock);
     server->ps = NULL;
     pthread_mutex_unlock(&server->lock);
     ps_close(ps);
+    replicator_free(server->replicator);
     serving_leave(server->member, status, err);
     paths_free(server->paths);
     kept_drop(server->run);
     kept_drop(server->routes);
     kept_drop(server->members);
+    kept_drop(server->places);
     model_free(server->model);
     free(server->settings_text);
     pthread_mutex_destroy(&server->lock);

@@ -1,4 +1,4 @@
-#include "role/controller/request_queue.h"
+#include "role/request_queue.h"
 
 #include <stdlib.h>
 
@@ -16,6 +16,7 @@ void request_queue_open(struct request_queue *queue, struct gate *gate) {
 void queued_request_free(struct queued_request *queued) {
     link_drop(queued->link);
     kept_drop(queued->message);
+    buffer_drop(queued->payload);
     free(queued);
 }
 
@@ -38,13 +39,16 @@ static bool append_request(struct request_queue *queue, struct queued_request *q
 }
 
 void request_queue_add(struct request_queue *queue, struct link *link, uint64_t request,
-                       uint16_t type, const union proto_message *message) {
+                       uint16_t type, const union proto_message *message, struct buffer *payload) {
     struct queued_request *queued = mem_zeroed(1, sizeof *queued);
     if (queued && kept_make(&queued->message, type, message, NULL) == STATUS_OK) {
         link_hold(link);
         queued->link = link;
         queued->request = request;
         queued->type = type;
+        if (payload)
+            buffer_hold(payload);
+        queued->payload = payload;
         if (append_request(queue, queued)) {
             gate_open(queue->gate);
             return;

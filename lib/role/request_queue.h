@@ -1,7 +1,7 @@
 // Requests that came over links, for one thread to answer. Threads of the network put them
 // in and do not wait; the owner takes them out in order and answers each when it can.
-#ifndef ADAM_ROLE_CONTROLLER_REQUEST_QUEUE_H
-#define ADAM_ROLE_CONTROLLER_REQUEST_QUEUE_H
+#ifndef ADAM_ROLE_REQUEST_QUEUE_H
+#define ADAM_ROLE_REQUEST_QUEUE_H
 
 #include <pthread.h>
 
@@ -9,12 +9,13 @@
 #include "net/link.h"
 #include "proto/kept.h"
 
-struct queued_request { // owns its link's reference and its message
+struct queued_request { // owns its references: of link, message and payload
     struct queued_request *next;
     struct link *link;
     uint64_t request;
     uint16_t type;
-    struct kept *message; // NULL: the link is closed (type 0)
+    struct kept *message;   // NULL: the link is closed (type 0)
+    struct buffer *payload; // NULL: none
 };
 
 struct request_queue {
@@ -30,7 +31,7 @@ void request_queue_open(struct request_queue *queue, struct gate *gate);
 void request_queue_close(struct request_queue *queue); // drops the requests that are left
 // For the request handler of a link: refuses the request when there is no room for it.
 void request_queue_add(struct request_queue *queue, struct link *link, uint64_t request,
-                       uint16_t type, const union proto_message *message);
+                       uint16_t type, const union proto_message *message, struct buffer *payload);
 // For the closed handler of a link. Does nothing when out of memory: the member's silence is
 // noticed later.
 void request_queue_add_closed(struct request_queue *queue, struct link *link);

@@ -1,0 +1,59 @@
+// What the parts of the replicator share.
+//
+//   replicator.c       open and close, the thread, what the owner tells
+//   replicator_send.c  messages to other servers, and their answers
+//   replicator_hear.c  their messages, and the answers to these
+#ifndef ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
+#define ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "role/paramserver/load.h"
+#include "role/paramserver/peers.h"
+#include "role/paramserver/replicator.h"
+#include "role/request_queue.h"
+
+struct delivery; // a message on its way to another server, and its answer
+
+struct replicator {
+    struct replicator_options options;
+    struct peers *peers;
+    pthread_t thread;
+    struct gate work; // for the thread
+    _Atomic bool closing;
+    _Atomic uint64_t *applied; // a bit for each shard of which changes were told
+    uint32_t shards;
+    struct request_queue inbox;
+    uint32_t listed; // the owner's: buckets of the first places; 0: none yet
+
+    // The thread's own.
+    struct load_place place;
+    struct replica_host host;
+    struct replica *replica;        // NULL: no places yet
+    uint32_t buckets;               // that it has
+    struct queued_request *hearing; // being heard, and not answered yet
+    uint64_t looked;                // when places were asked for last
+
+    pthread_mutex_t lock;           // of all that follows
+    struct kept *places;            // to be obeyed; NULL: none
+    struct kept *members;           // of the run
+    struct delivery *first, **last; // that were answered
+};
+
+uint64_t replicator_now(void); // milliseconds
+
+// replicator_send.c
+//
+// Sends it, or loses it.
+void replicator_send(struct replicator *r, const struct replica_message *message);
+// Hands the answers that came to the replica.
+void replicator_take_answers(struct replicator *r);
+
+// replicator_hear.c
+//
+// Answers the request that is being heard, if the message does that.
+void replicator_answer(struct replicator *r, const struct replica_message *message);
+void replicator_take_requests(struct replicator *r);
+
+#endif
