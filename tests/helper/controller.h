@@ -20,13 +20,16 @@ struct controller {
     struct listener *listener;
     struct gate gate; // opened when anything was heard
     // How often it heard what.
-    _Atomic uint64_t hellos, joins, heartbeats, reports, leaves;
+    _Atomic uint64_t hellos, joins, heartbeats, reports, leaves, proposals;
 
     pthread_mutex_t lock; // of all that follows
     struct proto_id run;
     const char *model, *settings;
     uint64_t settings_version, routes_epoch, members_epoch, session;
     uint64_t parameters;
+    uint32_t next_member;           // that joins; 0: all are member 3
+    uint32_t lease;                 // milliseconds
+    struct proto_proposal proposal; // the last
     struct proto_server servers[CONTROLLER_SERVERS], data_servers[CONTROLLER_SERVERS];
     uint32_t server_count, source_count;
     struct proto_bucket buckets[CONTROLLER_BUCKETS];
@@ -71,7 +74,7 @@ static inline enum proto_refusal controller_hello(void *context, struct link *li
 
 static inline void controller_join(struct controller *c, struct link *link, uint64_t request,
                                    const struct proto_join *join) {
-    const struct proto_joined joined = {.member = 3,
+    const struct proto_joined joined = {.member = c->next_member ? c->next_member++ : 3,
                                         .session = ++c->session,
                                         .heartbeat = c->heartbeat,
                                         .silence = 10 * c->heartbeat};
@@ -104,7 +107,7 @@ static inline void controller_tell_places(struct controller *c, struct link *lin
                                          .third = c->buckets[i].third,
                                          .joiner = PROTO_NOBODY};
     const struct proto_places message = {
-        .epoch = c->routes_epoch, .lease = 1000, .places = {places, c->bucket_count}};
+        .epoch = c->routes_epoch, .lease = c->lease, .places = {places, c->bucket_count}};
     link_answer(link, request, PROTO_TYPE_PLACES, &message, NULL, NULL);
 }
 
@@ -144,6 +147,12 @@ static inline void controller_request(void *context, struct link *link, uint64_t
         controller_join(c, link, request, &message->join);
     } else if (type == PROTO_TYPE_HEARTBEAT) {
         controller_beat(c, link, request, &message->heartbeat);
+    } else if (type == PROTO_TYPE_PROPOSE) {
+        const struct proto_list *list = &message->propose.proposals;
+        if (list->count)
+            c->proposal = ((const struct proto_proposal *)list->at)[list->count - 1];
+        atomic_fetch_add(&c->proposals, 1);
+        link_answer(link, request, PROTO_TYPE_DONE, NULL, NULL, NULL);
     } else if (type == PROTO_TYPE_REPORT) {
         controller_text(c->line, sizeof c->line, message->report.line);
         atomic_fetch_add(&c->reports, 1);
@@ -164,7 +173,8 @@ static inline void controller_init(struct controller *c) {
                              .model = "input {}",
                              .settings = "rate=0.1\n",
                              .settings_version = 1,
-                             .heartbeat = 50};
+                             .heartbeat = 50,
+                             .lease = 1000};
     pthread_mutex_init(&c->lock, NULL);
 }
 

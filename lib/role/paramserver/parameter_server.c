@@ -334,6 +334,8 @@ static int obey_members(struct parameter_server *server, const struct proto_stat
         return result;
     result = ps_members(server->ps, sessions, count, err);
     free(sessions);
+    kept_hold(server->members);
+    replicator_know(server->replicator, server->members);
     return result;
 }
 
@@ -397,8 +399,7 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
         return error_set(err, STATUS_DATA,
                          "the controller counts %" PRIu64 " parameters of the model, here are %zu",
                          routes->parameters, server->model->parameter_count);
-    kept_hold(server->routes);
-    return replicator_meet(server->replicator, server->routes, NULL, err);
+    return replicator_meet(server->replicator, routes, err);
 }
 
 static int obey_places(struct parameter_server *server, const struct proto_list *places,

@@ -225,16 +225,16 @@ int replicator_route(struct replicator *r, struct kept *places, struct error *er
     return STATUS_OK;
 }
 
-int replicator_meet(struct replicator *r, struct kept *routes, struct kept *members,
-                    struct error *err) {
+void replicator_know(struct replicator *r, struct kept *members) {
     pthread_mutex_lock(&r->lock);
     struct kept *before = r->members;
     r->members = members;
     pthread_mutex_unlock(&r->lock);
     kept_drop(before);
-    int status = routes ? peers_set(r->peers, &routes->message.routes.servers, err) : STATUS_OK;
-    kept_drop(routes);
-    return status;
+}
+
+int replicator_meet(struct replicator *r, const struct proto_routes *routes, struct error *err) {
+    return peers_set(r->peers, &routes->servers, err);
 }
 
 // --- open and close ---------------------------------------------------------------------

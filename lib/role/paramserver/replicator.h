@@ -50,9 +50,10 @@ void replicator_free(struct replicator *replicator);
 // Who has which bucket (message.places). Takes over the reference. STATUS_DATA: it is no list of
 // all buckets.
 int replicator_route(struct replicator *replicator, struct kept *places, struct error *err);
-// The other parameter servers (message.routes), and the members of the run (message.status).
-// Takes over both references. STATUS_IO.
-int replicator_meet(struct replicator *replicator, struct kept *routes, struct kept *members,
+// The members of the run (message.status): who may speak for which. Takes over the reference.
+void replicator_know(struct replicator *replicator, struct kept *members);
+// The other parameter servers. STATUS_IO.
+int replicator_meet(struct replicator *replicator, const struct proto_routes *routes,
                     struct error *err);
 
 // A request at the replication address, by the link's session.

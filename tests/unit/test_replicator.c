@@ -1,0 +1,388 @@
+// Three whole parameter servers that have copies of the same shards, beside a controller of the
+// test, which says who is their primary.
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../helper/controller.h"
+#include "../helper/tap.h"
+#include "core/error.h"
+#include "role/paramserver/parameter_server.h"
+
+// Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.
+static const char model_text[] = "input 1x1x300\ndense units=1000 act=relu\nsoftmax units=10\n";
+enum { PARAMETERS = 300 * 1000 + 1000 + 10 * 1000 + 10 };
+enum { SERVERS = 3, WORKER = 44 };
+
+struct server {
+    struct cluster *cluster;
+    uint32_t member; // 1, 2, 3
+    char address[3][96], name[8];
+    struct parameter_server_options options;
+    _Atomic bool stop;
+    bool runs;
+    pthread_t thread;
+    int status;
+    struct error err;
+};
+
+struct cluster {
+    struct tap *tap;
+    struct controller controller;
+    char address[96];
+    struct server servers[SERVERS];
+    float numbers[PARAMETERS], pulled[PARAMETERS];
+};
+
+static bool wish(void *self) {
+    return atomic_load(&((struct server *)self)->stop);
+}
+
+static void hear(void *self, const char *text) {
+    (void)self, (void)text;
+}
+
+static void *run(void *context) {
+    struct server *server = context;
+    server->status = parameter_server_run(&server->options, &server->err);
+    return NULL;
+}
+
+// --- the cluster --------------------------------------------------------------------------
+
+static void server_start(struct cluster *cluster, uint32_t index, const char *folder) {
+    static const char kinds[] = {'t', 'r', 'a'};
+    struct server *server = &cluster->servers[index];
+    server->cluster = cluster;
+    server->member = index + 1;
+    snprintf(server->name, sizeof server->name, "ps-%u", index);
+    for (int i = 0; i < 3; i++)
+        snprintf(server->address[i], sizeof server->address[i], "ipc://%s/%c%u", folder, kinds[i],
+                 index);
+    server->options = (struct parameter_server_options){
+        .controller = cluster->address,
+        .name = server->name,
+        .training = server->address[0],
+        .replication = server->address[1],
+        .administration = server->address[2],
+        .ready = {.fd = -1},
+        .threads = 2,
+        .hooks = {server, wish, hear},
+    };
+    server->runs = true;
+    if (pthread_create(&server->thread, NULL, run, server))
+        abort();
+    controller_await(&cluster->controller, &cluster->controller.joins, index + 1);
+}
+
+static void server_stop(struct server *server) {
+    if (!server->runs)
+        return;
+    atomic_store(&server->stop, true);
+    pthread_join(server->thread, NULL);
+    server->runs = false;
+}
+
+// Under the lock: who the members are. Sessions are numbered as members are.
+static void name_members(struct cluster *cluster) {
+    struct controller *c = &cluster->controller;
+    c->parameters = PARAMETERS;
+    c->members[0] = (struct proto_member){
+        .member = 9, .role = PROTO_ROLE_WORKER, .state = PROTO_STATE_WORKING, .session = WORKER};
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        struct server *server = &cluster->servers[i];
+        c->members[1 + i] = (struct proto_member){.member = server->member,
+                                                  .role = PROTO_ROLE_PARAMETER_SERVER,
+                                                  .session = server->member};
+        c->servers[i] = (struct proto_server){.member = server->member,
+                                              .training = proto_text(server->address[0]),
+                                              .replication = proto_text(server->address[1]),
+                                              .administration = proto_text(server->address[2])};
+    }
+    c->member_count = 1 + SERVERS;
+    c->server_count = SERVERS;
+    c->members_epoch = 1;
+}
+
+static void place(struct cluster *cluster, uint64_t epoch, uint32_t primary, uint32_t second,
+                  uint32_t third) {
+    struct controller *c = &cluster->controller;
+    pthread_mutex_lock(&c->lock);
+    name_members(cluster);
+    for (uint32_t i = 0; i < CONTROLLER_BUCKETS; i++)
+        c->buckets[i] = (struct proto_bucket){epoch, primary, second, third};
+    c->bucket_count = CONTROLLER_BUCKETS;
+    c->routes_epoch = epoch;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static struct cluster *cluster_open(struct tap *tap, const char *folder, const char *settings) {
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+    if (!cluster)
+        abort();
+    cluster->tap = tap;
+    controller_init(&cluster->controller);
+    cluster->controller.model = model_text;
+    cluster->controller.settings = settings;
+    cluster->controller.next_member = 1;
+    snprintf(cluster->address, sizeof cluster->address, "ipc://%s/c", folder);
+    controller_listen(&cluster->controller, tap, cluster->address);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        server_start(cluster, i, folder);
+    return cluster;
+}
+
+static void cluster_close(struct cluster *cluster) {
+    for (uint32_t i = 0; i < SERVERS; i++)
+        server_stop(&cluster->servers[i]);
+    controller_free(&cluster->controller);
+    free(cluster);
+}
+
+// --- asking -------------------------------------------------------------------------------
+
+static struct link *dial(const struct server *server, enum proto_role role, uint64_t session) {
+    const struct link_options options = {.silence = 0};
+    const struct proto_hello hello = {
+        .role = (uint16_t)role, .session = session, .name = proto_text("somebody")};
+    struct link *link;
+    int path = role == PROTO_ROLE_PARAMETER_SERVER;
+    while (link_dial(&link, server->address[path], &options, &hello, 2000, NULL, NULL))
+        ;
+    return link;
+}
+
+// The refusal's code, or 0.
+static enum proto_refusal ask(struct link *link, uint16_t type, const void *message,
+                              const float *payload, float *into, struct kept **kept) {
+    const struct link_part part = {payload, PARAMETERS * sizeof(float)};
+    struct link_request request = {.type = type,
+                                   .message = message,
+                                   .parts = &part,
+                                   .part_count = payload != NULL,
+                                   .into = into,
+                                   .room = into ? PARAMETERS * sizeof(float) : 0};
+    struct kept *answer;
+    if (link_call_kept(link, &request, &answer, NULL))
+        return PROTO_REFUSAL_STOPPING;
+    enum proto_refusal code = answer->type == PROTO_TYPE_REFUSED
+                                  ? (enum proto_refusal)answer->message.refused.code
+                                  : PROTO_REFUSAL_NONE;
+    if (kept)
+        *kept = answer;
+    else
+        kept_drop(answer);
+    return code;
+}
+
+static void lay_out(struct proto_piece pieces[2], uint64_t epoch, uint64_t version) {
+    pieces[0] = (struct proto_piece){0, 0, PROTO_SHARD_FLOATS, epoch, version};
+    pieces[1] = (struct proto_piece){1, 0, PARAMETERS - PROTO_SHARD_FLOATS, epoch, version};
+}
+
+static void fill(struct cluster *cluster, float value) {
+    for (size_t i = 0; i < PARAMETERS; i++)
+        cluster->numbers[i] = value;
+}
+
+// Asks until it is granted: what must come first comes some time.
+static void store(struct cluster *cluster, uint32_t index, uint64_t epoch, float value) {
+    struct link *link = dial(&cluster->servers[index], PROTO_ROLE_CONTROLLER, 0);
+    struct proto_piece pieces[2];
+    lay_out(pieces, epoch, 1);
+    const struct proto_store message = {.quantity = PROTO_QUANTITY_WEIGHT, .pieces = {pieces, 2}};
+    fill(cluster, value);
+    while (ask(link, PROTO_TYPE_STORE, &message, cluster->numbers, NULL, NULL))
+        ;
+    link_close(link);
+}
+
+static bool push(struct cluster *cluster, uint32_t index, uint64_t epoch, uint64_t sequence,
+                 float value) {
+    struct link *link = dial(&cluster->servers[index], PROTO_ROLE_WORKER, WORKER);
+    struct proto_piece pieces[2];
+    struct kept *kept = NULL;
+    lay_out(pieces, epoch, 1);
+    const struct proto_push message = {.session = WORKER,
+                                       .sequence = sequence,
+                                       .kind = PROTO_UPDATE_DELTA,
+                                       .samples = 7,
+                                       .pieces = {pieces, 2}};
+    fill(cluster, value);
+    while (ask(link, PROTO_TYPE_PUSH, &message, cluster->numbers, NULL, &kept)) {
+        kept_drop(kept);
+        kept = NULL;
+    }
+    bool repeated = kept->message.pushed.repeated;
+    kept_drop(kept);
+    link_close(link);
+    return repeated;
+}
+
+// The version of the first shard; all weights must be the same.
+static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, float wanted) {
+    struct link *link = dial(&cluster->servers[index], PROTO_ROLE_WORKER, WORKER);
+    struct proto_piece pieces[2];
+    struct kept *kept = NULL;
+    lay_out(pieces, epoch, 0);
+    const struct proto_pull message = {.session = WORKER, .pieces = {pieces, 2}};
+    while (ask(link, PROTO_TYPE_PULL, &message, NULL, cluster->pulled, &kept)) {
+        kept_drop(kept);
+        kept = NULL;
+    }
+    uint64_t version = ((const struct proto_piece *)kept->message.weights.pieces.at)[0].version;
+    size_t wrong = 0;
+    for (size_t i = 0; i < PARAMETERS; i++)
+        wrong += cluster->pulled[i] != wanted;
+    CHECK_INT(cluster->tap, (int)wrong, 0);
+    kept_drop(kept);
+    link_close(link);
+    return version;
+}
+
+// --- tests --------------------------------------------------------------------------------
+
+static const char replicated[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
+                                 "ack=replicated\nmetrics-every=0.1\n";
+static const char in_memory[] = "optimizer=sgd\nrate=0.1\nprotocol=async\nack=memory\n";
+
+static void test_takeover(struct tap *tap, const char *folder) {
+    TEST(tap, "what the primary acknowledged is on its copies when it is gone, and counts once", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, 3);
+        store(cluster, 0, 1, 1);
+        CHECK(tap, !push(cluster, 0, 1, 1, 2));
+        CHECK(tap, !push(cluster, 0, 1, 2, 4));
+        CHECK_INT(tap, pull(cluster, 0, 1, 7), 3);
+        server_stop(&cluster->servers[0]);
+        place(cluster, 2, 2, 3, PROTO_NOBODY);
+        CHECK_INT(tap, pull(cluster, 1, 2, 7), 3);
+        CHECK(tap, push(cluster, 1, 2, 2, 4)); // again
+        CHECK(tap, !push(cluster, 1, 2, 3, 1));
+        server_stop(&cluster->servers[1]);
+        place(cluster, 3, 3, PROTO_NOBODY, PROTO_NOBODY);
+        CHECK_INT(tap, pull(cluster, 2, 3, 8), 4);
+        CHECK(tap, push(cluster, 2, 3, 3, 1));
+        cluster_close(cluster);
+    });
+    TEST(tap, "who comes later is sent all of it", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, PROTO_NOBODY, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        push(cluster, 0, 1, 1, 2);
+        place(cluster, 2, 1, 3, PROTO_NOBODY);
+        push(cluster, 0, 2, 2, 3); // on both, when it is answered
+        server_stop(&cluster->servers[0]);
+        place(cluster, 3, 3, PROTO_NOBODY, PROTO_NOBODY);
+        CHECK_INT(tap, pull(cluster, 2, 3, 6), 3);
+        cluster_close(cluster);
+    });
+    TEST(tap, "with ack=memory the copies follow", {
+        struct cluster *cluster = cluster_open(tap, folder, in_memory);
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        for (uint64_t i = 1; i <= 20; i++)
+            push(cluster, 0, 1, i, 1);
+        while (pull(cluster, 0, 1, 21) < 21)
+            ;
+        server_stop(&cluster->servers[0]);
+        place(cluster, 2, 2, PROTO_NOBODY, PROTO_NOBODY);
+        CHECK_INT(tap, pull(cluster, 1, 2, 21), 21);
+        cluster_close(cluster);
+    });
+}
+
+struct waiting_push {
+    struct cluster *cluster;
+    pthread_t thread;
+    _Atomic bool done;
+};
+
+static void *push_and_wait(void *context) {
+    struct waiting_push *waiting = context;
+    push(waiting->cluster, 0, 1, 1, 2);
+    atomic_store(&waiting->done, true);
+    return NULL;
+}
+
+static void begin_push(struct cluster *cluster, struct waiting_push *waiting) {
+    waiting->cluster = cluster;
+    if (pthread_create(&waiting->thread, NULL, push_and_wait, waiting))
+        abort();
+}
+
+static void test_proposals(struct tap *tap, const char *folder) {
+    TEST(tap, "a secondary that does not hear its primary asks to take over", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        server_stop(&cluster->servers[0]);
+        controller_await(&cluster->controller, &cluster->controller.proposals, 1);
+        pthread_mutex_lock(&cluster->controller.lock);
+        struct proto_proposal proposal = cluster->controller.proposal;
+        pthread_mutex_unlock(&cluster->controller.lock);
+        CHECK_INT(tap, proposal.change, PROTO_CHANGE_TAKE_OVER);
+        CHECK_INT(tap, proposal.member, 2);
+        CHECK_INT(tap, proposal.primary, 1);
+        CHECK_INT(tap, proposal.epoch, 1);
+        cluster_close(cluster);
+    });
+    TEST(tap, "a primary whose copy does not answer asks to drop it, and waits until then", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        struct waiting_push waiting = {0};
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        server_stop(&cluster->servers[1]);
+        begin_push(cluster, &waiting);
+        controller_await(&cluster->controller, &cluster->controller.proposals, 1);
+        pthread_mutex_lock(&cluster->controller.lock);
+        struct proto_proposal proposal = cluster->controller.proposal;
+        pthread_mutex_unlock(&cluster->controller.lock);
+        CHECK_INT(tap, proposal.change, PROTO_CHANGE_DROP);
+        CHECK_INT(tap, proposal.member, 2);
+        CHECK(tap, !atomic_load(&waiting.done));
+        place(cluster, 2, 1, PROTO_NOBODY, PROTO_NOBODY);
+        pthread_join(waiting.thread, NULL);
+        CHECK_INT(tap, pull(cluster, 0, 2, 3), 2);
+        cluster_close(cluster);
+    });
+}
+
+static void test_strangers(struct tap *tap, const char *folder) {
+    TEST(tap, "no server speaks for another one", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, 3);
+        store(cluster, 0, 1, 1);
+        struct link *link = dial(&cluster->servers[1], PROTO_ROLE_PARAMETER_SERVER, 3);
+        const struct proto_commit commit = {.from = 1, .epoch = 1};
+        CHECK_INT(tap, ask(link, PROTO_TYPE_COMMIT, &commit, NULL, NULL, NULL),
+                  PROTO_REFUSAL_WRONG_SESSION);
+        const struct proto_pulse pulse = {.from = 3};
+        CHECK_INT(tap, ask(link, PROTO_TYPE_PULSE, &pulse, NULL, NULL, NULL), PROTO_REFUSAL_NONE);
+        const struct proto_prepare prepare = {.from = 3,
+                                              .epoch = 1,
+                                              .stamp_epoch = 1,
+                                              .stamp_version = 9,
+                                              .whole = 1,
+                                              .blocks = UINT64_MAX};
+        CHECK_INT(tap, ask(link, PROTO_TYPE_PREPARE, &prepare, NULL, NULL, NULL),
+                  PROTO_REFUSAL_BUSY); // it has not the payload that it tells of
+        const struct proto_commit old = {.from = 3, .epoch = 0};
+        CHECK_INT(tap, ask(link, PROTO_TYPE_COMMIT, &old, NULL, NULL, NULL),
+                  PROTO_REFUSAL_STALE_ROUTE);
+        link_close(link);
+        cluster_close(cluster);
+    });
+}
+
+int main(void) {
+    struct tap tap = {0};
+    char folder[] = "/tmp/adam-ps-XXXXXX", command[64];
+    if (!mkdtemp(folder))
+        return 1;
+    test_takeover(&tap, folder);
+    test_proposals(&tap, folder);
+    test_strangers(&tap, folder);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) ? 1 : tap_done(&tap);
+}
