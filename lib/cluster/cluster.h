@@ -111,7 +111,7 @@ const struct cluster_member *cluster_find(const struct cluster *cluster, uint64_
 const struct cluster_member *cluster_numbered(const struct cluster *cluster, uint32_t number);
 size_t cluster_count(const struct cluster *cluster, enum proto_role role); // not gone
 
-// A parameter server that is gone, and was the only one that has some bucket; NULL: none.
+// A parameter server that is gone, as are all others that have some bucket of it; NULL: none.
 const struct cluster_member *cluster_lost(const struct cluster *cluster);
 // The parameter server whose store one that asks to join has: it has buckets, and the same name. It
 // may be gone. NULL: none.
@@ -159,7 +159,8 @@ int cluster_assign(struct cluster *cluster, struct error *err);
 // what that had.
 void cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number);
 // A parameter server is gone, and others take over its buckets (placement_lose): those of which it
-// was the only member stay, see cluster_lost. Does nothing when there is no such member.
+// was the only member stay, see cluster_lost. It may be gone already. Does nothing when there is no
+// such member.
 void cluster_lose(struct cluster *cluster, uint32_t number);
 // What a parameter server proposes (placement_propose); *changed: it was carried out.
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,

@@ -59,11 +59,12 @@ void cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number) 
 void cluster_lose(struct cluster *cluster, uint32_t number) {
     struct placement placement = placement_of(cluster);
     const struct cluster_member *member = cluster_numbered(cluster, number);
-    if (!member || member->gone)
+    if (!member)
         return;
     if (placement_lose(&placement, number, cluster->routes_epoch + 1))
         cluster->routes_epoch++;
-    cluster_leave(cluster, number);
+    if (!member->gone)
+        cluster_leave(cluster, number);
 }
 
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,
@@ -114,11 +115,18 @@ int cluster_may_lose(const struct cluster *cluster, uint32_t number, cluster_abs
     return STATUS_OK;
 }
 
+static bool is_there(const struct cluster *cluster, uint32_t number) {
+    const struct cluster_member *member =
+        number == PROTO_NOBODY ? NULL : cluster_numbered(cluster, number);
+    return member && !member->gone;
+}
+
 const struct cluster_member *cluster_lost(const struct cluster *cluster) {
     for (size_t i = 0; i < cluster->place_count; i++) {
-        const struct cluster_member *member = cluster_numbered(cluster, cluster->places[i].primary);
-        if (member->gone) // the state is checked: there is one
-            return member;
+        const struct proto_place *place = &cluster->places[i];
+        if (!is_there(cluster, place->primary) && !is_there(cluster, place->second) &&
+            !is_there(cluster, place->third))
+            return cluster_numbered(cluster, place->primary); // the state is checked: there is one
     }
     return NULL;
 }

@@ -15,6 +15,7 @@ struct vital {
     bool missed;                    // vitals_miss, since it was heard of last
     const void *link;               // by which it was heard of last; never looked into
     double closed;                  // when the other side closed that; 0: it did not
+    double leased;                  // until when it has a lease; 0: it never had one
     bool told;                      // whether it has sent figures yet
     uint64_t told_members;          // epoch of the membership in the last beat to it...
     uint64_t knows_members;         // ...and in the one before, which it has acted upon
@@ -36,6 +37,8 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 // A beat tells it of this epoch of the membership. It asks who the members are before its
 // next heartbeat, so that with the beat after that it is known to know.
 void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
+// It has a lease until then.
+void vitals_lease(struct vitals *vitals, uint32_t number, double until);
 // Its figures came by this link.
 void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
 // A server refused `count` more of its requests.

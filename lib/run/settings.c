@@ -86,6 +86,7 @@ static const struct row {
     ROW("controller-patience", REAL, controller_patience, MANY | LIVE, 0, 1e9),
     ROW("epoch-end", REAL, epoch_end, MANY, 0, 1),
     ROW("servers", COUNT, servers, MANY, 1, 4096),
+    ROW("copies", COUNT, copies, MANY, 1, 3),
     ROW("data-servers", COUNT, data_servers, MANY, 1, 4096),
     ROW("workers", COUNT, workers, MANY | LIVE, 0, 4096),
 #undef ROW
@@ -120,6 +121,7 @@ void settings_default(struct settings *settings) {
         .controller_patience = 3600,
         .epoch_end = 0.75,
         .servers = 1,
+        .copies = 1,
         .data_servers = 1,
     };
 }

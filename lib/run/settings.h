@@ -67,6 +67,7 @@ struct settings {
     double controller_patience;    // seconds for which the members wait for the controller
     double epoch_end;              // share of the replicas that must have finished theirs
     int64_t servers, data_servers; // that must be there before training starts
+    int64_t copies;                // of each bucket on parameter servers, 1 to 3
     int64_t workers;               // the same; 0: the first one begins
 };
 

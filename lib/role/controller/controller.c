@@ -224,11 +224,13 @@ static int lose_member(struct controller *c, const struct cluster_member *member
     return STATUS_OK;
 }
 
-// Whom the run waits for when it is silent: who has a part of the weights or of the data.
+// Whom the run waits for when it is silent: who has a part of the weights, of which there is no
+// other copy, or of the data.
 static bool is_needed(const struct controller *c, const struct cluster_member *member) {
-    bool reads = c->cluster->stage < CLUSTER_STOPPING;
-    return cluster_serves(c->cluster, member->number) ||
-           (reads && cluster_part_of(c->cluster, member->number));
+    bool reads = c->cluster->stage < CLUSTER_STOPPING, spared = false;
+    if (cluster_serves(c->cluster, member->number))
+        return controller_may_lose(c, member->number, &spared, NULL) || !spared;
+    return reads && cluster_part_of(c->cluster, member->number);
 }
 
 static void miss_member(struct controller *c, const struct cluster_member *member) {
@@ -469,6 +471,8 @@ static int controller_step(struct controller *c, struct error *err) {
     if (!status)
         status = check_silence(c, err);
     if (!status)
+        status = controller_place(c, err);
+    if (!status)
         status = check_servers(c, err);
     if (!status)
         status = controller_look_at_data(c, err);
@@ -548,7 +552,8 @@ static bool is_unseated(const struct controller *c, int status) {
 }
 
 int controller_lead(struct doors *doors, bool *over, struct error *err) {
-    struct controller c = {.config = doors->config, .doors = doors, .accounted = NAN};
+    struct controller c = {
+        .config = doors->config, .doors = doors, .accounted = NAN, .led_since = clock_seconds()};
     int status = open_controller(&c, err);
     bool ran = !status;
     *over = false;

@@ -285,6 +285,30 @@ static int answer_get_routes(struct controller *c, struct queued_request *queued
     return STATUS_OK;
 }
 
+// People see the buckets, too; only a parameter server has a lease.
+static int answer_get_places(struct controller *c, struct queued_request *queued) {
+    const struct proto_get_places *message = &queued->message->message.get_places;
+    const struct cluster_member *server = cluster_find(c->cluster, message->session);
+    enum proto_role role = role_of(queued);
+    struct proto_places places;
+    if (role != PROTO_ROLE_PARAMETER_SERVER && role != PROTO_ROLE_ADMINISTRATOR)
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
+    if (role == PROTO_ROLE_PARAMETER_SERVER && !server)
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
+    controller_places(c, server, message->known, &places);
+    return send_answer(queued, PROTO_TYPE_PLACES, &places);
+}
+
+static int answer_propose(struct controller *c, struct queued_request *queued, struct error *err) {
+    const struct proto_propose *message = &queued->message->message.propose;
+    if (role_of(queued) != PROTO_ROLE_PARAMETER_SERVER)
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
+    if (!cluster_find(c->cluster, message->session))
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
+    int status = controller_propose(c, message->session, &message->proposals, err);
+    return status ? status : answer_done(queued);
+}
+
 static int answer_get_run(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct cluster *cluster = c->cluster;
     struct proto_run run = {.version = cluster->settings_version};
@@ -583,6 +607,10 @@ static int answer_one(struct controller *c, struct queued_request *queued, struc
         return answer_get_status(c, queued, err);
     case PROTO_TYPE_REPORT:
         return answer_report(c, queued);
+    case PROTO_TYPE_GET_PLACES:
+        return answer_get_places(c, queued);
+    case PROTO_TYPE_PROPOSE:
+        return answer_propose(c, queued, err);
     default:
         return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "a controller is not asked this");
     }

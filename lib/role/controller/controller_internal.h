@@ -47,9 +47,12 @@ struct controller {
     char diverging[128]; // the member that first reported that it `diverged`
     uint64_t impostors;  // requests with the session of another member
     struct queued_request *saves,
-        *saving;        // requests for the next checkpoint, and for the one under way
-    double stage_began; // clock_seconds
-    double lost_since;  // clock_seconds; that a parameter server is gone with its shards; 0: none
+        *saving;      // requests for the next checkpoint, and for the one under way
+    double led_since; // clock_seconds
+    uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
+    bool unplaced;                          // some have a server that is gone
+    double stage_began;                     // clock_seconds
+    double lost_since; // clock_seconds; that a parameter server is gone with its shards; 0: none
     struct patience patience;
     char waits_for[PROTO_ADDRESS_MAX];
     char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
@@ -89,6 +92,21 @@ void controller_answer_saves(struct queued_request **waiting,
 bool controller_is_finished(const struct controller *c);
 // Counts the silence of all members from now: this controller was away itself.
 void controller_hear_all(struct controller *c);
+
+// controller_places.c
+//
+// All buckets, unless the asker knows them, and a lease for a parameter server (NULL: others).
+void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
+                       struct proto_places *places);
+// Carries out what may be of a parameter server's proposals.
+int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
+                       struct error *err);
+// Whether the run can go on without this parameter server: others that are heard have its buckets.
+int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
+// Whether some buckets are on servers that are gone.
+bool controller_lacks_servers(const struct controller *c);
+// Gives the places of servers that are gone to others, and copies to those that have too few.
+int controller_place(struct controller *c, struct error *err);
 
 // controller_stores.c
 // Whether the run can go on when this parameter server comes back with its store.

@@ -51,6 +51,12 @@ bool controller_is_finished(const struct controller *c) {
     return any;
 }
 
+// As many as the run wants, and as each bucket wants copies.
+static size_t servers_wanted(const struct controller *c) {
+    const struct settings *s = &c->settings;
+    return (size_t)(s->servers > s->copies ? s->servers : s->copies);
+}
+
 static void wait_for(struct controller *c, enum proto_role role, size_t wanted) {
     size_t there = cluster_count(c->cluster, role);
     if (there < wanted)
@@ -67,7 +73,7 @@ void controller_look_for_waits(struct controller *c) {
     if (starting) {
         wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.data_servers);
         wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
-        wait_for(c, PROTO_ROLE_PARAMETER_SERVER, (size_t)c->settings.servers);
+        wait_for(c, PROTO_ROLE_PARAMETER_SERVER, servers_wanted(c));
     }
     if (training && !c->waits_for[0])
         controller_waits_for_data(c, c->waits_for);
@@ -232,8 +238,10 @@ static bool workers_are_there(const struct controller *c) {
 static int assign_buckets(struct controller *c, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
-    if (!status)
+    if (!status) {
+        next->copies = (uint32_t)c->settings.copies;
         status = cluster_assign(next, err);
+    }
     status = controller_commit(c, next, status, err);
     if (!status)
         c->attached = false;
@@ -263,10 +271,10 @@ static int begin_training(struct controller *c, struct error *err) {
 
 static int stay_starting(struct controller *c, struct error *err) {
     bool ready =
-        cluster_count(c->cluster, PROTO_ROLE_PARAMETER_SERVER) >= (size_t)c->settings.servers &&
+        cluster_count(c->cluster, PROTO_ROLE_PARAMETER_SERVER) >= servers_wanted(c) &&
         cluster_count(c->cluster, PROTO_ROLE_DATA_SERVER) >= (size_t)c->settings.data_servers;
     int status = STATUS_OK;
-    if (ready && (c->cluster->routes_epoch == 0 || cluster_lost(c->cluster)))
+    if (ready && (c->cluster->routes_epoch == 0 || controller_lacks_servers(c)))
         status = assign_buckets(c, err);
     if (!status)
         status = controller_tell_routes(c, err);

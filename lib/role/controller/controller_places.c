@@ -1,0 +1,154 @@
+// Who has which copies: what parameter servers ask and propose, and what follows from servers that
+// come, go, or are to go.
+//
+// "The PS controller hands out bucket assignments (primary role via a lease, secondary roles with
+//  primary lease information) to parameter servers and persists the lease information in its
+//  replicated state." (Adam 3.3.3)
+#include <inttypes.h>
+
+#include "core/clock.h"
+#include "role/controller/controller_internal.h"
+
+static const double lease = CONTROLLER_LEASE / 1000.0;
+
+// --- leases -------------------------------------------------------------------------------------
+
+// Whether the server may still answer as a primary. One that leads since a moment ago does not know
+// what was granted before. Safety never rests on this: it only spares readers a stale primary.
+static bool has_lease(const struct controller *c, uint32_t server) {
+    const struct vital *vital = vitals_of(&c->vitals, server);
+    double now = clock_seconds();
+    return now < c->led_since + lease || (vital && now < vital->leased);
+}
+
+static void give_lease(struct controller *c, uint32_t server, struct proto_places *places) {
+    places->lease = CONTROLLER_LEASE;
+    vitals_lease(&c->vitals, server, clock_seconds() + lease);
+}
+
+void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
+                       struct proto_places *places) {
+    const struct cluster *cluster = c->cluster;
+    *places = (struct proto_places){.epoch = cluster->routes_epoch};
+    if (server)
+        give_lease(c, server->number, places);
+    if (known != cluster->routes_epoch)
+        places->places = proto_list(cluster->places, (uint32_t)cluster->place_count);
+}
+
+// --- proposals ----------------------------------------------------------------------------------
+
+struct changes { // that were carried out
+    uint32_t taken_over, completed, dropped;
+};
+
+static void count_change(struct changes *changes, uint32_t change) {
+    changes->taken_over += change == PROTO_CHANGE_TAKE_OVER;
+    changes->completed += change == PROTO_CHANGE_COMPLETE;
+    changes->dropped += change == PROTO_CHANGE_DROP;
+}
+
+static bool is_granted(const struct controller *c, const struct proto_proposal *proposal) {
+    return proposal->change != PROTO_CHANGE_TAKE_OVER || !has_lease(c, proposal->primary);
+}
+
+static int try_proposals(const struct controller *c, struct cluster *next,
+                         const struct proto_list *proposals, struct changes *changes,
+                         struct error *err) {
+    const struct proto_proposal *at = proposals->at;
+    int status = STATUS_OK;
+    for (uint32_t i = 0; !status && i < proposals->count; i++) {
+        bool changed = false;
+        if (is_granted(c, &at[i]))
+            status = cluster_propose(next, &at[i], &changed, err);
+        if (changed)
+            count_change(changes, at[i].change);
+    }
+    return status;
+}
+
+static void tell_changes(struct controller *c, const struct cluster_member *server,
+                         const struct changes *changes) {
+    char name[128];
+    cluster_name(name, server);
+    if (changes->taken_over)
+        controller_say(c, "%s is the primary of %" PRIu32 " buckets now, whose primary was silent",
+                       name, changes->taken_over);
+    if (changes->dropped)
+        controller_say(c, "%s goes on without copies of %" PRIu32 " buckets that did not answer",
+                       name, changes->dropped);
+    controller_report(c, "places",
+                      json_pack("{s:I, s:s, s:I, s:I, s:I}", "member", (json_int_t)server->number,
+                                "name", server->name, "taken_over", (json_int_t)changes->taken_over,
+                                "completed", (json_int_t)changes->completed, "dropped",
+                                (json_int_t)changes->dropped));
+}
+
+int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
+                       struct error *err) {
+    struct cluster *next;
+    struct changes changes = {0};
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = try_proposals(c, next, proposals, &changes, err);
+    bool any = changes.taken_over || changes.completed || changes.dropped;
+    status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
+    if (!status)
+        tell_changes(c, cluster_find(c->cluster, session), &changes);
+    return status == STATUS_SKIPPED ? STATUS_OK : status;
+}
+
+// --- servers that come and go -------------------------------------------------------------------
+
+int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err) {
+    return cluster_may_lose(c->cluster, server, controller_is_absent, c, may, err);
+}
+
+// The places of servers that are gone go to others that have the buckets.
+static int lose_gone(const struct controller *c, struct cluster *next, struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && i < c->cluster->member_count; i++) {
+        const struct cluster_member *member = &c->cluster->members[i];
+        bool may = false;
+        if (member->role != PROTO_ROLE_PARAMETER_SERVER || !member->gone ||
+            !cluster_serves(c->cluster, member->number))
+            continue;
+        status = controller_may_lose(c, member->number, &may, err);
+        if (may)
+            cluster_lose(next, member->number);
+    }
+    return status;
+}
+
+// Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
+static int place_buckets(const struct controller *c, struct cluster *next, struct error *err) {
+    bool filled;
+    int status = lose_gone(c, next, err);
+    return status || cluster_lost(next) ? status : cluster_fill(next, &filled, err);
+}
+
+bool controller_lacks_servers(const struct controller *c) {
+    const struct cluster *cluster = c->cluster;
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (cluster->members[i].gone && cluster_serves(cluster, cluster->members[i].number))
+            return true;
+    return false;
+}
+
+int controller_place(struct controller *c, struct error *err) {
+    const struct cluster *cluster = c->cluster;
+    struct cluster *next;
+    bool trains = cluster->stage > CLUSTER_STARTING && cluster->stage < CLUSTER_STOPPING;
+    if (!trains || (c->placed_members == cluster->members_epoch &&
+                    c->placed_routes == cluster->routes_epoch && !c->unplaced))
+        return STATUS_OK;
+    int status = controller_draft(c, &next, err);
+    if (!status)
+        status = place_buckets(c, next, err);
+    bool changed = !status && next->routes_epoch != cluster->routes_epoch;
+    status = controller_commit(c, next, status || changed ? status : STATUS_SKIPPED, err);
+    c->placed_members = c->cluster->members_epoch;
+    c->placed_routes = c->cluster->routes_epoch;
+    c->unplaced = controller_lacks_servers(c); // until others of their buckets are heard
+    return status == STATUS_SKIPPED ? STATUS_OK : status;
+}
