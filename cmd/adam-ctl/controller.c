@@ -37,11 +37,13 @@ static void say(void *self, const char *text) {
     progress_say(&talker->progress, PROGRAM, text);
 }
 
-static int read_file(struct run_file *file, const char *path, const struct option_list *sets,
+static int read_file(struct run_file *file, const char *path, const struct controller_options *o,
                      struct error *err) {
     int status = run_file_read(file, path, err);
-    for (size_t i = 0; !status && i < sets->count; i++)
-        status = run_file_set(file, sets->items[i], err);
+    for (size_t i = 0; !status && i < o->set.count; i++)
+        status = run_file_set(file, o->set.items[i], err);
+    if (o->copies)
+        file->settings.copies = o->copies;
     return status;
 }
 
@@ -91,7 +93,7 @@ static int run_controller(const struct subcommand *subcommand, char **operands, 
     (void)count;
     if (!o->out)
         return error_set(err, STATUS_USAGE, "controller: needs --out DIR");
-    int status = read_file(&file, operands[0], &o->set, err);
+    int status = read_file(&file, operands[0], o, err);
     const char *typed = getenv(COMMAND_VARIABLE);
     const char *command = typed ? typed : subcommand->typed;
     if (!status)
@@ -105,6 +107,7 @@ size_t controller_subcommands(struct subcommand *subcommands, struct controller_
         TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints, metrics, its own state"),
         TEXT(0, "resume", "DIR", &o->resume, NULL, "begin with the weights of a run or checkpoint"),
         LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "override a line of RUN.conf"),
+        COPIES_ROW(&o->copies),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
         HEADING("Network"),
         TEXT('l', "listen", "ADDR", &o->network.listen, NETWORK_LOCAL, "address for all members"),

@@ -53,6 +53,7 @@ size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options 
         TEXT('o', "out", "DIR", &o->out, "RUN.conf without .conf", "the run's folder"),
         INT(0, "serve", "N", &o->serve, 1, 1024, "1", "data servers"),
         INT(0, "ps", "N", &o->ps, 1, 1024, "1", "parameter servers"),
+        COPIES_ROW(&o->copies),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
         LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "override a line of RUN.conf"),
         FLAG(0, "resume", &o->resume, "the run in DIR is to go on"),

@@ -149,6 +149,19 @@ static int read_hosts(struct request *r, const struct launch_options *options, s
     return r->member ? find_sockets(&r->hosts, err) : error_nomem(err);
 }
 
+// One server cannot have two copies of anything.
+static int count_copies(struct request *r, const struct launch_options *options,
+                        struct error *err) {
+    int64_t copies = options->copies ? options->copies : r->file.settings.copies;
+    r->launch.copies = (int)options->copies;
+    if (copies <= options->ps)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "%s%" PRId64 ": as many parameter servers must be there, and --ps starts "
+                     "%" PRId64,
+                     options->copies ? "--copies " : "copies=", copies, options->ps);
+}
+
 static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
     if (options->workers)
         return (int)options->workers;
@@ -165,6 +178,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = error_nomem(err);
     if (status == STATUS_OK && options->controllers > 1)
         status = name_quorum(r, options, err);
+    if (status == STATUS_OK)
+        status = count_copies(r, options, err);
     if (status == STATUS_OK && options->hosts)
         status = read_hosts(r, options, err);
     struct launch *launch = &r->launch;

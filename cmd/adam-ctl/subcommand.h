@@ -14,6 +14,10 @@ struct error;
 // What up tells the controller: the command line that metrics and checkpoints name.
 #define COMMAND_VARIABLE "ADAM_COMMAND"
 
+// On how many parameter servers each part of the weights is.
+#define COPIES_ROW(target)                                                                         \
+    INT(0, "copies", "N", target, 1, 3, "1", "parameter servers that have each part of the weights")
+
 struct subcommand;
 
 // Carries it out, with its operands: least..most of them. Returns a status.
@@ -57,13 +61,14 @@ struct controller_options { // controller
     struct network network;
     struct option_list set;
     const char *out, *resume, *http, *quorum;
+    int64_t copies; // 0: not told
     bool quiet, rejoin;
 };
 size_t controller_subcommands(struct subcommand *subcommands, struct controller_options *options);
 
-struct admin_options { // status, top, set, checkpoint, down, prom
+struct admin_options { // status, top, set, checkpoint, drain, down, prom
     struct network network;
-    bool json, now;
+    bool json, now, buckets, no_wait;
     double every;
 };
 size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *options);
@@ -72,7 +77,7 @@ struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;
     const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
-    int64_t controllers;                          // 0: one
+    int64_t controllers, copies;                  // 0: one; 0: as RUN.conf says
     bool resume, force, insecure, dry_run, quiet, user, json;
 };
 size_t launch_subcommands(struct subcommand *subcommands, struct launch_options *options);

@@ -49,11 +49,18 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
-void cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number) {
+int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
+                    cluster_absent *absent, const void *self, struct error *err) {
+    uint32_t count;
     struct placement placement = placement_of(cluster);
-    if (placement_succeed(&placement, before, number, cluster->routes_epoch + 1))
+    struct placement_server *servers = list_servers(cluster, absent, self, &count);
+    if (!servers)
+        return error_nomem(err);
+    if (placement_succeed(&placement, before, number, servers, count, cluster->routes_epoch + 1))
         cluster->routes_epoch++;
     cluster_leave(cluster, before);
+    free(servers);
+    return STATUS_OK;
 }
 
 void cluster_lose(struct cluster *cluster, uint32_t number) {

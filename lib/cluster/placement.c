@@ -162,17 +162,22 @@ static bool is_heard(struct placement_server *servers, uint32_t count, uint32_t 
     return server && server->heard;
 }
 
+// Whether a member of the bucket, other than this one, was heard lately.
+static bool is_heard_beside(const struct proto_place *place, uint32_t member,
+                            struct placement_server *servers, uint32_t count) {
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    for (int i = 0; i < 3; i++)
+        if (members[i] != member && is_heard(servers, count, members[i]))
+            return true;
+    return false;
+}
+
 bool placement_may_lose(const struct placement *p, uint32_t member,
                         struct placement_server *servers, uint32_t count) {
-    for (uint32_t b = 0; b < p->count; b++) {
-        const struct proto_place *place = &p->places[b];
-        const uint32_t members[] = {place->primary, place->second, place->third};
-        bool heard = !is_member(place, member);
-        for (int i = 0; i < 3; i++)
-            heard |= members[i] != member && is_heard(servers, count, members[i]);
-        if (!heard)
+    for (uint32_t b = 0; b < p->count; b++)
+        if (is_member(&p->places[b], member) &&
+            !is_heard_beside(&p->places[b], member, servers, count))
             return false;
-    }
     return true;
 }
 
@@ -189,22 +194,30 @@ bool placement_lose(struct placement *p, uint32_t member, uint64_t epoch) {
     return changed;
 }
 
-static bool rename_member(uint32_t *place, uint32_t member, uint32_t number) {
-    bool same = *place == member;
-    *place = same ? number : *place;
-    return same;
+static void rename_member(uint32_t *place, uint32_t member, uint32_t number) {
+    *place = *place == member ? number : *place;
 }
 
-bool placement_succeed(struct placement *p, uint32_t member, uint32_t number, uint64_t epoch) {
+static void rename_places(struct proto_place *place, uint32_t member, uint32_t number) {
+    rename_member(&place->primary, member, number);
+    rename_member(&place->second, member, number);
+    rename_member(&place->third, member, number);
+    rename_member(&place->joiner, member, number);
+}
+
+bool placement_succeed(struct placement *p, uint32_t member, uint32_t number,
+                       struct placement_server *servers, uint32_t count, uint64_t epoch) {
     bool any = false;
     for (uint32_t b = 0; b < p->count; b++) {
         struct proto_place *place = &p->places[b];
-        bool changed = rename_member(&place->primary, member, number);
-        changed |= rename_member(&place->second, member, number);
-        changed |= rename_member(&place->third, member, number);
-        changed |= rename_member(&place->joiner, member, number);
-        place->epoch = changed ? epoch : place->epoch;
-        any |= changed;
+        if (!is_here(place, member))
+            continue;
+        if (is_heard_beside(place, member, servers, count))
+            remove_member(place, member);
+        else
+            rename_places(place, member, number);
+        place->epoch = epoch;
+        any = true;
     }
     return any;
 }

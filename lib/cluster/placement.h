@@ -30,7 +30,7 @@ struct placement {
 // members. The transitions write the rest.
 struct placement_server {
     uint32_t member;
-    bool heard;         // lately; for placement_may_lose alone
+    bool heard;         // lately; for placement_may_lose and placement_succeed
     bool draining;      // its buckets move away
     uint32_t copies;    // places that it has, or is to have after all moves that are under way
     uint32_t primaries; // of them as the primary
@@ -47,10 +47,11 @@ void placement_assign(struct placement *placement, const struct placement_server
 // the only member stays as it is: nobody else has the values. Returns whether anything changed.
 bool placement_lose(struct placement *placement, uint32_t member, uint64_t epoch);
 
-// The server `member` came back as `number`, with what it had: it has its places. Returns whether
-// anything changed.
+// The server `member` came back as `number`, with what it had: it has its places, but for those in
+// buckets of which another member was heard lately. What that has is newer, and has each push that
+// was answered as replicated. Returns whether anything changed.
 bool placement_succeed(struct placement *placement, uint32_t member, uint32_t number,
-                       uint64_t epoch);
+                       struct placement_server *servers, uint32_t count, uint64_t epoch);
 
 // "The controller will elect one of the secondary machines to be the new primary" (Adam 3.3.3):
 // carries out what a server proposes, if the epoch is the bucket's and the roles are as it says.

@@ -69,6 +69,12 @@ void vitals_link(struct vitals *vitals, uint32_t number, const void *link) {
         vital->link = link;
 }
 
+void vitals_drained(struct vitals *vitals, uint32_t number) {
+    struct vital *vital = find_vital(vitals, number);
+    if (vital)
+        vital->drained = true;
+}
+
 void vitals_lease(struct vitals *vitals, uint32_t number, double until) {
     struct vital *vital = find_vital(vitals, number);
     if (vital)

@@ -16,6 +16,7 @@ struct vital {
     const void *link;               // by which it was heard of last; never looked into
     double closed;                  // when the other side closed that; 0: it did not
     double leased;                  // until when it has a lease; 0: it never had one
+    bool drained;                   // it was said that it has nothing any more
     bool told;                      // whether it has sent figures yet
     uint64_t told_members;          // epoch of the membership in the last beat to it...
     uint64_t knows_members;         // ...and in the one before, which it has acted upon
@@ -39,6 +40,8 @@ bool vitals_tell(struct vitals *vitals, uint32_t number, const struct proto_hear
 void vitals_beat(struct vitals *vitals, uint32_t number, uint64_t members);
 // It has a lease until then.
 void vitals_lease(struct vitals *vitals, uint32_t number, double until);
+// It was said that all moved away from it.
+void vitals_drained(struct vitals *vitals, uint32_t number);
 // Its figures came by this link.
 void vitals_link(struct vitals *vitals, uint32_t number, const void *link);
 // A server refused `count` more of its requests.

@@ -205,6 +205,10 @@ static void add_controller(const struct launch *launch, struct words *out) {
     words_format(out, "servers=%d", launch->parameter_servers);
     words_add(out, "--set");
     words_format(out, "data-servers=%d", launch->data_servers);
+    if (launch->copies) {
+        words_add(out, "--copies");
+        words_format(out, "%d", launch->copies);
+    }
     if (!launch->quorum)
         add_option(out, "--listen", launch->listen);
     add_option(out, "--quorum", launch->quorum);

@@ -37,6 +37,7 @@ struct launch {
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int controllers;  // 1, 3 or 5; 0 is 1
     int data_servers, parameter_servers, workers;
+    int copies;          // of each part of the weights, 1 to 3; 0: as RUN.conf says
     bool workers_wanted; // RUN.conf says how many must be there before training starts
     int threads;         // of each worker; 0: as many as adam-worker thinks best
     const char *keys;    // NAME.pem (adam-ctl keys); NULL: none

@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 6
+#define PROTO_VERSION 7
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -454,6 +454,9 @@
     F(U64, session, 0, "of the sender")                                                            \
     F(TEXT, line, 1 << 16, "a line of metrics (adam-metrics(5))")
 
+#define PROTO_DRAIN(F, L)                                                                          \
+    F(TEXT, name, PROTO_NAME_MAX, "of the parameter server whose buckets are to move away")
+
 // Replication (lib/replica/replica.h has the protocol).
 
 #define PROTO_PREPARE(F, L)                                                                        \
@@ -546,6 +549,7 @@
     M(0x8503, SAVED, saved, NONE, 0, "it is written, and on the disk")                             \
     M(0x0504, STOP, stop, DONE, 0, "stop")                                                         \
     M(0x0505, REPORT, report, DONE, 0, "a line for the metrics of the run")                        \
+    M(0x0506, DRAIN, drain, DONE, 0, "the buckets of a parameter server begin to move to others")  \
     M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
       "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
     M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \

@@ -385,6 +385,10 @@ static const struct proto_report golden_report = {
     .line = {"{\"event\":\"train\"}", 17},
 };
 
+static const struct proto_drain golden_drain = {
+    .name = {"ps-2", 4},
+};
+
 static const struct proto_applied golden_applied[] = {{5, 17, 0x1ffff}, {6, 2, 3}};
 
 static const struct proto_prepare golden_prepare = {
@@ -537,6 +541,7 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_STOP, &golden_stop, "0110270000"},
     {PROTO_TYPE_REPORT, &golden_report,
      "0500000000000000110000007b226576656e74223a22747261696e227d"},
+    {PROTO_TYPE_DRAIN, &golden_drain, "0400000070732d32"},
     {PROTO_TYPE_PREPARE, &golden_prepare,
      "0300000070110100090000000000000008000000000000002900000000000000090000000000"
      "00002d0000000000000000050000000000008002000000050000000000000011000000000000"

@@ -300,7 +300,9 @@ static void test_succession(struct tap *tap) {
         struct rig rig;
         begin(&rig, 2, 3);
         memcpy(rig.before, rig.places, sizeof rig.places);
-        CHECK(tap, placement_succeed(&rig.placement, 11, 99, ++rig.epoch));
+        for (uint32_t i = 0; i < 3; i++)
+            rig.servers[i].heard = false; // all came to grief at once
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
         for (uint32_t b = 0; b < BUCKETS; b++) {
             const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
             bool had = was->primary == 11 || was->second == 11;
@@ -309,7 +311,20 @@ static void test_succession(struct tap *tap) {
             CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
         }
         CHECK(tap, !placement_has(&rig.placement, 11));
-        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, ++rig.epoch));
+        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, rig.servers, 3, ++rig.epoch));
+    });
+    TEST(tap, "where another member was heard, who comes back has no place: that one is newer", {
+        struct rig rig;
+        begin(&rig, 2, 3);
+        memcpy(rig.before, rig.places, sizeof rig.places);
+        rig.servers[0].heard = rig.servers[1].heard = false; // 10 and 11: 12 lives
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
+            bool had = has(was, 11), other = has(was, 12);
+            CHECK(tap, has(is, 99) == (had && !other) && !has(is, 11));
+            CHECK(tap, !had || !other || is->primary == 12);
+        }
     });
 }
 

@@ -473,6 +473,8 @@ static int controller_step(struct controller *c, struct error *err) {
     if (!status)
         status = controller_place(c, err);
     if (!status)
+        controller_look_at_drains(c);
+    if (!status)
         status = check_servers(c, err);
     if (!status)
         status = controller_look_at_data(c, err);

@@ -53,15 +53,16 @@ static bool wants_part(const struct cluster *cluster, const struct cluster_membe
 
 // The member joins in the draft, and takes the part, or the shards, of member `before`. Its number,
 // or 0 with the reason in `why`.
-static uint32_t join_draft(struct cluster *next, const struct proto_join *join, uint32_t before,
-                           struct error *why) {
+static uint32_t join_draft(const struct controller *c, struct cluster *next,
+                           const struct proto_join *join, uint32_t before, struct error *why) {
     const struct cluster_member *member;
     if (cluster_join(next, join, &member, why))
         return 0;
     uint32_t number = member->number;
     bool part = wants_part(next, member);
-    if (before && member->role == PROTO_ROLE_PARAMETER_SERVER)
-        cluster_succeed(next, before, number);
+    if (before && member->role == PROTO_ROLE_PARAMETER_SERVER &&
+        cluster_succeed(next, before, number, controller_is_unheard, c, why))
+        return 0;
     return part && cluster_take_part(next, before, number, why) ? 0 : number;
 }
 
@@ -130,7 +131,7 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     if (back)
         controller_account(c); // of the epochs that are over without it
     int status = controller_draft(c, &next, err);
-    uint32_t number = status ? 0 : join_draft(next, join, before, &why);
+    uint32_t number = status ? 0 : join_draft(c, next, join, before, &why);
     status = controller_commit(c, next, status ? status : why.status, err);
     if (why.status)
         return refuse_request(queued, PROTO_REFUSAL_BUSY, why.text);
@@ -355,6 +356,10 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         fill_figures(out, vital);
         out->silent = (uint32_t)((now - vital->heard) * 1000);
     }
+    if (member->draining && !member->gone)
+        out->waits_for = proto_text(cluster_serves(c->cluster, member->number)
+                                        ? "its buckets to move away"
+                                        : "nothing: it may be switched off");
     if (controller_withholds(c, member)) {
         out->state = PROTO_STATE_WAITING;
         out->waits_for = proto_text("the end of the warm start");
@@ -539,6 +544,17 @@ static int answer_stop(struct controller *c, struct queued_request *queued) {
     return answer_done(queued);
 }
 
+static int answer_drain(struct controller *c, struct queued_request *queued, struct error *err) {
+    const struct proto_text *given = &queued->message->message.drain.name;
+    char name[PROTO_NAME_MAX + 1], why[512];
+    enum proto_refusal code;
+    printable_copy(name, sizeof name, given->at, given->length);
+    int status = controller_drain(c, name, &code, why, err);
+    if (status)
+        return status;
+    return code ? refuse_request(queued, code, why) : answer_done(queued);
+}
+
 // A parameter server refused what no sound program sends. The user hears of it, and the row
 // of who sent it has it, whatever that tells of itself.
 static void hear_refused(struct controller *c, const struct cluster_member *server,
@@ -611,6 +627,8 @@ static int answer_one(struct controller *c, struct queued_request *queued, struc
         return answer_get_places(c, queued);
     case PROTO_TYPE_PROPOSE:
         return answer_propose(c, queued, err);
+    case PROTO_TYPE_DRAIN:
+        return answer_drain(c, queued, err);
     default:
         return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "a controller is not asked this");
     }
@@ -634,7 +652,8 @@ static bool is_impostor(struct controller *c, const struct queued_request *queue
 }
 
 static bool is_for_people(uint16_t type) {
-    return type == PROTO_TYPE_SET || type == PROTO_TYPE_SAVE || type == PROTO_TYPE_STOP;
+    return type == PROTO_TYPE_SET || type == PROTO_TYPE_SAVE || type == PROTO_TYPE_STOP ||
+           type == PROTO_TYPE_DRAIN;
 }
 
 int controller_answer(struct controller *c, struct queued_request *queued, struct error *err) {

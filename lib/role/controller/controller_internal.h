@@ -108,7 +108,19 @@ bool controller_lacks_servers(const struct controller *c);
 // Gives the places of servers that are gone to others, and copies to those that have too few.
 int controller_place(struct controller *c, struct error *err);
 
+// controller_drain.c
+//
+// The buckets of the parameter server of this name move away from now on. *code: why that is
+// refused, with the reason in words; or none.
+int controller_drain(struct controller *c, const char *name, enum proto_refusal *code,
+                     char why[512], struct error *err);
+// Says, and writes to the metrics, which of those servers have no bucket any more.
+void controller_look_at_drains(struct controller *c);
+
 // controller_stores.c
+// A cluster_absent: whether the parameter server is absent, or was not heard of since this
+// controller leads: what it was before says nothing of whether its values are still there.
+bool controller_is_unheard(const void *self, const struct cluster_member *member);
 // Whether the run can go on when this parameter server comes back with its store.
 bool controller_can_return(const struct controller *c, const struct cluster_member *server);
 // Whether the run waits for a parameter server that is gone to come back with its store.

@@ -101,7 +101,7 @@ int controller_propose(struct controller *c, uint64_t session, const struct prot
 // --- servers that come and go -------------------------------------------------------------------
 
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err) {
-    return cluster_may_lose(c->cluster, server, controller_is_absent, c, may, err);
+    return cluster_may_lose(c->cluster, server, controller_is_unheard, c, may, err);
 }
 
 // The places of servers that are gone go to others that have the buckets.

@@ -13,10 +13,35 @@ bool controller_can_return(const struct controller *c, const struct cluster_memb
            protocol.kind == PROTOCOL_ASYNC;
 }
 
+bool controller_is_unheard(const void *self, const struct cluster_member *member) {
+    const struct controller *c = self;
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    return controller_is_absent(c, member) || !vital->told;
+}
+
+// Of a bucket without a member that is there: whether one of them can come back.
+static bool bucket_can_return(const struct controller *c, const struct proto_place *place) {
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    for (int i = 0; i < 3; i++) {
+        const struct cluster_member *member =
+            members[i] == PROTO_NOBODY ? NULL : cluster_numbered(c->cluster, members[i]);
+        if (member && (!member->gone || controller_can_return(c, member)))
+            return true;
+    }
+    return false;
+}
+
+static bool all_can_return(const struct controller *c) {
+    for (size_t i = 0; i < c->cluster->place_count; i++)
+        if (!bucket_can_return(c, &c->cluster->places[i]))
+            return false;
+    return true;
+}
+
 bool controller_waits_for_store(struct controller *c, const struct cluster_member *lost) {
     double now = clock_seconds();
     char name[128];
-    if (!controller_can_return(c, lost))
+    if (!all_can_return(c))
         return false;
     if (c->lost_since == 0) {
         c->lost_since = now;
@@ -30,6 +55,9 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
 const struct cluster_member *controller_returning(const struct controller *c,
                                                   const struct proto_join *join, bool *alive) {
     const struct cluster_member *before = cluster_stored(c->cluster, join);
+    bool spared = false; // others have all that it had: nothing is lost
     *alive = before && !controller_is_absent(c, before);
-    return before && controller_can_return(c, before) ? before : NULL;
+    if (!before || controller_can_return(c, before))
+        return before;
+    return !controller_may_lose(c, before->number, &spared, NULL) && spared ? before : NULL;
 }
