@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | drain | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -48,7 +48,8 @@ _adam_ctl() {
     report:--threads | report:-t) return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
+    controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
     controller:--http) return ;;
@@ -63,10 +64,12 @@ _adam_ctl() {
     checkpoint:--keys) offer -f; return ;;
     down:--keys) offer -f; return ;;
     prom:--keys) offer -f; return ;;
+    drain:--keys) offer -f; return ;;
     up:--out | up:-o) offer -d; return ;;
     up:--serve) return ;;
     up:--ps) return ;;
-    up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    up:--copies) return ;;
+    up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
     up:--workers) return ;;
     up:--controllers) return ;;
     up:--threads | up:-t) return ;;
@@ -77,20 +80,23 @@ _adam_ctl() {
     sh:--out | sh:-o) offer -d; return ;;
     sh:--serve) return ;;
     sh:--ps) return ;;
-    sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    sh:--copies) return ;;
+    sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     systemd:--out | systemd:-o) offer -d; return ;;
     systemd:--serve) return ;;
     systemd:--ps) return ;;
-    systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    systemd:--copies) return ;;
+    systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--units) offer -d; return ;;
     sbatch:--out | sbatch:-o) offer -d; return ;;
     sbatch:--serve) return ;;
     sbatch:--ps) return ;;
-    sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    sbatch:--copies) return ;;
+    sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--host) return ;;
@@ -99,8 +105,9 @@ _adam_ctl() {
     doctor:--out | doctor:-o) offer -d; return ;;
     doctor:--serve) return ;;
     doctor:--ps) return ;;
+    doctor:--copies) return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers data-servers workers'; return ;;
+    doctor:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience epoch-end servers copies data-servers workers'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;
@@ -109,7 +116,7 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom up sh systemd sbatch doctor keys store'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom drain up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
@@ -118,9 +125,9 @@ _adam_ctl() {
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;
     report:*) offer -d ;;
-    controller:-*) offer -W '--out -o --resume --set --quiet -q --listen -l --quorum --rejoin --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
+    controller:-*) offer -W '--out -o --resume --set --copies --quiet -q --listen -l --quorum --rejoin --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
     controller:*) offer -f ;;
-    status:-*) offer -W '--json --keys --insecure --help -h --version -V' ;;
+    status:-*) offer -W '--json --buckets --keys --insecure --help -h --version -V' ;;
     status:*) offer -d ;;
     top:-*) offer -W '--every --keys --insecure --help -h --version -V' ;;
     top:*) offer -d ;;
@@ -132,15 +139,17 @@ _adam_ctl() {
     down:*) offer -d ;;
     prom:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     prom:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    drain:-*) offer -W '--no-wait --keys --insecure --help -h --version -V' ;;
+    drain:*) offer -d ;;
+    up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
-    sh:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
+    sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
     sh:*) offer -f ;;
-    systemd:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --user --units --help -h --version -V' ;;
+    systemd:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --user --units --help -h --version -V' ;;
     systemd:*) offer -f ;;
-    sbatch:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
+    sbatch:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
-    doctor:-*) offer -W '--out -o --serve --ps --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
+    doctor:-*) offer -W '--out -o --serve --ps --copies --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
     doctor:*) offer -f ;;
     keys:-*) offer -W '--days --help -h --version -V' ;;
     keys:*) offer -d ;;

@@ -7,34 +7,62 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adam-ctl/subcommand.h"
+#include "adam-ctl/asking.h"
 #include "cli/talk.h"
 #include "cli/terminal.h"
+#include "cluster/buckets.h"
 #include "cluster/figures.h"
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/printable.h"
-#include "member/place.h"
-#include "remote/admin.h"
 #include "run/settings.h"
 
-// Asks the controller that the first operand names.
-static int ask(const struct admin_options *o, const char *place, uint16_t type, const void *message,
-               uint16_t wanted, struct kept **answer, struct error *err) {
-    struct secrets *keys;
-    int status = place_keys(&keys, o->network.keys, err);
-    if (status)
-        return status;
-    const struct admin admin = {place, keys, o->network.insecure};
-    status = admin_ask(&admin, type, message, wanted, answer, err);
-    secrets_close(keys);
-    return status;
+// Of who is no controller nothing is known but itself.
+static struct kept *find_places(const struct admin_options *o, const char *place) {
+    struct kept *answer;
+    return ask_places(o, place, &answer, NULL) ? NULL : answer;
 }
 
-static int get_status(const struct admin_options *o, const char *place, struct kept **answer,
-                      struct error *err) {
-    const struct proto_get_status get = {.known = 0};
-    return ask(o, place, PROTO_TYPE_GET_STATUS, &get, PROTO_TYPE_STATUS, answer, err);
+static int print_status_json(const struct proto_status *status, const struct kept *places,
+                             struct error *err) {
+    json_t *object = figures_json(status);
+    if (places)
+        json_put(&object, "buckets", buckets_json(&places->message.places));
+    return print_json(object, err);
+}
+
+static int print_status_table(const struct proto_status *status, const struct kept *places,
+                              struct error *err) {
+    char *table = figures_table(status), *text = NULL;
+    char *shares = places ? buckets_shares(&places->message.places, status) : strdup("");
+    if (!table || !shares || asprintf(&text, "%s%s%s", table, *shares ? "\n" : "", shares) < 0)
+        text = NULL;
+    free(table);
+    free(shares);
+    return print_text(text, err);
+}
+
+// Bucket by bucket.
+static int print_buckets(const struct admin_options *o, const char *place,
+                         const struct proto_status *status, struct error *err) {
+    struct kept *places;
+    int failed = ask_places(o, place, &places, err);
+    if (failed)
+        return failed;
+    failed = print_text(buckets_table(&places->message.places, status), err);
+    kept_drop(places);
+    return failed;
+}
+
+static int print_status(const struct admin_options *o, const char *place,
+                        const struct proto_status *status, struct error *err) {
+    if (o->buckets && !o->json)
+        return print_buckets(o, place, status, err);
+    struct kept *places = find_places(o, place);
+    int failed =
+        o->json ? print_status_json(status, places, err) : print_status_table(status, places, err);
+    kept_drop(places);
+    return failed;
 }
 
 static int run_status(const struct subcommand *subcommand, char **operands, int count,
@@ -42,11 +70,10 @@ static int run_status(const struct subcommand *subcommand, char **operands, int 
     const struct admin_options *o = subcommand->options;
     struct kept *answer;
     (void)count;
-    int status = get_status(o, operands[0], &answer, err);
+    int status = ask_status(o, operands[0], &answer, err);
     if (status)
         return status;
-    status = o->json ? print_json(figures_json(&answer->message.status), err)
-                     : print_text(figures_table(&answer->message.status), err);
+    status = print_status(o, operands[0], &answer->message.status, err);
     kept_drop(answer);
     return status;
 }
@@ -55,7 +82,7 @@ static int run_prom(const struct subcommand *subcommand, char **operands, int co
                     struct error *err) {
     struct kept *answer;
     (void)count;
-    int status = get_status(subcommand->options, operands[0], &answer, err);
+    int status = ask_status(subcommand->options, operands[0], &answer, err);
     if (status)
         return status;
     status = print_text(figures_prometheus(&answer->message.status), err);
@@ -96,7 +123,7 @@ static int run_top(const struct subcommand *subcommand, char **operands, int cou
     (void)count;
     stop_on_signals(false);
     for (bool first = true; !stop_requested(); first = false) {
-        int status = get_status(o, operands[0], &answer, err);
+        int status = ask_status(o, operands[0], &answer, err);
         if (!first && (status == STATUS_UNAVAILABLE || status == STATUS_NOINPUT)) {
             *err = (struct error){0}; // the run has ended, as expected
             return STATUS_OK;
@@ -178,6 +205,7 @@ static void add(struct subcommand *subcommand, struct admin_options *o, const ch
 size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o) {
     const struct option_row status_rows[] = {
         FLAG(0, "json", &o->json, "print one JSON object"),
+        FLAG(0, "buckets", &o->buckets, "show who has which parts of the weights instead"),
         SECRET_ROWS(&o->network),
     };
     const struct option_row top_rows[] = {
@@ -189,7 +217,7 @@ size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *o
         SECRET_ROWS(&o->network),
     };
     const struct option_row rows[] = {SECRET_ROWS(&o->network)};
-    add(&subcommands[0], o, PROGRAM " status", "[--json] RUN",
+    add(&subcommands[0], o, PROGRAM " status", "[--json] [--buckets] RUN",
         "show the state of each member of a run", status_rows,
         sizeof status_rows / sizeof *status_rows, run_status, 1, 1);
     add(&subcommands[1], o, PROGRAM " top", "[--every SECONDS] RUN",

@@ -201,8 +201,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 #define LAUNCH_ROWS(o)                                                                             \
     TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
         INT(0, "serve", "N", &(o)->serve, 1, 1024, "1", "data servers"),                           \
-        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"),                            \
-        COPIES_ROW(&(o)->copies),                                                                  \
+        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"), COPIES_ROW(&(o)->copies),  \
         LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
         FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
         FLAG('f', "force", &(o)->force, "replace a run in DIR")
