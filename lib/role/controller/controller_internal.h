@@ -43,9 +43,10 @@ struct controller {
     double top1;            // below 0: not tested yet
     uint64_t clock;         // of the last copy
     bool stop_wanted, stop_now, diverged;
-    bool all_left;       // nobody is left of a run that is stopping
-    char diverging[128]; // the member that first reported that it `diverged`
-    uint64_t impostors;  // requests with the session of another member
+    bool all_left;                    // nobody is left of a run that is stopping
+    char diverging[128];              // the member that first reported that it `diverged`
+    uint64_t impostors;               // requests with the session of another member
+    struct queued_request *proposals; // of parameter servers
     struct queued_request *saves,
         *saving;      // requests for the next checkpoint, and for the one under way
     double led_since; // clock_seconds
@@ -98,9 +99,11 @@ void controller_hear_all(struct controller *c);
 // All buckets, unless the asker knows them, and a lease for a parameter server (NULL: others).
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
                        struct proto_places *places);
-// Carries out what may be of a parameter server's proposals.
-int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
-                       struct error *err);
+// Carries out what may be of parameter servers' proposals, when all else that came was answered: a
+// lease that was asked for in time is known by then.
+int controller_propose(struct controller *c, struct error *err);
+// At the end: who made them makes them again.
+void controller_drop_proposals(struct controller *c);
 // Whether the run can go on without this parameter server: others that are heard have its buckets.
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
 // Whether some buckets are on servers that are gone.

@@ -67,35 +67,47 @@ static int try_proposals(const struct controller *c, struct cluster *next,
     return status;
 }
 
-static void tell_changes(struct controller *c, const struct cluster_member *server,
-                         const struct changes *changes) {
-    char name[128];
-    cluster_name(name, server);
+static void tell_changes(struct controller *c, const struct changes *changes) {
     if (changes->taken_over)
-        controller_say(c, "%s is the primary of %" PRIu32 " buckets now, whose primary was silent",
-                       name, changes->taken_over);
+        controller_say(c, "%" PRIu32 " buckets have another primary now: theirs was silent",
+                       changes->taken_over);
     if (changes->dropped)
-        controller_say(c, "%s goes on without copies of %" PRIu32 " buckets that did not answer",
-                       name, changes->dropped);
+        controller_say(c, "%" PRIu32 " buckets have a copy less now: it did not answer",
+                       changes->dropped);
     controller_report(c, "places",
-                      json_pack("{s:I, s:s, s:I, s:I, s:I}", "member", (json_int_t)server->number,
-                                "name", server->name, "taken_over", (json_int_t)changes->taken_over,
+                      json_pack("{s:I, s:I, s:I}", "taken_over", (json_int_t)changes->taken_over,
                                 "completed", (json_int_t)changes->completed, "dropped",
                                 (json_int_t)changes->dropped));
 }
 
-int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
-                       struct error *err) {
+static int carry_out(struct controller *c, struct changes *changes, struct error *err) {
     struct cluster *next;
-    struct changes changes = {0};
     int status = controller_draft(c, &next, err);
-    if (!status)
-        status = try_proposals(c, next, proposals, &changes, err);
-    bool any = changes.taken_over || changes.completed || changes.dropped;
+    for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
+        status = try_proposals(c, next, &at->message->message.propose.proposals, changes, err);
+    bool any = changes->taken_over || changes->completed || changes->dropped;
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
-        tell_changes(c, cluster_find(c->cluster, session), &changes);
+        tell_changes(c, changes);
     return status == STATUS_SKIPPED ? STATUS_OK : status;
+}
+
+int controller_propose(struct controller *c, struct error *err) {
+    struct changes changes = {0};
+    if (!c->proposals)
+        return STATUS_OK;
+    int status = carry_out(c, &changes, err);
+    for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
+        link_answer(at->link, at->request, PROTO_TYPE_DONE, NULL, NULL, NULL);
+    controller_drop_proposals(c);
+    return status;
+}
+
+void controller_drop_proposals(struct controller *c) {
+    for (struct queued_request *queued; (queued = c->proposals);) {
+        c->proposals = queued->next;
+        queued_request_free(queued);
+    }
 }
 
 // --- servers that come and go -------------------------------------------------------------------
