@@ -51,7 +51,7 @@ struct controller {
         *saving;      // requests for the next checkpoint, and for the one under way
     double led_since; // clock_seconds
     uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
-    bool unplaced;                          // some have a server that is gone
+    double placed_at;                       // clock_seconds
     double stage_began;                     // clock_seconds
     double lost_since; // clock_seconds; that a parameter server is gone with its shards; 0: none
     struct patience patience;

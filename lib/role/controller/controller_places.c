@@ -10,6 +10,7 @@
 #include "role/controller/controller_internal.h"
 
 static const double lease = CONTROLLER_LEASE / 1000.0;
+static const double again = 1; // seconds after which places are looked at again
 
 // --- leases -------------------------------------------------------------------------------------
 
@@ -136,7 +137,8 @@ static int lose_gone(const struct controller *c, struct cluster *next, struct er
 static int place_buckets(const struct controller *c, struct cluster *next, struct error *err) {
     bool filled;
     int status = lose_gone(c, next, err);
-    return status || cluster_lost(next) ? status : cluster_fill(next, &filled, err);
+    return status || cluster_lost(next) ? status
+                                        : cluster_fill(next, controller_is_absent, c, &filled, err);
 }
 
 bool controller_lacks_servers(const struct controller *c) {
@@ -147,20 +149,26 @@ bool controller_lacks_servers(const struct controller *c) {
     return false;
 }
 
-int controller_place(struct controller *c, struct error *err) {
+// When members or routes change, and now and then: servers that were silent may be heard again.
+static bool is_time_to_place(const struct controller *c, double now) {
     const struct cluster *cluster = c->cluster;
-    struct cluster *next;
     bool trains = cluster->stage > CLUSTER_STARTING && cluster->stage < CLUSTER_STOPPING;
-    if (!trains || (c->placed_members == cluster->members_epoch &&
-                    c->placed_routes == cluster->routes_epoch && !c->unplaced))
+    return trains && (c->placed_members != cluster->members_epoch ||
+                      c->placed_routes != cluster->routes_epoch || now >= c->placed_at + again);
+}
+
+int controller_place(struct controller *c, struct error *err) {
+    struct cluster *next;
+    double now = clock_seconds();
+    if (!is_time_to_place(c, now))
         return STATUS_OK;
     int status = controller_draft(c, &next, err);
     if (!status)
         status = place_buckets(c, next, err);
-    bool changed = !status && next->routes_epoch != cluster->routes_epoch;
+    bool changed = !status && next->routes_epoch != c->cluster->routes_epoch;
     status = controller_commit(c, next, status || changed ? status : STATUS_SKIPPED, err);
+    c->placed_at = now;
     c->placed_members = c->cluster->members_epoch;
     c->placed_routes = c->cluster->routes_epoch;
-    c->unplaced = controller_lacks_servers(c); // until others of their buckets are heard
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
