@@ -42,7 +42,7 @@ dense      units=680 act=relu
 softmax    units=10
 END
 printf '%s\n' 'model = two.net' 'data = digits.arec' 'rate = 0.02' 'batch = 8' 'epochs = 1000000' \
-    'checkpoint-every = 100000' 'metrics-every = 0.1' >run.conf
+    'checkpoint-every = 100000' 'metrics-every = 0.1' 'push-every = 2' >run.conf
 
 start_run() {
     LD_PRELOAD=$folder/lossy.so adam-ctl up run.conf --ps 2 --threads 1 --store --flush "$flush" "$@" 2>err &
@@ -75,12 +75,14 @@ lines() {
     if [ -e run/metrics.jsonl ]; then wc -l <run/metrics.jsonl; else echo 0; fi
 }
 
-# What server $1 lost: updates beyond version $2, and seconds from the first of them to the cut at
-# $3. What it had is in the metrics of the time before, from line $4 on.
+# What server $1 lost: updates beyond version $2 that it was seen to have, and the seconds at $3, the
+# cut, since it was last seen at that version or an older one: at most so many. What it had is in
+# the metrics of the time before, from line $4 on.
 loss() {
     tail -n "+$4" before.jsonl | jq -rs --arg name "$1" --argjson has "$2" --argjson at "$3" '
-        map(select(.event == "ps" and .name == $name and .step > $has)) |
-        if length == 0 then "0 0" else "\((map(.step) | max) - $has) \($at - (map(.t) | min))" end'
+        map(select(.event == "ps" and .name == $name)) | (map(.step) | max) as $had |
+        (map(select(.step <= $has).t) | max) as $then |
+        "\([$had - $has, 0] | max) \($at - $then)"'
 }
 
 printf '%7s %8s %8s %9s %9s %9s  %s\n' moment sectors version updates seconds window 'goes on'
