@@ -73,6 +73,7 @@ _adam_ctl() {
     up:--hosts) offer -f; return ;;
     up:--ssh) return ;;
     up:--listen | up:-l) return ;;
+    up:--flush) return ;;
     up:--keys) offer -f; return ;;
     sh:--out | sh:-o) offer -d; return ;;
     sh:--serve) return ;;
@@ -132,7 +133,7 @@ _adam_ctl() {
     down:*) offer -d ;;
     prom:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     prom:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
     sh:*) offer -f ;;

@@ -344,6 +344,9 @@ static void fill_figures(struct proto_member *out, const struct vital *vital) {
     out->staleness = f->staleness;
     out->waiting = f->waiting;
     out->overlap = f->overlap;
+    out->dirty_bytes = f->dirty_bytes;
+    out->at_risk = f->at_risk;
+    out->behind = f->behind;
     out->waits_for = proto_text(vital->waits_for);
 }
 
@@ -358,6 +361,7 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         .address = proto_text(member->administration),
         .state = PROTO_STATE_STARTING,
         .loss = NAN,
+        .at_risk = NAN,
     };
     if (vital) {
         fill_figures(out, vital);
@@ -387,6 +391,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
         .epoch = epoch,
         .samples = controller_samples(c),
         .loss = NAN,
+        .at_risk = NAN,
         .waits_for = proto_text(c->waits_for),
     };
 }
@@ -402,6 +407,7 @@ static void fill_standby(const struct controller *c, struct proto_member *out, u
         .state = gone ? PROTO_STATE_GONE : PROTO_STATE_WAITING,
         .silent = silence > 0 ? (uint32_t)(silence * 1000) : 0,
         .loss = NAN,
+        .at_risk = NAN,
     };
 }
 

@@ -121,6 +121,13 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
 const struct cluster_member *controller_returning(const struct controller *c,
                                                   const struct proto_join *join, bool *alive);
 
+// controller_return.c
+// Where none of the members answers any more, all died at once: they are gone, and those that come
+// back join anew, at once. For a controller that is back itself.
+int controller_let_dead_go(struct controller *c, struct error *err);
+// Whether a member is still there: it answers, or does not refuse, as one that stands still.
+bool controller_member_lives(const struct controller *c, const struct cluster_member *member);
+
 // controller_data.c
 // Samples that are finished, of all epochs.
 uint64_t controller_samples(const struct controller *c);
