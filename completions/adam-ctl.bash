@@ -76,6 +76,7 @@ _adam_ctl() {
     up:--hosts) offer -f; return ;;
     up:--ssh) return ;;
     up:--listen | up:-l) return ;;
+    up:--flush) return ;;
     up:--keys) offer -f; return ;;
     sh:--out | sh:-o) offer -d; return ;;
     sh:--serve) return ;;
@@ -141,7 +142,7 @@ _adam_ctl() {
     prom:*) offer -d ;;
     drain:-*) offer -W '--no-wait --keys --insecure --help -h --version -V' ;;
     drain:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
     sh:*) offer -f ;;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "adam-ctl/request.h"
+#include "adam-ctl/reviving.h"
 #include "adam-ctl/subcommand.h"
 #include "adam-ctl/watcher.h"
 #include "core/cpu.h"
@@ -24,25 +25,33 @@
 
 // --- adam-ctl up ------------------------------------------------------------------------
 
-// A run that ended before anything was saved begins anew when it is to go on.
-static int find_beginning(struct launch *launch, struct error *err) {
+// A run that ended before anything was saved begins anew when it is to go on, unless its stores
+// have it.
+static int find_beginning(struct launch *launch, struct revival *revival, struct error *err) {
     if (!launch->resume)
         return STATUS_OK;
     if (access(launch->folder, F_OK))
         return error_errno(err, STATUS_NOINPUT, "no run to go on with: %s", launch->folder);
-    launch->force = !run_folder_saved(launch->folder);
+    int status = run_folder_free(launch->folder, err);
+    if (status == STATUS_OK)
+        status = reviving_look(launch, revival, err);
+    launch->force = !launch->revive && !run_folder_saved(launch->folder);
     launch->resume = !launch->force;
-    return STATUS_OK;
+    return status;
 }
 
-static int supervise(const struct request *r, const struct plan *plan, bool quiet,
-                     struct error *err) {
+static int supervise(const struct request *r, const struct plan *plan,
+                     const struct revival *revival, bool quiet, struct error *err) {
     struct watcher watcher;
     const struct supervise_config config = {
         .plan = plan, .folder = r->folder, .hooks = {&watcher, watcher_say, watcher_told}};
     int number;
     signal(SIGPIPE, SIG_IGN);
-    int status = launch_prepare(&r->launch, err);
+    int status = reviving_make_way(&r->launch, err);
+    if (status == STATUS_OK)
+        status = launch_prepare(&r->launch, err);
+    if (status == STATUS_OK)
+        status = reviving_report(&r->launch, revival, err);
     if (status == STATUS_OK)
         status = request_find_programs(err);
     if (status == STATUS_OK)
@@ -74,10 +83,11 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     const struct launch_options *options = subcommand->options;
     struct request request;
     struct plan plan = {0};
+    struct revival revival = {0};
     (void)count;
     int status = request_open(&request, options, operands[0], err);
     if (status == STATUS_OK)
-        status = find_beginning(&request.launch, err);
+        status = find_beginning(&request.launch, &revival, err);
     if (status == STATUS_OK && !options->hosts)
         request_share_processors(&request.launch);
     if (status == STATUS_OK)
@@ -85,7 +95,8 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     if (status == STATUS_OK && options->dry_run)
         status = print_text(plan_text(&plan, &request.launch), err);
     else if (status == STATUS_OK && !(status = name_command(subcommand, err)))
-        status = supervise(&request, &plan, options->quiet, err);
+        status = supervise(&request, &plan, &revival, options->quiet, err);
+    revival_free(&revival);
     plan_free(&plan);
     request_free(&request);
     return status;
@@ -218,6 +229,9 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
         TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of each controller"),
+        MAYBE("store", "DIR", &o->store, "none; without DIR in the run's folder",
+              "parameter servers keep what changes on the disk"),
+        TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
         NETWORK_KEYS(o),
         FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),
         FLAG('q', "quiet", &o->quiet, "do not show what the controller says"),

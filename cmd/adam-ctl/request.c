@@ -19,8 +19,17 @@ void request_free(struct request *request) {
     free(request->folder);
     free(request->member);
     free(request->here);
+    free(request->stores);
     free(request->quorum);
     free(request->first);
+}
+
+// Without the slashes at its end: paths are shown.
+static void put_bare(struct grow *out, const char *folder) {
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    grow_put(out, folder, length);
 }
 
 // RUN.conf without its ending, unless the user names a folder.
@@ -28,10 +37,7 @@ static char *run_folder(const struct launch_options *options, const char *conf) 
     struct grow folder = {0};
     size_t length = strlen(conf), ending = strlen(".conf");
     if (options->out) {
-        length = strlen(options->out);
-        while (length > 1 && options->out[length - 1] == '/')
-            length--;
-        grow_put(&folder, options->out, length);
+        put_bare(&folder, options->out);
     } else if (length > ending && !strcmp(conf + length - ending, ".conf")) {
         grow_put(&folder, conf, length - ending);
     } else {
@@ -162,6 +168,26 @@ static int count_copies(struct request *r, const struct launch_options *options,
                      options->copies ? "--copies " : "copies=", copies, options->ps);
 }
 
+// The folder of the stores: in the run's, unless the user names another.
+static int name_stores(struct request *r, const struct launch_options *options, struct error *err) {
+    struct grow folder = {0};
+    if (!options->store)
+        return options->flush > 0 ? error_set(err, STATUS_USAGE, "--flush is of a --store")
+                                  : STATUS_OK;
+    if (options->hosts)
+        return error_set(err, STATUS_USAGE,
+                         "--store is for a run on this machine: stores on other machines cannot "
+                         "be looked at from here when the run goes on");
+    if (*options->store)
+        put_bare(&folder, options->store);
+    else
+        grow_format(&folder, "%s/" LAUNCH_STORES, r->folder);
+    r->stores = grow_take(&folder);
+    r->launch.store = r->stores;
+    r->launch.flush = options->flush > 0 ? options->flush : 1;
+    return r->stores ? STATUS_OK : error_nomem(err);
+}
+
 static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
     if (options->workers)
         return (int)options->workers;
@@ -178,6 +204,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = error_nomem(err);
     if (status == STATUS_OK && options->controllers > 1)
         status = name_quorum(r, options, err);
+    if (status == STATUS_OK)
+        status = name_stores(r, options, err);
     if (status == STATUS_OK)
         status = count_copies(r, options, err);
     if (status == STATUS_OK && options->hosts)

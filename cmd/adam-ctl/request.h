@@ -15,6 +15,7 @@ struct request {
     struct run_file file;
     struct hosts hosts;
     char *folder, *member, *here;
+    char *stores;         // folder of the stores
     char *quorum, *first; // of several controllers: their addresses, and one of these
 };
 

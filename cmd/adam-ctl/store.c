@@ -18,23 +18,6 @@ static void run_hex(const struct persist_owner *owner, char text[HEX]) {
         snprintf(text + 2 * i, 3, "%02x", owner->run[i]);
 }
 
-// Reads every record that counts, whose entries say afterwards which are damaged.
-static int read_all(struct persist *persist, struct error *err) {
-    size_t count;
-    int status = STATUS_OK;
-    const struct persist_entry *entries = persist_entries(persist, &count);
-    for (size_t i = 0; i < count && !status; i++) {
-        struct persist_copy copy;
-        struct error damage = {0};
-        int read = persist_read(persist, entries[i].shard, &copy, &damage);
-        if (!read)
-            persist_copy_free(&copy);
-        else if (read != STATUS_DATA)
-            status = error_set(err, read, "%s", damage.text);
-    }
-    return status;
-}
-
 // --- JSON -------------------------------------------------------------------------------
 
 static json_t *shard_json(const struct persist_entry *entry) {
@@ -127,7 +110,7 @@ static int check_store(const char *folder, bool json, struct error *err) {
         return status;
     status = persist_look(&persist, &system.files, err);
     if (!status)
-        status = read_all(persist, err);
+        status = persist_check(persist, err);
     if (!status)
         status = tell(persist, json, err);
     if (!status)

@@ -77,6 +77,8 @@ size_t drain_subcommands(struct subcommand *subcommands, struct admin_options *o
 struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;
     const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
+    const char *store;                            // "": in the run's folder
+    double flush;                                 // 0: not told
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
     int64_t controllers, copies;                  // 0: one; 0: as RUN.conf says
     bool resume, force, insecure, dry_run, quiet, user, json;

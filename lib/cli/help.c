@@ -30,11 +30,13 @@ static void wrap_text(FILE *out, int column, int indent, const char *text) {
     putc('\n', out);
 }
 
-// "  -o, --output FILE"; its length.
+// "  -o, --output FILE", or "      --store[=DIR]"; its length.
 static int left_side(const struct option_row *row, char *text, size_t size) {
     char letter[8] = "    ";
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    if (row->kind == OPTION_MAYBE)
+        return snprintf(text, size, "  %s--%s[=%s]", letter, row->name, row->value);
     return snprintf(text, size, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
                     row->value ? row->value : "");
 }

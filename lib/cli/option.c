@@ -140,6 +140,7 @@ static int set_value(struct walk *walk, const struct option_row *row, const char
     case OPTION_LIST:
         return set_list(walk, row, text);
     case OPTION_TEXT:
+    case OPTION_MAYBE:
         return *(const char **)row->target = text, STATUS_OK;
     case OPTION_HEADING:
     case OPTION_FLAG:
@@ -247,6 +248,8 @@ static enum cli_next parse_long(struct walk *walk, const char *word) {
         error_set(walk->err, STATUS_USAGE, "option '%s' takes no value", name.text);
         return CLI_FAIL;
     }
+    if (row->kind == OPTION_MAYBE && !value)
+        value = "";
     if (row->kind != OPTION_FLAG && !value && !(value = take_value(walk, row, name.text)))
         return CLI_FAIL;
     return apply_option(walk, row, name.text, value);

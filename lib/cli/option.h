@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_BYTES,   // uint64_t: 4096, 64K, 16M, 2G
     OPTION_TIME,    // double, seconds above 0: 30, 30s, 1.5m, 2h
     OPTION_TEXT,    // const char *
+    OPTION_MAYBE,   // the same, only as --name=VALUE; "" for --name alone
     OPTION_LIST,    // struct option_list: may be given again and again
     OPTION_CHOICE,  // const char *, one of choices
 };
@@ -57,6 +58,7 @@ struct option_row {
 #define BYTES(letter, name, value, target, standard, help) {OPTION_BYTES, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
 #define TIME(letter, name, value, target, standard, help) {OPTION_TIME, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
 #define TEXT(letter, name, value, target, standard, help) {OPTION_TEXT, letter, name, value, target, 0, 0, NULL, standard, help, NULL}
+#define MAYBE(name, value, target, standard, help) {OPTION_MAYBE, 0, name, value, target, 0, 0, NULL, standard, help, NULL}
 #define LIST(letter, name, value, target, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help, NULL}
 #define CHOICE(letter, name, value, target, choices, standard, help) {OPTION_CHOICE, letter, name, value, target, 0, 0, choices, standard, help, NULL}
 #define LIST_OF(letter, name, value, target, words, help) {OPTION_LIST, letter, name, value, target, 0, 0, NULL, NULL, help, words}

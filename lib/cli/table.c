@@ -35,7 +35,7 @@ static enum value_kind named_kind(const char *metavariable) {
 }
 
 enum value_kind table_value(const struct option_row *row) {
-    if (row->kind == OPTION_FLAG || row->kind == OPTION_HEADING)
+    if (row->kind == OPTION_FLAG || row->kind == OPTION_MAYBE || row->kind == OPTION_HEADING)
         return VALUE_NONE;
     if (row->words)
         return strchr(row->value, '.')   ? VALUE_LAYER_KEY

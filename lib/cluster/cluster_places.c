@@ -87,10 +87,11 @@ int cluster_propose(struct cluster *cluster, const struct proto_proposal *propos
     return STATUS_OK;
 }
 
-int cluster_fill(struct cluster *cluster, bool *changed, struct error *err) {
+int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self, bool *changed,
+                 struct error *err) {
     uint32_t count;
     struct placement placement = placement_of(cluster);
-    struct placement_server *servers = list_servers(cluster, NULL, NULL, &count);
+    struct placement_server *servers = list_servers(cluster, absent, self, &count);
     if (!servers)
         return error_nomem(err);
     *changed = placement_fill(&placement, servers, count, cluster->routes_epoch + 1);

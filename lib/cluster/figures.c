@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/columns.h"
 #include "core/grow.h"
@@ -41,7 +42,42 @@ static void put_real(struct columns *table, bool known, const char *format, doub
     columns_cell(table, "%s", known && isfinite(value) ? text : "-");
 }
 
-static void put_row(struct columns *table, const struct proto_member *m) {
+// Columns that not every run has.
+struct extras {
+    bool stores, copies;
+};
+
+static bool has_store(const struct proto_member *m) {
+    return m->role == PROTO_ROLE_PARAMETER_SERVER && !isnan(m->at_risk);
+}
+
+static struct extras extras_of(const struct proto_status *status) {
+    struct extras extras = {0};
+    for (uint32_t i = 0; i < status->members.count; i++) {
+        const struct proto_member *m = &members_of(status)[i];
+        extras.stores |= has_store(m);
+        extras.copies |= m->behind > 0;
+    }
+    return extras;
+}
+
+static void put_extras(struct columns *table, const struct proto_member *m,
+                       const struct extras *extras) {
+    bool stores = has_store(m);
+    if (extras->stores && stores)
+        put_bytes(table, m->dirty_bytes);
+    else if (extras->stores)
+        columns_cell(table, "-");
+    if (extras->stores)
+        put_real(table, stores, "%.1fs", m->at_risk);
+    if (extras->copies && m->role == PROTO_ROLE_PARAMETER_SERVER)
+        columns_cell(table, "%" PRIu64, m->behind);
+    else if (extras->copies)
+        columns_cell(table, "-");
+}
+
+static void put_row(struct columns *table, const struct proto_member *m,
+                    const struct extras *extras) {
     bool worker = m->role == PROTO_ROLE_WORKER;
     bool rated = worker || m->role == PROTO_ROLE_DATA_SERVER || m->rate > 0;
     bool server = m->role == PROTO_ROLE_PARAMETER_SERVER;
@@ -58,6 +94,7 @@ static void put_row(struct columns *table, const struct proto_member *m) {
     columns_cell(table, "%" PRIu64, m->refused);
     put_bytes(table, m->received);
     put_bytes(table, m->sent);
+    put_extras(table, m, extras);
     columns_cell(table, "%s", plain_of(m->waits_for).text);
 }
 
@@ -74,16 +111,26 @@ static void put_trouble(struct grow *text, const struct proto_status *status) {
 }
 
 char *figures_table(const struct proto_status *status) {
-    static const struct column titles[] = {
-        {"ROLE", false}, {"NO", true},         {"NAME", false},   {"STATE", false},
-        {"EPOCH", true}, {"RATE/S", true},     {"LOSS", true},    {"STALE", true},
-        {"WAIT", true},  {"OVERLAP", true},    {"REFUSED", true}, {"RECEIVED", true},
-        {"SENT", true},  {"WAITS FOR", false},
+    static const struct column usual[] = {
+        {"ROLE", false},   {"NO", true},       {"NAME", false}, {"STATE", false}, {"EPOCH", true},
+        {"RATE/S", true},  {"LOSS", true},     {"STALE", true}, {"WAIT", true},   {"OVERLAP", true},
+        {"REFUSED", true}, {"RECEIVED", true}, {"SENT", true},
     };
-    struct columns table = {.column = titles, .count = sizeof titles / sizeof *titles};
+    enum { USUAL = sizeof usual / sizeof *usual, MOST = USUAL + 4 };
+    const struct extras extras = extras_of(status);
+    struct column titles[MOST];
+    struct columns table = {.column = titles, .count = USUAL};
     struct grow text = {0};
+    memcpy(titles, usual, sizeof usual);
+    if (extras.stores) {
+        titles[table.count++] = (struct column){"DIRTY", true};
+        titles[table.count++] = (struct column){"AT RISK", true};
+    }
+    if (extras.copies)
+        titles[table.count++] = (struct column){"BEHIND", true};
+    titles[table.count++] = (struct column){"WAITS FOR", false};
     for (uint32_t i = 0; i < status->members.count; i++)
-        put_row(&table, &members_of(status)[i]);
+        put_row(&table, &members_of(status)[i], &extras);
     columns_put(&table, &text);
     put_trouble(&text, status);
     return grow_take(&text);
@@ -187,7 +234,7 @@ static json_t *real_json(double value) {
 static json_t *member_json(const struct proto_member *m) {
     return json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, "
                      "s:o, s:o, s:o, "
-                     "s:o, s:s}",                                                             //
+                     "s:o, s:I, s:o, s:I, s:s}",                                              //
                      "member", (json_int_t)m->member, "role", proto_role_name(m->role),       //
                      "name", plain_of(m->name).text, "address", plain_of(m->address).text,    //
                      "state", proto_state_name(m->state), "silent_ms", (json_int_t)m->silent, //
@@ -198,7 +245,9 @@ static json_t *member_json(const struct proto_member *m) {
                      real_json(m->rate), //
                      "loss", real_json(m->loss), "staleness", real_json(m->staleness), "waiting",
                      real_json(m->waiting), //
-                     "overlap", real_json(m->overlap), "waits_for", plain_of(m->waits_for).text);
+                     "overlap", real_json(m->overlap), "dirty_bytes", (json_int_t)m->dirty_bytes,
+                     "at_risk", real_json(m->at_risk), "behind", (json_int_t)m->behind, "waits_for",
+                     plain_of(m->waits_for).text);
 }
 
 json_t *figures_json(const struct proto_status *status) {
@@ -233,7 +282,10 @@ json_t *figures_json(const struct proto_status *status) {
     G(loss, 1, "adam_loss", "gauge", "Mean training loss, lately.")                                \
     G(staleness, 1, "adam_staleness", "gauge", "Mean staleness of updates, lately.")               \
     G(waiting, 1, "adam_waiting_ratio", "gauge", "Share of time spent waiting for data, lately.")  \
-    G(overlap, 1, "adam_overlap_ratio", "gauge", "Time of computing by that and waiting, lately.")
+    G(overlap, 1, "adam_overlap_ratio", "gauge", "Time of computing by that and waiting, lately.") \
+    G(dirty_bytes, 1, "adam_dirty_bytes", "gauge", "Bytes that changed since they were stored.")   \
+    G(at_risk, 1, "adam_at_risk_seconds", "gauge", "Age of the oldest change that is not stored.") \
+    G(behind, 1, "adam_behind_shards", "gauge", "Shards whose newest values are not on all copies.")
 
 #define GAUGE_VALUE(field, unit, name, type, help)                                                 \
     static double of_##field(const struct proto_member *member) {                                  \

@@ -126,12 +126,17 @@ static void count_moves(const struct placement *p, struct placement_server *serv
     }
 }
 
+static bool is_heard(struct placement_server *servers, uint32_t count, uint32_t member) {
+    const struct placement_server *server = find_server(servers, count, member);
+    return server && server->heard;
+}
+
 // The server with the fewest copies that may get this bucket; NULL: none.
 static struct placement_server *least_loaded(struct placement_server *servers, uint32_t count,
                                              const struct proto_place *place) {
     struct placement_server *least = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (!servers[i].draining && !is_here(place, servers[i].member) &&
+        if (servers[i].heard && !servers[i].draining && !is_here(place, servers[i].member) &&
             (!least || servers[i].copies < least->copies))
             least = &servers[i];
     return least;
@@ -155,11 +160,6 @@ void placement_assign(struct placement *p, const struct placement_server *server
         for (uint32_t i = 1; i < p->copies && i < count; i++)
             add_secondary(&p->places[b], servers[(k + 1 + (b + i) % (count - 1)) % count].member);
     }
-}
-
-static bool is_heard(struct placement_server *servers, uint32_t count, uint32_t member) {
-    const struct placement_server *server = find_server(servers, count, member);
-    return server && server->heard;
 }
 
 // Whether a member of the bucket, other than this one, was heard lately.
@@ -280,7 +280,7 @@ static bool fill_places(struct placement *p, struct placement_server *servers, u
         bool drains = is_draining(servers, count, place->primary) ||
                       is_draining(servers, count, place->second) ||
                       is_draining(servers, count, place->third);
-        if (place->joiner == PROTO_NOBODY && find_server(servers, count, place->primary) &&
+        if (place->joiner == PROTO_NOBODY && is_heard(servers, count, place->primary) &&
             (placement_members(place) < p->copies || drains))
             changed |= add_joiner(place, least_loaded(servers, count, place), epoch);
     }
@@ -318,9 +318,9 @@ static bool move_copy(const struct placement *p, struct proto_place *place, stru
                       struct placement_server *servers, uint32_t count, uint64_t epoch) {
     struct placement_server *least = least_loaded(servers, count, place);
     struct placement_server *most = most_loaded(servers, count, place);
-    if (place->joiner != PROTO_NOBODY || placement_members(place) != p->copies || !least || !most ||
-        most->copies <= shares.low || least->copies >= shares.high ||
-        most->copies < least->copies + 2)
+    if (!is_heard(servers, count, place->primary) || place->joiner != PROTO_NOBODY ||
+        placement_members(place) != p->copies || !least || !most || most->copies <= shares.low ||
+        least->copies >= shares.high || most->copies < least->copies + 2)
         return false;
     if (place->second == most->member && place->third != PROTO_NOBODY) {
         place->second = place->third; // the last one leaves
@@ -336,9 +336,10 @@ static bool move_primary(struct proto_place *place, struct placement_server *ser
                          uint32_t count, uint64_t epoch) {
     struct placement_server *primary = find_server(servers, count, place->primary), *best = NULL;
     const uint32_t seconds[] = {place->second, place->third};
-    for (int i = 0; primary && i < 2; i++) {
+    for (int i = 0; primary && primary->heard && i < 2; i++) {
         struct placement_server *server = find_server(servers, count, seconds[i]);
-        if (server && !server->draining && (!best || server->primaries < best->primaries))
+        if (server && server->heard && !server->draining &&
+            (!best || server->primaries < best->primaries))
             best = server;
     }
     if (!best || (!primary->draining && primary->primaries < best->primaries + 2))

@@ -30,7 +30,7 @@ struct placement {
 // members. The transitions write the rest.
 struct placement_server {
     uint32_t member;
-    bool heard;         // lately; for placement_may_lose and placement_succeed
+    bool heard;         // lately
     bool draining;      // its buckets move away
     uint32_t copies;    // places that it has, or is to have after all moves that are under way
     uint32_t primaries; // of them as the primary
@@ -64,8 +64,9 @@ bool placement_propose(struct placement *placement, const struct proto_proposal 
 
 // "relocates buckets from failed machines evenly to other active machines" (Adam 3.3.3): gives
 // joiners to buckets that have too few members or a draining one, and then moves copies and primary
-// roles until no two servers differ by more than one, where that can be. Moves nothing else.
-// Returns whether anything changed.
+// roles until no two servers differ by more than one, where that can be. Moves nothing else,
+// nothing to a server that was not heard lately, and nothing of a bucket whose primary was not:
+// that would only put off that a secondary takes over. Returns whether anything changed.
 bool placement_fill(struct placement *placement, struct placement_server *servers, uint32_t count,
                     uint64_t epoch);
 

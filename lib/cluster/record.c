@@ -237,6 +237,20 @@ int record_open(struct record **out, const char *path, const struct record_optio
     return status;
 }
 
+int record_look(const char *path, struct record_glance *glance, struct error *err) {
+    struct paxos_record kept = {0};
+    *glance = (struct record_glance){0};
+    int status = load_record(path, &kept, &glance->state, err);
+    if (status) {
+        free(glance->state);
+        glance->state = NULL;
+        return status;
+    }
+    glance->accepted = kept.accepted;
+    glance->version = kept.state.version;
+    return STATUS_OK;
+}
+
 void record_close(struct record *record) {
     if (!record)
         return;

@@ -36,6 +36,14 @@ int record_open(struct record **out, const char *path, const struct record_optio
                 struct error *err);
 void record_close(struct record *record);
 
+// What a file has, for who only looks, while nobody writes it.
+struct record_glance {
+    uint64_t accepted, version; // ballot and version of the state: the highest is the newest
+    char *state;                // JSON text, to be freed with free(); NULL: none
+};
+// STATUS_NOINPUT: there is no such file; STATUS_DATA: it is damaged.
+int record_look(const char *path, struct record_glance *glance, struct error *err);
+
 // The newest state that is known to be agreed on, JSON text, valid until the next step; NULL: none.
 const char *record_state(const struct record *record, size_t *size);
 // The member, for its standing and leader.

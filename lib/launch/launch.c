@@ -81,7 +81,7 @@ static int check_reachable(const struct launch *launch, const struct hosts *host
 
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
     const char *const texts[] = {launch->conf, launch->folder, launch->data, launch->labels,
-                                 launch->from, launch->keys,   launch->ssh};
+                                 launch->from, launch->keys,   launch->ssh,    launch->store};
     int status = STATUS_OK;
     if (launch->ssh && !launch->ssh[strspn(launch->ssh, " ")])
         status = error_set(err, STATUS_USAGE, "--ssh needs a command");
@@ -164,8 +164,10 @@ int launch_prepare(const struct launch *launch, struct error *err) {
                                 : run_folder_make(launch->folder, err);
     if (status == STATUS_OK)
         status = remove_folder_file(launch->folder, LAUNCH_PORT_FILE, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !launch->revive)
         status = remove_states(launch->folder, err);
+    if (status == STATUS_OK && launch->store)
+        status = run_folder_create(launch->store, err);
     if (status == STATUS_OK)
         status = run_folder_create(logs, err);
     for (int i = 1; status == STATUS_OK && !launch->resume && i <= launch->data_servers; i++) {
@@ -215,7 +217,7 @@ static void add_controller(const struct launch *launch, struct words *out) {
     words_add(out, "--port-file");
     words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);
     launch_secrets(launch, out);
-    if (launch->resume)
+    if (launch->resume && !launch->revive)
         add_option(out, "--resume", launch->folder);
 }
 
@@ -254,6 +256,24 @@ static void add_data_server(const struct launch *launch, struct words *out) {
     words_format(out, "%s/serve-%c" LAUNCH_CURSOR, launch->folder, LAUNCH_NUMBER);
 }
 
+void launch_store(const struct launch *launch, int number, struct words *out) {
+    if (number)
+        words_format(out, "%s/ps-%d", launch->store, number);
+    else
+        words_format(out, "%s/ps-%c", launch->store, LAUNCH_NUMBER);
+}
+
+static void add_parameter_server(const struct launch *launch, struct words *out) {
+    words_add(out, "adam-ps");
+    add_member_options(launch, PROTO_ROLE_PARAMETER_SERVER, out);
+    if (!launch->store)
+        return;
+    words_add(out, "--store");
+    launch_store(launch, 0, out);
+    words_add(out, "--flush");
+    words_format(out, "%.9gs", launch->flush);
+}
+
 static void add_worker(const struct launch *launch, struct words *out) {
     words_add(out, "adam-worker");
     add_member_options(launch, PROTO_ROLE_WORKER, out);
@@ -272,8 +292,7 @@ void launch_command(const struct launch *launch, enum proto_role role, struct wo
         add_data_server(launch, out);
         break;
     case PROTO_ROLE_PARAMETER_SERVER:
-        words_add(out, "adam-ps");
-        add_member_options(launch, role, out);
+        add_parameter_server(launch, out);
         break;
     default:
         add_worker(launch, out);

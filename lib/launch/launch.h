@@ -27,6 +27,7 @@ struct error;
 #define LAUNCH_CONTROLLERS 5                  // at most
 #define LAUNCH_LOGS "log"
 #define LAUNCH_CURSOR ".cursor"
+#define LAUNCH_STORES "store" // unless the user names another folder for them
 
 // What the user wants. Texts are the caller's.
 struct launch {
@@ -43,6 +44,9 @@ struct launch {
     const char *keys;    // NAME.pem (adam-ctl keys); NULL: none
     bool insecure;       // beyond this machine without TLS
     bool resume, force;  // a run that the folder holds already: go on with it, replace it
+    bool revive;         // with resume: it goes on from its stores, and is still the same run
+    const char *store;   // folder of the parameter servers' stores; NULL: they have none
+    double flush;        // seconds until a change is on its way there
     const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;  // address of the controller; NULL: a Unix socket
     const char *quorum;  // of several controllers: their addresses with commas between
@@ -62,7 +66,8 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
 int launch_check_folder(const struct launch *launch, struct error *err);
 
 // Makes the run's folder and clears it of what an earlier run left for its processes to
-// find: a controller that finds its state would take the others for alive.
+// find: a controller that finds its state would take the others for alive. A run that is to go on
+// from its stores keeps it.
 // STATUS_CANTCREATE, also as launch_check_folder.
 int launch_prepare(const struct launch *launch, struct error *err);
 
@@ -81,6 +86,8 @@ void launch_secrets(const struct launch *launch, struct words *out);
 // The command of one process.
 void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
                     struct words *out);
+// The path of a parameter server's store, as a word; with number 0 with a hole for it.
+void launch_store(const struct launch *launch, int number, struct words *out);
 // The path of a process's log, as a word; with number 0 with a hole for it.
 void launch_log(const struct launch *launch, enum proto_role role, int number, struct words *out);
 // A text with its holes filled.

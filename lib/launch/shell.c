@@ -66,12 +66,15 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     words_add(&make, "mkdir");
     words_add(&make, "-p");
     words_format(&make, "%s/" LAUNCH_LOGS, launch->folder);
+    if (launch->store)
+        words_add(&make, launch->store);
     put_words_line(out, &make);
     words_add(&clear, "rm");
     words_add(&clear, "-f");
     words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
-    words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
-    for (int i = 1; i <= launch->controllers && launch->quorum; i++)
+    if (!launch->revive)
+        words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
+    for (int i = 1; i <= launch->controllers && launch->quorum && !launch->revive; i++)
         words_format(&clear, "%s/" LAUNCH_STATE_OF, launch->folder, i);
     put_words_line(out, &clear);
 }

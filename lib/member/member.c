@@ -728,15 +728,10 @@ void member_look_places(struct member *member) {
     gate_open(&member->work);
 }
 
-void member_propose(struct member *member, const struct proto_proposal *proposal) {
+void member_propose(struct member *member, const struct proto_proposal *proposals, uint32_t count) {
     pthread_mutex_lock(&member->lock);
-    uint32_t i = 0;
-    while (i < member->proposal_count && member->proposals[i].bucket != proposal->bucket)
-        i++;
-    if (i < MEMBER_PROPOSALS) {
-        member->proposals[i] = *proposal;
-        member->proposal_count += i == member->proposal_count;
-    }
+    member->proposal_count = count < MEMBER_PROPOSALS ? count : MEMBER_PROPOSALS;
+    memcpy(member->proposals, proposals, member->proposal_count * sizeof *proposals);
     pthread_mutex_unlock(&member->lock);
     gate_open(&member->work);
 }

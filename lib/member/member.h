@@ -110,10 +110,10 @@ uint64_t member_looked(const struct member *member);
 
 // Asks for places and lease now.
 void member_look_places(struct member *member);
-// Sends a proposal of a parameter server, soon and once; one of the same bucket that was not sent
-// yet is forgotten, and so is one for which there is no room.
+// Sends proposals of a parameter server, soon and once, in the place of those that were not sent
+// yet. Beyond MEMBER_PROPOSALS they are forgotten.
 #define MEMBER_PROPOSALS 4096
-void member_propose(struct member *member, const struct proto_proposal *proposal);
+void member_propose(struct member *member, const struct proto_proposal *proposals, uint32_t count);
 
 // Sends a line of metrics, in its turn. While there is no controller up to
 // MEMBER_REPORTS lines wait, then the oldest give way. (One may come twice when the link

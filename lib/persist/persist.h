@@ -145,6 +145,8 @@ struct persist_copy { // {0} is none
 int persist_read(struct persist *persist, uint32_t shard, struct persist_copy *copy,
                  struct error *err);
 void persist_copy_free(struct persist_copy *copy);
+// Reads every record that counts: entries say afterwards which are damaged. STATUS_IO.
+int persist_check(struct persist *persist, struct error *err);
 
 // Whether cleaning is due.
 bool persist_wants_cleaning(const struct persist *persist);

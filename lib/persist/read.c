@@ -95,3 +95,16 @@ void persist_copy_free(struct persist_copy *copy) {
     free(copy->pushes);
     *copy = (struct persist_copy){0};
 }
+
+int persist_check(struct persist *persist, struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; i < persist->index.count && !status; i++) {
+        struct persist_copy copy;
+        struct error damage = {0};
+        int read = persist_read(persist, persist->index.entries[i].shard, &copy, &damage);
+        persist_copy_free(&copy);
+        if (read && read != STATUS_DATA)
+            status = error_set(err, read, "%s", damage.text);
+    }
+    return status;
+}

@@ -209,6 +209,9 @@
     F(F64, staleness, 0, "mean staleness of updates, lately")                                      \
     F(F64, waiting, 0, "share of its time spent waiting for data, lately")                         \
     F(F64, overlap, 0, "time of computing / (that + waiting for servers), lately (Rudra table 1)") \
+    F(U64, dirty_bytes, 0, "of a server: bytes of shards that changed since they were stored")     \
+    F(F64, at_risk, 0, "of the same: how many seconds ago the first did; not a number: no store")  \
+    F(U64, behind, 0, "of a server: shards whose newest values are not on all copies yet")         \
     F(TEXT, waits_for, PROTO_ADDRESS_MAX, "whom it waits for, if anybody")
 
 #define PROTO_MEMBER(F, L)                                                                         \

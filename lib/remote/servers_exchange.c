@@ -296,7 +296,10 @@ static bool settle_refusal(struct shard_request *request, const struct proto_ref
     request->refusal = refused->code;
     switch (refused->code) {
     case PROTO_REFUSAL_STALE_ROUTE:
+        send_again(request, ROUTE_PAUSE);
+        return true;
     case PROTO_REFUSAL_NOT_HERE:
+        request->unsure = true; // it may have been applied before the shard was lost
         send_again(request, ROUTE_PAUSE);
         return true;
     case PROTO_REFUSAL_BUSY:
@@ -304,6 +307,7 @@ static bool settle_refusal(struct shard_request *request, const struct proto_ref
         send_again_when_told(request, refused);
         break;
     case PROTO_REFUSAL_STOPPING:
+        request->unsure = true; // the same
         send_again(request, TICK);
         break;
     case PROTO_REFUSAL_TOO_STALE:

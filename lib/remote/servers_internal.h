@@ -44,7 +44,7 @@ struct shard_request {
     uint32_t shard;
     size_t first, count; // spans of the exchange
     bool over;
-    bool unsure;       // it was sent before, and no answer came: it may have been carried out
+    bool unsure;       // it was sent before, and may have been carried out
     uint64_t version;  // of pulls: here, then there; else of the weights that it is about
     uint64_t reached;  // of pushes: that the shard has with it; 0: not known
     double due;        // seconds: not before

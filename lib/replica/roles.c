@@ -45,12 +45,15 @@ void bucket_place(struct replica *r, struct bucket *bucket, const struct proto_p
                   uint64_t now) {
     enum replica_role before = bucket->role, after = role_in(r, place);
     uint64_t epoch = bucket->place.epoch;
+    uint32_t primary = bucket->place.primary;
     if (place->epoch <= epoch)
         return;
     bucket->place = *place;
     bucket->role = after;
     bucket->alive = bucket->counted = false;
-    bucket->heard = bucket->proposed = now;
+    bucket->proposed = 0; // what was proposed was of the epoch before
+    if (before == REPLICA_NONE || place->primary != primary)
+        bucket->heard = now;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s)) {
         if (before == REPLICA_PRIMARY && after != REPLICA_PRIMARY)
             retire(r, s, epoch);

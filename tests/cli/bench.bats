@@ -74,3 +74,10 @@ same_step() { # MODEL
     [ "$(grep -cE '^ +64 +(16|64) +[0-9]+ +[0-9.]+ +1\.[0-9]+$' <<<"$output")" = 2 ]
     [ "$(grep -c '64 MiB read at a start in [0-9.]* s$' <<<"$output")" = 2 ]
 }
+
+@test "power cuts: each moment has its row, and the run goes on from its stores" {
+    if [ "${SAN:-}" ]; then skip "what is preloaded comes before a sanitizer"; fi
+    TMPDIR=$BATS_TEST_TMPDIR run_ok tests/bench/powercut.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE '^ +[12] +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +0\.5s  goes on from its stores$' <<<"$output")" = 2 ]
+}

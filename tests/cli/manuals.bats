@@ -40,6 +40,27 @@ setup_file() {
     [ -z "$bad" ]
 }
 
+# Each failure of adam-failures(7) with the test that it names: lines "FAILURE<TAB>FILE: TEST", the
+# second empty where it names none.
+told_failures() {
+    awk '/^\.Bl -tag/ { listed = 1 } /^\.El/ { if (of) print of "\t"; of = ""; listed = 0 }
+        listed && /^\.It/ { if (of) print of "\t"; of = substr($0, 5) }
+        /^\.\\" test / { print of "\t" substr($0, 10); of = "" }' "$ROOT/man/adam-failures.7"
+}
+
+@test "each failure that adam-failures(7) tells of is shown by a test that there is" {
+    local failure test file bad=
+    told_failures >failures
+    [ "$(wc -l <failures)" -gt 30 ]
+    while IFS=$'\t' read -r failure test; do
+        file=$ROOT/tests/${test%%: *}
+        grep -qFe "@test \"${test#*: }\"" -e "TEST(tap, \"${test#*: }\"" "$file" ||
+            bad+="$failure: no test $test"$'\n'
+    done <failures
+    printf '%s' "$bad"
+    [ -z "$bad" ]
+}
+
 @test "no heading is a macro by mistake, and every line fits into 80 columns" {
     local page bad=
     for page in "$ROOT"/man/*.[1-9]; do

@@ -68,6 +68,7 @@ struct fake {
     int break_most;   // so many links at most; 0: no bound
     bool replays;     // what comes twice is refused as replayed
     bool claims;      // pushes are answered as applied before, and are not
+    int leaves;       // so many pushes are carried out, and then refused as not here
     uint64_t shift;   // added to the sequence in answers to pushes
     enum fake_lie lie;
     uint32_t collect; // gradients that make an update; 0 or 1: each
@@ -212,6 +213,11 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     for (uint32_t i = 0; !repeated && i < push->pieces.count; i++) {
         fake_take(fake, push, &pieces[i], values);
         values += values ? pieces[i].count : 0;
+    }
+    if (fake->leaves > 0) {
+        fake->leaves--;
+        link_refuse(link, request, PROTO_REFUSAL_NOT_HERE, shard, "");
+        return;
     }
     struct proto_piece applied = *pieces;
     applied.version = fake->version[shard];

@@ -177,7 +177,7 @@ def push(address, session, value, rate):
 
 
 def impostor(address, session):
-    figures = struct.pack("<H7Q6dI", 1, *7 * [0], *6 * [0.0], 0)
+    figures = struct.pack("<H7Q6dQdQI", 1, *7 * [0], *6 * [0.0], 0, 0.0, 0, 0)
     requests = {
         "leave": (LEAVE, struct.pack("<I3s", 3, b"bye")),
         "heartbeat": (HEARTBEAT, figures),

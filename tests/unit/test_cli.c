@@ -12,7 +12,7 @@
 #include "cli/talk.h"
 #include "core/error.h"
 
-enum { MOST_WORDS = 16, ROW_COUNT = 10 };
+enum { MOST_WORDS = 16, ROW_COUNT = 11 };
 
 static const char *const kinds[] = {"folder", "idx", "cifar", NULL};
 
@@ -21,7 +21,7 @@ struct line {
     int64_t copies;
     double rate;
     uint64_t memory;
-    const char *output, *kind;
+    const char *output, *kind, *keep;
     bool json, quiet;
     struct option_list files;
     struct option_row rows[ROW_COUNT];
@@ -43,6 +43,7 @@ static void line_prepare(struct line *line) {
         INT('c', "copies", "N", &line->copies, 1, 1000000, "1", "copies of each"),
         REAL('r', "rate", "RATE", &line->rate, 0, INFINITY, "0.1", "isn't [quite] a 100%: \\ rate"),
         BYTES(0, "memory", "SIZE", &line->memory, NULL, "memory"),
+        MAYBE("keep", "DIR", &line->keep, "not", "keep what is made"),
         FLAG('j', "json", &line->json, "print JSON"),
         FLAG('q', "quiet", &line->quiet, "say nothing"),
     };
@@ -115,6 +116,13 @@ static void test_values(struct tap *tap) {
         CHECK_INT(tap, parse(&line, "--cop 4")->copies, 4);
         CHECK_TEXT(tap, parse(&line, "--out=x")->output, "x");
         CHECK_TEXT(tap, parse(&line, "--fr cifar")->kind, "cifar");
+    });
+    TEST(tap, "a value that may be left out stands behind '=', and leaves operands alone", {
+        CHECK(tap, !parse(&line, "x")->keep);
+        CHECK_TEXT(tap, parse(&line, "--keep x")->keep, "");
+        CHECK_INT(tap, line.argc - line.operands, 1);
+        CHECK_TEXT(tap, parse(&line, "--keep=x y")->keep, "x");
+        CHECK_INT(tap, line.argc - line.operands, 1);
     });
     TEST(tap, "a value may begin with a dash", {
         CHECK_TEXT(tap, parse(&line, "-o -x")->output, "-x");
@@ -290,6 +298,7 @@ static void test_help(struct tap *tap) {
             "  -c, --copies N          copies of each [1]\n"
             "  -r, --rate RATE         isn't [quite] a 100%: \\ rate [0.1]\n"
             "      --memory SIZE       memory\n"
+            "      --keep[=DIR]        keep what is made [not]\n"
             "  -j, --json              print JSON\n"
             "  -q, --quiet             say nothing\n"
             "\n"

@@ -806,6 +806,7 @@ static const struct proto_member described[] = {
      .name = {"ps-1", 4},
      .staleness = 2.25,
      .loss = 0,
+     .at_risk = NAN,
      .refused = 3,
      .received = 999,
      .sent = 1000,
@@ -846,26 +847,31 @@ static const char table_text[] =
     "evaluator          4  eval      starting      -       0       -      -     -        -        0         0        0\n"
     "nothing was trained for 12 s: there is no worker\n"
     "25% of each epoch is left out\n";
+static const char stores_text[] =
+    "ROLE              NO  NAME      STATE    EPOCH  RATE/S    LOSS  STALE  WAIT  OVERLAP  REFUSED  RECEIVED     SENT  DIRTY  AT RISK  BEHIND  WAITS FOR\n"
+    "parameter server   1  ps-1      working      -       -       -    2.2     -        -        3       999     1.0K   2.0M     0.2s       0\n"
+    "parameter server   1  ps-1      working      -       -       -    2.2     -        -        3       999     1.0K      -        -       7\n"
+    "worker             3  worker-1  gone         -     300  1.0000      -   50%      25%        0         0  5000.0T      -        -       -\n";
 static const char status_json[] =
     "{\"run\":\"01020000000000000000000000000000\",\"stage\":\"training\",\"epoch\":1.5,\"idle\":12,"
     "\"left_out\":0.25,\"members\":[{\"member\":0,\"role\":\"controller\",\"name\":\"training\","
     "\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,\"clock\":0,\"samples\":0,\"pushes\":0,"
     "\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":1.5,\"rate\":0.0,\"loss\":null,"
-    "\"staleness\":null,\"waiting\":null,\"overlap\":null,\"waits_for\":\"\"},{\"member\":1,"
+    "\"staleness\":null,\"waiting\":null,\"overlap\":null,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"},{\"member\":1,"
     "\"role\":\"parameter server\",\"name\":\"ps-1\",\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,"
     "\"clock\":0,\"samples\":0,\"pushes\":0,\"pulls\":0,\"refused\":3,\"received\":999,\"sent\":1000,"
     "\"epoch\":0.0,\"rate\":0.0,\"loss\":0.0,\"staleness\":2.25,\"waiting\":0.0,\"overlap\":0.0,"
-    "\"waits_for\":\"\"},{\"member\":2,\"role\":\"data server\",\"name\":\"serve-1\","
+    "\"dirty_bytes\":0,\"at_risk\":null,\"behind\":0,\"waits_for\":\"\"},{\"member\":2,\"role\":\"data server\",\"name\":\"serve-1\","
     "\"address\":\"tcp://a:1\",\"state\":\"waiting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
     "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":1234567,\"sent\":2500000000000,\"epoch\":0.5,"
-    "\"rate\":0.0,\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"waits_for\":\"ps-1\"},"
+    "\"rate\":0.0,\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"ps-1\"},"
     "{\"member\":3,\"role\":\"worker\",\"name\":\"worker-1\",\"address\":\"\",\"state\":\"gone\","
     "\"silent_ms\":1500,\"clock\":4,\"samples\":5,\"pushes\":6,\"pulls\":7,\"refused\":0,\"received\":0,"
     "\"sent\":5000000000000000,\"epoch\":0.0,\"rate\":300.0,\"loss\":1.0,\"staleness\":0.0,"
-    "\"waiting\":0.5,\"overlap\":0.25,\"waits_for\":\"\"},{\"member\":4,\"role\":\"evaluator\","
+    "\"waiting\":0.5,\"overlap\":0.25,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"},{\"member\":4,\"role\":\"evaluator\","
     "\"name\":\"eval\",\"address\":\"\",\"state\":\"starting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
     "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":0.0,\"rate\":0.5,"
-    "\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"waits_for\":\"\"}]}";
+    "\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"}]}";
 // clang-format on
 
 static void test_table(struct tap *tap) {
@@ -876,6 +882,22 @@ static void test_table(struct tap *tap) {
         CHECK_TEXT(tap, table, table_text);
         free(table);
     });
+    TEST(tap,
+         "where a server has a store, the table tells what is at risk; where one is behind, that", {
+             struct proto_member servers[] = {described[1], described[1], described[3]};
+             servers[0].dirty_bytes = 2000000;
+             servers[0].at_risk = 0.25;
+             servers[1].behind = 7;
+             status.members = proto_list(servers, 3);
+             status.idle = 0;
+             status.left_out = 0;
+             char *table = figures_table(&status);
+             CHECK_TEXT(tap, table, stores_text);
+             free(table);
+             status.members = proto_list(described, 5);
+             status.idle = 12;
+             status.left_out = 0.25;
+         });
     TEST(tap, "JSON tells all", {
         json_t *object = figures_json(&status);
         char *text = json_line(object);

@@ -208,7 +208,7 @@ static void test_limits(struct tap *tap) {
         }
         struct proto_status status = {.members = proto_list(members, 2048)};
         CHECK_INT(tap, proto_measure(PROTO_TYPE_STATUS, &status, &size, &err), STATUS_DATA);
-        CHECK_TEXT(tap, err.text, "status: 1327144 bytes are beyond 1048576");
+        CHECK_TEXT(tap, err.text, "status: 1376296 bytes are beyond 1048576");
         free(text);
         free(members);
     });

@@ -233,6 +233,21 @@ static void test_patience(struct tap *tap) {
     });
 }
 
+// It loses a shard after it applied a push and before all copies had it, or they have it.
+static void test_left(struct tap *tap) {
+    TEST(tap, "a push that a server applied before it lost the shard counts once", {
+        struct scene s;
+        open_scene(tap, &s);
+        s.fake.leaves = 3;
+        number(s.mine, 1);
+        CHECK_INT(tap, push(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.leaves, 0);
+        CHECK_INT(tap, wrong(s.fake.weights, 1), 0);
+        CHECK_INT(tap, servers_figures(s.servers).repeated, 3);
+        close_scene(&s);
+    });
+}
+
 // A push that the servers refuse by this code ends so, is in no weights, and counts as refused.
 static void check_refused(struct tap *tap, enum proto_refusal code, int status) {
     struct scene s;
@@ -380,6 +395,7 @@ int main(void) {
     test_broken(&tap);
     test_routes(&tap);
     test_patience(&tap);
+    test_left(&tap);
     test_refused(&tap);
     test_lies(&tap);
     test_lost_answer(&tap);

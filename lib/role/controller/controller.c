@@ -452,6 +452,8 @@ static void look_at_clock(struct controller *c) {
         controller_say(c, "this controller stood still for %.0f s", now - c->stepped);
         controller_hear_all(c);
     }
+    if (now - c->stepped > CONTROLLER_LEASE / 4000.0)
+        c->led_since = now; // whoever waited for it could not ask for a lease
     c->stepped = now;
 }
 
@@ -466,6 +468,8 @@ static int controller_step(struct controller *c, struct error *err) {
     int status = check_lead(c, err);
     if (!status)
         status = answer_all(c, err);
+    if (!status)
+        status = controller_propose(c, err);
     if (!status)
         status = look_for_wishes(c, err);
     if (!status)
@@ -541,6 +545,7 @@ static void remember_end(struct controller *c, bool *over) {
 static void close_controller(struct controller *c, const char *why) {
     controller_answer_saves(&c->saving, NULL, why);
     controller_answer_saves(&c->saves, NULL, why);
+    controller_drop_proposals(c);
     metrics_close(c->metrics);
     agreed_close(&c->agreed);
     progress_free(&c->progress);

@@ -300,14 +300,22 @@ static int answer_get_places(struct controller *c, struct queued_request *queued
     return send_answer(queued, PROTO_TYPE_PLACES, &places);
 }
 
-static int answer_propose(struct controller *c, struct queued_request *queued, struct error *err) {
-    const struct proto_propose *message = &queued->message->message.propose;
+// Answered when all of them are looked at.
+static int take_proposals(struct controller *c, struct queued_request *queued) {
+    uint64_t session = queued->message->message.propose.session;
+    enum proto_refusal code = PROTO_REFUSAL_NONE;
     if (role_of(queued) != PROTO_ROLE_PARAMETER_SERVER)
-        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
-    if (!cluster_find(c->cluster, message->session))
-        return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
-    int status = controller_propose(c, message->session, &message->proposals, err);
-    return status ? status : answer_done(queued);
+        code = PROTO_REFUSAL_WRONG_ROLE;
+    else if (!cluster_find(c->cluster, session))
+        code = PROTO_REFUSAL_WRONG_SESSION;
+    if (code) {
+        refuse_request(queued, code, "");
+        queued_request_free(queued);
+        return STATUS_OK;
+    }
+    queued->next = c->proposals;
+    c->proposals = queued;
+    return STATUS_OK;
 }
 
 static int answer_get_run(struct controller *c, struct queued_request *queued, struct error *err) {
@@ -337,6 +345,9 @@ static void fill_figures(struct proto_member *out, const struct vital *vital) {
     out->staleness = f->staleness;
     out->waiting = f->waiting;
     out->overlap = f->overlap;
+    out->dirty_bytes = f->dirty_bytes;
+    out->at_risk = f->at_risk;
+    out->behind = f->behind;
     out->waits_for = proto_text(vital->waits_for);
 }
 
@@ -351,6 +362,7 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         .address = proto_text(member->administration),
         .state = PROTO_STATE_STARTING,
         .loss = NAN,
+        .at_risk = NAN,
     };
     if (vital) {
         fill_figures(out, vital);
@@ -384,6 +396,7 @@ static void fill_controller(const struct controller *c, struct proto_member *out
         .epoch = epoch,
         .samples = controller_samples(c),
         .loss = NAN,
+        .at_risk = NAN,
         .waits_for = proto_text(c->waits_for),
     };
 }
@@ -399,6 +412,7 @@ static void fill_standby(const struct controller *c, struct proto_member *out, u
         .state = gone ? PROTO_STATE_GONE : PROTO_STATE_WAITING,
         .silent = silence > 0 ? (uint32_t)(silence * 1000) : 0,
         .loss = NAN,
+        .at_risk = NAN,
     };
 }
 
@@ -625,8 +639,6 @@ static int answer_one(struct controller *c, struct queued_request *queued, struc
         return answer_report(c, queued);
     case PROTO_TYPE_GET_PLACES:
         return answer_get_places(c, queued);
-    case PROTO_TYPE_PROPOSE:
-        return answer_propose(c, queued, err);
     case PROTO_TYPE_DRAIN:
         return answer_drain(c, queued, err);
     default:
@@ -666,6 +678,8 @@ int controller_answer(struct controller *c, struct queued_request *queued, struc
         refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
     else if (queued->type == PROTO_TYPE_SAVE)
         return take_save(c, queued);
+    else if (queued->type == PROTO_TYPE_PROPOSE)
+        return take_proposals(c, queued);
     else if (queued->type == PROTO_TYPE_SET)
         status = answer_set(c, queued, err);
     else if (queued->type == PROTO_TYPE_STOP)

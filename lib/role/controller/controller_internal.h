@@ -43,14 +43,15 @@ struct controller {
     double top1;            // below 0: not tested yet
     uint64_t clock;         // of the last copy
     bool stop_wanted, stop_now, diverged;
-    bool all_left;       // nobody is left of a run that is stopping
-    char diverging[128]; // the member that first reported that it `diverged`
-    uint64_t impostors;  // requests with the session of another member
+    bool all_left;                    // nobody is left of a run that is stopping
+    char diverging[128];              // the member that first reported that it `diverged`
+    uint64_t impostors;               // requests with the session of another member
+    struct queued_request *proposals; // of parameter servers
     struct queued_request *saves,
         *saving;      // requests for the next checkpoint, and for the one under way
     double led_since; // clock_seconds
     uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
-    bool unplaced;                          // some have a server that is gone
+    double placed_at;                       // clock_seconds
     double stage_began;                     // clock_seconds
     double lost_since; // clock_seconds; that a parameter server is gone with its shards; 0: none
     struct patience patience;
@@ -98,15 +99,22 @@ void controller_hear_all(struct controller *c);
 // All buckets, unless the asker knows them, and a lease for a parameter server (NULL: others).
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
                        struct proto_places *places);
-// Carries out what may be of a parameter server's proposals.
-int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
-                       struct error *err);
+// Carries out what may be of parameter servers' proposals, when all else that came was answered: a
+// lease that was asked for in time is known by then.
+int controller_propose(struct controller *c, struct error *err);
+// At the end: who made them makes them again.
+void controller_drop_proposals(struct controller *c);
 // Whether the run can go on without this parameter server: others that are heard have its buckets.
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
 // Whether some buckets are on servers that are gone.
 bool controller_lacks_servers(const struct controller *c);
 // Gives the places of servers that are gone to others, and copies to those that have too few.
 int controller_place(struct controller *c, struct error *err);
+
+// controller_losses.c
+//
+// The places of servers that are gone go to others that have the buckets, and are heard.
+int controller_lose_gone(struct controller *c, struct error *err);
 
 // controller_drain.c
 //
@@ -129,6 +137,13 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
 // there still. NULL: none.
 const struct cluster_member *controller_returning(const struct controller *c,
                                                   const struct proto_join *join, bool *alive);
+
+// controller_return.c
+// Where none of the members answers any more, all died at once: they are gone, and those that come
+// back join anew, at once. For a controller that is back itself.
+int controller_let_dead_go(struct controller *c, struct error *err);
+// Whether a member is still there: it answers, or does not refuse, as one that stands still.
+bool controller_member_lives(const struct controller *c, const struct cluster_member *member);
 
 // controller_data.c
 // Samples that are finished, of all epochs.

@@ -13,8 +13,6 @@
 #include "role/controller/controller_internal.h"
 #include "run/model_ops.h"
 
-#define DIAL 2000 // milliseconds that a server has to welcome
-
 static char *path_in(const char *folder, const char *name) {
     char *path = NULL;
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
@@ -148,24 +146,6 @@ static int follow_state(struct controller *c, struct error *err) {
     return status;
 }
 
-// A process that is gone is refused at once; one that says nothing may stand still, and has as long
-// as all servers have to come back.
-static bool member_lives(const struct controller *c, const struct cluster_member *member) {
-    const struct link_options options = {.keys = c->config->keys, .insecure = c->config->insecure};
-    const struct proto_hello hello = {
-        .role = PROTO_ROLE_CONTROLLER,
-        .run = c->cluster->run,
-        .name = proto_text("controller"),
-    };
-    struct proto_welcome welcome;
-    struct link *link;
-    double begun = clock_seconds();
-    if (link_dial(&link, member->training, &options, &hello, DIAL, &welcome, NULL))
-        return clock_seconds() - begun > DIAL / 4e3;
-    link_close(link);
-    return true;
-}
-
 // Whether all who hold the weights are still there. When everything died at once, nobody
 // needs to be waited for.
 static bool servers_live(const struct controller *c) {
@@ -173,7 +153,7 @@ static bool servers_live(const struct controller *c) {
     for (size_t i = 0; live && i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
         if (cluster_serves(c->cluster, member->number) && !controller_can_return(c, member))
-            live = !member->gone && member_lives(c, member);
+            live = !member->gone && controller_member_lives(c, member);
     }
     return live;
 }
@@ -191,7 +171,7 @@ static int resume_run(struct controller *c, struct error *err) {
         controller_say(c, "the run in %s goes on: its controller was gone, not its members",
                        folder);
         controller_hear_all(c);
-        return STATUS_OK;
+        return controller_let_dead_go(c, err);
     }
     bool finished = c->cluster->finished && !c->config->resume;
     if (finished && c->cluster->stage == CLUSTER_STOPPING && controller_has(c, "DONE")) {

@@ -10,6 +10,7 @@
 #include "role/controller/controller_internal.h"
 
 static const double lease = CONTROLLER_LEASE / 1000.0;
+static const double again = 1; // seconds after which places are looked at again
 
 // --- leases -------------------------------------------------------------------------------------
 
@@ -67,35 +68,47 @@ static int try_proposals(const struct controller *c, struct cluster *next,
     return status;
 }
 
-static void tell_changes(struct controller *c, const struct cluster_member *server,
-                         const struct changes *changes) {
-    char name[128];
-    cluster_name(name, server);
+static void tell_changes(struct controller *c, const struct changes *changes) {
     if (changes->taken_over)
-        controller_say(c, "%s is the primary of %" PRIu32 " buckets now, whose primary was silent",
-                       name, changes->taken_over);
+        controller_say(c, "%" PRIu32 " buckets have another primary now: theirs was silent",
+                       changes->taken_over);
     if (changes->dropped)
-        controller_say(c, "%s goes on without copies of %" PRIu32 " buckets that did not answer",
-                       name, changes->dropped);
+        controller_say(c, "%" PRIu32 " buckets have a copy less now: it did not answer",
+                       changes->dropped);
     controller_report(c, "places",
-                      json_pack("{s:I, s:s, s:I, s:I, s:I}", "member", (json_int_t)server->number,
-                                "name", server->name, "taken_over", (json_int_t)changes->taken_over,
+                      json_pack("{s:I, s:I, s:I}", "taken_over", (json_int_t)changes->taken_over,
                                 "completed", (json_int_t)changes->completed, "dropped",
                                 (json_int_t)changes->dropped));
 }
 
-int controller_propose(struct controller *c, uint64_t session, const struct proto_list *proposals,
-                       struct error *err) {
+static int carry_out(struct controller *c, struct changes *changes, struct error *err) {
     struct cluster *next;
-    struct changes changes = {0};
     int status = controller_draft(c, &next, err);
-    if (!status)
-        status = try_proposals(c, next, proposals, &changes, err);
-    bool any = changes.taken_over || changes.completed || changes.dropped;
+    for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
+        status = try_proposals(c, next, &at->message->message.propose.proposals, changes, err);
+    bool any = changes->taken_over || changes->completed || changes->dropped;
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
-        tell_changes(c, cluster_find(c->cluster, session), &changes);
+        tell_changes(c, changes);
     return status == STATUS_SKIPPED ? STATUS_OK : status;
+}
+
+int controller_propose(struct controller *c, struct error *err) {
+    struct changes changes = {0};
+    if (!c->proposals)
+        return STATUS_OK;
+    int status = carry_out(c, &changes, err);
+    for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
+        link_answer(at->link, at->request, PROTO_TYPE_DONE, NULL, NULL, NULL);
+    controller_drop_proposals(c);
+    return status;
+}
+
+void controller_drop_proposals(struct controller *c) {
+    for (struct queued_request *queued; (queued = c->proposals);) {
+        c->proposals = queued->next;
+        queued_request_free(queued);
+    }
 }
 
 // --- servers that come and go -------------------------------------------------------------------
@@ -104,27 +117,11 @@ int controller_may_lose(const struct controller *c, uint32_t server, bool *may, 
     return cluster_may_lose(c->cluster, server, controller_is_unheard, c, may, err);
 }
 
-// The places of servers that are gone go to others that have the buckets.
-static int lose_gone(const struct controller *c, struct cluster *next, struct error *err) {
-    int status = STATUS_OK;
-    for (size_t i = 0; !status && i < c->cluster->member_count; i++) {
-        const struct cluster_member *member = &c->cluster->members[i];
-        bool may = false;
-        if (member->role != PROTO_ROLE_PARAMETER_SERVER || !member->gone ||
-            !cluster_serves(c->cluster, member->number))
-            continue;
-        status = controller_may_lose(c, member->number, &may, err);
-        if (may)
-            cluster_lose(next, member->number);
-    }
-    return status;
-}
-
 // Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
-static int place_buckets(const struct controller *c, struct cluster *next, struct error *err) {
+static int fill_places(const struct controller *c, struct cluster *next, struct error *err) {
     bool filled;
-    int status = lose_gone(c, next, err);
-    return status || cluster_lost(next) ? status : cluster_fill(next, &filled, err);
+    return cluster_lost(next) ? STATUS_OK
+                              : cluster_fill(next, controller_is_absent, c, &filled, err);
 }
 
 bool controller_lacks_servers(const struct controller *c) {
@@ -135,20 +132,33 @@ bool controller_lacks_servers(const struct controller *c) {
     return false;
 }
 
-int controller_place(struct controller *c, struct error *err) {
+// When members or routes change, and now and then: servers that were silent may be heard again.
+static bool is_time_to_place(const struct controller *c, double now) {
     const struct cluster *cluster = c->cluster;
-    struct cluster *next;
     bool trains = cluster->stage > CLUSTER_STARTING && cluster->stage < CLUSTER_STOPPING;
-    if (!trains || (c->placed_members == cluster->members_epoch &&
-                    c->placed_routes == cluster->routes_epoch && !c->unplaced))
-        return STATUS_OK;
+    return trains && (c->placed_members != cluster->members_epoch ||
+                      c->placed_routes != cluster->routes_epoch || now >= c->placed_at + again);
+}
+
+static int give_copies(struct controller *c, struct error *err) {
+    struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        status = place_buckets(c, next, err);
-    bool changed = !status && next->routes_epoch != cluster->routes_epoch;
+        status = fill_places(c, next, err);
+    bool changed = !status && next->routes_epoch != c->cluster->routes_epoch;
     status = controller_commit(c, next, status || changed ? status : STATUS_SKIPPED, err);
+    return status == STATUS_SKIPPED ? STATUS_OK : status;
+}
+
+int controller_place(struct controller *c, struct error *err) {
+    double now = clock_seconds();
+    if (!is_time_to_place(c, now))
+        return STATUS_OK;
+    int status = controller_lose_gone(c, err);
+    if (!status)
+        status = give_copies(c, err);
+    c->placed_at = now;
     c->placed_members = c->cluster->members_epoch;
     c->placed_routes = c->cluster->routes_epoch;
-    c->unplaced = controller_lacks_servers(c); // until others of their buckets are heard
-    return status == STATUS_SKIPPED ? STATUS_OK : status;
+    return status;
 }

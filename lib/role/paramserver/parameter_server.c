@@ -57,6 +57,7 @@ struct parameter_server {
     struct ps_reading looked;
     double rate, staleness; // of late
     bool idle;              // the routes give it no shard of the model
+    struct flusher_figures risk;
 };
 
 // --- how it is doing ---------------------------------------------------------
@@ -84,6 +85,8 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     bool has_model = server->ps != NULL, idle = server->idle;
     figures->rate = server->rate;
     figures->staleness = server->staleness;
+    figures->dirty_bytes = server->risk.dirty_bytes;
+    figures->at_risk = server->o->store ? server->risk.at_risk : NAN;
     pthread_mutex_unlock(&server->lock);
     bool has_weights = now.held > 0 && now.version > 0;
     figures->state = (uint16_t)(!has_model    ? PROTO_STATE_STARTING
@@ -467,8 +470,13 @@ static bool stop_wanted(void *self) {
 }
 
 static void mind_store(struct parameter_server *server) {
+    struct flusher_figures risk;
     char text[FLUSHER_NEWS];
     flusher_watch(server->flusher);
+    flusher_figures(server->flusher, &risk);
+    pthread_mutex_lock(&server->lock);
+    server->risk = risk;
+    pthread_mutex_unlock(&server->lock);
     while (flusher_news(server->flusher, text))
         serving_say(&server->o->hooks, "%s", text);
 }

@@ -61,8 +61,9 @@ static void host_send(void *self, const struct replica_message *message) {
 }
 
 static void host_propose(void *self, const struct proto_proposal *proposal) {
-    const struct replicator *r = self;
-    member_propose(r->options.member, proposal);
+    struct replicator *r = self;
+    if (r->proposal_count < MEMBER_PROPOSALS)
+        r->proposals[r->proposal_count++] = *proposal;
 }
 
 static void host_replicated(void *self, uint32_t shard, uint64_t version) {
@@ -182,6 +183,12 @@ static double seconds_left(const struct replicator *r) {
     return deadline > now ? (double)(deadline - now) / 1000 : 0;
 }
 
+static void send_proposals(struct replicator *r) {
+    if (r->proposal_count)
+        member_propose(r->options.member, r->proposals, r->proposal_count);
+    r->proposal_count = 0;
+}
+
 static void *replicate(void *context) {
     struct replicator *r = context;
     for (uint32_t seen = gate_look(&r->work); !atomic_load(&r->closing);
@@ -192,6 +199,7 @@ static void *replicate(void *context) {
         take_applied(r);
         if (r->replica)
             replica_tick(r->replica, replicator_now());
+        send_proposals(r);
         double left = seconds_left(r);
         if (left != 0)
             gate_wait(&r->work, seen, left);

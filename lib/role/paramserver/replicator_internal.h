@@ -30,10 +30,12 @@ struct replicator {
     // The thread's own.
     struct load_place place;
     struct replica_host host;
-    struct replica *replica;        // NULL: no places yet
-    uint32_t buckets;               // that it has
-    struct queued_request *hearing; // being heard, and not answered yet
-    uint64_t looked;                // when places were asked for last
+    struct replica *replica;                           // NULL: no places yet
+    uint32_t buckets;                                  // that it has
+    struct queued_request *hearing;                    // being heard, and not answered yet
+    uint64_t looked;                                   // when places were asked for last
+    struct proto_proposal proposals[MEMBER_PROPOSALS]; // to be sent together
+    uint32_t proposal_count;
 
     pthread_mutex_t lock;           // of all that follows
     struct kept *places;            // to be obeyed; NULL: none

@@ -1,0 +1,78 @@
+// Parameter servers that are gone, and whose buckets others have: "The controller also instructs
+// [...] the new primary" (Adam 3.3.3). Who is the only one with a bucket is no such server
+// (controller_stores.c).
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/grow.h"
+#include "role/controller/controller_internal.h"
+
+// A server that is gone, still has places, and can be spared; NULL: none.
+static const struct cluster_member *find_gone(const struct controller *c, struct error *err) {
+    for (size_t i = 0; i < c->cluster->member_count; i++) {
+        const struct cluster_member *member = &c->cluster->members[i];
+        bool may = false;
+        if (member->role == PROTO_ROLE_PARAMETER_SERVER && member->gone &&
+            cluster_serves(c->cluster, member->number) &&
+            !controller_may_lose(c, member->number, &may, err) && may)
+            return member;
+    }
+    return NULL;
+}
+
+// Buckets of which the primary was `before`, and is `now`.
+static uint32_t count_inherited(const struct cluster *cluster, const struct cluster *next,
+                                uint32_t before, uint32_t now) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < cluster->place_count; i++)
+        count += cluster->places[i].primary == before && next->places[i].primary == now;
+    return count;
+}
+
+// "ps-2 is the primary of 341 buckets now, ps-3 of 170"; NULL when out of memory.
+static char *list_heirs(const struct cluster *cluster, const struct cluster *next,
+                        uint32_t before) {
+    struct grow text = {0};
+    grow_put(&text, "", 0);
+    for (size_t i = 0; i < next->member_count; i++) {
+        const struct cluster_member *member = &next->members[i];
+        uint32_t count = count_inherited(cluster, next, before, member->number);
+        if (count)
+            grow_format(&text, text.length ? ", %s of %" PRIu32 : "%s is the primary of %" PRIu32,
+                        member->name, count);
+    }
+    bool any = text.length > 0;
+    if (any)
+        grow_format(&text, " buckets now");
+    return grow_take(&text);
+}
+
+static int lose_one(struct controller *c, uint32_t number, struct error *err) {
+    struct cluster *next;
+    char name[128];
+    int status = controller_draft(c, &next, err);
+    if (status)
+        return status;
+    cluster_lose(next, number);
+    char *heirs = list_heirs(c->cluster, next, number);
+    status = controller_commit(c, next, STATUS_OK, err);
+    const struct cluster_member *lost = status ? NULL : cluster_numbered(c->cluster, number);
+    if (lost) {
+        cluster_name(name, lost);
+        controller_say(c, "%s is gone: %s", name,
+                       heirs && *heirs ? heirs : "others have all that it had");
+        controller_report(
+            c, "ps_lost",
+            json_pack("{s:I, s:s}", "member", (json_int_t)lost->number, "name", lost->name));
+    }
+    free(heirs);
+    return status;
+}
+
+int controller_lose_gone(struct controller *c, struct error *err) {
+    int status = STATUS_OK;
+    for (const struct cluster_member *member; !status && (member = find_gone(c, err));)
+        status = lose_one(c, member->number, err);
+    return status;
+}
