@@ -48,8 +48,8 @@ run_with_store() {
     written_keys run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
     manual_keys >told
     # What only failures write; absent.bats reads that of data that are away, store.bats that of
-    # servers that come back, powercut.bats that of runs that do.
-    grep -vxE 'stop error|(refused|idle|idle_over|left_out|ps_returned|revived) .*' told | sed -n 's/^every //p' | sort -u >every
+    # servers that come back, powercut.bats that of runs that do, copies.bats that of copies.
+    grep -vxE 'stop error|(refused|idle|idle_over|left_out|ps_returned|revived|places|ps_lost|drain|drained) .*' told | sed -n 's/^every //p' | sort -u >every
     # Nothing is written that is not told...
     while read -r event key; do
         grep -qx "$key" every || grep -qx "$event $key" told || echo "not told: $event $key"
@@ -57,7 +57,7 @@ run_with_store() {
     # ...nor told that is not written.
     while read -r event key; do
         [ "$event" = every ] || grep -qx "$event $key" written || echo "not written: $event $key"
-    done < <(grep -vxE 'stop error|(refused|idle|idle_over|left_out|ps_returned|revived) .*' told) >>missing
+    done < <(grep -vxE 'stop error|(refused|idle|idle_over|left_out|ps_returned|revived|places|ps_lost|drain|drained) .*' told) >>missing
     cat missing
     [ ! -s missing ]
     [ "$(wc -l <told)" -gt 70 ]

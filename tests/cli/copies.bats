@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# Copies of each part of the weights on several parameter servers: any of them may be killed, or
+# drained and switched off, and the run goes on.
+load ../helper/common
+load ../helper/run
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    digits_conf 1200 8
+    sed -i '/^servers/d' run.conf
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    conf=$BATS_FILE_TMPDIR/run.conf
+}
+
+# Starts a run of $1 copies on $2 servers with more options, as far as epoch 1.
+begin() {
+    start adam-ctl up "$conf" --out run --copies "$1" --ps "$2" --workers 2 --threads 1 -q "${@:3}" 2>up.log
+    up=$pid
+    wait_for beyond 1
+}
+
+beyond() {
+    adam-ctl status run --json >status.json 2>err && jq -e --argjson epoch "$1" '.epoch != null and .epoch > $epoch' status.json >epoch
+}
+
+# The process of server $1, and the one after it that `up` starts.
+server_pid() {
+    pgrep -f -- "--controller @run/controller.port --name $1\$"
+}
+
+kill_server() {
+    kill -KILL "$(server_pid "$1")"
+}
+
+lost() {
+    jq -es --arg name "$1" 'any(.[]; .event == "ps_lost" and .name == $name)' run/metrics.jsonl >lost
+}
+
+# Each bucket has this many members, and none moves.
+has_members() {
+    adam-ctl status run --json >status.json
+    jq -e --argjson wanted "$1" '.buckets | all(.joiner == null and 1 + (.secondaries | length) == $wanted)' \
+        status.json >members
+}
+
+# To the end of all epochs, with the accuracy that such a run has.
+ends_well() {
+    pid=$up
+    wait_end
+    cat up.log
+    [ "$status" -eq 0 ]
+    [ -e run/DONE ]
+    jq -es 'map(select(.event == "eval")) | last.top1 > 0.93' run/metrics.jsonl
+}
+
+# Of buckets on servers by name: how many does server $1 have?
+buckets_of() {
+    adam-ctl status run --json |
+        jq --arg name "$1" '(.members[] | select(.role == "parameter server" and .name == $name and .state != "gone").member) as $n |
+            [.buckets[] | select(.primary == $n or .joiner == $n or (.secondaries | index($n))).count] | add // 0'
+}
+
+@test "as many parameter servers as copies are needed" {
+    run_status 2 adam-ctl up "$conf" --out run --copies 3 --ps 2
+    [[ $stderr = *"--copies 3: as many parameter servers must be there, and --ps starts 2"* ]]
+    run_status 2 adam-ctl up "$conf" --out run --set copies=2
+    [[ $stderr = *"copies=2: as many parameter servers must be there, and --ps starts 1"* ]]
+    for copies in 0 4 x; do run_status 2 adam-ctl up "$conf" --out run --copies $copies --ps 5; done
+    run_ok adam-ctl -n up "$conf" --out run --copies 3 --ps 3
+    [[ $output = *"--copies 3"* ]]
+    run_ok adam-ctl -n up "$conf" --out run --ps 3
+    [[ $output != *"--copies"* ]]
+}
+
+@test "kill -9 of a parameter server: others have its part, and the run goes on" {
+    for protocol in async hardsync softsync:1; do
+        begin 3 3 --set epochs=12 --set protocol="$protocol"
+        run_ok adam-ctl status run
+        [[ $output = *"SECONDARY OF"* ]]
+        kill_server ps-1
+        wait_for lost ps-1
+        # The one that was started again has its share.
+        wait_for has_members 3
+        ends_well
+        mv run "run-${protocol%:*}"
+    done
+    # What happened is in the metrics, as adam-metrics(5) says.
+    cat run-*/metrics.jsonl >all
+    jq -es 'map(select(.event == "places")) | (map(.taken_over) | add) > 0 and all(has("completed") and has("dropped"))' all
+    jq -es 'map(select(.event == "ps_lost")) | length >= 3 and all(.name == "ps-1" and .member > 0)' all
+}
+
+@test "two of three servers killed at once: the run goes on with the third copy" {
+    begin 3 3 --set epochs=40
+    kill -KILL "$(server_pid ps-1)" "$(server_pid ps-2)"
+    wait_for has_members 3
+    ends_well
+}
+
+@test "servers killed one after the other: each is replaced, and nothing is lost" {
+    begin 2 3 --set epochs=60
+    for name in ps-1 ps-2 ps-3; do
+        kill_server $name
+        wait_for lost $name
+        wait_for has_members 2
+    done
+    ends_well
+}
+
+@test "a server that is drained may be switched off, also where nothing has copies" {
+    begin 1 2 --set epochs=1000
+    run_status 69 adam-ctl drain run ps-7
+    [[ $stderr = *"no parameter server is called ps-7"* ]]
+    run_ok adam-ctl drain run ps-2
+    [ "$output" = "ps-2 may be switched off" ]
+    [ "$(buckets_of ps-2)" -eq 0 ]
+    [ "$(buckets_of ps-1)" -eq 1024 ]
+    run_status 69 adam-ctl drain run ps-1
+    [[ $stderr = *"no other server can take the buckets of ps-1"* ]]
+    jq -es 'map(select(.event == "drain" or .event == "drained")) | map([.name, .buckets]) == [["ps-2", 512], ["ps-2", 0]]' run/metrics.jsonl
+    kill_server ps-2
+    # It is started again, and has a share as any that joins.
+    shared() { [ "$(buckets_of ps-2)" -eq 512 ] && [ "$(buckets_of ps-1)" -eq 512 ]; }
+    wait_for shared
+    run_ok adam-ctl down run
+    pid=$up
+    wait_end
+    [ "$status" -eq 75 ]
+}
+
+@test "status says bucket by bucket who has it" {
+    begin 2 3 --set epochs=1000
+    run_ok adam-ctl status run --buckets
+    [[ ${lines[0]} = *BUCKETS*EPOCH*PRIMARY*SECONDARIES* ]]
+    [ "${#lines[@]}" -gt 3 ]
+    jq -e '[.buckets[].count] | add == 1024' status.json
+    run_ok adam-ctl drain run ps-3 --no-wait
+    run_ok adam-ctl drain run ps-3
+    [ "$(buckets_of ps-3)" -eq 0 ]
+    run_status 69 adam-ctl drain run ps-2
+    [[ $stderr = *"each is to be on 2 servers, and 1 would be left"* ]]
+    run_ok adam-ctl down --now run
+    pid=$up
+    wait_end
+    [ "$status" -eq 75 ]
+}
