@@ -28,7 +28,7 @@ beyond() {
 
 # The process of server $1, and the one after it that `up` starts.
 server_pid() {
-    pgrep -f -- "--controller @run/controller.port --name $1\$"
+    pgrep -P "$up" -f -- "--name $1\$"
 }
 
 kill_server() {
