@@ -368,17 +368,18 @@ static enum proto_refusal drain(struct bench *b, struct link *link, const char *
     return ask(b, link, PROTO_TYPE_DRAIN, &message, NULL);
 }
 
-// A fourth server, which has a share when it was heard of.
-static void add_server(struct bench *b) {
-    const struct proto_join join = {.role = PROTO_ROLE_PARAMETER_SERVER,
-                                    .name = proto_text("ps-4")};
+// Server `i` joins under this name, perhaps once it is seen that another has gone.
+static void join_server(struct bench *b, int i, const char *name, bool stores) {
+    const struct proto_join join = {
+        .role = PROTO_ROLE_PARAMETER_SERVER, .name = proto_text(name), .stores = stores};
     struct kept *joined;
-    b->servers[SERVERS] = dial(b, PROTO_ROLE_PARAMETER_SERVER, 0);
-    CHECK_INT(b->tap, ask(b, b->servers[SERVERS], PROTO_TYPE_JOIN, &join, &joined), 0);
-    b->sessions[SERVERS] = joined->message.joined.session;
-    b->numbers[SERVERS] = joined->message.joined.member;
+    b->servers[i] = dial(b, PROTO_ROLE_PARAMETER_SERVER, 0);
+    while (ask(b, b->servers[i], PROTO_TYPE_JOIN, &join, &joined) == PROTO_REFUSAL_BUSY)
+        kept_drop(joined);
+    b->sessions[i] = joined->message.joined.session;
+    b->numbers[i] = joined->message.joined.member;
     kept_drop(joined);
-    beat(b, SERVERS);
+    beat(b, i);
 }
 
 static void test_moves(struct bench *b) {
@@ -389,7 +390,7 @@ static void test_moves(struct bench *b) {
         CHECK_INT(tap, drain(b, b->servers[0], "ps-1"), PROTO_REFUSAL_WRONG_ROLE);
     });
     TEST(tap, "a server that comes has an equal share, when that is copied", {
-        add_server(b);
+        join_server(b, SERVERS, "ps-4", false);
         do
             complete(b);
         while (count_of(b, b->numbers[SERVERS]) < CLUSTER_BUCKETS * COPIES / MOST);
@@ -427,6 +428,23 @@ static void test_moves(struct bench *b) {
     });
 }
 
+static void test_return(struct bench *b) {
+    struct tap *tap = b->tap;
+    TEST(tap, "a server that comes back with its store is no member where another was heard", {
+        beat(b, 0);
+        link_close(b->servers[0]); // killed
+        join_server(b, 0, "ps-1", true);
+        do {
+            look(b);
+            for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++) {
+                CHECK(tap, b->places[i].primary == b->numbers[SERVERS] && !has(&b->places[i], 1));
+                CHECK(tap, b->places[i].second == PROTO_NOBODY);
+            }
+            beat(b, SERVERS);
+        } while (b->places[0].joiner != b->numbers[0]); // it copies what it lacks
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct bench *b = calloc(1, sizeof *b);
@@ -436,6 +454,7 @@ int main(void) {
     test_questions(b);
     test_leases(b);
     test_moves(b);
+    test_return(b);
     close_bench(b);
     free(b);
     return tap_done(&tap);
