@@ -26,9 +26,9 @@ beyond() {
     adam-ctl status run --json >status.json 2>err && jq -e --argjson epoch "$1" '.epoch != null and .epoch > $epoch' status.json >epoch
 }
 
-# The process of server $1, and the one after it that `up` starts.
+# The process of server $1 of this run.
 server_pid() {
-    pgrep -P "$up" -f -- "--name $1\$"
+    pgrep -P "$up" -f -- " --name $1\$"
 }
 
 kill_server() {

@@ -156,8 +156,8 @@ static bool is_away(const void *self, const struct cluster_member *member) {
     return !lives_or_returns(self, member);
 }
 
-// Whether each bucket has somebody who holds its weights still. When everything died at once, nobody
-// needs to be waited for.
+// Whether each bucket has somebody who holds its weights still. When everything died at once,
+// nobody needs to be waited for.
 static bool servers_live(const struct controller *c) {
     bool live = false;
     return !cluster_is_held(c->cluster, is_away, c, &live, NULL) && live;
