@@ -81,8 +81,8 @@ lines() {
 loss() {
     tail -n "+$4" before.jsonl | jq -rs --arg name "$1" --argjson has "$2" --argjson at "$3" '
         map(select(.event == "ps" and .name == $name)) | (map(.step) | max) as $had |
-        (map(select(.step <= $has).t) | max) as $then |
-        "\([$had - $has, 0] | max) \($at - $then)"'
+        (map(select(.step <= $has).t) | max) as $last |
+        "\([$had - $has, 0] | max) \($at - $last)"'
 }
 
 printf '%7s %8s %8s %9s %9s %9s  %s\n' moment sectors version updates seconds window 'goes on'
@@ -103,7 +103,7 @@ for ((moment = 1; moment <= moments; moment++)); do
     await_training $((first + 1))
     updates=0 seconds=0
     for server in ps-1 ps-2; do
-        has=$(sed -n "s/^adam-ctl: $server: .* of versions \([0-9]*\) to .*/\1/p" err)
+        has=$(sed -n "s/^adam-ctl: $server: .* of versions [0-9]* to \([0-9]*\).*/\1/p" err)
         read -r more longer < <(loss "$server" "${has:-0}" "$at" $((before + 1)))
         updates=$((more > updates ? more : updates))
         seconds=$(printf '%s\n%s\n' "$seconds" "$longer" | sort -g | tail -n 1)
