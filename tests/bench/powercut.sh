@@ -26,9 +26,13 @@ members() {
     done
 }
 
+# Sets $at to the moment.
 cut_power() {
-    # shellcheck disable=SC2046 # numbers
-    kill -KILL $(members) 2>/dev/null || true
+    local victims
+    victims=$(members)
+    at=$(date +%s.%N)
+    # shellcheck disable=SC2086 # numbers
+    kill -KILL $victims 2>/dev/null || true
     while [ "$(members)" ]; do sleep 0.05; done
 }
 trap 'cut_power; cd /; rm -rf "$folder"' EXIT
@@ -93,7 +97,6 @@ worst=0
 for ((moment = 1; moment <= moments; moment++)); do
     await_training $((first + 1))
     sleep "$((RANDOM % 3)).$((RANDOM % 1000 + 1000))"
-    at=$(date +%s.%N)
     cut_power
     read -r sectors _ < <(python3 "$root/tests/bench/powercut/lossy_disk.py" $((seed * 1000 + moment)) \
         run/store/ps-1 run/store/ps-2)

@@ -219,6 +219,8 @@ damage_first_shard() {
     cut_power
     run_status 73 adam-ctl up run.conf --out other --ps 2 --store=fast
     [[ "$stderr" = *"fast/ps-1 is the store of another run"* ]]
+    run_ok adam-ctl -n up run.conf --out other --ps 2 --store=fast/
+    grep -qx 'adam-ps --controller @other/controller.port --name ps-2 --store fast/ps-2 --flush 1s &' <<<"$output"
     run_status 2 adam-ctl up run.conf --flush 1s
     run_status 2 adam-ctl up run.conf --store --hosts hosts
 }
