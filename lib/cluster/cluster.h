@@ -163,9 +163,8 @@ int cluster_assign(struct cluster *cluster, struct error *err);
 // what that had and nobody else who is not absent has (placement_succeed).
 int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
                     cluster_absent *absent, const void *self, struct error *err);
-// A parameter server is gone, and others take over its buckets (placement_lose): those of which it
-// was the only member stay, see cluster_lost. It may be gone already. Does nothing when there is no
-// such member.
+// A parameter server is gone, or away, and others take over its buckets (placement_lose): those of
+// which it was the only member stay, see cluster_lost. It remains a member, if it is one.
 void cluster_lose(struct cluster *cluster, uint32_t number);
 // What a parameter server proposes (placement_propose); *changed: it was carried out.
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,

@@ -65,13 +65,8 @@ int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
 
 void cluster_lose(struct cluster *cluster, uint32_t number) {
     struct placement placement = placement_of(cluster);
-    const struct cluster_member *member = cluster_numbered(cluster, number);
-    if (!member)
-        return;
     if (placement_lose(&placement, number, cluster->routes_epoch + 1))
         cluster->routes_epoch++;
-    if (!member->gone)
-        cluster_leave(cluster, number);
 }
 
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,

@@ -298,8 +298,8 @@ static void test_copies(struct tap *tap) {
         cluster_lose(&c, 1);
         CHECK_INT(tap, c.routes_epoch, epoch + 1);
         CHECK(tap, !cluster_serves(&c, 1) && !cluster_lost(&c));
-        CHECK(tap, cluster_numbered(&c, 1)->gone);
         CHECK_INT(tap, c.places[0].epoch, epoch + 1);
+        cluster_leave(&c, 1);
         cluster_lose(&c, 1);
         cluster_lose(&c, 99);
         CHECK_INT(tap, c.routes_epoch, epoch + 1);

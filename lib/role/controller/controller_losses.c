@@ -5,15 +5,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/grow.h"
 #include "role/controller/controller_internal.h"
 
-// A server that is gone, still has places, and can be spared; NULL: none.
+// Its process has most likely died: it hung up, and its lease is over.
+static bool has_hung_up(const struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    double now = clock_seconds();
+    return vital && vital->closed > 0 && now - vital->closed > CONTROLLER_LEASE / 1000.0 &&
+           now > vital->leased;
+}
+
+// A server that is gone or hung up, still has places, and can be spared; NULL: none.
 static const struct cluster_member *find_gone(const struct controller *c, struct error *err) {
     for (size_t i = 0; i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
         bool may = false;
-        if (member->role == PROTO_ROLE_PARAMETER_SERVER && member->gone &&
+        if (member->role == PROTO_ROLE_PARAMETER_SERVER &&
+            (member->gone || has_hung_up(c, member)) &&
             cluster_serves(c->cluster, member->number) &&
             !controller_may_lose(c, member->number, &may, err) && may)
             return member;
@@ -60,7 +70,7 @@ static int lose_one(struct controller *c, uint32_t number, struct error *err) {
     const struct cluster_member *lost = status ? NULL : cluster_numbered(c->cluster, number);
     if (lost) {
         cluster_name(name, lost);
-        controller_say(c, "%s is gone: %s", name,
+        controller_say(c, "%s %s: %s", name, lost->gone ? "is gone" : "hung up",
                        heirs && *heirs ? heirs : "others have all that it had");
         controller_report(
             c, "ps_lost",

@@ -134,10 +134,8 @@ bool controller_lacks_servers(const struct controller *c) {
 
 // When members or routes change, and now and then: servers that were silent may be heard again.
 static bool is_time_to_place(const struct controller *c, double now) {
-    const struct cluster *cluster = c->cluster;
-    bool trains = cluster->stage > CLUSTER_STARTING && cluster->stage < CLUSTER_STOPPING;
-    return trains && (c->placed_members != cluster->members_epoch ||
-                      c->placed_routes != cluster->routes_epoch || now >= c->placed_at + again);
+    return c->placed_members != c->cluster->members_epoch ||
+           c->placed_routes != c->cluster->routes_epoch || now >= c->placed_at + again;
 }
 
 static int give_copies(struct controller *c, struct error *err) {
@@ -152,11 +150,12 @@ static int give_copies(struct controller *c, struct error *err) {
 
 int controller_place(struct controller *c, struct error *err) {
     double now = clock_seconds();
-    if (!is_time_to_place(c, now))
+    if (c->cluster->stage <= CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING)
         return STATUS_OK;
     int status = controller_lose_gone(c, err);
-    if (!status)
-        status = give_copies(c, err);
+    if (status || !is_time_to_place(c, now))
+        return status;
+    status = give_copies(c, err);
     c->placed_at = now;
     c->placed_members = c->cluster->members_epoch;
     c->placed_routes = c->cluster->routes_epoch;
