@@ -62,12 +62,17 @@ static int lose_one(struct controller *c, uint32_t number, struct error *err) {
         cluster_name(name, lost);
         controller_say(c, "%s is gone: %s", name,
                        heirs && *heirs ? heirs : "others have all that it had");
-        controller_report(
-            c, "ps_lost",
-            json_pack("{s:I, s:s}", "member", (json_int_t)lost->number, "name", lost->name));
     }
     free(heirs);
     return status;
+}
+
+void controller_tell_loss(struct controller *c, const struct cluster_member *member) {
+    bool trains = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING;
+    if (member->role == PROTO_ROLE_PARAMETER_SERVER && trains && !member->draining)
+        controller_report(
+            c, "ps_lost",
+            json_pack("{s:I, s:s}", "member", (json_int_t)member->number, "name", member->name));
 }
 
 int controller_lose_gone(struct controller *c, struct error *err) {
