@@ -124,6 +124,10 @@ bool cluster_serves(const struct cluster *cluster, uint32_t number);
 typedef bool cluster_absent(const void *self, const struct cluster_member *member);
 int cluster_may_lose(const struct cluster *cluster, uint32_t number, cluster_absent *absent,
                      const void *self, bool *may, struct error *err);
+// *held: each bucket has a member that is not absent, which is asked once of each server. A cluster
+// without buckets is.
+int cluster_is_held(const struct cluster *cluster, cluster_absent *absent, const void *self,
+                    bool *held, struct error *err);
 
 // The part that this member serves, or served last; NULL: none.
 const struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number);

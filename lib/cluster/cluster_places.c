@@ -123,6 +123,37 @@ int cluster_may_lose(const struct cluster *cluster, uint32_t number, cluster_abs
     return STATUS_OK;
 }
 
+// Of those that may be gone, too: who is absent is for the caller to tell.
+static bool *list_held(const struct cluster *cluster, cluster_absent *absent, const void *self) {
+    bool *held = mem_zeroed(cluster->member_count + 1, sizeof *held);
+    for (size_t i = 0; held && i < cluster->member_count; i++)
+        held[i] = cluster_serves(cluster, cluster->members[i].number) &&
+                  !absent(self, &cluster->members[i]);
+    return held;
+}
+
+static bool is_one(const struct cluster *cluster, const bool *among, uint32_t number) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (among[i] && cluster->members[i].number == number)
+            return true;
+    return false;
+}
+
+int cluster_is_held(const struct cluster *cluster, cluster_absent *absent, const void *self,
+                    bool *held, struct error *err) {
+    bool *present = list_held(cluster, absent, self);
+    if (!present)
+        return error_nomem(err);
+    *held = true;
+    for (size_t i = 0; i < cluster->place_count; i++) {
+        const struct proto_place *place = &cluster->places[i];
+        *held &= is_one(cluster, present, place->primary) ||
+                 is_one(cluster, present, place->second) || is_one(cluster, present, place->third);
+    }
+    free(present);
+    return STATUS_OK;
+}
+
 static bool is_there(const struct cluster *cluster, uint32_t number) {
     const struct cluster_member *member =
         number == PROTO_NOBODY ? NULL : cluster_numbered(cluster, number);

@@ -141,17 +141,45 @@ static void find_checkpoint(struct revival *revival, const char *folder) {
     free(clocks);
 }
 
-// A store that ends before the checkpoint has less of its shards.
-static bool is_newest(struct revival *revival) {
-    for (size_t i = 0; i < revival->server_count; i++) {
-        const struct revive_server *server = &revival->servers[i];
-        if (server->shards && server->newest < revival->checkpoint)
+// --- the checkpoint ---------------------------------------------------------------------
+
+static bool no_shard_is_older(struct revival *revival, const json_t *saved) {
+    for (size_t i = 0; i < revival->shard_count; i++) {
+        uint64_t version = (uint64_t)json_integer_value(json_array_get(saved, i));
+        if (revival->versions[i] < version)
             return revive_not(revival,
-                              "the store of %s ends at version %" PRIu64
-                              ", the newest checkpoint is of version %" PRIu64,
-                              server->name, server->newest, revival->checkpoint);
+                              "shard %zu is at version %" PRIu64 " in the stores, and at %" PRIu64
+                              " in the newest checkpoint",
+                              i, revival->versions[i], version);
     }
     return true;
+}
+
+// Of a checkpoint that does not tell of each shard, the newest.
+static bool newest_is_newer(struct revival *revival) {
+    uint64_t newest = 0;
+    for (size_t i = 0; i < revival->shard_count; i++)
+        newest = revival->versions[i] > newest ? revival->versions[i] : newest;
+    return newest >= revival->checkpoint ||
+           revive_not(revival,
+                      "the stores end at version %" PRIu64
+                      ", the newest checkpoint is of version %" PRIu64,
+                      newest, revival->checkpoint);
+}
+
+// A checkpoint whose manifest cannot be read is none to go on from.
+static bool is_newest(struct revival *revival, const char *folder) {
+    json_t *manifest = NULL;
+    char *path = revival->checkpoint ? run_folder_checkpoint(folder, revival->checkpoint) : NULL;
+    bool told = path && !checkpoint_manifest(&manifest, path, NULL);
+    const json_t *saved = json_object_get(json_object_get(manifest, "run"), "versions");
+    bool newest = !told ? true
+                  : json_array_size(saved) == revival->shard_count
+                      ? no_shard_is_older(revival, saved)
+                      : newest_is_newer(revival);
+    json_decref(manifest);
+    free(path);
+    return newest;
 }
 
 int revive_look(struct revival *revival, const struct revive_request *request, struct error *err) {
@@ -165,7 +193,7 @@ int revive_look(struct revival *revival, const struct revive_request *request, s
         status = count_shards(revival, &cluster, err);
     if (can && !status)
         status = revive_look_at_stores(revival, request, &cluster, &can, err);
-    revival->stores = can && !status && is_newest(revival);
+    revival->stores = can && !status && is_newest(revival, request->folder);
     cluster_free(&cluster);
     return status;
 }

@@ -12,7 +12,7 @@
 //  - each push counts for itself (async): workers that share steps would wait for one that is lost;
 //  - each server that has shards has a name and a store here, of this run;
 //  - each shard of the model is whole in the store of a server that has its bucket;
-//  - no store ends before the newest checkpoint does.
+//  - no shard is of an older version there than in the newest checkpoint.
 //
 // Nothing is changed by looking. Call from one thread at a time.
 #ifndef ADAM_REVIVE_REVIVE_H

@@ -41,6 +41,8 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 // names the newest sound one of the same run.
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
+// The manifest of a checkpoint's folder, a new reference. STATUS_NOINPUT; STATUS_DATA: damaged.
+int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
 // STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
 int checkpoint_check_names(const struct classes *classes, struct error *err);

@@ -104,23 +104,32 @@ static int read_manifest(json_t **manifest, const char *path, struct error *err)
     return status;
 }
 
+int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err) {
+    char *path = NULL;
+    *manifest = NULL;
+    if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
+        return error_nomem(err);
+    int status = access(path, F_OK) ? error_errno(err, STATUS_NOINPUT, "%s", path)
+                                    : read_manifest(manifest, path, err);
+    free(path);
+    return status;
+}
+
 // A file that was copied away on its own comes without its manifest.
 static int check_manifest(struct checkpoint *checkpoint, const char *folder,
                           const struct bytes *bytes, bool needed, struct error *err) {
-    char *path = NULL;
-    json_t *manifest = NULL;
-    if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
-        return error_nomem(err);
-    int status = STATUS_OK;
-    if (needed || access(path, F_OK) == 0) {
-        status = read_manifest(&manifest, path, err);
-        if (!status)
-            status = check_sum(manifest, bytes, err);
-    }
+    struct error why = {0};
+    json_t *manifest;
+    int status = checkpoint_manifest(&manifest, folder, &why);
+    if (!status)
+        status = check_sum(manifest, bytes, err);
+    else if (status != STATUS_NOINPUT || needed)
+        error_set(err, status, "%s", why.text);
+    else
+        status = STATUS_OK;
     const char *directory = json_string_value(json_object_get(manifest, "directory"));
     checkpoint->directory = directory ? mem_string(directory) : NULL;
     json_decref(manifest);
-    free(path);
     return status;
 }
 

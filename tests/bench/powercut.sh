@@ -26,9 +26,13 @@ members() {
     done
 }
 
+# Sets $at to the moment.
 cut_power() {
-    # shellcheck disable=SC2046 # numbers
-    kill -KILL $(members) 2>/dev/null || true
+    local victims
+    victims=$(members)
+    at=$(date +%s.%N)
+    # shellcheck disable=SC2086 # numbers
+    kill -KILL $victims 2>/dev/null || true
     while [ "$(members)" ]; do sleep 0.05; done
 }
 trap 'cut_power; cd /; rm -rf "$folder"' EXIT
@@ -81,8 +85,8 @@ lines() {
 loss() {
     tail -n "+$4" before.jsonl | jq -rs --arg name "$1" --argjson has "$2" --argjson at "$3" '
         map(select(.event == "ps" and .name == $name)) | (map(.step) | max) as $had |
-        (map(select(.step <= $has).t) | max) as $then |
-        "\([$had - $has, 0] | max) \($at - $then)"'
+        (map(select(.step <= $has).t) | max) as $last |
+        "\([$had - $has, 0] | max) \($at - $last)"'
 }
 
 printf '%7s %8s %8s %9s %9s %9s  %s\n' moment sectors version updates seconds window 'goes on'
@@ -93,7 +97,6 @@ worst=0
 for ((moment = 1; moment <= moments; moment++)); do
     await_training $((first + 1))
     sleep "$((RANDOM % 3)).$((RANDOM % 1000 + 1000))"
-    at=$(date +%s.%N)
     cut_power
     read -r sectors _ < <(python3 "$root/tests/bench/powercut/lossy_disk.py" $((seed * 1000 + moment)) \
         run/store/ps-1 run/store/ps-2)
@@ -103,7 +106,7 @@ for ((moment = 1; moment <= moments; moment++)); do
     await_training $((first + 1))
     updates=0 seconds=0
     for server in ps-1 ps-2; do
-        has=$(sed -n "s/^adam-ctl: $server: .* of versions \([0-9]*\) to .*/\1/p" err)
+        has=$(sed -n "s/^adam-ctl: $server: .* of versions [0-9]* to \([0-9]*\).*/\1/p" err)
         read -r more longer < <(loss "$server" "${has:-0}" "$at" $((before + 1)))
         updates=$((more > updates ? more : updates))
         seconds=$(printf '%s\n%s\n' "$seconds" "$longer" | sort -g | tail -n 1)

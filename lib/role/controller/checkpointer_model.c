@@ -40,6 +40,14 @@ static int take_weights(struct checkpointer *s, struct error *err) {
     return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
 }
 
+// How far each shard is: they need not have had the same pushes.
+static json_t *versions_json(const struct checkpointer *s) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < servers_shards(s->servers); i++)
+        json_append(&list, json_integer((json_int_t)s->versions[i]));
+    return list;
+}
+
 // Where the data servers are comes first: samples are finished when their push was
 // acknowledged, so the weights have seen at least what the cursors say.
 int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
@@ -55,7 +63,11 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
                        data_servers_json(&s->data), "cursors", cursors);
     if (s->feed->test)
         json_put(&c->run, "test", feed_describe(s->settings.test, s->feed->test));
-    return c->run ? take_weights(s, err) : error_nomem(err);
+    status = c->run ? take_weights(s, err) : error_nomem(err);
+    if (status)
+        return status;
+    json_put(&c->run, "versions", versions_json(s));
+    return c->run ? STATUS_OK : error_nomem(err);
 }
 
 static int keep_testing(void *self, const struct batch *batch, int i, const float *scores,

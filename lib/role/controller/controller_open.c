@@ -146,16 +146,21 @@ static int follow_state(struct controller *c, struct error *err) {
     return status;
 }
 
-// Whether all who hold the weights are still there. When everything died at once, nobody
-// needs to be waited for.
+static bool lives_or_returns(const void *self, const struct cluster_member *member) {
+    const struct controller *c = self;
+    return controller_can_return(c, member) ||
+           (!member->gone && controller_member_lives(c, member));
+}
+
+static bool is_away(const void *self, const struct cluster_member *member) {
+    return !lives_or_returns(self, member);
+}
+
+// Whether each bucket has somebody who holds its weights still. When everything died at once,
+// nobody needs to be waited for.
 static bool servers_live(const struct controller *c) {
-    bool live = true;
-    for (size_t i = 0; live && i < c->cluster->member_count; i++) {
-        const struct cluster_member *member = &c->cluster->members[i];
-        if (cluster_serves(c->cluster, member->number) && !controller_can_return(c, member))
-            live = !member->gone && controller_member_lives(c, member);
-    }
-    return live;
+    bool live = false;
+    return !cluster_is_held(c->cluster, is_away, c, &live, NULL) && live;
 }
 
 // It gave no weights to anybody yet, or they are still where it gave them to.
