@@ -117,6 +117,9 @@ int controller_place(struct controller *c, struct error *err);
 //
 // The places of servers that are gone go to others that have the buckets, and are heard.
 int controller_lose_gone(struct controller *c, struct error *err);
+// Of primaries that were silent, and are none in the draft: "ps-1 is silent: ps-2 is the primary of
+// 341 buckets now, ps-3 of 170". Free it with free(); NULL when out of memory.
+char *controller_takeovers(const struct cluster *cluster, const struct cluster *next);
 // Writes to the metrics that a member is gone, if it is a parameter server that was not drained.
 void controller_tell_loss(struct controller *c, const struct cluster_member *member);
 

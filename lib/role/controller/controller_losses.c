@@ -37,7 +37,9 @@ static char *list_heirs(const struct cluster *cluster, const struct cluster *nex
     grow_put(&text, "", 0);
     for (size_t i = 0; i < next->member_count; i++) {
         const struct cluster_member *member = &next->members[i];
-        uint32_t count = count_inherited(cluster, next, before, member->number);
+        uint32_t count = member->number == before || member->role != PROTO_ROLE_PARAMETER_SERVER
+                             ? 0
+                             : count_inherited(cluster, next, before, member->number);
         if (count)
             grow_format(&text, text.length ? ", %s of %" PRIu32 : "%s is the primary of %" PRIu32,
                         member->name, count);
@@ -45,6 +47,20 @@ static char *list_heirs(const struct cluster *cluster, const struct cluster *nex
     bool any = text.length > 0;
     if (any)
         grow_format(&text, " buckets now");
+    return grow_take(&text);
+}
+
+char *controller_takeovers(const struct cluster *cluster, const struct cluster *next) {
+    struct grow text = {0};
+    grow_put(&text, "", 0);
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        char *heirs = list_heirs(cluster, next, member->number);
+        text.failed |= !heirs;
+        if (heirs && *heirs)
+            grow_format(&text, "%s%s is silent: %s", text.length ? "; " : "", member->name, heirs);
+        free(heirs);
+    }
     return grow_take(&text);
 }
 
