@@ -221,6 +221,7 @@ static int lose_member(struct controller *c, const struct cluster_member *member
         return status;
     vitals_forget(&c->vitals, number);
     controller_say(c, "%s", why);
+    controller_tell_loss(c, cluster_numbered(c->cluster, number));
     return STATUS_OK;
 }
 

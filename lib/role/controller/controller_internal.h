@@ -1,7 +1,9 @@
 // What the parts of a controller that leads share: controller.c (from when it leads until it does
 // no more), controller_stages.c (the stages of the run), controller_answers.c (requests),
 // controller_open.c (the run at the start), controller_data.c (data servers that are away),
-// controller_idle.c (why nothing is trained). Only the controller's thread uses it.
+// controller_idle.c (why nothing is trained), controller_places.c (who has which copies),
+// controller_losses.c and controller_drain.c (parameter servers that are gone, or to be switched
+// off), controller_stores.c (those that come back). Only the controller's thread uses it.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 
@@ -115,6 +117,11 @@ int controller_place(struct controller *c, struct error *err);
 //
 // The places of servers that are gone go to others that have the buckets, and are heard.
 int controller_lose_gone(struct controller *c, struct error *err);
+// Of primaries that were silent, and are none in the draft: "ps-1 is silent: ps-2 is the primary of
+// 341 buckets now, ps-3 of 170". Free it with free(); NULL when out of memory.
+char *controller_takeovers(const struct cluster *cluster, const struct cluster *next);
+// Writes to the metrics that a member is gone, if it is a parameter server that was not drained.
+void controller_tell_loss(struct controller *c, const struct cluster_member *member);
 
 // controller_drain.c
 //

@@ -47,7 +47,9 @@ static char *list_heirs(const struct cluster *cluster, const struct cluster *nex
     grow_put(&text, "", 0);
     for (size_t i = 0; i < next->member_count; i++) {
         const struct cluster_member *member = &next->members[i];
-        uint32_t count = count_inherited(cluster, next, before, member->number);
+        uint32_t count = member->number == before || member->role != PROTO_ROLE_PARAMETER_SERVER
+                             ? 0
+                             : count_inherited(cluster, next, before, member->number);
         if (count)
             grow_format(&text, text.length ? ", %s of %" PRIu32 : "%s is the primary of %" PRIu32,
                         member->name, count);
@@ -55,6 +57,20 @@ static char *list_heirs(const struct cluster *cluster, const struct cluster *nex
     bool any = text.length > 0;
     if (any)
         grow_format(&text, " buckets now");
+    return grow_take(&text);
+}
+
+char *controller_takeovers(const struct cluster *cluster, const struct cluster *next) {
+    struct grow text = {0};
+    grow_put(&text, "", 0);
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        char *heirs = list_heirs(cluster, next, member->number);
+        text.failed |= !heirs;
+        if (heirs && *heirs)
+            grow_format(&text, "%s%s is silent: %s", text.length ? "; " : "", member->name, heirs);
+        free(heirs);
+    }
     return grow_take(&text);
 }
 
@@ -72,12 +88,17 @@ static int lose_one(struct controller *c, uint32_t number, struct error *err) {
         cluster_name(name, lost);
         controller_say(c, "%s %s: %s", name, lost->gone ? "is gone" : "hung up",
                        heirs && *heirs ? heirs : "others have all that it had");
-        controller_report(
-            c, "ps_lost",
-            json_pack("{s:I, s:s}", "member", (json_int_t)lost->number, "name", lost->name));
     }
     free(heirs);
     return status;
+}
+
+void controller_tell_loss(struct controller *c, const struct cluster_member *member) {
+    bool trains = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING;
+    if (member->role == PROTO_ROLE_PARAMETER_SERVER && trains && !member->draining)
+        controller_report(
+            c, "ps_lost",
+            json_pack("{s:I, s:s}", "member", (json_int_t)member->number, "name", member->name));
 }
 
 int controller_lose_gone(struct controller *c, struct error *err) {

@@ -5,6 +5,7 @@
 //  primary lease information) to parameter servers and persists the lease information in its
 //  replicated state." (Adam 3.3.3)
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "core/clock.h"
 #include "role/controller/controller_internal.h"
@@ -68,10 +69,10 @@ static int try_proposals(const struct controller *c, struct cluster *next,
     return status;
 }
 
-static void tell_changes(struct controller *c, const struct changes *changes) {
+static void tell_changes(struct controller *c, const struct changes *changes,
+                         const char *takeovers) {
     if (changes->taken_over)
-        controller_say(c, "%" PRIu32 " buckets have another primary now: theirs was silent",
-                       changes->taken_over);
+        controller_say(c, "%s", takeovers ? takeovers : "primaries were silent, and are replaced");
     if (changes->dropped)
         controller_say(c, "%" PRIu32 " buckets have a copy less now: it did not answer",
                        changes->dropped);
@@ -87,9 +88,12 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
         status = try_proposals(c, next, &at->message->message.propose.proposals, changes, err);
     bool any = changes->taken_over || changes->completed || changes->dropped;
+    char *takeovers =
+        !status && changes->taken_over ? controller_takeovers(c->cluster, next) : NULL;
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
-        tell_changes(c, changes);
+        tell_changes(c, changes, takeovers);
+    free(takeovers);
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
 
