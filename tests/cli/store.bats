@@ -146,6 +146,8 @@ trained() {
     for round in 1 2 3; do
         before=$(adam-ctl status run --json | jq .epoch)
         kill -KILL "$server"
+        pid=$server
+        wait_end # it has the store until then
         if [ $round -eq 1 ]; then
             wait_for grep -q "parameter server .* is gone, its shards are in its store; waiting for it for 30 s" ctl.log
         fi

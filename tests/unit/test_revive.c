@@ -176,6 +176,15 @@ static void test_stores(struct tap *tap) {
         CHECK_INT(tap, rig.revival.versions[2], 8);
         rig_close(&rig);
     });
+    TEST(tap, "stores of another run are none of this one", {
+        rig_open(&rig, "protocol=async\n", 1);
+        rig.cluster.run.bytes[0] = 77;
+        write_record(&rig, "controller.state");
+        CHECK(tap, !look(&rig));
+        CHECK(tap, strstr(rig.revival.why, "the stores lack 3 of 3 shards") != NULL);
+        CHECK(tap, strstr(rig.revival.why, "of another run") != NULL);
+        rig_close(&rig);
+    });
     TEST(tap, "a store that a process uses is not looked at", {
         struct files_system system;
         rig_open(&rig, "protocol=async\n", 1);
