@@ -18,6 +18,7 @@ if [ "$kills" = --quick ]; then kills=3; fi
 RANDOM=${2:-1}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/adam-failover.XXXXXX")
 declare -A pids
+dead=[]
 cd "$folder"
 
 end_all() {
@@ -43,6 +44,11 @@ start_one() {
     esac
 }
 
+# The numbers of members by their names.
+numbers() {
+    status | jq -c '[.members[] | select(.state != "gone" and (.name | IN($ARGS.positional[]))) | .member]' --args "$@"
+}
+
 # SIGKILL to all of these at once, and each is started again.
 strike() {
     local name
@@ -56,7 +62,7 @@ status() { adam-ctl status "$quorum" --json 2>/dev/null; }
 # Until the jq expression is true of the status, or a minute is over.
 until_true() {
     local end=$((SECONDS + 60))
-    until status | jq -e "$1" >/dev/null; do
+    until status | jq -e --argjson dead "$dead" "$1" >/dev/null; do
         if [ "$SECONDS" -gt "$end" ]; then
             echo "failover.sh: never came true: $1" >&2
             tail -n 5 ./*.log | tr "\r" "\n" | grep -v "^epoch " >&2
@@ -66,8 +72,10 @@ until_true() {
     done
 }
 
-# Three living copies of each bucket, and three controllers.
-whole='([.members[] | select(.role == "parameter server" and .state != "gone" and .silent_ms < 1500) | .member]) as $live
+# Three copies of each bucket on the servers that live, and three controllers. Those that were killed
+# had the numbers in $dead.
+# shellcheck disable=SC2016 # variables of jq
+whole='([.members[] | select(.role == "parameter server" and .state != "gone") | .member] - $dead) as $live
     | (.buckets | length > 0 and all(.joiner == null and (.secondaries | length) == 2
         and (([.primary] + .secondaries) - $live | length) == 0))
     and ($live | length) == 4
@@ -109,6 +117,8 @@ victims() {
 printf '%5s  %-12s %s\n' kill who 'seconds without service'
 for ((i = 1; i <= kills; i++)); do
     who=$(victims)
+    # shellcheck disable=SC2086 # names
+    dead=$(numbers $who)
     before=$(date +%s.%N)
     # shellcheck disable=SC2086 # names
     strike $who
