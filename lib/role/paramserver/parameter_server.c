@@ -99,6 +99,7 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     figures->samples = now.samples;
     figures->pushes = now.pushes;
     figures->pulls = now.pulls;
+    figures->behind = now.behind;
     figures->refused = refused_requests(server, &now);
     paths_traffic(server->paths, &figures->received, &figures->sent);
 }
