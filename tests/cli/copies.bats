@@ -41,7 +41,7 @@ lost() {
 
 # Each bucket has this many members, and none moves.
 has_members() {
-    adam-ctl status run --json >status.json
+    adam-ctl status run --json >status.json || return
     jq -e --argjson wanted "$1" '.buckets | all(.joiner == null and 1 + (.secondaries | length) == $wanted)' \
         status.json >members
 }
