@@ -71,6 +71,10 @@ static void tell_returned(struct controller *c, uint32_t before,
     char name[128];
     cluster_name(name, member);
     vitals_forget(&c->vitals, before);
+    if (!cluster_serves(c->cluster, member->number)) {
+        controller_say(c, "%s is back: others have all that is in its store", name);
+        return;
+    }
     controller_say(c, "%s goes on with the store of parameter server %" PRIu32, name, before);
     controller_report(c, "ps_returned",
                       json_pack("{s:I, s:I, s:s}", "member", (json_int_t)member->number, "before",
