@@ -56,7 +56,8 @@ struct parameter_server {
     struct ps *ps;
     struct ps_reading looked;
     double rate, staleness; // of late
-    bool idle;              // the routes give it no shard of the model
+    bool idle;              // the places give it no shard of the model
+    bool copies;            // they give it some, whoever is their primary
     struct flusher_figures risk;
 };
 
@@ -82,13 +83,13 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     pthread_mutex_lock(&server->lock);
     if (server->ps)
         ps_figures(server->ps, &now);
-    bool has_model = server->ps != NULL, idle = server->idle;
+    bool has_model = server->ps != NULL, idle = server->idle, copies = server->copies;
     figures->rate = server->rate;
     figures->staleness = server->staleness;
     figures->dirty_bytes = server->risk.dirty_bytes;
     figures->at_risk = server->o->store ? server->risk.at_risk : NAN;
     pthread_mutex_unlock(&server->lock);
-    bool has_weights = now.held > 0 && now.version > 0;
+    bool has_weights = now.held > 0 ? now.version > 0 : copies;
     figures->state = (uint16_t)(!has_model    ? PROTO_STATE_STARTING
                                 : has_weights ? PROTO_STATE_WORKING
                                               : PROTO_STATE_WAITING);
@@ -394,6 +395,7 @@ static void note_idleness(struct parameter_server *server, bool idle) {
         serving_say(&server->o->hooks, "idle: holds no shard of the model");
     pthread_mutex_lock(&server->lock);
     server->idle = idle;
+    server->copies = !idle;
     pthread_mutex_unlock(&server->lock);
 }
 
