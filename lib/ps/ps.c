@@ -267,14 +267,15 @@ static void begin_copies(struct shard *shard) {
     atomic_store(&shard->copied, true);
 }
 
-// The shard sees at a new tenure who has it, and nobody asks for the new epoch before.
+// The shard sees at a new tenure who has it, and nobody asks for the new epoch before. Of one that
+// goes, what is staged is not on all copies: it stays a copied one.
 static void route_shard(struct shard *shard, const struct proto_place *place, uint32_t member) {
     bool holds = place->primary == member, held = atomic_load(&shard->held);
     if (holds && !held)
         atomic_store(&shard->replicated, 0);
     if (holds && has_others(place))
         begin_copies(shard);
-    else
+    else if (holds)
         atomic_store(&shard->copied, false);
     atomic_store(&shard->held, holds);
     if (holds != held)

@@ -158,8 +158,8 @@ static void store_subrequest(const struct applier *applier, struct shard *shard,
         subrequest_done(sub);
         return;
     }
-    stage_subrequest(applier->ps, shard, sub);
     stage_tell(applier->ps, sub->shard);
+    stage_subrequest(applier->ps, shard, sub);
 }
 
 // All shards have spoken. What is agreed on stays in the shard, for turns_advance.

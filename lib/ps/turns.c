@@ -78,12 +78,12 @@ static void batch_done(struct ps *ps, uint32_t index, struct subrequest *batch, 
         atomic_fetch_sub(&ps->counters.queued, 1);
         shard_mark_dirty(shard, sub);
     }
+    if (changed)
+        stage_tell(ps, index);
     for (struct subrequest *next; batch; batch = next) {
         next = batch->next;
         stage_subrequest(ps, shard, batch);
     }
-    if (changed)
-        stage_tell(ps, index);
 }
 
 static bool gradients_wait(const struct shard *shard) {
