@@ -218,7 +218,8 @@ void stage_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub
 // Answers those that all copies have by now.
 void stage_release(struct shard *shard);
 void stage_drop(struct shard *shard, enum proto_refusal code);
-// Weights have changed: tells who makes copies. Before the subrequests that changed them are staged.
+// Weights have changed: tells who makes copies. Before the subrequests that changed them are
+// staged.
 void stage_tell(struct ps *ps, uint32_t shard);
 
 // apply.c. A batch is linked by `next`.

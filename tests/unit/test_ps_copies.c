@@ -51,16 +51,16 @@ static void begin_pull(struct rig *rig, uint32_t shard, uint64_t least, struct r
     ps_pull(rig->ps, &pull, reply_take, reply);
 }
 
-// Everything that was asked of the shard before is looked at.
-static void settle(struct rig *rig, uint32_t shard, struct ps_snapshot *snapshot) {
-    struct reply reply = {0};
-    *snapshot = (struct ps_snapshot){
-        .shard = shard, .pushes = snapshot->pushes, .push_room = snapshot->push_room};
-    for (int i = 0; i < 2; i++) {
-        ps_snapshot(rig->ps, snapshot, reply_take, &reply);
-        reply_wait(&reply);
+// Until the shard has this version.
+static void settle(struct rig *rig, uint32_t shard, uint64_t version, struct ps_snapshot *now) {
+    struct reply reply;
+    do {
+        *now = (struct ps_snapshot){
+            .shard = shard, .pushes = now->pushes, .push_room = now->push_room};
         reply = (struct reply){0};
-    }
+        ps_snapshot(rig->ps, now, reply_take, &reply);
+        reply_wait(&reply);
+    } while (now->version != version);
 }
 
 static void test_stage(struct tap *tap) {
@@ -71,13 +71,13 @@ static void test_stage(struct tap *tap) {
         if (copied_open(&stand, tap, async, 1)) {
             replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 2, &reply);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK_INT(tap, now.version, 2);
             CHECK_INT(tap, atomic_load(&stand.rig.applied[0]), 1);
             CHECK_INT(tap, atomic_load(&stand.rig.applied[2]), 0);
             ps_replicated(stand.rig.ps, 0, 2);
-            settle(&stand.rig, 0, &now);
-            settle(&stand.rig, 1, &now);
+            settle(&stand.rig, 0, 2, &now);
+            settle(&stand.rig, 1, 2, &now);
             CHECK(tap, !atomic_load(&reply.done)); // shard 1 is not on all
             ps_replicated(stand.rig.ps, 1, 2);
             reply_wait(&reply);
@@ -96,7 +96,7 @@ static void test_stage(struct tap *tap) {
             replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 1, &first);
             begin_push(&stand, 1, 0, 1, &second);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK_INT(tap, now.version, 2);
             CHECK(tap, !atomic_load(&second.done));
             ps_replicated(stand.rig.ps, 0, 2);
@@ -128,11 +128,11 @@ static void test_stage(struct tap *tap) {
         if (copied_open(&stand, tap, async, 1)) {
             replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 1, &reply);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             route(&stand.rig, RIG_EPOCH + 1, OTHER, RIG_MEMBER);
             reply_wait(&reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_HERE);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK_INT(tap, now.version, 2); // it keeps what it has
         }
         free(now.pushes);
@@ -145,7 +145,7 @@ static void test_stage(struct tap *tap) {
         if (copied_open(&stand, tap, async, 1)) {
             replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 1, &reply);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK(tap, !atomic_load(&reply.done));
             route(&stand.rig, RIG_EPOCH + 1, RIG_MEMBER, PROTO_NOBODY);
             reply_wait(&reply);
@@ -164,12 +164,12 @@ static void test_reading(struct tap *tap) {
         struct reply push, pull, waiting;
         if (copied_open(&stand, tap, async, 1)) {
             begin_push(&stand, 1, 0, 1, &push);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             begin_pull(&stand.rig, 0, 0, &pull);
             reply_wait(&pull);
             CHECK_INT(tap, pull.versions[0], 1);
             begin_pull(&stand.rig, 0, 2, &waiting);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK(tap, !atomic_load(&waiting.done));
             ps_replicated(stand.rig.ps, 0, 2);
             reply_wait(&waiting);
@@ -193,7 +193,7 @@ static void test_reading(struct tap *tap) {
             CHECK_INT(tap, pull.code, PROTO_REFUSAL_NOT_READY);
             CHECK_INT(tap, ps_versions(stand.rig.ps, 0, RIG_SHARDS, versions), 0);
             begin_push(&stand, 1, 0, 1, &push);
-            settle(&stand.rig, 0, &now);
+            settle(&stand.rig, 0, 2, &now);
             CHECK(tap, !atomic_load(&push.done));
             ps_replicated(stand.rig.ps, 0, 2);
             reply_wait(&push);
