@@ -44,6 +44,11 @@ leader() {
     adam-ctl status run --json | jq -er '.members[0].address | capture("c(?<n>[0-9])$").n'
 }
 
+# One leads, whose number is in the file `leads`.
+one_leads() {
+    leader >leads
+}
+
 another_leads() {
     local now
     now=$(leader) && [ "$now" != "$1" ]
@@ -83,7 +88,8 @@ end_controllers() {
     start_members
     for round in 1 2 3; do
         wait_for beyond "$((2 * round - 1))"
-        before=$(leader)
+        wait_for one_leads
+        before=$(<leads)
         kill -KILL "${controllers[before]}"
         wait_for another_leads "$before"
         start_controller "$before" --set epochs=12
@@ -124,7 +130,8 @@ end_controllers() {
     start_controllers --set epochs=4000
     start_members
     wait_for beyond 0
-    before=$(leader)
+    wait_for one_leads
+    before=$(<leads)
     kill -STOP "${controllers[before]}"
     wait_for another_leads "$before"
     kill -CONT "${controllers[before]}"
@@ -138,7 +145,8 @@ end_controllers() {
     start_controllers --set epochs=4000
     start_members
     wait_for beyond 0
-    last=$(leader)
+    wait_for one_leads
+    last=$(<leads)
     for id in 1 2 3; do
         if [ "$id" != "$last" ]; then kill -KILL "${controllers[id]}"; fi
     done
@@ -157,7 +165,8 @@ end_controllers() {
     start_controllers --set epochs=4000
     start_members
     wait_for standbys 2
-    first=$(leader)
+    wait_for one_leads
+    first=$(<leads)
     other=$((first % 3 + 1))
     kill -TERM "${controllers[other]}"
     pid=${controllers[other]}
@@ -176,7 +185,8 @@ end_controllers() {
     start_controllers --set epochs=4000
     start_members
     wait_for standbys 2
-    first=$(leader)
+    wait_for one_leads
+    first=$(<leads)
     other=$((first % 3 + 1))
     third=$((other % 3 + 1))
     kill -KILL "${controllers[other]}"
@@ -189,7 +199,8 @@ end_controllers() {
     wait_for test -e run/controller-"$other".state
     # It counts: with it the rest is a majority.
     kill -KILL "${controllers[third]}"
-    before=$(leader)
+    wait_for one_leads
+    before=$(<leads)
     kill -KILL "${controllers[before]}"
     start_controller "$third" --set epochs=4000
     wait_for another_leads "$before"
@@ -219,7 +230,8 @@ end_controllers() {
     }
     wait_for joined
     run_ok adam-ctl status "$quorum"
-    first=$(leader)
+    wait_for one_leads
+    first=$(<leads)
     run_ok adam-ctl status "ipc://$PWD/c$first"
     run_status 69 adam-ctl status "ipc://$PWD/c$((first % 3 + 1))"
     [[ "$stderr" = *"not the leader: ipc://$PWD/c$first"* ]]
