@@ -8,7 +8,8 @@
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
 #   make sim             run schedules SEEDS of a simulated cluster that fails (tests/sim)
 #   make proof           check models of the protocols exhaustively (tests/proof)
-#   make mutants         break the library one line at a time: do its unit tests notice?
+#   make mutants         all mutants that we know, then the library broken one line at a time:
+#                        do its tests notice?
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
 #                        format-check tidy cppcheck shellcheck man-check; make lint-quick is
 #                        the first and the last two)
@@ -221,6 +222,7 @@ fuzz:
 
 mutants: test-deps
 	$(parallel) tests
+	@MUTANTS_SHARE=1 BUILD=$(BUILD) SAN=$(SAN) tests/run tests/cli/*-mutants.bats
 	@BUILD=$(BUILD) SAN=$(SAN) CC='$(CC)' LDLIBS='$(ALL_LDLIBS)' tests/mutants/run $(MUTANTS)
 
 # make -k lint shows what all of them find.

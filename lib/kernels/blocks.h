@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/shapes.h"
+struct window;
 
 // Bytes of what maxpool keeps of each output, in the order of y.
 size_t maxpool_winner_size(const struct window *window);
@@ -18,7 +18,7 @@ struct block_kernels {
     void (*block)(float *blocks, const float *samples, int n, int c, int pixels, int lanes);
     void (*unblock)(float *samples, const float *blocks, int n, int c, int pixels, int lanes);
 
-    // The pools of kernels.h. winner, maxpool_winner_size() bytes for each output, holds what the
+    // The pools of pools.h. winner, maxpool_winner_size() bytes for each output, holds what the
     // adjoint needs to find the maxima. relu: as of winograd_kernels; it may lie where dx does.
     void (*maxpool)(float *y, void *winner, const float *x, int blocks, int lanes,
                     const struct window *window, bool relu);

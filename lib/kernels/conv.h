@@ -6,7 +6,9 @@
 #include <stddef.h>
 
 #include "kernels/pass.h"
-#include "kernels/shapes.h"
+
+struct convolution;
+struct window;
 
 // Floats of scratch that conv_kernels of any family need, whatever n is;
 // SIZE_MAX when they do not fit in size_t.
@@ -28,6 +30,13 @@ struct conv_kernels {
                        const struct convolution *conv, float *scratch);
     void (*back_weights)(float *dweights, const float *dy, const float *x, int n,
                          const struct convolution *conv, float *scratch);
+
+    // What one output pixel (out_y, out_x) sees of n pictures: n rows of
+    // c*kernel_h*kernel_w; and the adjoint, which adds into the pictures.
+    void (*patch)(float *rows, const float *pictures, int n, const struct window *window, int out_y,
+                  int out_x);
+    void (*patch_add)(float *pictures, const float *rows, int n, const struct window *window,
+                      int out_y, int out_x);
 
     // The way that a pass of a convolution of this shape takes, for people: "direct",
     // "columns", "product"... `lanes` of its blocks; 0: plain samples.

@@ -5,6 +5,7 @@
 #include "kernels/block/conv_plan.inc.h"
 #include "kernels/blocks.h"
 #include "kernels/conv.h"
+#include "kernels/cuts.h"
 #include "kernels/gradient_sizes.h"
 #include "kernels/winograd_sizes.h"
 

@@ -75,15 +75,4 @@ static inline int window_reach(int count, int stride, int kernel) {
     return (count - 1) * stride + kernel;
 }
 
-// `whole` in nearly equal pieces: how many there are of at most `most`, and where
-// piece i begins.
-static inline int cuts(int whole, int most) {
-    return (whole + most - 1) / most;
-}
-
-static inline int cut(int whole, int pieces, int i) {
-    int more = whole % pieces;
-    return whole / pieces * i + (i < more ? i : more);
-}
-
 #endif

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/pass.h"
-#include "kernels/update.h"
+struct update;
 
 // The error gradients of a dense layer for n samples. The gradient of its weights (units x
 // inputs) is the product dy^T x.
@@ -47,9 +46,9 @@ struct dense_kernels {
     void (*step)(float *weights, float *state, const struct dense_errors *errors,
                  const struct update *update);
 
-    // The way that a pass of n samples takes, the step by sgd included, for people: "stream",
-    // "panels", "strips", "product".
-    const char *(*way)(enum conv_pass pass, int n);
+    // The way that the forward pass of n samples takes, or the backward ones, the step by sgd
+    // included, for people: "stream", "panels", "strips", "product".
+    const char *(*way)(bool forward, int n);
 };
 
 // The forward pass by weights that stay as they are over many passes, with something that is

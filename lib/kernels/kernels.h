@@ -20,11 +20,9 @@
 #include <stdint.h>
 
 #include "core/cpu.h"
-#include "kernels/blocks.h"
-#include "kernels/conv.h"
-#include "kernels/dense.h"
-#include "kernels/shapes.h"
-#include "kernels/update.h"
+
+struct convolution;
+struct update;
 
 struct kernels {
     const char *name; // "ref", "avx2+openblas", ... for --version
@@ -33,18 +31,12 @@ struct kernels {
     const struct dense_kernels *dense;
     const struct dense_kept_kernels *kept;
     const struct conv_kernels *conv;
+    const struct pool_kernels *pools;
     // NULL: no blocks.
     const struct block_kernels *blocks;
     const struct norm_block_kernels *norm_blocks;
     const struct conv_block_kernels *conv_blocks;
     const struct winograd_kernels *winograd;
-
-    // What one output pixel (out_y, out_x) sees of n pictures: n rows of
-    // c*kernel_h*kernel_w; and the adjoint, which adds into the pictures.
-    void (*patch)(float *rows, const float *pictures, int n, const struct window *window, int out_y,
-                  int out_x);
-    void (*patch_add)(float *pictures, const float *rows, int n, const struct window *window,
-                      int out_y, int out_x);
 
     // y[i][j] += bias[j] over n rows of m; gradient[j] = sum of rows. For maps,
     // each bias stands for `pixels` values in a row.
@@ -59,24 +51,6 @@ struct kernels {
     void (*tanh_back)(float *dy, const float *y, size_t n);
     void (*sigmoid)(float *y, size_t n);
     void (*sigmoid_back)(float *dy, const float *y, size_t n);
-
-    // Pools over n samples. maxpool keeps in `winner` the place of each maximum
-    // within its map; the adjoints write all of dx. What is no number loses to any number
-    // that comes before it in the window, and then has no part in the step, nor error gradients.
-    // That hides no divergence: weights that are not finite make whole maps of it.
-    // With `relu`, y is relu of the maximum; where that is not above 0 nobody wins (-1),
-    // so that the adjoint is that of both.
-    void (*maxpool)(float *y, int32_t *winner, const float *x, int n, const struct window *window,
-                    bool relu);
-    void (*maxpool_back)(float *dx, const float *dy, const int32_t *winner, int n,
-                         const struct window *window);
-    // The mean over the pixels of the window that exist.
-    void (*avgpool)(float *y, const float *x, int n, const struct window *window);
-    void (*avgpool_back)(float *dx, const float *dy, int n, const struct window *window);
-    // The root of the sum of squares (DistBelief's L2 pooling).
-    void (*l2pool)(float *y, const float *x, int n, const struct window *window);
-    void (*l2pool_back)(float *dx, const float *dy, const float *y, const float *x, int n,
-                        const struct window *window);
 
     // Local response normalisation across maps (Krizhevsky 2012, 3.3, with alpha
     // divided by size as in Caffe and PyTorch): scale = k + alpha/size * sum of x^2

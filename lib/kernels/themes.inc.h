@@ -6,6 +6,7 @@
 extern const struct dense_kernels FAMILY(dense);
 extern const struct dense_kept_kernels FAMILY(strassen), FAMILY(fixed);
 extern const struct conv_kernels FAMILY(conv);
+extern const struct pool_kernels FAMILY(pools);
 extern const struct block_kernels FAMILY(blocks);
 extern const struct norm_block_kernels FAMILY(norm_blocks);
 extern const struct conv_block_kernels FAMILY(conv_blocks);

@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 #include "kernels/pass.h"
-#include "kernels/shapes.h"
+#include "kernels/winograd_tile.h"
+
+struct convolution;
 
 enum {
-    WINOGRAD_TILE = 4,    // outputs along a side of a tile: more round worse, fewer save less
-    WINOGRAD_COLUMNS = 3, // tiles multiplied at a time, as many as registers hold sums for
-    WINOGRAD_FEW = 4,     // channels: with so few a product costs less than storing it
-    WINOGRAD_PARTS = 4,   // of a picture, by the size of their tiles
+    WINOGRAD_FEW = 4,   // channels: with so few a product costs less than storing it
+    WINOGRAD_PARTS = 4, // of a picture, by the size of their tiles
 };
 
 // Tiles of one size. One part has all tiles, which then reach over the picture's end; or they are

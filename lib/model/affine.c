@@ -1,5 +1,6 @@
 #include "model/affine.h"
 
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
@@ -74,5 +75,6 @@ void affine_backward(const struct pass *pass) {
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {
-    return by_kept(pass) ? pass->kernels->kept->way : pass->kernels->dense->way(part, pass->n);
+    return by_kept(pass) ? pass->kernels->kept->way
+                         : pass->kernels->dense->way(part == CONV_FORWARD, pass->n);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/columns.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/keys.h"

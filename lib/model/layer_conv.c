@@ -1,6 +1,7 @@
 // conv: shared weights.
 #include <stdio.h>
 
+#include "kernels/conv.h"
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"

@@ -3,6 +3,8 @@
 // the patches of all samples form a matrix, so its weights are read once a batch.
 #include <string.h>
 
+#include "kernels/conv.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
@@ -64,8 +66,8 @@ static void forward_local(const struct pass *pass) {
     int pixels = layer->out.h * layer->out.w;
     const float *weights = pass->weights;
     for (int p = 0; p < pixels; p++, weights += (size_t)maps * (size_t)taps) {
-        pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
-                             p % layer->out.w);
+        pass->kernels->conv->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
+                                   p % layer->out.w);
         pass->kernels->dense->gemm(false, true, pass->n, maps, taps, 1, pass->brief, taps, weights,
                                    taps, 0, pixel_values(pass), maps);
         scatter_pixel(pass->y, pixel_values(pass), pass->n, maps, pixels, p);
@@ -87,16 +89,16 @@ static void backward_local(const struct pass *pass) {
     for (int p = 0; p < pixels; p++) {
         float *dy = pixel_values(pass);
         gather_pixel(dy, pass->dy, pass->n, maps, pixels, p);
-        pass->kernels->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
-                             p % layer->out.w);
+        pass->kernels->conv->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
+                                   p % layer->out.w);
         pass->kernels->dense->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps,
                                    0, pass->dweights + (size_t)p * place, taps);
         if (!pass->dx[0])
             continue;
         pass->kernels->dense->gemm(false, false, pass->n, taps, maps, 1, dy, maps,
                                    pass->weights + (size_t)p * place, taps, 0, pass->brief, taps);
-        pass->kernels->patch_add(pass->dx[0], pass->brief, pass->n, &window, p / layer->out.w,
-                                 p % layer->out.w);
+        pass->kernels->conv->patch_add(pass->dx[0], pass->brief, pass->n, &window, p / layer->out.w,
+                                       p % layer->out.w);
     }
 }
 

@@ -1,4 +1,5 @@
 // lrn, across maps, and lcn, across space and maps.
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"

@@ -1,7 +1,9 @@
 // maxpool, avgpool and l2pool.
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
+#include "kernels/pools.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -38,8 +40,8 @@ static void forward_max(const struct pass *pass) {
         pass->kernels->blocks->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->blocks,
                                        pass->lanes, window, pass->act == ACT_RELU);
     else
-        pass->kernels->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->n, window,
-                               pass->act == ACT_RELU);
+        pass->kernels->pools->maxpool(pass->y, kept_winners(pass), pass->x[0], pass->n, window,
+                                      pass->act == ACT_RELU);
 }
 
 static void backward_max(const struct pass *pass) {
@@ -50,7 +52,8 @@ static void backward_max(const struct pass *pass) {
         pass->kernels->blocks->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->blocks,
                                             pass->lanes, window);
     else
-        pass->kernels->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->n, window);
+        pass->kernels->pools->maxpool_back(pass->dx[0], pass->dy, kept_winners(pass), pass->n,
+                                           window);
 }
 
 // The error gradients of a plain sample come window by window, before they overwrite its inputs.
@@ -65,7 +68,7 @@ static void forward_avg(const struct pass *pass) {
     if (pass->lanes)
         pass->kernels->blocks->avgpool(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
-        pass->kernels->avgpool(pass->y, pass->x[0], pass->n, window);
+        pass->kernels->pools->avgpool(pass->y, pass->x[0], pass->n, window);
 }
 
 static void backward_avg(const struct pass *pass) {
@@ -80,7 +83,7 @@ static void backward_avg(const struct pass *pass) {
     size_t in = shape_size(pass->in[0]), out = shape_size(pass->layer->out);
     for (int i = 0; i < pass->n; i++) {
         size_t at = (size_t)i * in;
-        pass->kernels->avgpool_back(pass->brief, pass->dy + (size_t)i * out, 1, window);
+        pass->kernels->pools->avgpool_back(pass->brief, pass->dy + (size_t)i * out, 1, window);
         if (pass->undoes)
             pass->kernels->relu_back(pass->brief, pass->x[0] + at, in);
         memcpy(pass->dx[0] + at, pass->brief, in * sizeof *pass->brief);
@@ -92,7 +95,7 @@ static void forward_l2(const struct pass *pass) {
     if (pass->lanes)
         pass->kernels->blocks->l2pool(pass->y, pass->x[0], pass->blocks, pass->lanes, window);
     else
-        pass->kernels->l2pool(pass->y, pass->x[0], pass->n, window);
+        pass->kernels->pools->l2pool(pass->y, pass->x[0], pass->n, window);
 }
 
 static void backward_l2(const struct pass *pass) {
@@ -103,7 +106,8 @@ static void backward_l2(const struct pass *pass) {
         pass->kernels->blocks->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->blocks,
                                            pass->lanes, window);
     else
-        pass->kernels->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n, window);
+        pass->kernels->pools->l2pool_back(pass->dx[0], pass->dy, pass->y, pass->x[0], pass->n,
+                                          window);
 }
 
 #define POOL(variable, type_name, text, ...)                                                       \

@@ -1,6 +1,8 @@
 #include "model/layout.h"
 
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
+#include "kernels/shapes.h"
 #include "model/keys.h"
 #include "model/layer.h"
 

@@ -1,3 +1,4 @@
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/layout.h"

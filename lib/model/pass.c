@@ -1,6 +1,7 @@
 #include "model/pass.h"
 
 #include "core/random.h"
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 
 static size_t pass_outputs(const struct pass *pass) {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/affine.h"
 

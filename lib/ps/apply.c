@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "ps/ps_internal.h"
 

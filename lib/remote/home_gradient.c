@@ -36,6 +36,7 @@
 #include "core/error.h"
 #include "core/invariant.h"
 #include "core/mem.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "remote/home_factors.h"
 #include "remote/home_servers_internal.h"

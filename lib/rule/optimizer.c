@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 
 const char *const rule_names[] = {"sgd", "momentum", "adagrad", NULL};

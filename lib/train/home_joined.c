@@ -41,6 +41,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/phaser.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "train/home.h"
 

@@ -9,9 +9,13 @@ passes_in() {
         timeout 150 bats -f "$2" "$ROOT/tests/cli/$1" >log 2>&1
 }
 
-# Whether the mutant of a table's row is noticed; says in ./log why there is none.
+row() {
+    source=$1
+    script=$2
+    test=$3
+}
+
 noticed() {
-    local source=$1 script=$2 test=$3
     case $test in
     unit/*)
         mutant_made "$source" "$script" "${test#unit/}" || return 2
@@ -19,27 +23,12 @@ noticed() {
         ;;
     cli/*)
         mutant_programs "$source" "$script" adam-ctl || return 2
-        test=${test#cli/}
-        ! passes_in "${test%%:*}" "${test#*:}"
+        local file=${test#cli/}
+        ! passes_in "${file%%:*}" "${file#*:}"
         ;;
     esac
 }
 
 @test "every defect of tests/mutants/named is noticed by the test that it names" {
-    if [ -n "${SAN:-}" ]; then skip "mutants are built without sanitizers"; fi
-    local name source script test count=0 bad=
-    while IFS=$'\t' read -r name source script test; do
-        [[ "$name" != \#* ]] || continue
-        local verdict=0
-        noticed "$source" "$script" "$test" || verdict=$?
-        case $verdict in
-        0) ;;
-        2) bad+="no mutant: $name: $(head -n 3 log)"$'\n' ;;
-        *) bad+="not noticed: $name"$'\n' ;;
-        esac
-        count=$((count + 1))
-    done <"$ROOT/tests/mutants/named"
-    [ "$count" -gt 20 ]
-    printf '%s' "$bad"
-    [ -z "$bad" ]
+    every_mutant "$ROOT/tests/mutants/named" 20
 }

@@ -8,6 +8,7 @@
 
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "tap.h"
 

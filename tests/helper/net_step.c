@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "kernels/kernels.h"
+#include "kernels/update.h"
 #include "model/layer.h"
 #include "model/net.h"
 

@@ -5,7 +5,9 @@
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/conv.h"
 #include "kernels/kernels.h"
+#include "kernels/shapes.h"
 
 // Largest difference allowed, relative to the sum of the magnitudes that are added:
 // a few units in the last place of a float, since errors of a sum in any order stay

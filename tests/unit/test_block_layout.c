@@ -3,6 +3,7 @@
 
 #include "../helper/tap.h"
 #include "core/mem.h"
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 
 enum { GUARD = 32 }; // floats behind a buffer that must stay as they are

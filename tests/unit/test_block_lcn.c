@@ -1,5 +1,6 @@
 // Local contrast normalisation of blocks and its adjoint.
 #include "../helper/blocks.h"
+#include "kernels/blocks.h"
 
 #define TOLERANCE 1e-5f // means, roots and quotients that are computed in other ways
 

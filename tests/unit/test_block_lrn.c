@@ -1,5 +1,6 @@
 // Local response normalisation of blocks and its adjoint.
 #include "../helper/blocks.h"
+#include "kernels/blocks.h"
 
 #define TOLERANCE 1e-5f // roots and powers that are computed in other ways
 

@@ -1,5 +1,8 @@
 // Pools of blocks and their adjoints: the results are those of plain samples.
 #include "../helper/blocks.h"
+#include "kernels/blocks.h"
+#include "kernels/pools.h"
+#include "kernels/shapes.h"
 
 #define TOLERANCE 1e-6f // sums of a window, in the same order but perhaps fused
 
@@ -46,10 +49,10 @@ static void check_max(struct family *f, struct pool_case *p, bool relu) {
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
     int32_t *wanted = mem_array((size_t)(p->n * v->c * p->out), sizeof *wanted);
     int32_t *winner = mem_array(block_size(p->n, v->c, p->out, p->lanes), sizeof *winner);
-    f->ref->maxpool(p->y, wanted, p->x, p->n, v, relu);
+    f->ref->pools->maxpool(p->y, wanted, p->x, p->n, v, relu);
     f->k->blocks->maxpool(y, winner, p->bx, p->blocks, p->lanes, v, relu);
     check_blocks(f, "maxpool_block", y, p->y, p->n, v->c, p->out, p->lanes, 0);
-    f->ref->maxpool_back(p->dx, p->dy, wanted, p->n, v);
+    f->ref->pools->maxpool_back(p->dx, p->dy, wanted, p->n, v);
     f->k->blocks->maxpool_back(dx, p->bdy, winner, p->blocks, p->lanes, v);
     check_blocks(f, "maxpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, 0);
     free(wanted), free(winner);
@@ -59,10 +62,10 @@ static void check_mean(struct family *f, struct pool_case *p) {
     const struct window *v = p->v;
     float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
-    f->ref->avgpool(p->y, p->x, p->n, v);
+    f->ref->pools->avgpool(p->y, p->x, p->n, v);
     f->k->blocks->avgpool(y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
-    f->ref->avgpool_back(p->dx, p->dy, p->n, v);
+    f->ref->pools->avgpool_back(p->dx, p->dy, p->n, v);
     f->k->blocks->avgpool_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
     f->ref->relu_back(p->dx, p->x, (size_t)(p->n * v->c * p->in));
@@ -76,9 +79,9 @@ static void check_l2(struct family *f, struct pool_case *p) {
     const struct window *v = p->v;
     float *y = blocks_of(f, NULL, p->n, v->c, p->out, p->lanes);
     float *dx = blocks_of(f, NULL, p->n, v->c, p->in, p->lanes);
-    f->ref->l2pool(p->y, p->x, p->n, v);
+    f->ref->pools->l2pool(p->y, p->x, p->n, v);
     f->k->blocks->l2pool(y, p->bx, p->blocks, p->lanes, v);
-    f->ref->l2pool_back(p->dx, p->dy, p->y, p->x, p->n, v);
+    f->ref->pools->l2pool_back(p->dx, p->dy, p->y, p->x, p->n, v);
     f->k->blocks->l2pool_back(dx, p->bdy, y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "l2pool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
     check_blocks(f, "l2pool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);

@@ -5,7 +5,9 @@
 #include "../helper/tap.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/conv.h"
 #include "kernels/kernels.h"
+#include "kernels/shapes.h"
 
 // Largest relative difference allowed: a few units in the last place of a float
 // times the root of the longest sum.

@@ -3,6 +3,9 @@
 // magnitudes of what is added up, since rounding of other outputs of a tile
 // reaches each of them: the largest such sum of the whole result.
 #include "../helper/blocks.h"
+#include "kernels/blocks.h"
+#include "kernels/conv.h"
+#include "kernels/shapes.h"
 
 struct shape {
     int c, h, w, kernel, pad, maps, groups, n;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/net.h"
 #include "rule/optimizer.h"

@@ -8,6 +8,7 @@
 #include "../helper/fake_servers.h"
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "remote/home_servers.h"
 #include "train/loop.h"

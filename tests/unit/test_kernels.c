@@ -6,8 +6,13 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "kernels/blas/gemm.inc.h"
+#include "kernels/conv.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
+#include "kernels/pools.h"
+#include "kernels/shapes.h"
 #include "kernels/tables.h"
+#include "kernels/update.h"
 
 // Largest relative difference allowed: a few units in the last place of a float
 // times the root of the longest sum.
@@ -223,9 +228,9 @@ static void check_patches(struct family *f, const struct window *v) {
         wanted[i] = (double)pictures[from];
         spread[from] += (double)pictures[from];
     }
-    f->k->patch(patches, pictures, 2, v, y, x);
+    f->k->conv->patch(patches, pictures, 2, v, y, x);
     near_all(f, "patch", patches, wanted, (size_t)rows);
-    f->k->patch_add(added, patches, 2, v, y, x);
+    f->k->conv->patch_add(added, patches, 2, v, y, x);
     near_all(f, "patch_add", added, spread, in);
     free(pictures), free(patches), free(added), free(wanted), free(spread);
 }
@@ -259,13 +264,13 @@ static void check_shifted(struct family *f, const float *noise, const float *dy,
     int32_t *winner = mem_array(out, sizeof *winner);
     for (size_t i = 0; i < in; i++)
         x[i] = i % 31 == 30 ? NAN : roundf(2 * noise[i]) / 2 + shift;
-    f->k->maxpool(two, winner, x, 1, v, false);
+    f->k->pools->maxpool(two, winner, x, 1, v, false);
     f->k->relu(two, out);
     memcpy(errors, dy, out * sizeof *dy);
     f->k->relu_back(errors, two, out);
-    f->k->maxpool_back(wanted, errors, winner, 1, v);
-    f->k->maxpool(y, winner, x, 1, v, true);
-    f->k->maxpool_back(dx, dy, winner, 1, v);
+    f->k->pools->maxpool_back(wanted, errors, winner, 1, v);
+    f->k->pools->maxpool(y, winner, x, 1, v, true);
+    f->k->pools->maxpool_back(dx, dy, winner, 1, v);
     CHECK(f->tap, !memcmp(y, two, out * sizeof *y) && !memcmp(dx, wanted, in * sizeof *dx));
     free(x), free(y), free(dx), free(two), free(errors), free(wanted), free(winner);
 }
@@ -300,18 +305,18 @@ static void check_pools(struct family *f, const struct window *v) {
             errors[2][base + (size_t)p] += d * (double)x[base + (size_t)p] / sqrt(r.squares);
         }
     }
-    f->k->maxpool(y, winner, x, 1, v, false);
+    f->k->pools->maxpool(y, winner, x, 1, v, false);
     near_all(f, "maxpool", y, wanted[0], out);
-    f->k->maxpool_back(dx, dy, winner, 1, v);
+    f->k->pools->maxpool_back(dx, dy, winner, 1, v);
     near_all(f, "maxpool_back", dx, errors[0], in);
     check_maxpool_relu(f, x, dy, v, in, out);
-    f->k->avgpool(y, x, 1, v);
+    f->k->pools->avgpool(y, x, 1, v);
     near_all(f, "avgpool", y, wanted[1], out);
-    f->k->avgpool_back(dx, dy, 1, v);
+    f->k->pools->avgpool_back(dx, dy, 1, v);
     near_all(f, "avgpool_back", dx, errors[1], in);
-    f->k->l2pool(y, x, 1, v);
+    f->k->pools->l2pool(y, x, 1, v);
     near_all(f, "l2pool", y, wanted[2], out);
-    f->k->l2pool_back(dx, dy, y, x, 1, v);
+    f->k->pools->l2pool_back(dx, dy, y, x, 1, v);
     near_all(f, "l2pool_back", dx, errors[2], in);
     for (int kind = 0; kind < 3; kind++)
         free(wanted[kind]), free(errors[kind]);

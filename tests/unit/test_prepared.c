@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/layer.h"

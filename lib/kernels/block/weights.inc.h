@@ -17,6 +17,7 @@
 #include "kernels/block/weights_pack.inc.h"
 #include "kernels/block/weights_tile.inc.h"
 #include "kernels/conv_sizes.h"
+#include "kernels/cuts.h"
 #include "kernels/gradient_sizes.h"
 #include "kernels/portable/carve.inc.h"
 #include "kernels/window.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/conv_sizes.h"
+#include "kernels/cuts.h"
 #include "kernels/portable/lanes.inc.h"
 
 // Tiles [begin, end) of the `pieces` that `whole` vectors are cut into.

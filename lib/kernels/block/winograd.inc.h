@@ -98,7 +98,8 @@ static void winograd_slice(const struct tiles *tiles, int slice, int first, int 
         for (int m = 0, rows; m < s->maps; m += rows) {
             int stop = (m / LANES + 1) * LANES < s->maps ? (m / LANES + 1) * LANES : s->maps;
             rows = equal_part(stop - m, PRODUCT_ROWS);
-            products_maps[columns - 1][rows - 1](&(struct slice_product){
+            product_function *product = FAMILY(products_maps)[columns - 1][rows - 1];
+            product(&(struct slice_product){
                 .a = kernels + (size_t)(m / LANES) * bundle + m % LANES,
                 .b = data + (size_t)t * data_tile,
                 .b_column = data_tile,

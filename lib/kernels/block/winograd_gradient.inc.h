@@ -98,7 +98,8 @@ static void winograd_gradient_slice(const struct tiles *t, int slice, bool add, 
         columns = equal_part(bundles - b, PRODUCT_COLUMNS);
         for (int c = 0, rows; c < s->channels; c += rows) {
             rows = equal_part(s->channels - c, PRODUCT_ROWS);
-            products_channels[columns - 1][rows - 1](&(struct slice_product){
+            product_function *product = FAMILY(products_channels)[columns - 1][rows - 1];
+            product(&(struct slice_product){
                 .a = w->data + (size_t)slice * s->data_slice + (size_t)c * LANES,
                 .a_skip = (size_t)s->channels * LANES,
                 .b = w->values + (size_t)slice * s->value_slice + (size_t)b * errors,

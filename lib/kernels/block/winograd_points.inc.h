@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 #include "kernels/portable/lanes.inc.h"
-#include "kernels/winograd_sizes.h"
+#include "kernels/winograd_tile.h"
 
 enum {
     POINTS_MOST = 8, // along a side

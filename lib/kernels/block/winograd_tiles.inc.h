@@ -64,8 +64,8 @@ static struct tiles tiles_of(const struct winograd *w, const struct winograd_par
     int taps = w->sizes.points + 1 - WINOGRAD_TILE;
     return (struct tiles){.winograd = w,
                           .part = part,
-                          .down = &sides_of[taps == 5][part->high - 1],
-                          .across = &sides_of[taps == 5][part->wide - 1],
+                          .down = &FAMILY(sides)[taps == 5][part->high - 1],
+                          .across = &FAMILY(sides)[taps == 5][part->wide - 1],
                           .high = part->high + taps - 1,
                           .wide = part->wide + taps - 1};
 }

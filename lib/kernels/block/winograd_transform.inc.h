@@ -122,50 +122,8 @@ struct side_functions {
     void (*error_rows)(float *to, size_t slice, const struct square *, int count);
 };
 
-#define SIDE(k, outputs)                                                                           \
-    static void data_columns_##k##outputs(struct square *line, const float *from, size_t row,      \
-                                          size_t column, int count) {                              \
-        data_columns(side_of(k, outputs), line, from, row, column, count);                         \
-    }                                                                                              \
-    static void data_rows_##k##outputs(float *to, size_t slice, const struct square *line,         \
-                                       int count) {                                                \
-        data_rows(side_of(k, outputs), to, slice, line, count);                                    \
-    }                                                                                              \
-    static void output_columns_##k##outputs(struct square *line, const float *from, size_t row,    \
-                                            size_t slice, int count) {                             \
-        back_columns(side_of(k, outputs), outputs, false, line, from, row, slice, count);          \
-    }                                                                                              \
-    static void output_rows_##k##outputs(vector *to, struct square *line, int count) {             \
-        back_rows(side_of(k, outputs), outputs, false, to, WINOGRAD_TILE, line, count);            \
-    }                                                                                              \
-    static void error_columns_##k##outputs(struct square *line, const float *from, size_t row,     \
-                                           size_t column, int count) {                             \
-        value_columns(side_of(k, outputs), outputs, false, line, from, row, column, count);        \
-    }                                                                                              \
-    static void error_rows_##k##outputs(float *to, size_t slice, const struct square *line,        \
-                                        int count) {                                               \
-        value_rows(side_of(k, outputs), outputs, false, to, slice, line, count);                   \
-    }
-SIDE(3, 1)
-SIDE(3, 2)
-SIDE(3, 3)
-SIDE(3, 4)
-SIDE(5, 1)
-SIDE(5, 2)
-SIDE(5, 3)
-SIDE(5, 4)
-#undef SIDE
-
-#define SIDE(k, outputs)                                                                           \
-    {                                                                                              \
-        data_columns_##k##outputs, data_rows_##k##outputs, output_columns_##k##outputs,            \
-            output_rows_##k##outputs, error_columns_##k##outputs, error_rows_##k##outputs          \
-    }
-static const struct side_functions sides_of[2][WINOGRAD_TILE] = {
-    {SIDE(3, 1), SIDE(3, 2), SIDE(3, 3), SIDE(3, 4)},
-    {SIDE(5, 1), SIDE(5, 2), SIDE(5, 3), SIDE(5, 4)},
-};
-#undef SIDE
+// By the taps of a kernel's side, 3 or 5, and by outputs, less one.
+extern const struct side_functions FAMILY(sides)[2][WINOGRAD_TILE];
 
 // ---- Asks for the lines of a square of vectors that is transformed soon: lines of a channel lie
 // far apart, so no prefetcher follows them. Reads go to the L2 cache only: pixels are often a

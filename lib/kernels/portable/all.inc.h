@@ -11,23 +11,21 @@
 #include "kernels/portable/lcn.inc.h"
 #include "kernels/portable/lrn.inc.h"
 #include "kernels/portable/merge.inc.h"
-#include "kernels/portable/patch.inc.h"
 #include "kernels/portable/peak.inc.h"
-#include "kernels/portable/pool.inc.h"
 #include "kernels/portable/update.inc.h"
 #include "kernels/portable/updates.inc.h"
 #include "kernels/portable/vector.inc.h"
 #ifndef FAMILY_LANES
 #include "kernels/portable/conv_columns.inc.h"
 #include "kernels/portable/dense_plain.inc.h"
+#include "kernels/portable/patch.inc.h"
+#include "kernels/portable/pools.inc.h"
 #endif
 
 #define PORTABLE_KERNELS                                                                           \
-    .patch = patch, .patch_add = patch_add, .bias_add = bias_add, .bias_sum = bias_sum,            \
-    .relu = relu, .relu_back = relu_back, .tanh = hyperbolic_tangent, .tanh_back = tanh_back,      \
-    .sigmoid = sigmoid, .sigmoid_back = sigmoid_back, .maxpool = maxpool,                          \
-    .maxpool_back = maxpool_back, .avgpool = avgpool, .avgpool_back = avgpool_back,                \
-    .l2pool = l2pool, .l2pool_back = l2pool_back, .lrn = lrn, .lrn_back = lrn_back, .lcn = lcn,    \
+    .bias_add = bias_add, .bias_sum = bias_sum, .relu = relu, .relu_back = relu_back,              \
+    .tanh = hyperbolic_tangent, .tanh_back = tanh_back, .sigmoid = sigmoid,                        \
+    .sigmoid_back = sigmoid_back, .lrn = lrn, .lrn_back = lrn_back, .lcn = lcn,                    \
     .lcn_back = lcn_back, .softmax = softmax, .update = update, .updates = updates,                \
     .merge = merge, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,                \
     .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
@@ -41,6 +39,7 @@
                                   .dense = &FAMILY(dense),                                         \
                                   .kept = &FAMILY(way),                                            \
                                   .conv = &FAMILY(conv),                                           \
+                                  .pools = &FAMILY(pools),                                         \
                                   .blocks = &FAMILY(blocks),                                       \
                                   .norm_blocks = &FAMILY(norm_blocks),                             \
                                   .conv_blocks = &FAMILY(conv_blocks),                             \
@@ -51,6 +50,8 @@ static const struct conv_kernels conv_by_columns = {
     .forward = conv_columns,
     .back_input = conv_columns_back_input,
     .back_weights = conv_columns_back_weights,
+    .patch = patch,
+    .patch_add = patch_add,
     .way = conv_columns_way,
 };
 
@@ -59,6 +60,7 @@ static const struct conv_kernels conv_by_columns = {
                                   .dense = &dense_plain,                                           \
                                   .kept = &dense_plain_kept,                                       \
                                   .conv = &conv_by_columns,                                        \
+                                  .pools = &pools,                                                 \
                                   PORTABLE_KERNELS}
 #endif
 

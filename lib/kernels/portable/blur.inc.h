@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/window.h"
+#include "kernels/taps.h"
 
 enum { LCN_SIZE_MOST = 63 };
 

@@ -20,6 +20,7 @@
 #include "kernels/portable/carve.inc.h"
 #include "kernels/portable/conv_columns.inc.h"
 #include "kernels/portable/lanes.inc.h"
+#include "kernels/portable/patch.inc.h"
 
 enum { HALF = LANES / 2 };
 
@@ -410,6 +411,8 @@ const struct conv_kernels FAMILY(conv) = {
     .forward = conv_direct,
     .back_input = conv_direct_back_input,
     .back_weights = conv_direct_back_weights,
+    .patch = patch,
+    .patch_add = patch_add,
     .way = conv_direct_way,
 };
 

@@ -52,8 +52,8 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
     else dense_products_step(weights, state, e, u);
 }
 
-static const char *dense_way(enum conv_pass pass, int n) {
-    if (pass == CONV_FORWARD)
+static const char *dense_way(bool forward, int n) {
+    if (forward)
         return n <= DENSE_STREAM_MOST ? "stream" : "panels";
     return n <= STREAM_STEP_MOST ? "stream" : "strips";
 }

@@ -21,7 +21,7 @@
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FIXED_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FIXED_INC_H
 
-#include "kernels/conv_sizes.h"
+#include "kernels/cuts.h"
 #include "kernels/dense.h"
 #include "kernels/portable/dense_fixed_weights.inc.h"
 

@@ -17,7 +17,7 @@
 
 #include "core/hogwild.h"
 #include "kernels/block/run.inc.h"
-#include "kernels/conv_sizes.h"
+#include "kernels/cuts.h"
 #include "kernels/dense.h"
 #include "kernels/dense_sizes.h"
 #include "kernels/portable/gemm.inc.h"

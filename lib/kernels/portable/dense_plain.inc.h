@@ -19,8 +19,8 @@ static size_t dense_products_kept_size(int n, int units, int inputs) {
     return 0;
 }
 
-static const char *dense_products_way(enum conv_pass pass, int n) {
-    (void)pass, (void)n;
+static const char *dense_products_way(bool forward, int n) {
+    (void)forward, (void)n;
     return "product";
 }
 

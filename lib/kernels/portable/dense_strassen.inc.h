@@ -26,6 +26,7 @@
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_STRASSEN_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_STRASSEN_INC_H
 
+#include "kernels/cuts.h"
 #include "kernels/portable/dense_forward.inc.h"
 #include "kernels/portable/largest.inc.h"
 #include "kernels/portable/stream.inc.h"

@@ -1,0 +1,4 @@
+// Pools of plain samples.
+#include "kernels/avx512/family.inc.h"
+
+#include "kernels/portable/pools.inc.h"
