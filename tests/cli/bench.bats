@@ -81,3 +81,10 @@ same_step() { # MODEL
     printf '%s\n' "$output"
     [ "$(grep -cE '^ +[12] +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +0\.5s  goes on from its stores$' <<<"$output")" = 2 ]
 }
+
+@test "failovers: whoever is killed, each acknowledged push is in the weights once" {
+    TMPDIR=$BATS_TEST_TMPDIR run_ok tests/bench/failover.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE '^ +[123]  (c|ps)[1-4][^ ]* +[0-9.]+$' <<<"$output")" = 3 ]
+    [[ $output = *"without service: median "* ]]
+}
