@@ -25,6 +25,7 @@ struct peer {
     bool commit; // it is to be told that the stamp is committed
     bool tried;  // the round was sent to it, first at `first`, last at `sent`
     bool late;   // a joiner that did not answer in time: nobody waits for it
+    bool based;  // it had what was committed last
     uint64_t sent, first;
 };
 

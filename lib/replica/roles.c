@@ -81,11 +81,17 @@ static void propose(struct replica *r, struct bucket *bucket, enum proto_change 
     r->host->propose(r->host->self, &proposal);
 }
 
+// What was committed last is there, and what is under way on its way: a shard that is pushed to all
+// the time is never between two rounds for long.
+static bool keeps_up(const struct peer *peer) {
+    return peer->state == PEER_LEVEL || (peer->state == PEER_ASKED && peer->based);
+}
+
 static bool joiner_has_all(struct replica *r, const struct bucket *bucket) {
     if (bucket->place.joiner == PROTO_NOBODY || !bucket->alive)
         return false;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s))
-        if (s->round.peers[SLOT_JOINER].state != PEER_LEVEL)
+        if (!keeps_up(&s->round.peers[SLOT_JOINER]))
             return false;
     return true;
 }

@@ -106,7 +106,8 @@ static void end_round(struct replica *r, struct shard *shard) {
     shard->open = true;
     shard->committed = shard->stamp.version;
     for (int slot = 0; slot < SLOTS; slot++)
-        round->peers[slot].commit = round->peers[slot].state == PEER_LEVEL;
+        round->peers[slot].commit = round->peers[slot].based =
+            round->peers[slot].state == PEER_LEVEL;
     r->host->replicated(r->host->self, shard_number(r, shard), shard->committed);
 }
 

@@ -11,8 +11,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-export PATH=${BUILD:-$root/build}:$PATH
-ledger=${BUILD:-$root/build}/tests/bench/ledger
+build=$(cd "$root" && realpath "${BUILD:-build}")
+export PATH=$build:$PATH
+ledger=$build/tests/bench/ledger
 kills=${1:-20} ack=${ACK:-replicated}
 if [ "$kills" = --quick ]; then kills=3; fi
 RANDOM=${2:-1}

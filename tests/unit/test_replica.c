@@ -703,6 +703,27 @@ static void test_untold(struct tap *tap, struct rig *rig) {
          });
 }
 
+static void test_busy(struct tap *tap, struct rig *rig) {
+    TEST(tap, "who joins a bucket whose shards are pushed to all the time is complete, too", {
+        rig_open(rig, &usual, false);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        push(rig, A, 0, 0);
+        settle(rig, NONE);
+        route_all(rig, place(2, A, B, NONE, C));
+        for (int i = 0; i < 12; i++) {
+            for (uint32_t shard = 0; shard < SHARDS; shard++)
+                push(rig, A, shard, i % BLOCKS);
+            tick_all(rig, 20); // in the middle of a round of each
+            settle(rig, NONE);
+        }
+        CHECK(tap, rig->proposals > 0);
+        CHECK_INT(tap, rig->proposal.change, PROTO_CHANGE_COMPLETE);
+        CHECK_INT(tap, rig->proposal.member, C);
+        rig_close(tap, rig);
+    });
+}
+
 static void test_dense(struct tap *tap, struct rig *rig) {
     TEST(tap, "rounds that change all blocks are no copies: all of them begin at once", {
         struct replica_options options = usual;
@@ -903,6 +924,7 @@ int main(void) {
     test_joiner(&tap, rig);
     test_wholes(&tap, rig);
     test_untold(&tap, rig);
+    test_busy(&tap, rig);
     test_dense(&tap, rig);
     test_members_behind(&tap, rig);
     test_restore(&tap, rig);
