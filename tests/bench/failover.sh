@@ -105,19 +105,20 @@ start serve adam-serve digits.arec --controller "$quorum" --name serve
 for name in w1 w2; do start $name "$ledger" push "$quorum" $name; done
 until_true "$whole"
 
-victims() {
+# Into $who, here and not in a subshell, which would draw anew.
+draw_victims() {
     local server=ps$((1 + RANDOM % 4)) controller=c$((1 + RANDOM % 3))
     case $((RANDOM % 4)) in
-    0) echo "$controller" ;;
-    1) echo "$server $controller" ;;
-    2) echo "$server ps$(((${server#ps} + RANDOM % 3) % 4 + 1))" ;;
-    *) echo "$server" ;;
+    0) who=$controller ;;
+    1) who="$server $controller" ;;
+    2) who="$server ps$(((${server#ps} + RANDOM % 3) % 4 + 1))" ;;
+    *) who=$server ;;
     esac
 }
 
 printf '%5s  %-12s %s\n' kill who 'seconds without service'
 for ((i = 1; i <= kills; i++)); do
-    who=$(victims)
+    draw_victims
     # shellcheck disable=SC2086 # names
     dead=$(numbers $who)
     before=$(date +%s.%N)
