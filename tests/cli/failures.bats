@@ -4,7 +4,7 @@
 load ../helper/common
 load ../helper/casualties
 
-EPOCHS=120
+EPOCHS=80
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
@@ -53,7 +53,7 @@ on_lease() {
     moment 40 50
     kill_again worker-1
     # All at once.
-    moment 60 80
+    moment 50 60
     left 'worker-[0-9]' | xargs kill -KILL
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
@@ -66,7 +66,7 @@ on_lease() {
     kill_again serve-1
     moment 30 40
     kill_again serve-1
-    moment 60 80
+    moment 50 60
     kill_again serve-1
     ends_well
     # Its journal has every sample of every epoch, once.
@@ -82,7 +82,7 @@ on_lease() {
     begin
     moment 2 12
     kill_again controller
-    moment 30 60
+    moment 30 50
     kill_again controller
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
