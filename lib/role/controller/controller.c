@@ -15,9 +15,10 @@
 #include "member/place.h"
 #include "role/controller/controller_internal.h"
 
-#define TICK 0.1 // seconds between two looks at what is due
-#define AWAY 3.0 // seconds without a look at what is due: it did not run
-#define PAGE 1.0 // seconds from one page of /metrics to the next
+#define TICK 0.1  // seconds between two looks at what is due
+#define AGAIN 0.3 // seconds in which a server that waited for an answer asks again
+#define AWAY 3.0  // seconds without a look at what is due: it did not run
+#define PAGE 1.0  // seconds from one page of /metrics to the next
 
 bool controller_is_alone(const struct controller_config *config) {
     return config->controllers == 1;
@@ -453,8 +454,8 @@ static void look_at_clock(struct controller *c) {
         controller_say(c, "this controller stood still for %.0f s", now - c->stepped);
         controller_hear_all(c);
     }
-    if (now - c->stepped > CONTROLLER_LEASE / 4000.0)
-        c->led_since = now; // whoever waited for it could not ask for a lease
+    if (now - c->stepped > CONTROLLER_LEASE / 2000.0)
+        c->asked_again = now + AGAIN; // whoever waited for it asks for a lease by then
     c->stepped = now;
 }
 

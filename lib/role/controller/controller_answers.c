@@ -12,6 +12,8 @@
 #include "core/printable.h"
 #include "role/controller/controller_internal.h"
 
+enum { AGAIN = 100 }; // milliseconds after which one that was put off may ask again
+
 static enum proto_role role_of(const struct queued_request *queued) {
     return (enum proto_role)(uintptr_t)link_user(queued->link);
 }
@@ -674,6 +676,11 @@ static bool is_for_people(uint16_t type) {
            type == PROTO_TYPE_DRAIN;
 }
 
+void controller_put_off(const struct queued_request *queued) {
+    link_refuse(queued->link, queued->request, PROTO_REFUSAL_BUSY, AGAIN,
+                "this controller ends, or leads no more");
+}
+
 int controller_answer(struct controller *c, struct queued_request *queued, struct error *err) {
     int status = STATUS_OK;
     if (!queued->message)
@@ -692,6 +699,8 @@ int controller_answer(struct controller *c, struct queued_request *queued, struc
         status = answer_stop(c, queued);
     else
         status = answer_one(c, queued, err);
+    if (status)
+        controller_put_off(queued);
     queued_request_free(queued);
     return status;
 }

@@ -50,8 +50,9 @@ struct controller {
     uint64_t impostors;               // requests with the session of another member
     struct queued_request *proposals; // of parameter servers
     struct queued_request *saves,
-        *saving;      // requests for the next checkpoint, and for the one under way
-    double led_since; // clock_seconds
+        *saving;        // requests for the next checkpoint, and for the one under way
+    double asked_again; // clock_seconds; until then servers may not have asked for leases
+    double led_since;   // clock_seconds
     uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
     double placed_at;                       // clock_seconds
     double stage_began;                     // clock_seconds
@@ -104,7 +105,7 @@ void controller_places(struct controller *c, const struct cluster_member *server
 // Carries out what may be of parameter servers' proposals, when all else that came was answered: a
 // lease that was asked for in time is known by then.
 int controller_propose(struct controller *c, struct error *err);
-// At the end: who made them makes them again.
+// At the end, or when it leads no more: who made them makes them again.
 void controller_drop_proposals(struct controller *c);
 // Whether the run can go on without this parameter server: others that are heard have its buckets.
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
@@ -203,6 +204,9 @@ uint64_t controller_routes_epoch(const struct controller *c, const struct cluste
 // The figures of all members. Returns the members that `status` points to, for free(); NULL when
 // out of memory.
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
+// A request that was not carried out, since this controller ends or leads no more: who asked is
+// told to ask again, and finds out. (Nobody closes the links of one that stands by.)
+void controller_put_off(const struct queued_request *queued);
 // Answers one request, and takes over the queued. An error is the controller's end: it could not
 // write its state.
 int controller_answer(struct controller *c, struct queued_request *queued, struct error *err);

@@ -20,7 +20,7 @@ static const double again = 1; // seconds after which places are looked at again
 static bool has_lease(const struct controller *c, uint32_t server) {
     const struct vital *vital = vitals_of(&c->vitals, server);
     double now = clock_seconds();
-    return now < c->led_since + lease || (vital && now < vital->leased);
+    return now < c->led_since + lease || now < c->asked_again || (vital && now < vital->leased);
 }
 
 static void give_lease(struct controller *c, uint32_t server, struct proto_places *places) {
@@ -102,15 +102,18 @@ int controller_propose(struct controller *c, struct error *err) {
     if (!c->proposals)
         return STATUS_OK;
     int status = carry_out(c, &changes, err);
-    for (const struct queued_request *at = c->proposals; !status && at; at = at->next)
-        link_answer(at->link, at->request, PROTO_TYPE_DONE, NULL, NULL, NULL);
-    controller_drop_proposals(c);
+    for (struct queued_request *queued; !status && (queued = c->proposals);) {
+        c->proposals = queued->next;
+        link_answer(queued->link, queued->request, PROTO_TYPE_DONE, NULL, NULL, NULL);
+        queued_request_free(queued);
+    }
     return status;
 }
 
 void controller_drop_proposals(struct controller *c) {
     for (struct queued_request *queued; (queued = c->proposals);) {
         c->proposals = queued->next;
+        controller_put_off(queued);
         queued_request_free(queued);
     }
 }
