@@ -60,6 +60,13 @@ void servers_dispatch(struct servers *servers, struct shard_request *request) {
         TAILQ_INSERT_TAIL(request->peer ? &request->peer->queue : &servers->lost, request, queued);
 }
 
+void servers_redispatch(struct servers *servers, struct shard_request *request) {
+    const struct peer *before = request->peer;
+    servers_dispatch(servers, request);
+    if (request->peer && request->peer != before)
+        gate_open(&request->peer->gate);
+}
+
 // Makes or changes the peer of one server of the routes.
 static int set_peer(struct servers *servers, const struct proto_server *server, uint32_t place,
                     uint32_t places, struct error *err) {

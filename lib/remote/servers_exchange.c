@@ -278,7 +278,7 @@ static void settle_repeated(struct shard_request *request) {
 
 static void send_again(struct shard_request *request, double seconds) {
     request->due = clock_seconds() + seconds;
-    servers_dispatch(request->exchange->servers, request);
+    servers_redispatch(request->exchange->servers, request);
 }
 
 static void send_again_when_told(struct shard_request *request,
@@ -385,7 +385,7 @@ static bool settle_answer(struct shard_request *request, const struct link_reque
     if (ask->status) {
         request->due = 0;
         request->unsure = true;
-        servers_dispatch(request->exchange->servers, request);
+        servers_redispatch(request->exchange->servers, request);
         return false;
     }
     if (ask->answer_type == PROTO_TYPE_REFUSED)

@@ -94,6 +94,9 @@ struct servers {
 
 // servers_client.c. Puts the request where it belongs by the routes; under the lock.
 void servers_dispatch(struct servers *servers, struct shard_request *request);
+// The same of one that was sent before: where it goes to another server by now, that server's
+// thread is woken, since whoever got the answer only looks after the server that gave it.
+void servers_redispatch(struct servers *servers, struct shard_request *request);
 // Sends what is due to those who can be sent to, and wakes the threads of the others.
 void servers_pump(struct servers *servers);
 // The routes as they are, held for the caller; NULL: none.

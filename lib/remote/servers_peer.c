@@ -57,7 +57,7 @@ static void requeue_requests(struct peer *peer, struct shard_request *leader,
         if (why->status == STATUS_DATA)
             shard_request_fail(request, STATUS_DATA, why->text);
         else
-            servers_dispatch(servers, request);
+            servers_redispatch(servers, request);
     }
     pthread_mutex_unlock(&servers->lock);
     gate_open(&servers->gate);

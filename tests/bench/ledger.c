@@ -97,6 +97,7 @@ static void open_servers(struct ledger *ledger, const char *name) {
                   .session = identity.session,
                   .name = proto_text(name)},
         .parameters = ledger->model->parameter_count,
+        .insecure = true,
         .self = ledger,
         .stale = look_up_routes,
         .say = say,
@@ -140,6 +141,7 @@ static void join(struct ledger *ledger, const char *controller, const char *name
         .controller = controller,
         .name = name,
         .threads = 1,
+        .insecure = true,
         .hooks = {.say = say},
     };
     check(member_open(&ledger->member, &options, &err), &err);
