@@ -69,7 +69,10 @@ struct fake {
     bool replays;     // what comes twice is refused as replayed
     bool claims;      // pushes are answered as applied before, and are not
     int leaves;       // so many pushes are carried out, and then refused as not here
-    uint64_t shift;   // added to the sequence in answers to pushes
+    bool holds;       // the next push waits for fake_refuse_held
+    struct link *held;
+    uint64_t held_request;
+    uint64_t shift; // added to the sequence in answers to pushes
     enum fake_lie lie;
     uint32_t collect; // gradients that make an update; 0 or 1: each
     uint32_t collected[FAKE_SHARDS];
@@ -202,6 +205,12 @@ static inline void fake_push(struct fake *fake, struct link *link, uint64_t requ
     const float *values = payload ? payload->data : NULL;
     uint32_t shard = pieces->shard;
     bool *taken = &fake->taken[shard][push->session][push->sequence], repeated = *taken;
+    if (fake->holds && !fake->held) {
+        link_hold(link);
+        fake->held = link;
+        fake->held_request = request;
+        return;
+    }
     *taken = true;
     if (repeated && fake->replays) {
         link_refuse(link, request, PROTO_REFUSAL_REPLAYED, push->sequence + 64, "");
@@ -380,6 +389,24 @@ static inline void fake_turn(struct fake *fake) {
     pthread_mutex_lock(&fake->lock);
     fake->turned++;
     fake->epoch++;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+// Whether a push is held.
+static inline bool fake_holds(struct fake *fake) {
+    pthread_mutex_lock(&fake->lock);
+    bool holds = fake->held != NULL;
+    pthread_mutex_unlock(&fake->lock);
+    return holds;
+}
+
+// The push that is held was not carried out: its shard is somewhere else by now.
+static inline void fake_refuse_held(struct fake *fake) {
+    pthread_mutex_lock(&fake->lock);
+    fake->holds = false;
+    link_refuse(fake->held, fake->held_request, PROTO_REFUSAL_NOT_HERE, 0, "");
+    link_drop(fake->held);
+    fake->held = NULL;
     pthread_mutex_unlock(&fake->lock);
 }
 

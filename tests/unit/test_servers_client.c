@@ -16,13 +16,16 @@ struct scene {
     float *mine;
     uint64_t versions[FAKE_SHARDS];
     _Atomic int stale;
+    bool ignorant; // there are no newer routes
 };
 
 static void stale(void *self, uint64_t epoch) {
     struct scene *s = self;
-    struct kept *routes = fake_routes(&s->fake);
     (void)epoch;
     atomic_fetch_add(&s->stale, 1);
+    if (s->ignorant)
+        return;
+    struct kept *routes = fake_routes(&s->fake);
     servers_route(s->servers, routes);
     kept_drop(routes);
 }
@@ -248,6 +251,34 @@ static void test_left(struct tap *tap) {
     });
 }
 
+// Nothing else is asked of the other server, so only this request can wake its thread.
+static void test_moved(struct tap *tap) {
+    TEST(
+        tap, "a push that is refused when newer routes are here already goes to the other server", {
+            struct scene s;
+            struct exchange *one;
+            const struct span first = {0, 10};
+            open_scene(tap, &s);
+            number(s.mine, 1);
+            CHECK_INT(tap, exchange_open(&one, s.servers, EXCHANGE_PUSH, &first, 1, NULL),
+                      STATUS_OK);
+            s.fake.holds = s.ignorant = true;
+            const struct push push = {
+                .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s.mine, .versions = s.versions};
+            exchange_push(one, &push);
+            while (!fake_holds(&s.fake))
+                sched_yield();
+            fake_turn(&s.fake);
+            struct kept *routes = fake_routes(&s.fake);
+            servers_route(s.servers, routes);
+            kept_drop(routes);
+            fake_refuse_held(&s.fake);
+            CHECK_INT(tap, exchange_wait(one, NULL, NULL), STATUS_OK);
+            exchange_close(one);
+            close_scene(&s);
+        });
+}
+
 // A push that the servers refuse by this code ends so, is in no weights, and counts as refused.
 static void check_refused(struct tap *tap, enum proto_refusal code, int status) {
     struct scene s;
@@ -396,6 +427,7 @@ int main(void) {
     test_routes(&tap);
     test_patience(&tap);
     test_left(&tap);
+    test_moved(&tap);
     test_refused(&tap);
     test_lies(&tap);
     test_lost_answer(&tap);
