@@ -11,6 +11,7 @@ row() {
 noticed() {
     mutant_made "$source" "$script" test_ps || return 2
     ! mutant_passes 20 ||
+        ! { mutant_linked mutant "$BUILD/tests/unit/test_ps_copies.o" && mutant_passes 20; } ||
         ! { mutant_linked mutant "$BUILD/tests/unit/test_ps_threads.o" && mutant_passes 20; }
 }
 

@@ -134,6 +134,10 @@ static void test_stage(struct tap *tap) {
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_HERE);
             settle(&stand.rig, 0, 2, &now);
             CHECK_INT(tap, now.version, 2); // it keeps what it has
+            route(&stand.rig, RIG_EPOCH, OTHER, RIG_MEMBER);
+            begin_pull(&stand.rig, 0, 0, &reply);
+            reply_wait(&reply);
+            CHECK_INT(tap, reply.code, PROTO_REFUSAL_NOT_HERE);
         }
         free(now.pushes);
         stand_close(&stand);
