@@ -196,13 +196,20 @@ static void leave(struct bench *b, struct link *link, uint64_t session) {
     ask(b, link, PROTO_TYPE_LEAVE, &message, NULL);
 }
 
+// When the last has left the controller ends, perhaps before its answer is read.
+static void leave_at_the_end(struct link *link, uint64_t session) {
+    const struct proto_leave message = {.session = session};
+    struct link_request request = {.type = PROTO_TYPE_LEAVE, .message = &message};
+    link_call(link, &request, NULL, NULL);
+}
+
 static void close_bench(struct bench *b) {
     const struct proto_stop stop = {.save = 0};
     CHECK_INT(b->tap, ask(b, b->admin, PROTO_TYPE_STOP, &stop, NULL), 0);
     for (int i = 0; i < MOST; i++)
         if (b->servers[i])
-            leave(b, b->servers[i], b->sessions[i]);
-    leave(b, b->data_link, SERVERS + 1);
+            leave_at_the_end(b->servers[i], b->sessions[i]);
+    leave_at_the_end(b->data_link, SERVERS + 1);
     pthread_join(b->thread, NULL);
     CHECK_INT(b->tap, b->status, STATUS_STOPPED);
     for (int i = 0; i < MOST; i++)
