@@ -58,10 +58,10 @@ export whole='([.members[] | select(.role == "parameter server" and .state != "g
     | ($live | length) == 3 and (.buckets | all(.joiner == null and (.secondaries | length) == 1
         and (([.primary] + .secondaries) - $live | length) == 0))'
 
-# Nobody has this server of the name for a primary or secondary.
+# No bucket has this server, which may be gone by now, for a primary or secondary.
 without() {
-    until_true "(.members[] | select(.name == \"ps-$1\" and .state != \"gone\").member) as \$n
-        | .buckets | all(.primary != \$n and (.secondaries | index(\$n)) == null)"
+    until_true "[.members[] | select(.name == \"ps-$1\").member] as \$numbers
+        | .buckets | all(([.primary] + .secondaries) as \$here | \$here - \$numbers == \$here)"
 }
 
 # What was acknowledged is in the weights, once.
