@@ -229,6 +229,7 @@ both_served_all() {
     wait "$ctl" || true
     controller run --set epochs=100000
     wait_for said 'the run in run goes on' run.err
+    wait_for adam-ctl status run # by its own address, not by that of the one before
     local epoch
     epoch=$(adam-ctl status run --json | jq .epoch)
     kill -CONT "$ps"
