@@ -327,6 +327,11 @@
     F(U64, version, 0, "of the state; of blank and rejoin: the receiver's start, as far as known") \
     F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")
 
+#define PROTO_GET_METRICS(F, L)                                                                    \
+    F(U64, from, 0, "bytes of the file that the asker has: it wants the lines after them")
+
+#define PROTO_METRICS(F, L) F(U64, size, 0, "of the file, in bytes")
+
 // Parameters.
 
 #define PROTO_PULL(F, L)                                                                           \
@@ -524,6 +529,9 @@
     M(0x0204, GET_RUN, get_run, RUN, 0, "what is trained, and how?")                               \
     M(0x8204, RUN, run, NONE, 0, "the model and the settings")                                     \
     M(0x0205, PAXOS, paxos, NONE, 0, "between controllers; never answered, but by another")        \
+    M(0x0206, GET_METRICS, get_metrics, METRICS, 0,                                                \
+      "between controllers: what did the leader add to the metrics of the run?")                   \
+    M(0x8206, METRICS, metrics, NONE, 1, "whole lines of it (adam-metrics(5)), or nothing")        \
     M(0x0301, PULL, pull, WEIGHTS, 0, "asks for weights")                                          \
     M(0x8301, WEIGHTS, weights, NONE, 1, "the pieces asked for")                                   \
     M(0x0302, PUSH, push, PUSHED, 1, "an update: a float for each float of the pieces")            \

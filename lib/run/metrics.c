@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "store/output.h"
 
 enum { METRICS_VERSION = 1 };
 
@@ -118,4 +119,48 @@ void metrics_close(struct metrics *metrics) {
     free(metrics->path);
     free(metrics->role);
     free(metrics);
+}
+
+// --- copies -------------------------------------------------------------------------------------
+
+// Whether a file begins with all of the other. One that is not there begins with nothing.
+static bool begins_with(int file, int other) {
+    char a[4096], b[sizeof a];
+    for (off_t at = 0;;) {
+        ssize_t n = pread(other, b, sizeof b, at);
+        if (n <= 0)
+            return n == 0;
+        if (file < 0 || pread(file, a, (size_t)n, at) != n || memcmp(a, b, (size_t)n) != 0)
+            return false;
+        at += n;
+    }
+}
+
+static int copy_file(int from, const char *path, struct error *err) {
+    char bytes[4096];
+    struct output *output = NULL;
+    int status = output_open(&output, path, true, err);
+    ssize_t n = 0;
+    for (off_t at = 0; !status && (n = pread(from, bytes, sizeof bytes, at)) > 0; at += n)
+        status = output_write(output, bytes, (size_t)n, err);
+    if (!status && n < 0)
+        status = error_errno(err, STATUS_IO, "the copy of %s", path);
+    if (!status)
+        return output_close(output, err);
+    output_abort(output);
+    return status;
+}
+
+int metrics_adopt(const char *path, const char *copy, struct error *err) {
+    int own = open(path, O_RDONLY | O_CLOEXEC), other = open(copy, O_RDONLY | O_CLOEXEC);
+    int status = STATUS_OK;
+    if (other < 0 && errno != ENOENT)
+        status = error_errno(err, STATUS_IO, "%s", copy);
+    else if (other >= 0 && !begins_with(own, other))
+        status = copy_file(other, path, err);
+    if (own >= 0)
+        close(own);
+    if (other >= 0)
+        close(other);
+    return status;
 }

@@ -34,6 +34,10 @@ int metrics_write(struct metrics *metrics, const char *event, json_t *fields, st
 int metrics_put(struct metrics *metrics, const char *line, struct error *err);
 void metrics_close(struct metrics *metrics);
 
+// Puts a copy of another process's metrics in the place of those at `path`, unless these begin with
+// all of the copy; does nothing when there is no copy. STATUS_CANTCREATE, STATUS_IO.
+int metrics_adopt(const char *path, const char *copy, struct error *err);
+
 // Such a line, without its newline, to be freed with free(); NULL when out of memory.
 // Takes over the reference to `fields`.
 char *metrics_line(const char *role, int rank, const char *event, json_t *fields);

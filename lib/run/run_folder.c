@@ -217,6 +217,15 @@ int run_folder_create(const char *path, struct error *err) {
     return status;
 }
 
+// Of the metrics, by controllers that stood by.
+static void remove_copies(const char *run) {
+    for (int i = 1; i <= 9; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "controller-%d.metrics", i);
+        remove_run_file(run, name);
+    }
+}
+
 int run_folder_make(const char *run, struct error *err) {
     int status = run_folder_free(run, err);
     if (!status)
@@ -232,6 +241,7 @@ int run_folder_make(const char *run, struct error *err) {
     remove_run_file(run, "latest");
     remove_run_file(run, "metrics.jsonl");
     remove_run_file(run, "start.json");
+    remove_copies(run);
     prune_checkpoints(run, 0, UINT64_MAX);
     return STATUS_OK;
 }

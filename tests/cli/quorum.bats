@@ -14,13 +14,15 @@ setup() {
     conf=$BATS_FILE_TMPDIR/run.conf
     quorum=ipc://$PWD/c1,ipc://$PWD/c2,ipc://$PWD/c3
     controllers=()
+    apart=
 }
 
-# Controller $1, with more options.
+# Controller $1, with more options. Its folder is `run`, as that of the others, or apart from theirs.
 start_controller() {
-    local id=$1
+    local id=$1 out=run
     shift
-    start adam-ctl controller "$conf" --out run --set workers=1 --listen "ipc://$PWD/c$id" \
+    if [ "$apart" ]; then out=run-$id; fi
+    start adam-ctl controller "$conf" --out "$out" --set workers=1 --listen "ipc://$PWD/c$id" \
         --quorum "$quorum" "$@" 2>>"c$id.log"
     controllers[id]=$pid
 }
@@ -206,6 +208,47 @@ end_controllers() {
     wait_for another_leads "$before"
     start_controller "$before" --set epochs=4000
     run_ok adam-ctl down run
+    end_controllers 75
+}
+
+# The metrics of controller $1's folder, or its copy of them, tell of a test of an epoch from $2 on.
+tells_of() {
+    jq -se --argjson epoch "$2" 'any(.[]; .event == "eval" and .epoch >= $epoch)' \
+        run-"$1"/"$3" >/dev/null
+}
+
+@test "metrics outlive the machine of the controller that led" {
+    apart=yes
+    local id
+    for id in 1 2 3; do start_controller "$id" --set epochs=4000; done
+    wait_for adam-ctl status "$quorum"
+    mkdir run
+    cp run-1/controller.port run
+    start_members
+    wait_for one_leads
+    before=$(<leads)
+    other=$((before % 3 + 1))
+    third=$((other % 3 + 1))
+    for id in $other $third; do wait_for tells_of "$id" 1 "controller-$id.metrics"; done
+    head -c 1000 run-"$before"/metrics.jsonl >first
+    kill -KILL "${controllers[before]}"
+    rm -r run-"$before" # and the disk
+    wait_for another_leads "$before"
+    now=$(leader)
+    cmp -n 1000 first run-"$now"/metrics.jsonl
+    tells_of "$now" 1 metrics.jsonl
+    epoch=$(jq -s 'map(.epoch // 0) | max + 1' run-"$now"/metrics.jsonl)
+    wait_for tells_of "$now" "$epoch" metrics.jsonl
+    # Who comes back without a disk gets all of it; the one that stood by, too, of the new leader.
+    start_controller "$before" --set epochs=4000 --rejoin
+    for id in $before $((6 - before - now)); do
+        wait_for tells_of "$id" "$epoch" "controller-$id.metrics"
+        cmp -n 1000 first run-"$id"/controller-"$id".metrics
+        cmp -n "$(wc -c <run-"$id"/controller-"$id".metrics)" \
+            run-"$id"/controller-"$id".metrics run-"$now"/metrics.jsonl
+    done
+    run_ok adam-ctl plot run-"$now" -o curves.svg
+    run_ok adam-ctl down run-"$now"
     end_controllers 75
 }
 

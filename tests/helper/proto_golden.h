@@ -394,6 +394,10 @@ static const struct proto_report golden_report = {
     .line = {"{\"event\":\"train\"}", 17},
 };
 
+static const struct proto_get_metrics golden_get_metrics = {.from = 4096};
+
+static const struct proto_metrics golden_metrics = {.size = 0x11000};
+
 static const struct proto_drain golden_drain = {
     .name = {"ps-2", 4},
 };
@@ -556,6 +560,8 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_STOP, &golden_stop, "0110270000"},
     {PROTO_TYPE_REPORT, &golden_report,
      "0500000000000000110000007b226576656e74223a22747261696e227d"},
+    {PROTO_TYPE_GET_METRICS, &golden_get_metrics, "0010000000000000"},
+    {PROTO_TYPE_METRICS, &golden_metrics, "0010010000000000"},
     {PROTO_TYPE_DRAIN, &golden_drain, "0400000070732d32"},
     {PROTO_TYPE_PREPARE, &golden_prepare,
      "0300000070110100090000000000000008000000000000002900000000000000090000000000"

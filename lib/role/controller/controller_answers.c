@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/printable.h"
 #include "role/controller/controller_internal.h"
+#include "role/controller/metrics_copy.h"
 
 enum { AGAIN = 100 }; // milliseconds after which one that was put off may ask again
 
@@ -627,6 +628,14 @@ static int answer_report(struct controller *c, struct queued_request *queued) {
     return status;
 }
 
+// Only those that stand by keep copies.
+static int answer_get_metrics(const struct controller *c, const struct queued_request *queued) {
+    if (role_of(queued) != PROTO_ROLE_CONTROLLER)
+        return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
+    metrics_copy_answer(c->config->folder, queued);
+    return STATUS_OK;
+}
+
 // --- all ----------------------------------------------------------------------------------------
 
 static int answer_one(struct controller *c, struct queued_request *queued, struct error *err) {
@@ -645,6 +654,8 @@ static int answer_one(struct controller *c, struct queued_request *queued, struc
         return answer_get_status(c, queued, err);
     case PROTO_TYPE_REPORT:
         return answer_report(c, queued);
+    case PROTO_TYPE_GET_METRICS:
+        return answer_get_metrics(c, queued);
     case PROTO_TYPE_GET_PLACES:
         return answer_get_places(c, queued);
     case PROTO_TYPE_DRAIN:

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "role/controller/controller_internal.h"
+#include "role/controller/metrics_copy.h"
 #include "run/model_ops.h"
 
 static char *path_in(const char *folder, const char *name) {
@@ -135,8 +136,16 @@ static int read_state(struct controller *c, struct error *err) {
     return status;
 }
 
+// Of several controllers, another one may have led on another machine.
+static int adopt_metrics(struct controller *c, struct error *err) {
+    int status = controller_is_alone(c->config)
+                     ? STATUS_OK
+                     : metrics_copy_adopt(c->config->folder, c->config->id, err);
+    return status ? status : open_metrics(c, err);
+}
+
 static int follow_state(struct controller *c, struct error *err) {
-    int status = c->metrics ? STATUS_OK : open_metrics(c, err);
+    int status = c->metrics ? STATUS_OK : adopt_metrics(c, err);
     if (!status)
         status = controller_settle(c, c->cluster->settings, err);
     if (!status)

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "role/controller/controller_internal.h"
+#include "role/controller/metrics_copy.h"
 
 #define TICK 0.1 // seconds between two looks at what is wished
 
@@ -20,6 +21,7 @@ struct standby {
     uint32_t leader;  // that was named last; PROTO_NOBODY
     uint64_t version; // of the state that was looked at last
     bool lacks_record;
+    struct metrics_copy *metrics;
 };
 
 static void standby_say(const struct standby *s, const char *format, ...)
@@ -108,8 +110,15 @@ static int look_for_stop(const struct standby *s, struct error *err) {
                      s->doors->config->id + 1);
 }
 
+static void copy_metrics(struct standby *s) {
+    struct error err = {0};
+    if (metrics_copy_look(s->metrics, s->doors->quorum, &err))
+        standby_say(s, "warning: no copy of the run's metrics: %s; tried again", err.text);
+}
+
 static void look_around(struct standby *s) {
     doors_send_away(s->doors);
+    copy_metrics(s);
     name_leader(s);
     say_blankness(s);
     say_waiting(s);
@@ -153,8 +162,9 @@ static void tell_end(struct doors *doors) {
         gate_wait(&doors->gate, gate_look(&doors->gate), left);
 }
 
-static int take_turns(struct doors *doors, bool *over, struct error *err) {
-    struct standby standby = {.doors = doors};
+static int take_turns(struct doors *doors, struct metrics_copy *metrics, bool *over,
+                      struct error *err) {
+    struct standby standby = {.doors = doors, .metrics = metrics};
     int status = STATUS_OK;
     while (!status && !*over) {
         status = stand_by(&standby, over, err);
@@ -174,17 +184,22 @@ static int prepare_standby(const struct controller_config *config, struct error 
 
 int controller_run(const struct controller_config *config, struct error *err) {
     struct doors doors;
+    struct metrics_copy *metrics = NULL;
     struct error own = {0};
     bool alone = controller_is_alone(config), over = false;
     int status = doors_init(&doors, config, &own);
     if (!status && !alone)
         status = prepare_standby(config, &own);
+    if (!status && !alone)
+        status = metrics_copy_open(&metrics, config->folder, config->id, &doors.gate, &own);
     if (!status)
         status = doors_open(&doors, &own);
     if (!status)
-        status = alone ? controller_lead(&doors, &over, &own) : take_turns(&doors, &over, &own);
+        status =
+            alone ? controller_lead(&doors, &over, &own) : take_turns(&doors, metrics, &over, &own);
     doors_close(&doors, over);
     doors_free(&doors);
+    metrics_copy_close(metrics);
     if (status && err)
         *err = own;
     return status;

@@ -293,6 +293,11 @@ void quorum_receive(struct quorum *quorum, struct link *link, const union proto_
     request_queue_add(&quorum->inbox, link, 0, PROTO_TYPE_PAXOS, message, NULL);
 }
 
+int quorum_ask(struct quorum *quorum, uint32_t id, struct link_request *request,
+               struct error *err) {
+    return relink_ask(quorum->peers[id], request, err);
+}
+
 double quorum_silence(struct quorum *quorum, uint32_t id) {
     pthread_mutex_lock(&quorum->lock);
     double heard = quorum->heard[id];

@@ -67,6 +67,9 @@ uint64_t quorum_hash(const struct quorum *quorum);
 // A message of another controller, which is copied. Does not wait.
 void quorum_receive(struct quorum *quorum, struct link *link, const union proto_message *message);
 
+// As relink_ask, of controller `id`, which is another one.
+int quorum_ask(struct quorum *quorum, uint32_t id, struct link_request *request, struct error *err);
+
 // Seconds since controller `id` was last heard; below 0: never.
 double quorum_silence(struct quorum *quorum, uint32_t id);
 
