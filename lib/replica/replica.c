@@ -231,7 +231,8 @@ void replica_tick(struct replica *r, uint64_t now) {
     if (now < r->deadline)
         return;
     r->deadline = now + r->options.pulse;
-    send_pulses(r);
+    if (now < r->lease)
+        send_pulses(r);
     for (uint32_t b = 0; b < r->options.buckets; b++) {
         struct bucket *bucket = &r->buckets[b];
         if (bucket->role == REPLICA_PRIMARY)

@@ -157,6 +157,7 @@ void replica_route(struct replica *replica, const struct proto_place *places, ui
                    uint64_t now);
 
 // The controllers' lease on all primary roles of this server runs until then. At first: none.
+// Without one it does not beat to its secondaries: one of them takes its place.
 void replica_lease(struct replica *replica, uint64_t until);
 
 // Pushes were applied to this shard, of which this server is the primary: the blocks that they

@@ -40,12 +40,14 @@ setup_file() {
     [ -z "$bad" ]
 }
 
-# Each failure of adam-failures(7) with the test that it names: lines "FAILURE<TAB>FILE: TEST", the
+# Each failure of adam-failures(7) with the tests that it names: lines "FAILURE<TAB>FILE: TEST", the
 # second empty where it names none.
 told_failures() {
-    awk '/^\.Bl -tag/ { listed = 1 } /^\.El/ { if (of) print of "\t"; of = ""; listed = 0 }
-        listed && /^\.It/ { if (of) print of "\t"; of = substr($0, 5) }
-        /^\.\\" test / { print of "\t" substr($0, 10); of = "" }' "$ROOT/man/adam-failures.7"
+    awk 'function end() { if (of && !shown) print of "\t"; of = ""; shown = 0 }
+        /^\.Bl -tag/ { listed = 1 } /^\.El/ { end(); listed = 0 }
+        listed && /^\.It/ { end(); of = substr($0, 5) }
+        /^\.\\" test / { print (of ? of : "none") "\t" substr($0, 10); shown = 1 }' \
+        "$ROOT/man/adam-failures.7"
 }
 
 @test "each failure that adam-failures(7) tells of is shown by a test that there is" {

@@ -11,7 +11,7 @@ setup() {
     adam-prep draw 100 --seed 1 -q -o train.arec
     cat >dense.net <<'END'
 input   1x28x28
-dense   units=900 act=relu
+dense   units=3000 act=relu
 softmax units=10
 END
     cat >run.conf <<'END'
@@ -48,6 +48,7 @@ until_true() {
     until status 2>status.log | jq -e "$1" >true.log; do
         if ((SECONDS - start >= 60 * ${SLOWER:-1})); then
             echo "never came true: $1"
+            status | jq -c '[.members[] | {member, name, state}]' || true
             return 1
         fi
         sleep 0.1
@@ -102,6 +103,115 @@ stop_servers() {
     balance
 }
 
+# m$1 sends to these machines no more: what it says goes nowhere, silently, and what they say comes.
+deafen() {
+    local to
+    for to in "${@:2}"; do
+        ip -n "m$1" neigh replace "10.0.0.$to" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+    done
+}
+undeafen() {
+    local to
+    for to in "${@:2}"; do ip -n "m$1" neigh del "10.0.0.$to" dev eth0; done
+}
+
+# Neither says anything to the other.
+part() {
+    deafen "$1" "$2"
+    deafen "$2" "$1"
+}
+unpart() {
+    undeafen "$1" "$2"
+    undeafen "$2" "$1"
+}
+
+# Of the ten shards (proto_bucket_of) none has a copy at both of these servers.
+parted() {
+    until_true "[.members[] | select(.name == \"ps-$1\").member] as \$a
+        | [.members[] | select(.name == \"ps-$2\").member] as \$b
+        | [range(10) * 2654435769 % 4294967296 * 1024 / 4294967296 | floor] as \$used
+        | [.buckets[] | . as \$at
+            | select(any(\$used[]; \$at.first <= . and . < \$at.first + \$at.count))]
+        | all(([.primary] + .secondaries) as \$here
+            | \$here - \$a == \$here or \$here - \$b == \$here)"
+}
+
+# A primary that hears the controller no more, while its secondaries hear it.
+cut_from_controller() {
+    local n
+    start_all
+    until_true "$whole"
+    for n in 2 3 4; do
+        deafen "$n" 1
+        without "$n"
+        undeafen "$n" 1
+        until_true "$whole"
+    done
+    balance
+}
+
+# One that the controller hears, and that cannot say anything to the others.
+cut_from_others() {
+    local n others
+    start_all
+    until_true "$whole"
+    for n in 2 3 4; do
+        others=$(echo 2 3 4 | tr -d "$n")
+        deafen "$n" $others
+        for other in $others; do parted "$n" "$other"; done
+        undeafen "$n" $others
+        until_true "$whole"
+    done
+    balance
+}
+
+# Servers 2 and 3 are parted; the controller, server 4 and who pushes talk to both.
+bridge() {
+    start_all
+    until_true "$whole"
+    part 2 3
+    parted 2 3
+    unpart 2 3
+    until_true "$whole"
+    balance
+}
+
+# The clocks of all machines jump by a day and back, while a server is cut off.
+jump() {
+    local seconds
+    ${CC:-cc} -shared -fPIC -D_GNU_SOURCE -o jump.so "$ROOT/tests/helper/preload/clock_jump.c"
+    export CLOCK_JUMP=$PWD/off
+    echo 0 >off
+    LD_PRELOAD=$PWD/jump.so start_all
+    until_true "$whole"
+    for seconds in 86400 -86400 0; do
+        echo "$seconds" >off
+        until_true "$whole"
+        unplug 3
+        without 3
+        plug 3
+        until_true "$whole"
+    done
+    balance
+    grep -q '"t":' run/metrics.jsonl
+    jq -se 'map(.t) | max - min > 80000' run/metrics.jsonl >true.log # they did jump
+}
+
+# What was asked before who pushes and a server were parted arrives 12 s later, when it has been
+# asked again.
+late_requests() {
+    local n
+    start_all
+    until_true "$whole"
+    for n in 2 3 4; do
+        part 5 "$n"
+        sleep 12
+        unpart 5 "$n"
+    done
+    until_true "$whole"
+    balance
+}
+
 @test "a parameter server behind a cut cable: others take over, and nothing acknowledged is lost or doubled" {
     netns_run 5 cut_cables
     [[ $output = *"in the weights"* ]]
@@ -109,5 +219,31 @@ stop_servers() {
 
 @test "a parameter server that stands still: others take over, and it copies what it missed" {
     netns_run 5 stop_servers
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "a primary that is cut from the controller alone: a secondary takes its place" {
+    netns_run 5 cut_from_controller
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "a parameter server that cannot speak to the others: they go on without each other" {
+    netns_run 5 cut_from_others
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "two parameter servers that everybody else can talk to, and that cannot talk to each other" {
+    netns_run 5 bridge
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "requests that arrive 12 seconds late are carried out once" {
+    netns_run 5 late_requests
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "clocks of the wall that jump change nothing" {
+    if [ "$SAN" ]; then skip "a sanitizer wants to be loaded first"; fi
+    netns_run 5 jump
     [[ $output = *"in the weights"* ]]
 }

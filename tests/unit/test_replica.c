@@ -389,6 +389,19 @@ static void test_pulses(struct tap *tap, struct rig *rig) {
         CHECK(tap, rig->count == 1 && rig->queue[0].kind == REPLICA_PULSE);
         rig_close(tap, rig);
     });
+    TEST(tap, "a primary whose lease is over is silent, so that a secondary takes its place", {
+        rig_open(rig, &usual, false);
+        route_all(rig, place(1, A, B, C, NONE));
+        settle(rig, NONE);
+        replica_lease(rig->stands[0].replica, rig->now + usual.silence);
+        for (uint32_t passed = 0; passed < usual.silence; passed += 10, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK_INT(tap, rig->proposals, 0);
+        for (uint32_t passed = 0; passed <= usual.silence; passed += 10, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK_INT(tap, rig->proposal.change, PROTO_CHANGE_TAKE_OVER);
+        rig_close(tap, rig);
+    });
 }
 
 static void test_interval(struct tap *tap, struct rig *rig) {

@@ -457,8 +457,10 @@ static void hear_replication(void *self, struct link *link, uint64_t session, ui
 static void take_lease(void *self, double until) {
     struct parameter_server *server = self;
     pthread_mutex_lock(&server->lock);
-    if (server->ps)
+    if (server->ps) { // and so a replicator
         ps_lease(server->ps, until);
+        replicator_lease(server->replicator, until);
+    }
     pthread_mutex_unlock(&server->lock);
 }
 

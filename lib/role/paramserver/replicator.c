@@ -189,6 +189,13 @@ static void send_proposals(struct replicator *r) {
     r->proposal_count = 0;
 }
 
+static void let_time_pass(struct replicator *r) {
+    if (!r->replica)
+        return;
+    replica_lease(r->replica, atomic_load(&r->lease));
+    replica_tick(r->replica, replicator_now());
+}
+
 static void *replicate(void *context) {
     struct replicator *r = context;
     for (uint32_t seen = gate_look(&r->work); !atomic_load(&r->closing);
@@ -197,8 +204,7 @@ static void *replicate(void *context) {
         replicator_take_requests(r);
         replicator_take_answers(r);
         take_applied(r);
-        if (r->replica)
-            replica_tick(r->replica, replicator_now());
+        let_time_pass(r);
         send_proposals(r);
         double left = seconds_left(r);
         if (left != 0)
@@ -243,6 +249,10 @@ void replicator_know(struct replicator *r, struct kept *members) {
 
 int replicator_meet(struct replicator *r, const struct proto_routes *routes, struct error *err) {
     return peers_set(r->peers, &routes->servers, err);
+}
+
+void replicator_lease(struct replicator *r, double until) {
+    atomic_store(&r->lease, (uint64_t)(until * 1000));
 }
 
 // --- open and close ---------------------------------------------------------------------

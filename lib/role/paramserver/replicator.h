@@ -56,6 +56,9 @@ void replicator_know(struct replicator *replicator, struct kept *members);
 int replicator_meet(struct replicator *replicator, const struct proto_routes *routes,
                     struct error *err);
 
+// The lease of this server runs until then (clock_seconds). Any thread.
+void replicator_lease(struct replicator *replicator, double until);
+
 // A request at the replication address, by the link's session.
 void replicator_hear(struct replicator *replicator, struct link *link, uint64_t session,
                      uint64_t request, uint16_t type, const union proto_message *message,

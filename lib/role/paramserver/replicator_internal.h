@@ -22,6 +22,7 @@ struct replicator {
     pthread_t thread;
     struct gate work; // for the thread
     _Atomic bool closing;
+    _Atomic uint64_t lease;    // runs until then, as replicator_now has it
     _Atomic uint64_t *applied; // a bit for each shard of which changes were told
     uint32_t shards;
     struct request_queue inbox;
