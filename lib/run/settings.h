@@ -65,6 +65,7 @@ struct settings {
     // Seconds for which the run waits for a data server, and for a parameter server.
     double data_patience, server_patience;
     double controller_patience;    // seconds for which the members wait for the controller
+    double silence;                // seconds after which a member that is not heard is missed
     double epoch_end;              // share of the replicas that must have finished theirs
     int64_t servers, data_servers; // that must be there before training starts
     int64_t copies;                // of each bucket on parameter servers, 1 to 3

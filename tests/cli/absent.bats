@@ -15,7 +15,7 @@ softmax    units=10
 NET
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epoch-end = 1' 'eval-every = 0' 'metrics-every = 0.1' \
-        'data-servers = 2' >run.conf
+        'data-servers = 2' "silence = $SILENCE" >run.conf
 }
 
 setup() {

@@ -19,7 +19,7 @@ NET
     # No sample is left out of an epoch.
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 40' \
-        'metrics-every = 0.1' 'checkpoint-every = 1' >run.conf
+        'metrics-every = 0.1' 'checkpoint-every = 1' "silence = $SILENCE" >run.conf
     # What the run reaches when nobody is killed.
     adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1
     accuracy whole >expected

@@ -19,7 +19,7 @@ dense d1   units=30 act=tanh
 softmax    units=10
 NET
     printf '%s\n' 'model = smooth.net' 'data = digits.arec' 'epochs = 2' 'rate = 0.02' \
-        'eval-every = 0' 'protocol = hardsync' 'modulate = none' >run.conf
+        'eval-every = 0' 'protocol = hardsync' 'modulate = none' "silence = $SILENCE" >run.conf
     train one 1 64
     # What the longer runs below come to when nobody is killed.
     train whole 1 48 --set "epochs=$EPOCHS"

@@ -155,7 +155,7 @@ ends_with() {
 }
 
 lose_server() {
-    start_servers --set epochs=1000
+    start_servers --set epochs=1000 --set server-patience=9
     start_worker 3
     said run/metrics.jsonl '"role":"worker".*"train"' 60
     unplug 2

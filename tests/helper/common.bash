@@ -9,6 +9,9 @@ BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
 export PATH="$BUILD:$PATH" LC_ALL=C
 export TERM=xterm # of terminals that tests make
 export PYTHONDONTWRITEBYTECODE=1
+# Of runs whose members are silent: seconds after which they are missed. Heartbeats of sanitized
+# programs may be late.
+export SILENCE=$((${SLOWER:-1} > 1 ? 8 : 3))
 
 setup() {
     cd "$BATS_TEST_TMPDIR"

@@ -188,7 +188,7 @@ int controller_tell_routes(struct controller *c, struct error *err) {
 
 static void say_why(const struct controller *c, char why[512], const char *name,
                     const struct vital *vital) {
-    double silence = CONTROLLER_SILENCE / 1000.0;
+    double silence = c->settings.silence;
     if (vital && vital->closed > 0)
         snprintf(why, 512, "%s vanished: its connection was closed, and it did not come back",
                  name);
@@ -242,9 +242,9 @@ static void miss_member(struct controller *c, const struct cluster_member *membe
     cluster_name(name, member);
     vitals_miss(&c->vitals, member->number);
     if (!data || strcmp(c->settings.on_data_loss, "wait") != 0)
-        snprintf(more, sizeof more, "for %.0f s more", fmax(left - CONTROLLER_SILENCE / 1000.0, 0));
-    controller_say(c, "%s is silent: nothing was heard of it for %d s; waiting for it %s", name,
-                   CONTROLLER_SILENCE / 1000, more);
+        snprintf(more, sizeof more, "for %.0f s more", fmax(left - c->settings.silence, 0));
+    controller_say(c, "%s is silent: nothing was heard of it for %.0f s; waiting for it %s", name,
+                   c->settings.silence, more);
 }
 
 // A server that is missed for too long, or hung up and does not dial again.
@@ -266,8 +266,7 @@ static const struct cluster_member *given_up(const struct controller *c) {
 static int check_silence(struct controller *c, struct error *err) {
     const struct vital *vital;
     int status = STATUS_OK;
-    while (!status &&
-           (vital = vitals_silent(&c->vitals, CONTROLLER_SILENCE / 1000.0, clock_seconds()))) {
+    while (!status && (vital = vitals_silent(&c->vitals, c->settings.silence, clock_seconds()))) {
         const struct cluster_member *member = cluster_numbered(c->cluster, vital->number);
         if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);

@@ -33,9 +33,8 @@ struct error;
 
 struct secrets; // net/secrets.h
 
-// Milliseconds. A silent member is named within 10 s.
+// Milliseconds.
 #define CONTROLLER_HEARTBEAT 500
-#define CONTROLLER_SILENCE 8000
 // For so long a parameter server may serve as a primary without asking again.
 #define CONTROLLER_LEASE 1000
 // Of one whose end closed the connection: it died, or dials again at once.

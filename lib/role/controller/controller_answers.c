@@ -149,7 +149,7 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
         .member = member->number,
         .session = member->session,
         .heartbeat = CONTROLLER_HEARTBEAT,
-        .silence = CONTROLLER_SILENCE,
+        .silence = (uint32_t)(c->settings.silence * 1000),
         .epoch = epoch_for(c, member),
     };
     return send_answer(queued, PROTO_TYPE_JOINED, &joined);
