@@ -36,6 +36,7 @@ uint64_t flusher_memory(size_t parameters, bool state) {
 // --- what is dirty ----------------------------------------------------------------------
 
 // With ack = durable the store may be ahead of the shard, by what is prepared for it: that stays.
+// All that was acknowledged is in the newer of two stamps.
 static bool is_dirty(const struct flusher *flusher, const struct watched *shard,
                      const struct proto_piece *stamp) {
     bool newer = stamp->epoch > shard->epoch ||
@@ -246,7 +247,7 @@ static void *keep_store(void *self) {
     while (!atomic_load(&flusher->stopping)) {
         int status = STATUS_OK;
         look_at_stamps(flusher);
-        bool due = publish(flusher) >= every && !flusher->options.durable;
+        bool due = publish(flusher) >= every;
         if (flusher_has_wishes(flusher))
             status = work_and_tell(flusher, flusher_grant);
         else if (due)

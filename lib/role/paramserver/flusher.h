@@ -15,12 +15,12 @@
 //
 // When the disk fails or is full all is kept dirty and tried again, `every` seconds later.
 //
-// With ack = durable nothing waits for a delay: the replicator wishes (flusher_keep) what is to be
-// on the disk before it is answered. While one sync is under way wishes gather for the next, and
+// With ack = durable what is to be on the disk before it is answered does not wait for that: the
+// replicator wishes it (flusher_keep). While one sync is under way wishes gather for the next, and
 // all shards that are wished go into it, some at a time. Then a record may hold what is prepared
-// for a shard and not installed. One that is older is never written after it, but by a wish: and
-// the newest record is the one that a start puts back. If its round was committed, all that was
-// acknowledged is in it; if not, it has pushes that were not acknowledged, and its history says so.
+// for a shard and not installed. Only a wish writes a record with an older stamp behind it; and
+// the last record is what a start puts back. If its round was committed, all that was acknowledged
+// is in it; if not, it has pushes that were not acknowledged as well, and its history says so.
 //
 // Threads: all functions are called by the thread that opens it, but flusher_keep; the store is
 // used by the flusher's own thread alone. It ends before `ps` does.
@@ -50,7 +50,7 @@ struct flusher_options {
     size_t parameters; // of the model
     bool state;        // whether its rule keeps any
     double every;      // seconds
-    bool durable;      // ack = durable: shards are written when that is wished
+    bool durable;      // ack = durable: what is older is not written over what was wished
 };
 
 struct flusher_restored { // at a start
