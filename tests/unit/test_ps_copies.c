@@ -95,9 +95,9 @@ static void test_stage(struct tap *tap) {
         if (copied_open(&stand, tap, async, 1)) {
             replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 1, &first);
+            settle(&stand.rig, 0, 2, &now); // one that comes before is told to ask again
             begin_push(&stand, 1, 0, 1, &second);
             settle(&stand.rig, 0, 2, &now);
-            CHECK_INT(tap, now.version, 2);
             CHECK(tap, !atomic_load(&second.done));
             ps_replicated(stand.rig.ps, 0, 2);
             reply_wait(&first);
