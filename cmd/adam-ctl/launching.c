@@ -87,6 +87,8 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     (void)count;
     int status = request_open(&request, options, operands[0], err);
     if (status == STATUS_OK)
+        status = request_check_store(&request, err);
+    if (status == STATUS_OK)
         status = find_beginning(&request.launch, &revival, err);
     if (status == STATUS_OK && !options->hosts)
         request_share_processors(&request.launch);
@@ -109,6 +111,8 @@ static int run_sh(const struct subcommand *subcommand, char **operands, int coun
     struct request request;
     (void)count;
     int status = request_open(&request, subcommand->options, operands[0], err);
+    if (status == STATUS_OK)
+        status = request_check_store(&request, err);
     if (status == STATUS_OK) {
         request_share_processors(&request.launch);
         status = print_text(schedulers_sh(&request.launch, request.here), err);
@@ -129,6 +133,8 @@ static int run_sbatch(const struct subcommand *subcommand, char **operands, int 
     char address[32];
     (void)count;
     int status = request_open(&request, options, operands[0], err);
+    if (status == STATUS_OK)
+        status = request_check_store(&request, err);
     snprintf(address, sizeof address, "%s://%c:0", options->keys ? "tls+tcp" : "tcp", LAUNCH_HOST);
     if (status == STATUS_OK) {
         const struct slurm slurm = {base_name(request.folder), request.here, options->host,
@@ -188,6 +194,8 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
     const struct passwd *user = getpwuid(getuid());
     (void)count;
     int status = request_open(&request, options, operands[0], err);
+    if (status == STATUS_OK)
+        status = request_check_store(&request, err);
     if (status == STATUS_OK && !user)
         status = error_set(err, STATUS_NOINPUT, "this user has no name");
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)

@@ -232,6 +232,14 @@ int request_open(struct request *r, const struct launch_options *options, const 
                                : status;
 }
 
+int request_check_store(const struct request *r, struct error *err) {
+    if (r->launch.store || strcmp(r->file.settings.ack, "durable") != 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "ack = durable: pushes are done when they are on a disk; give the parameter "
+                     "servers stores with --store");
+}
+
 void request_share_processors(struct launch *launch) {
     int share = cpu_count() / (launch->workers > 0 ? launch->workers : 1);
     if (!launch->threads)

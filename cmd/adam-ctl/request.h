@@ -24,6 +24,8 @@ int request_open(struct request *request, const struct launch_options *options, 
                  struct error *err);
 void request_free(struct request *request);
 
+// With ack = durable all parameter servers must have a store. STATUS_USAGE.
+int request_check_store(const struct request *request, struct error *err);
 // Of one machine: the workers share its processors.
 void request_share_processors(struct launch *launch);
 // Programs that are not in $PATH are found where this one is.

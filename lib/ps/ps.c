@@ -169,6 +169,7 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     ps->kernels = options->kernels;
     ps->parameters = options->model->parameter_count;
     ps->copies = options->copies;
+    ps->durable = options->durable;
     ps->records.limit = RECORDS_MAX;
     if (!make_crews(ps, threads_of(options)) || !make_space(ps, options->optimizer.rule) ||
         !set_rules(ps, &options->optimizer, &options->protocol, options->replicates) ||
@@ -269,14 +270,17 @@ static void begin_copies(struct shard *shard) {
 
 // The shard sees at a new tenure who has it, and nobody asks for the new epoch before. Of one that
 // goes, what is staged is not on all copies: it stays a copied one.
-static void route_shard(struct shard *shard, const struct proto_place *place, uint32_t member) {
+static void route_shard(const struct ps *ps, struct shard *shard, const struct proto_place *place,
+                        uint32_t member) {
     bool holds = place->primary == member, held = atomic_load(&shard->held);
     if (holds && !held)
         atomic_store(&shard->replicated, 0);
-    if (holds && has_others(place))
+    if (holds && (ps->durable || has_others(place)))
         begin_copies(shard);
     else if (holds)
         atomic_store(&shard->copied, false);
+    if (holds)
+        atomic_store(&shard->leased, has_others(place));
     atomic_store(&shard->held, holds);
     if (holds != held)
         atomic_fetch_add(&shard->tenure, 1);
@@ -287,7 +291,7 @@ void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, u
     for (uint32_t i = 0; i < ps->shard_count && count; i++) {
         struct shard *shard = &ps->shards[i];
         bool held = atomic_load(&shard->held);
-        route_shard(shard, &places[proto_bucket_of(i, count)], member);
+        route_shard(ps, shard, &places[proto_bucket_of(i, count)], member);
         if (held || atomic_load(&shard->held))
             shard_call(ps, i);
     }
@@ -304,8 +308,10 @@ bool ps_withdraw(struct ps *ps, uint32_t shard, const struct proto_place *place,
         atomic_fetch_add(&s->tenure, 1);
         return true;
     }
-    if (has_others(place))
+    if (has_others(place)) {
         begin_copies(s);
+        atomic_store(&s->leased, true);
+    }
     return copied != atomic_load(&s->copied);
 }
 

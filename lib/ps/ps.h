@@ -124,7 +124,7 @@ struct ps;
 struct ps_copies {
     void *self;
     // Weights of this shard, which has copies elsewhere, have changed. Called by any thread of the
-    // core; must not wait. NULL: no routes give copies.
+    // core; must not wait. NULL: no routes give copies, and nothing is durable.
     void (*applied)(void *self, uint32_t shard);
 };
 
@@ -136,6 +136,9 @@ struct ps_options { // model and kernels outlive the server
     int threads; // that apply updates; 0: as many as there are processors
     struct ps_copies copies;
     bool replicates; // ps_settings
+    // ack = durable: shards without copies elsewhere, too, are told of and staged as those that
+    // have some, until ps_replicated says that what was applied is on stable storage.
+    bool durable;
 };
 
 // Holds nothing, and knows nobody. STATUS_IO when memory or threads are out.
@@ -154,7 +157,7 @@ void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, u
 // Updates from now on follow these; what is collected already is looked at again. The
 // optimizer's rule must be the one of ps_open: state is laid out for it. `replicates`: pushes to
 // shards with copies are answered when all copies have them (ack = replicated; under hardsync and
-// softsync always). STATUS_IO: out of memory, nothing has changed.
+// softsync always; true with ps_options.durable). STATUS_IO: out of memory, nothing has changed.
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
                 bool replicates, struct error *err);
 
@@ -285,7 +288,7 @@ bool ps_withdraw(struct ps *ps, uint32_t shard, const struct proto_place *place,
 // Shards with copies are served until then (clock_seconds). At first: not at all.
 void ps_lease(struct ps *ps, double until);
 
-// All copies of the shard have this version.
+// All copies of the shard have this version; with ps_options.durable: on stable storage.
 void ps_replicated(struct ps *ps, uint32_t shard, uint64_t version);
 
 // While it is paused all pushes are told to ask again soon (busy), so that no more comes that

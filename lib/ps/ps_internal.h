@@ -142,8 +142,9 @@ struct shard {
     _Atomic(struct subrequest *) queue; // the newest; each knows the one before
     _Atomic uint32_t calls;             // to look at it, not answered yet
     _Atomic uint64_t epoch;
-    _Atomic bool held;       // this server is its primary
-    _Atomic bool copied;     // others have copies, or make one
+    _Atomic bool held;   // this server is its primary
+    _Atomic bool copied; // others have copies, or make one; or all that changes is to be durable
+    _Atomic bool leased; // others have copies, or make one: it is served while the lease runs
     _Atomic uint32_t tenure; // raised whenever it comes or goes
     _Atomic bool ready;      // has all its weights
     _Atomic uint64_t version;
@@ -286,6 +287,7 @@ struct ps {
     struct applier_thread *threads;
     int thread_count;
     _Atomic bool stopping, paused;
+    bool durable;         // as in ps_options
     _Atomic double lease; // clock_seconds until which copied shards are served
     struct ps_copies copies;
     struct counters counters;

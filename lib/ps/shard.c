@@ -26,7 +26,7 @@ uint64_t shard_told(const struct shard *shard) {
 }
 
 bool shard_outlived(const struct ps *ps, const struct shard *shard) {
-    return atomic_load(&shard->copied) && clock_seconds() >= atomic_load(&ps->lease);
+    return atomic_load(&shard->leased) && clock_seconds() >= atomic_load(&ps->lease);
 }
 
 // --- who looks at it --------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The stage between applied and answered: "The primary machine replicates changes to shards within
 // a bucket to all secondary machines via a 2 phase commit protocol" (Adam 3.3.3), and a push counts
 // when they have it. So what is applied to a shard that has copies waits here, in the order of the
-// shard's versions.
+// shard's versions; under ack = durable what is applied to any shard waits, for the disks.
 #include "ps/ps_internal.h"
 
 static void append_staged(struct shard *shard, struct subrequest *sub) {

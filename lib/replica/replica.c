@@ -93,17 +93,21 @@ static void hear_primary(struct replica *r, uint32_t from, uint64_t now) {
     r->host->send(r->host->self, &alive);
 }
 
-static void hear_joiner(struct replica *r, uint32_t from) {
-    for (uint32_t b = 0; b < r->options.buckets; b++)
-        if (r->buckets[b].place.joiner == from)
-            r->buckets[b].alive = true;
-}
-
 static int slot_of(const struct bucket *bucket, uint32_t member) {
     int slot = 0;
     while (slot < SLOTS && slot_member(bucket, slot) != member)
         slot++;
     return slot;
+}
+
+static void hear_other(struct replica *r, uint32_t from, uint64_t now) {
+    for (uint32_t b = 0; b < r->options.buckets; b++) {
+        struct bucket *bucket = &r->buckets[b];
+        int slot = slot_of(bucket, from);
+        if (slot < SLOTS)
+            bucket->answered[slot] = now;
+        bucket->alive |= slot == SLOT_JOINER;
+    }
 }
 
 // Of the present epoch, in which each side knows the other's role.
@@ -156,7 +160,7 @@ void replica_receive(struct replica *r, const struct replica_message *m, uint64_
     if (m->kind == REPLICA_PULSE)
         hear_primary(r, m->from, now);
     else if (m->kind == REPLICA_ALIVE)
-        hear_joiner(r, m->from);
+        hear_other(r, m->from, now);
     else if (m->shard < r->options.shards)
         receive_epoch(r, &r->shards[m->shard], m, now);
     feed_members(r, now);

@@ -130,7 +130,8 @@ struct replica_options {
     uint32_t pulse;    // milliseconds between pulses, and between ticks
     uint32_t silence;  // without a word of the primary: a secondary wants its role
     uint32_t resend;   // without an answer: a message is sent again
-    uint32_t patience; // without an answer: a member is to be dropped, a joiner not waited for
+    uint32_t patience; // without an answer: a member is to be dropped, a joiner not waited for;
+                       // with `keep` a member that answers pulses is waited for
     uint32_t interval; // at least, from the begin of a round to that of the next; 0: none
     uint32_t wholes;   // shards that are copied whole at a time, for joiners at most so many in a
                        // tick: that takes a bounded share of the bandwidth

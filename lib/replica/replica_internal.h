@@ -69,11 +69,12 @@ struct shard {
 struct bucket {
     struct proto_place place;
     enum replica_role role;
-    uint64_t heard;    // of the primary
-    uint64_t proposed; // when the controllers were told last
-    bool alive;        // the joiner was heard in this epoch
-    bool counted;      // the joiner has everything: rounds wait for it
-    uint32_t first;    // shard
+    uint64_t heard;           // of the primary
+    uint64_t proposed;        // when the controllers were told last
+    bool alive;               // the joiner was heard in this epoch
+    uint64_t answered[SLOTS]; // when each of the others answered a pulse last
+    bool counted;             // the joiner has everything: rounds wait for it
+    uint32_t first;           // shard
 };
 
 struct replica {

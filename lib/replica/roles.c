@@ -1,4 +1,6 @@
 // Who has which role for a bucket, and what this server proposes to the controllers.
+#include <string.h>
+
 #include "replica/replica_internal.h"
 
 static enum replica_role role_in(const struct replica *r, const struct proto_place *place) {
@@ -51,6 +53,7 @@ void bucket_place(struct replica *r, struct bucket *bucket, const struct proto_p
     bucket->place = *place;
     bucket->role = after;
     bucket->alive = bucket->counted = false;
+    memset(bucket->answered, 0, sizeof bucket->answered);
     bucket->proposed = 0; // what was proposed was of the epoch before
     if (before == REPLICA_NONE || place->primary != primary)
         bucket->heard = now;
@@ -96,8 +99,10 @@ static bool joiner_has_all(struct replica *r, const struct bucket *bucket) {
     return true;
 }
 
+// Who answers pulses while loads are to be kept waits for its disk, which may be slow or full.
 static bool bucket_lacks(struct replica *r, const struct bucket *bucket, int slot, uint64_t now) {
-    if (slot_member(bucket, slot) == PROTO_NOBODY)
+    bool answers = now - bucket->answered[slot] < r->options.patience;
+    if (slot_member(bucket, slot) == PROTO_NOBODY || (r->host->keep && answers))
         return false;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s))
         if (round_lacks(r, s, slot, now))

@@ -58,7 +58,7 @@ struct settings {
     const char *modulate;     // mean, each or none
     int64_t reference_batch;  // of the rate x sqrt(samples / this); 0: batch, or measured
     int64_t max_staleness;    // of a push; 0: any
-    const char *ack;          // when a push counts as done: memory or replicated
+    const char *ack;          // when a push counts as done: memory, replicated or durable
     int64_t warm_start;       // samples during which one worker trains
     const char *on_peer_loss; // reform or stop
     const char *on_data_loss; // wait, end or continue

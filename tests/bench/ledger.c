@@ -3,6 +3,9 @@
 // failover.sh.
 //
 //   ledger push CONTROLLER NAME   until SIGTERM; then one line: rounds pushes-a-weight
+//   ledger tell CONTROLLER NAME   the same, with a line for each round that was acknowledged, in
+//   time
+//                                 for who kills it
 //   ledger zero CONTROLLER NAME   makes these weights 0, once
 //   ledger sum CONTROLLER NAME    prints the least and the greatest of these weights
 //
@@ -211,7 +214,7 @@ static void pull_all(struct ledger *ledger, float *into) {
     exchange_close(pull);
 }
 
-static void push(struct ledger *ledger) {
+static void push(struct ledger *ledger, bool tells) {
     uint64_t rounds = 0;
     for (size_t i = 0; i < ledger->model->parameter_count; i++)
         ledger->values[i] = 1;
@@ -222,6 +225,8 @@ static void push(struct ledger *ledger) {
         rounds++;
         if (took > long_round)
             printf("round %.3f %.3f\n", wall, took);
+        if (tells)
+            printf("acknowledged %llu\n", (unsigned long long)rounds);
         fflush(stdout);
     }
     printf("pushed %llu\n", (unsigned long long)rounds);
@@ -252,12 +257,12 @@ static void sum(struct ledger *ledger) {
 int main(int argc, char **argv) {
     struct ledger ledger = {0};
     if (argc != 4 || signal(SIGTERM, stop) == SIG_ERR) {
-        fprintf(stderr, "usage: ledger push|zero|sum CONTROLLER NAME\n");
+        fprintf(stderr, "usage: ledger push|tell|zero|sum CONTROLLER NAME\n");
         return 2;
     }
     join(&ledger, argv[2], argv[3]);
-    if (!strcmp(argv[1], "push"))
-        push(&ledger);
+    if (!strcmp(argv[1], "push") || !strcmp(argv[1], "tell"))
+        push(&ledger, !strcmp(argv[1], "tell"));
     else if (!strcmp(argv[1], "zero"))
         zero(&ledger);
     else

@@ -5,15 +5,23 @@
 # same run. Printed for each moment: how many updates and seconds of training were lost, of the
 # server that lost most, beside the window.
 #
+# With ACK=durable a ledger is kept instead (ledger.c): how often 1 was added to weights of every
+# shard, as two pushers had heard when they were killed with all others, and what is in the weights
+# afterwards. Nothing acknowledged may be lost, and nothing but what was on its way may be more.
+#
 #   powercut.sh [MOMENTS [SEED]]    20 moments, SEED 1: some minutes
 #   powercut.sh --quick             two
 #   FLUSH=1s powercut.sh            another window; the default is 0.5s
+#   ACK=durable COPIES=3 powercut.sh        the ledger; COPIES, 1 otherwise, of each part of the weights
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=${BUILD:-$root/build}:$PATH
-moments=${1:-20} seed=${2:-1} flush=${FLUSH:-0.5s}
+moments=${1:-20} seed=${2:-1} flush=${FLUSH:-0.5s} ack=${ACK:-replicated} copies=${COPIES:-1}
+servers=2
+if [ "$copies" = 3 ]; then servers=3; fi
 if [ "$moments" = --quick ]; then moments=2; fi
+ledger=$(realpath "${BUILD:-$root/build}")/tests/bench/ledger
 folder=$(mktemp -d "${TMPDIR:-/tmp}/adam-powercut.XXXXXX")
 up=
 
@@ -22,7 +30,9 @@ members() {
     local process
     for process in /proc/[0-9]*; do
         [ "$(readlink "$process/cwd")" = "$folder" ] || continue
-        case $(tr '\0' ' ' 2>/dev/null <"$process/cmdline") in adam-*) echo "${process#/proc/}" ;; esac
+        case $(tr '\0' ' ' 2>/dev/null <"$process/cmdline") in
+        adam-* | *ledger\ tell*) echo "${process#/proc/}" ;;
+        esac
     done
 }
 
@@ -45,11 +55,14 @@ input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
 dense      units=680 act=relu
 softmax    units=10
 END
-printf '%s\n' 'model = two.net' 'data = digits.arec' 'rate = 0.02' 'batch = 8' 'epochs = 1000000' \
-    'checkpoint-every = 100000' 'metrics-every = 0.1' 'push-every = 2' >run.conf
+# Beside the ledger there is a worker, whose pushes change nothing.
+rate=0.02
+if [ "$ack" = durable ]; then rate=0; fi
+printf '%s\n' 'model = two.net' 'data = digits.arec' "rate = $rate" 'batch = 8' 'epochs = 1000000' \
+    'checkpoint-every = 100000' 'metrics-every = 0.1' 'push-every = 2' "ack = $ack" >run.conf
 
 start_run() {
-    LD_PRELOAD=$folder/lossy.so adam-ctl up run.conf --ps 2 --threads 1 --store --flush "$flush" "$@" 2>err &
+    LD_PRELOAD=$folder/lossy.so adam-ctl up run.conf --ps $servers --copies "$copies" --threads 1 --store --flush "$flush" "$@" 2>err &
     up=$!
     disown "$up"
 }
@@ -89,8 +102,67 @@ loss() {
         "\([$had - $has, 0] | max) \($at - $last)"'
 }
 
-printf '%7s %8s %8s %9s %9s %9s  %s\n' moment sectors version updates seconds window 'goes on'
+cut_disks() { # MOMENT
+    python3 "$root/tests/bench/powercut/lossy_disk.py" $((seed * 1000 + $1)) run/store/ps-*[0-9]
+}
+
+# --- the ledger -------------------------------------------------------------------------------
+
+pushers="w1 w2"
+
+start_pushers() {
+    local name
+    for name in $pushers; do
+        "$ledger" tell @run/controller.port "$name" >>"$name.out" 2>>"$name.log" &
+        disown $!
+    done
+}
+
+# Each was told that so many more of its rounds were acknowledged since the last time.
+acknowledged() {
+    local name
+    for name in $pushers; do
+        awk '$1 == "acknowledged" { n = $2 } END { print n + 0 }' "$name.out"
+        : >"$name.out"
+    done | awk '{ n += $1 } END { print n }'
+}
+
+keep_ledger() {
+    local moment known=0 least greatest sectors worst=0
+    start_run
+    await_training 1
+    "$ledger" zero @run/controller.port zero 2>zero.log
+    printf '%7s %8s %12s %12s %12s %5s\n' moment sectors acknowledged least greatest lost
+    for ((moment = 1; moment <= moments; moment++)); do
+        start_pushers
+        sleep "$((1 + RANDOM % 3)).$((RANDOM % 1000 + 1000))"
+        cut_power
+        known=$((known + $(acknowledged)))
+        read -r sectors _ < <(cut_disks "$moment")
+        first=$(lines)
+        start_run --resume
+        await_training $((first + 1))
+        grep -q 'goes on from its stores' err
+        read -r _ least greatest < <("$ledger" sum @run/controller.port sum 2>sum.log)
+        lost=$((known > least ? known - least : 0))
+        printf '%7s %8s %12s %12s %12s %5s\n' "$moment" "$sectors" "$known" "$least" "$greatest" "$lost"
+        [ "$greatest" -le $((known + 2 * moment)) ]
+        worst=$((lost > worst ? lost : worst))
+    done
+    printf 'at most %s acknowledged pushes of %s were lost in %s power cuts, with %s of each part\n' \
+        "$worst" "$known" "$moments" "$copies"
+    [ "$worst" = 0 ] && [ "$known" -gt 0 ]
+}
+
 RANDOM=$seed
+if [ "$ack" = durable ]; then
+    keep_ledger
+    exit
+fi
+
+# --- the window -------------------------------------------------------------------------------
+
+printf '%7s %8s %8s %9s %9s %9s  %s\n' moment sectors version updates seconds window 'goes on'
 first=$(lines)
 start_run
 worst=0
@@ -98,8 +170,7 @@ for ((moment = 1; moment <= moments; moment++)); do
     await_training $((first + 1))
     sleep "$((RANDOM % 3)).$((RANDOM % 1000 + 1000))"
     cut_power
-    read -r sectors _ < <(python3 "$root/tests/bench/powercut/lossy_disk.py" $((seed * 1000 + moment)) \
-        run/store/ps-1 run/store/ps-2)
+    read -r sectors _ < <(cut_disks "$moment")
     cp run/metrics.jsonl before.jsonl
     before=$first first=$(lines)
     start_run --resume

@@ -211,6 +211,36 @@ damage_first_shard() {
     run ! grep -q 'none of its members' err
 }
 
+# Two power cuts with $1 copies of each part, of disks that lose what was not synced.
+loses_nothing() {
+    ACK=durable COPIES=$1 TMPDIR=$BATS_TEST_TMPDIR run_ok "$ROOT/tests/bench/powercut.sh" 2
+    printf '%s\n' "$output"
+    [[ $output = *"at most 0 acknowledged pushes of "*" were lost in 2 power cuts, with $1 of each part"* ]]
+}
+
+@test "with ack = durable no push that was acknowledged is lost" {
+    if [ "${SAN:-}" ]; then skip "what is preloaded comes before a sanitizer"; fi
+    loses_nothing 1
+}
+
+@test "with ack = durable and three copies no push that was acknowledged is lost" {
+    if [ "${SAN:-}" ]; then skip "what is preloaded comes before a sanitizer"; fi
+    loses_nothing 3
+}
+
+@test "ack = durable without stores is refused before anything starts, and so is a server without one" {
+    local command
+    for command in up sh systemd sbatch; do
+        run_status 2 adam-ctl $command --set ack=durable run.conf
+        [[ "$stderr" = *"ack = durable: "*"--store"* ]]
+    done
+    [ ! -e run ]
+    start adam-ctl controller run.conf --set ack=durable --out run --port-file port 2>err
+    wait_for test -s port
+    run_status 69 adam-ps --controller @port --name ps-1
+    [[ "$stderr" = *"bad setting: the run has ack = durable: start the server with --store DIR"* ]]
+}
+
 @test "stores elsewhere are not taken from another run" {
     mkdir fast
     begin --store=fast/

@@ -135,16 +135,22 @@ static inline enum proto_refusal rig_push(struct rig *rig, struct shove s,
     return reply->code;
 }
 
-static inline enum proto_refusal rig_store(struct rig *rig, enum proto_quantity quantity,
-                                           uint64_t version, const float *from) {
+static inline void rig_store_begin(struct rig *rig, enum proto_quantity quantity, uint64_t version,
+                                   const float *from, struct reply *reply) {
     struct proto_piece pieces[RIG_SHARDS];
-    struct reply reply = {0};
+    *reply = (struct reply){0};
     for (uint32_t i = 0; i < RIG_SHARDS; i++)
         pieces[i] = rig_shard(rig, i, version);
     struct proto_store store = {(uint16_t)quantity, {pieces, RIG_SHARDS}};
     struct buffer *payload = rig_payload(rig, pieces, RIG_SHARDS, from);
-    ps_store(rig->ps, &store, payload, reply_take, &reply);
+    ps_store(rig->ps, &store, payload, reply_take, reply);
     buffer_drop(payload);
+}
+
+static inline enum proto_refusal rig_store(struct rig *rig, enum proto_quantity quantity,
+                                           uint64_t version, const float *from) {
+    struct reply reply;
+    rig_store_begin(rig, quantity, version, from, &reply);
     reply_wait(&reply);
     return reply.code;
 }
@@ -202,9 +208,10 @@ static inline void rig_count_applied(void *self, uint32_t shard) {
     atomic_fetch_add(&rig->applied[shard], 1);
 }
 
-// Holds all shards, with sessions 1..workers; no weights yet.
-static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optimizer optimizer,
-                                  struct protocol protocol, int workers, int threads) {
+// Holds all shards, with sessions 1..workers; no weights yet. The model, the kernels and the copies
+// are the rig's own.
+static inline bool rig_open_options(struct rig *rig, struct tap *tap, struct ps_options options,
+                                    int workers) {
     struct error err = {0};
     uint64_t sessions[64];
     memset(rig, 0, sizeof *rig);
@@ -214,12 +221,9 @@ static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optim
         return false;
     }
     rig->n = rig->model->parameter_count;
-    struct ps_options options = {.model = rig->model,
-                                 .kernels = kernels_best(),
-                                 .optimizer = optimizer,
-                                 .protocol = protocol,
-                                 .threads = threads,
-                                 .copies = {rig, rig_count_applied}};
+    options.model = rig->model;
+    options.kernels = kernels_best();
+    options.copies = (struct ps_copies){rig, rig_count_applied};
     if (ps_open(&rig->ps, &options, &err) != STATUS_OK) {
         FAIL(tap, "%s", err.text);
         return false;
@@ -228,6 +232,13 @@ static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optim
         sessions[i] = (uint64_t)i + 1;
     rig_route(rig, RIG_EPOCH, RIG_MEMBER);
     return ps_members(rig->ps, sessions, (size_t)workers, &err) == STATUS_OK;
+}
+
+static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optimizer optimizer,
+                                  struct protocol protocol, int workers, int threads) {
+    const struct ps_options options = {
+        .optimizer = optimizer, .protocol = protocol, .threads = threads};
+    return rig_open_options(rig, tap, options, workers);
 }
 
 static inline bool rig_open(struct rig *rig, struct tap *tap, struct optimizer optimizer,

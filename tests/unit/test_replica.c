@@ -873,6 +873,27 @@ static void test_durable(struct tap *tap, struct rig *rig) {
         CHECK(tap, is_replicated(rig, A, 0));
         rig_close(tap, rig);
     });
+    TEST(tap, "and one whose disk is slow is waited for as long as it answers pulses", {
+        rig_open(rig, &usual, true);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        push(rig, A, 0, 0);
+        replica_kept(rig->stands[0].replica, 0, rig->stands[0].keep, rig->now);
+        for (int i = 0; i < 30; i++) {
+            settle(rig, NONE);
+            tick_all(rig, 10);
+        }
+        CHECK_INT(tap, rig->proposals, 0);
+        CHECK(tap, !is_replicated(rig, A, 0));
+        for (int i = 0; i < 15; i++) {
+            settle(rig, B);
+            tick_all(rig, 10);
+        }
+        CHECK(tap, rig->proposals > 0);
+        CHECK(tap, rig->proposal.change == PROTO_CHANGE_DROP ||
+                       rig->proposal.change == PROTO_CHANGE_TAKE_OVER);
+        rig_close(tap, rig);
+    });
 }
 
 static void test_memory(struct tap *tap, struct rig *rig) {

@@ -7,17 +7,19 @@
 #include "../helper/controller.h"
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "persist/files_system.h"
+#include "persist/persist.h"
 #include "role/paramserver/parameter_server.h"
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.
 static const char model_text[] = "input 1x1x300\ndense units=1000 act=relu\nsoftmax units=10\n";
 enum { PARAMETERS = 300 * 1000 + 1000 + 10 * 1000 + 10 };
-enum { SERVERS = 3, WORKER = 44 };
+enum { SERVERS = 3, WORKER = 44, NEVER = 1000000 };
 
 struct server {
     struct cluster *cluster;
     uint32_t member; // 1, 2, 3
-    char address[3][96], name[8];
+    char address[3][96], name[8], store[96];
     struct parameter_server_options options;
     _Atomic bool stop;
     bool runs;
@@ -59,6 +61,7 @@ static void server_start(struct cluster *cluster, uint32_t index, const char *fo
     for (int i = 0; i < 3; i++)
         snprintf(server->address[i], sizeof server->address[i], "ipc://%s/%c%u", folder, kinds[i],
                  index);
+    snprintf(server->store, sizeof server->store, "%s/store-%u", folder, index);
     server->options = (struct parameter_server_options){
         .controller = cluster->address,
         .name = server->name,
@@ -67,6 +70,9 @@ static void server_start(struct cluster *cluster, uint32_t index, const char *fo
         .administration = server->address[2],
         .ready = {.fd = -1},
         .threads = 2,
+        .store = strstr(cluster->controller.settings, "durable") ? server->store : NULL,
+        .owner = server->name,
+        .flush = NEVER,
         .hooks = {server, wish, hear},
     };
     server->runs = true;
@@ -244,6 +250,8 @@ static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, fl
 
 static const char replicated[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
                                  "ack=replicated\nmetrics-every=0.1\n";
+static const char durable[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
+                              "ack=durable\nmetrics-every=0.1\n";
 static const char in_memory[] = "optimizer=sgd\nrate=0.1\nprotocol=async\nack=memory\n";
 
 static void test_takeover(struct tap *tap, const char *folder) {
@@ -348,6 +356,95 @@ static void test_proposals(struct tap *tap, const char *folder) {
     });
 }
 
+// Whether the store of a server has all weights as this number, and the worker's pushes up to
+// `sequence`: as it is now, while the server lives.
+static bool is_stored(const struct server *server, float value, uint64_t sequence) {
+    struct files_system folder = {.folder = -1};
+    struct persist *persist = NULL;
+    char copy[128], command[512];
+    size_t wrong = 0, shards = 0;
+    snprintf(copy, sizeof copy, "%s-copy", server->store);
+    snprintf(command, sizeof command, "rm -rf %s && cp -r %s %s", copy, server->store, copy);
+    if (system(command) || files_system_look(&folder, copy, NULL) ||
+        persist_look(&persist, &folder.files, NULL))
+        return false;
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        struct persist_copy record;
+        if (persist_read(persist, shard, &record, NULL))
+            continue;
+        shards++;
+        for (uint32_t i = 0; i < record.record.floats; i++)
+            wrong += record.record.weights[i] != value;
+        wrong += record.record.push_count != 1 || record.record.pushes->high < sequence;
+        persist_copy_free(&record);
+    }
+    persist_close(persist);
+    files_system_close(&folder);
+    return shards == 2 && wrong == 0;
+}
+
+static void forget_stores(const char *folder) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s/store-*", folder);
+    if (system(command))
+        abort();
+}
+
+static void test_durable(struct tap *tap, const char *folder) {
+    TEST(tap, "with ack=durable a push is answered when it is in the store of each copy", {
+        struct cluster *cluster = cluster_open(tap, folder, durable);
+        place(cluster, 1, 1, 2, 3);
+        store(cluster, 0, 1, 1);
+        CHECK(tap, !push(cluster, 0, 1, 1, 2));
+        for (int i = 0; i < SERVERS; i++)
+            CHECK(tap, is_stored(&cluster->servers[i], 3, 1));
+        CHECK(tap, !push(cluster, 0, 1, 2, 4));
+        for (int i = 0; i < SERVERS; i++)
+            CHECK(tap, is_stored(&cluster->servers[i], 7, 2));
+        CHECK_INT(tap, pull(cluster, 0, 1, 7), 3);
+        cluster_close(cluster);
+        forget_stores(folder);
+    });
+    TEST(tap, "without copies when it is in the server's own, also without a lease", {
+        struct cluster *cluster = cluster_open(tap, folder, durable);
+        place(cluster, 1, 1, PROTO_NOBODY, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        CHECK(tap, !push(cluster, 0, 1, 1, 2));
+        CHECK(tap, is_stored(&cluster->servers[0], 3, 1));
+        CHECK(tap, push(cluster, 0, 1, 1, 2)); // again
+        CHECK_INT(tap, pull(cluster, 0, 1, 3), 2);
+        cluster_close(cluster);
+        forget_stores(folder);
+    });
+    TEST(tap, "and one that takes over goes on so", {
+        struct cluster *cluster = cluster_open(tap, folder, durable);
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        push(cluster, 0, 1, 1, 2);
+        server_stop(&cluster->servers[0]);
+        place(cluster, 2, 2, 3, PROTO_NOBODY);
+        CHECK(tap, push(cluster, 1, 2, 1, 2)); // again
+        CHECK(tap, !push(cluster, 1, 2, 2, 4));
+        CHECK(tap, is_stored(&cluster->servers[1], 7, 2));
+        CHECK(tap, is_stored(&cluster->servers[2], 7, 2));
+        cluster_close(cluster);
+        forget_stores(folder);
+    });
+    TEST(tap, "a server without a store does not serve such a run", {
+        struct cluster *cluster = cluster_open(tap, folder, in_memory);
+        struct server *server = &cluster->servers[0];
+        server_stop(server);
+        pthread_mutex_lock(&cluster->controller.lock);
+        cluster->controller.settings = durable;
+        pthread_mutex_unlock(&cluster->controller.lock);
+        server->options.store = NULL;
+        atomic_store(&server->stop, false);
+        CHECK_INT(tap, parameter_server_run(&server->options, &server->err), STATUS_USAGE);
+        CHECK(tap, strstr(server->err.text, "--store"));
+        cluster_close(cluster);
+    });
+}
+
 static void test_strangers(struct tap *tap, const char *folder) {
     TEST(tap, "no server speaks for another one", {
         struct cluster *cluster = cluster_open(tap, folder, replicated);
@@ -382,6 +479,7 @@ int main(void) {
         return 1;
     test_takeover(&tap, folder);
     test_proposals(&tap, folder);
+    test_durable(&tap, folder);
     test_strangers(&tap, folder);
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) ? 1 : tap_done(&tap);

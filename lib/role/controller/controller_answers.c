@@ -121,6 +121,12 @@ static bool find_heritage(const struct controller *c, const struct proto_join *j
     return vacant && !alive;
 }
 
+// "ack = durable": a server without a disk could acknowledge nothing.
+static bool lacks_store(const struct controller *c, const struct proto_join *join) {
+    return join->role == PROTO_ROLE_PARAMETER_SERVER && !join->stores &&
+           !strcmp(c->settings.ack, "durable");
+}
+
 static int answer_join(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct proto_join *join = &queued->message->message.join;
     struct cluster *next;
@@ -133,6 +139,9 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     if (join->role != role_of(queued) || join->role == PROTO_ROLE_CONTROLLER ||
         join->role == PROTO_ROLE_ADMINISTRATOR)
         return refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "");
+    if (lacks_store(c, join))
+        return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
+                              "the run has ack = durable: start the server with --store DIR");
     if (!find_heritage(c, join, &before, &back, &taken))
         return refuse_request(queued, PROTO_REFUSAL_BUSY, taken);
     if (back)

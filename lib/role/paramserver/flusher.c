@@ -1,62 +1,14 @@
-#include "role/paramserver/flusher.h"
-
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/error.h"
-#include "core/gate.h"
 #include "core/mem.h"
-#include "ps/ps.h"
+#include "role/paramserver/flusher_internal.h"
 
 enum {
-    COPIES = 16, // shards that are written with one sync, at least 16 MiB of them if there are
     LOOKS = 8,   // at the stamps while a change gets as old as it may
     STAMPS = 64, // looked at together
-};
-
-// A shard as the store has it.
-struct watched {
-    uint64_t epoch, version; // 0, 0: not at all
-    double clean;            // when it was last known to be as in the store
-    bool dirty;
-};
-
-struct copy { // of a shard, on its way to the store
-    struct flusher *flusher;
-    struct ps_snapshot snapshot;
-    struct persist_push *pushes; // of the record; as many as the snapshot has room for
-    uint32_t push_room;
-    double time; // before it was taken
-    enum proto_refusal code;
-};
-
-struct flusher {
-    struct flusher_options options;
-    pthread_t thread;
-    _Atomic uint32_t buckets;
-    _Atomic bool stopping;
-    struct gate wake; // of the thread: to end
-
-    // Of the thread; before it starts, of who opens.
-    struct persist *persist;
-    uint32_t shard_count;
-    struct watched *shards;
-    struct copy copies[COPIES];
-    struct gate copied;
-    _Atomic uint32_t uncopied;
-
-    // Of who opened it: what was said last.
-    bool told_failing, told_paused, paused;
-
-    pthread_mutex_t lock; // of all that follows
-    uint64_t dirty_bytes;
-    double oldest; // when the shard that is dirty for the longest time was clean
-    bool failing;
-    struct error why;
-    struct persist_figures written;
 };
 
 static uint32_t shards_of(size_t parameters) {
@@ -66,6 +18,10 @@ static uint32_t shards_of(size_t parameters) {
 static uint32_t copies_of(size_t parameters) {
     uint32_t shards = shards_of(parameters);
     return shards < COPIES ? shards : COPIES;
+}
+
+uint32_t flusher_room(const struct flusher *flusher) {
+    return copies_of(flusher->options.parameters);
 }
 
 static uint32_t floats_of(const struct flusher *flusher, uint32_t shard) {
@@ -79,8 +35,19 @@ uint64_t flusher_memory(size_t parameters, bool state) {
 
 // --- what is dirty ----------------------------------------------------------------------
 
-static void note_stamp(struct watched *shard, const struct proto_piece *stamp, double now) {
-    shard->dirty = stamp->version != shard->version || stamp->epoch != shard->epoch;
+// With ack = durable the store may be ahead of the shard, by what is prepared for it: that stays.
+// All that was acknowledged is in the newer of two stamps.
+static bool is_dirty(const struct flusher *flusher, const struct watched *shard,
+                     const struct proto_piece *stamp) {
+    bool newer = stamp->epoch > shard->epoch ||
+                 (stamp->epoch == shard->epoch && stamp->version > shard->version);
+    bool other = stamp->version != shard->version || stamp->epoch != shard->epoch;
+    return flusher->options.durable ? newer : other;
+}
+
+static void note_stamp(const struct flusher *flusher, struct watched *shard,
+                       const struct proto_piece *stamp, double now) {
+    shard->dirty = is_dirty(flusher, shard, stamp);
     if (!shard->dirty)
         shard->clean = now;
 }
@@ -93,7 +60,7 @@ static void look_at_stamps(struct flusher *flusher) {
         for (uint32_t s = first; s < flusher->shard_count && s - first < STAMPS; s++) {
             bool has = i < n && stamps[i].shard == s;
             if (has)
-                note_stamp(&flusher->shards[s], &stamps[i++], now);
+                note_stamp(flusher, &flusher->shards[s], &stamps[i++], now);
             else
                 flusher->shards[s] = (struct watched){flusher->shards[s].epoch,
                                                       flusher->shards[s].version, now, false};
@@ -138,19 +105,23 @@ static void wait_for_copies(struct flusher *flusher) {
         gate_wait(&flusher->copied, seen, -1);
 }
 
-// Copies of dirty shards from `first` on; returns how many, and where to go on.
-static uint32_t copy_shards(struct flusher *flusher, uint32_t *first) {
-    uint32_t n = 0, most = copies_of(flusher->options.parameters);
-    for (; *first < flusher->shard_count && n < most; ++*first)
-        if (flusher->shards[*first].dirty)
-            flusher->copies[n++].snapshot.shard = *first;
-    atomic_store(&flusher->uncopied, n);
-    for (uint32_t i = 0; i < n; i++) {
+void flusher_copy(struct flusher *flusher, uint32_t count) {
+    atomic_store(&flusher->uncopied, count);
+    for (uint32_t i = 0; i < count; i++) {
         struct copy *copy = &flusher->copies[i];
         copy->time = clock_seconds();
         ps_snapshot(flusher->options.ps, &copy->snapshot, end_copy, copy);
     }
     wait_for_copies(flusher);
+}
+
+// Copies of dirty shards from `first` on; returns how many, and where to go on.
+static uint32_t copy_shards(struct flusher *flusher, uint32_t *first) {
+    uint32_t n = 0;
+    for (; *first < flusher->shard_count && n < flusher_room(flusher); ++*first)
+        if (flusher->shards[*first].dirty)
+            flusher->copies[n++].snapshot.shard = *first;
+    flusher_copy(flusher, n);
     return n;
 }
 
@@ -228,22 +199,27 @@ static int clean_store(struct flusher *flusher, uint64_t bytes, struct error *er
     return status;
 }
 
+int flusher_write(struct flusher *flusher, uint32_t count, struct error *err) {
+    int status = write_copies(flusher, count, err);
+    uint64_t bytes = flusher_memory(flusher->options.parameters, flusher->options.state);
+    int cleaned = clean_store(flusher, bytes, status ? NULL : err);
+    publish(flusher);
+    return status ? status : cleaned;
+}
+
 // All that is dirty, some shards at a time.
 static int flush_shards(struct flusher *flusher, struct error *err) {
     int status = STATUS_OK;
-    for (uint32_t first = 0, n; !status && (n = copy_shards(flusher, &first)) > 0;) {
-        status = write_copies(flusher, n, err);
-        uint64_t bytes = flusher_memory(flusher->options.parameters, flusher->options.state);
-        int cleaned = clean_store(flusher, bytes, status ? NULL : err);
-        status = status ? status : cleaned;
-        publish(flusher);
-    }
+    for (uint32_t first = 0, n; !status && (n = copy_shards(flusher, &first)) > 0;)
+        status = flusher_write(flusher, n, err);
     return status;
 }
 
-static int flush_and_tell(struct flusher *flusher) {
+typedef int flusher_work(struct flusher *flusher, struct error *err);
+
+static int work_and_tell(struct flusher *flusher, flusher_work *work) {
     struct error err = {0};
-    int status = flush_shards(flusher, &err);
+    int status = work(flusher, &err);
     look_at_stamps(flusher);
     publish(flusher);
     pthread_mutex_lock(&flusher->lock);
@@ -253,12 +229,13 @@ static int flush_and_tell(struct flusher *flusher) {
     return status;
 }
 
-static void rest(struct flusher *flusher, double seconds) {
+// Until something is wished, where `heeds`.
+static void rest(struct flusher *flusher, double seconds, bool heeds) {
     double end = clock_seconds() + seconds;
     for (uint32_t seen = gate_look(&flusher->wake); !atomic_load(&flusher->stopping);
          seen = gate_look(&flusher->wake)) {
         double left = end - clock_seconds();
-        if (left <= 0)
+        if (left <= 0 || (heeds && flusher_has_wishes(flusher)))
             return;
         gate_wait(&flusher->wake, seen, left);
     }
@@ -268,15 +245,17 @@ static void *keep_store(void *self) {
     struct flusher *flusher = self;
     double every = flusher->options.every, look = every / LOOKS;
     while (!atomic_load(&flusher->stopping)) {
+        int status = STATUS_OK;
         look_at_stamps(flusher);
         bool due = publish(flusher) >= every;
-        if (due && flush_and_tell(flusher))
-            rest(flusher, every);
-        else
-            rest(flusher, look);
+        if (flusher_has_wishes(flusher))
+            status = work_and_tell(flusher, flusher_grant);
+        else if (due)
+            status = work_and_tell(flusher, flush_shards);
+        rest(flusher, status ? every : look, status == STATUS_OK);
     }
     look_at_stamps(flusher);
-    if (!flush_and_tell(flusher))
+    if (!work_and_tell(flusher, flush_shards))
         persist_seal(flusher->persist, NULL);
     return NULL;
 }
@@ -388,6 +367,7 @@ int flusher_open(struct flusher **out, const struct flusher_options *options,
     if (!flusher)
         return error_nomem(err);
     flusher->options = *options;
+    flusher->last_wish = &flusher->wishes;
     flusher->shard_count = shards_of(options->parameters);
     flusher->shards = mem_zeroed(flusher->shard_count, sizeof *flusher->shards);
     pthread_mutex_init(&flusher->lock, NULL);
@@ -413,6 +393,7 @@ int flusher_close(struct flusher *flusher, struct error *err) {
     atomic_store(&flusher->stopping, true);
     gate_open(&flusher->wake);
     pthread_join(flusher->thread, NULL);
+    flusher_give_up(flusher);
     int status = STATUS_OK;
     if (flusher->failing)
         status = error_set(err, STATUS_IO, "%" PRIu64 " bytes of shards are not in the store: %s",

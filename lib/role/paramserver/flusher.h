@@ -15,8 +15,15 @@
 //
 // When the disk fails or is full all is kept dirty and tried again, `every` seconds later.
 //
-// Threads: all functions are called by the thread that opens it; the store is used by the
-// flusher's own thread alone. It ends before `ps` does.
+// With ack = durable what is to be on the disk before it is answered does not wait for that: the
+// replicator wishes it (flusher_keep). While one sync is under way wishes gather for the next, and
+// all shards that are wished go into it, some at a time. Then a record may hold what is prepared
+// for a shard and not installed. Only a wish writes a record with an older stamp behind it; and
+// the last record is what a start puts back. If its round was committed, all that was acknowledged
+// is in it; if not, it has pushes that were not acknowledged as well, and its history says so.
+//
+// Threads: all functions are called by the thread that opens it, but flusher_keep; the store is
+// used by the flusher's own thread alone. It ends before `ps` does.
 #ifndef ADAM_ROLE_PARAMSERVER_FLUSHER_H
 #define ADAM_ROLE_PARAMSERVER_FLUSHER_H
 
@@ -25,9 +32,11 @@
 #include <stdint.h>
 
 #include "persist/persist.h"
+#include "replica/replica.h"
 
 struct error;
 struct ps;
+struct replica_load;
 
 #define FLUSHER_LIMIT 10
 #define FLUSHER_NEWS 2300 // bytes of a line of news
@@ -41,6 +50,7 @@ struct flusher_options {
     size_t parameters; // of the model
     bool state;        // whether its rule keeps any
     double every;      // seconds
+    bool durable;      // ack = durable: what is older is not written over what was wished
 };
 
 struct flusher_restored { // at a start
@@ -66,6 +76,19 @@ int flusher_open(struct flusher **out, const struct flusher_options *options,
 
 // Writes what is dirty, and ends. STATUS_IO: not all could be written. NULL: nothing.
 int flusher_close(struct flusher *flusher, struct error *err);
+
+// What is to be on the disk: what the shard has by now, or, with a load, what becomes of the values
+// of `base` by it. Memory of who wishes, until `done`.
+struct flusher_wish {
+    uint32_t shard;
+    struct replica_stamp stamp, base;
+    const struct replica_load *load; // NULL: none
+    // Called once, by the flusher's thread: it is on the disk; or by flusher_close. Must not wait.
+    void (*done)(struct flusher_wish *wish);
+    struct flusher_wish *next; // the flusher's
+};
+// Any thread. Wishes of one shard are granted in their order.
+void flusher_keep(struct flusher *flusher, struct flusher_wish *wish);
 
 // Into how many buckets shards go, as the routes say.
 void flusher_route(struct flusher *flusher, uint32_t buckets);

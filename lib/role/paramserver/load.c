@@ -163,6 +163,19 @@ struct replica_load *load_take(struct load_place *place, const struct proto_prep
     return load;
 }
 
+void load_unpack(const struct replica_load *load, float *weights, float *state) {
+    uint64_t blocks = load->blocks & blocks_of(load->floats);
+    size_t packed = 0;
+    while (blocks) {
+        struct blocks_run run = blocks_next(&blocks, load->floats);
+        size_t n = run.end - run.begin;
+        memcpy(weights + run.begin, load->weights + packed, n * sizeof(float));
+        if (load->state)
+            memcpy(state + run.begin, load->state + packed, n * sizeof(float));
+        packed += n;
+    }
+}
+
 // Where these blocks lie among packed ones: a part for each run of them.
 static uint32_t add_parts(const struct replica_load *load, const float *packed, uint64_t blocks,
                           struct link_part *parts) {

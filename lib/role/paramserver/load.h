@@ -2,7 +2,8 @@
 // replica's loads (replica/replica.h), read from the shards of this server (ps/) or received from
 // another one, and sent from where they lie.
 //
-// Threads: all functions are called by the replicator's thread, and the references are its own.
+// Threads: all functions are called by the replicator's thread, and the references are its own; but
+// load_unpack by any while a reference is held.
 #ifndef ADAM_ROLE_PARAMSERVER_LOAD_H
 #define ADAM_ROLE_PARAMSERVER_LOAD_H
 
@@ -56,6 +57,9 @@ void load_release(struct replica_load *load);
 // out.
 struct replica_load *load_take(struct load_place *place, const struct proto_prepare *message,
                                struct buffer *payload);
+
+// Its blocks, into all floats of the shard; `state` only where there is some.
+void load_unpack(const struct replica_load *load, float *weights, float *state);
 
 // Parts of the payload for these blocks of the load, in at most LOAD_PARTS; returns how many.
 #define LOAD_PARTS (2 * PROTO_SHARD_BLOCKS)

@@ -228,6 +228,22 @@ static void say_restored(const struct parameter_server *server,
                     restored->strange);
 }
 
+static bool is_durable(const struct parameter_server *server) {
+    return !strcmp(server->settings.ack, "durable");
+}
+
+static bool acknowledges_copies(const struct parameter_server *server) {
+    return is_durable(server) || !strcmp(server->settings.ack, "replicated");
+}
+
+static int check_store(const struct parameter_server *server, struct error *err) {
+    if (server->o->store || !is_durable(server))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "the run acknowledges what is on a disk (ack = durable): name a folder for it "
+                     "with --store");
+}
+
 // What the store has of this run goes into the shards, before they serve anybody.
 static int open_flusher(struct parameter_server *server, struct ps *ps, bool state,
                         const struct proto_id *run, struct error *err) {
@@ -238,6 +254,7 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
         .parameters = server->model->parameter_count,
         .state = state,
         .every = server->o->flush,
+        .durable = is_durable(server),
     };
     memcpy(options.owner.run, run->bytes, sizeof options.owner.run);
     snprintf(options.owner.server, sizeof options.owner.server, "%s", server->o->owner);
@@ -246,10 +263,6 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
         return error_context(err, "%s", server->o->store);
     say_restored(server, &restored);
     return STATUS_OK;
-}
-
-static bool acknowledges_copies(const struct parameter_server *server) {
-    return !strcmp(server->settings.ack, "replicated");
 }
 
 static int open_replicator(struct parameter_server *server, struct ps *ps, bool state,
@@ -262,6 +275,7 @@ static int open_replicator(struct parameter_server *server, struct ps *ps, bool 
         .parameters = server->model->parameter_count,
         .state = state,
         .replicates = acknowledges_copies(server),
+        .keeper = is_durable(server) ? server->flusher : NULL,
         .keys = server->o->keys,
         .insecure = server->o->insecure,
     };
@@ -281,11 +295,14 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     struct ps_options options = {.kernels = kernels_best(), .threads = (int)server->o->threads};
     struct ps *ps;
     options.copies = (struct ps_copies){server, tell_applied};
-    int status = run_model(&server->model, "model", run, err);
+    int status = check_store(server, err);
+    if (!status)
+        status = run_model(&server->model, "model", run, err);
     if (!status)
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
     options.replicates = acknowledges_copies(server);
+    options.durable = is_durable(server);
     if (!status)
         status = ps_open(&ps, &options, err);
     if (status)
@@ -297,6 +314,8 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (!status)
         status = open_replicator(server, ps, state, &identity, err);
     if (status) {
+        flusher_close(server->flusher, NULL);
+        server->flusher = NULL;
         ps_close(ps);
         return status;
     }

@@ -32,7 +32,7 @@ static struct replica_load *host_read(void *self, uint32_t shard, uint64_t block
     return load_read(&r->place, shard, blocks, read);
 }
 
-static void wait_for_memory(void) {
+void replicator_wait_for_memory(void) {
     static const struct timespec pause = {.tv_nsec = MEMORY_PAUSE * 1000000};
     nanosleep(&pause, NULL);
 }
@@ -43,7 +43,12 @@ static void host_install(void *self, uint32_t shard, struct replica_stamp stamp,
     struct replicator *r = self;
     (void)whole; // it has all blocks
     while (load_install(&r->place, shard, stamp, blocks, load) == PROTO_REFUSAL_BUSY)
-        wait_for_memory();
+        replicator_wait_for_memory();
+}
+
+static void host_keep(void *self, uint32_t shard, struct replica_stamp stamp,
+                      struct replica_load *load) {
+    replicator_keep(self, shard, stamp, load);
 }
 
 static void host_hold(void *self, struct replica_load *load) {
@@ -88,7 +93,7 @@ static void host_outdated(void *self) {
 
 // --- places -----------------------------------------------------------------------------
 
-static bool is_primary(const struct replicator *r, uint32_t shard) {
+bool replicator_is_primary(const struct replicator *r, uint32_t shard) {
     return replica_bucket(r->replica, proto_bucket_of(shard, r->buckets)).role == REPLICA_PRIMARY;
 }
 
@@ -113,7 +118,7 @@ static void open_replica(struct replicator *r, uint32_t buckets) {
         .wholes = WHOLES,
     };
     while (replica_open(&r->replica, &options, &r->host, replicator_now(), NULL))
-        wait_for_memory();
+        replicator_wait_for_memory();
     r->buckets = buckets;
     restore_shards(r);
 }
@@ -137,6 +142,13 @@ static struct kept *take_places(struct replicator *r) {
     return places;
 }
 
+// A server that has no copies to wait for knows at once what is kept, before its shards are served.
+static void tell_kept(const struct replicator *r) {
+    for (uint32_t shard = 0; r->attended && shard < r->shards; shard++)
+        if (replicator_is_primary(r, shard) && replica_has_replicated(r->replica, shard, 0))
+            ps_replicated(r->options.ps, shard, replica_version(r->replica, shard));
+}
+
 // Who has the shards is known to the replica before they are served.
 static void obey_places(struct replicator *r) {
     struct kept *kept = take_places(r);
@@ -148,6 +160,7 @@ static void obey_places(struct replicator *r) {
     withdraw_shards(r, places);
     replica_route(r->replica, places->at, places->count, replicator_now());
     ps_route(r->options.ps, places->at, places->count, r->options.identity.member);
+    tell_kept(r);
     kept_drop(kept);
 }
 
@@ -155,7 +168,7 @@ static void obey_places(struct replicator *r) {
 
 static void tell_applied(struct replicator *r, uint32_t shard) {
     struct proto_piece stamp;
-    if (is_primary(r, shard) && ps_stamps(r->options.ps, shard, 1, &stamp))
+    if (replicator_is_primary(r, shard) && ps_stamps(r->options.ps, shard, 1, &stamp))
         replica_applied(r->replica, shard, 0, stamp.version, replicator_now());
 }
 
@@ -203,6 +216,7 @@ static void *replicate(void *context) {
         obey_places(r);
         replicator_take_requests(r);
         replicator_take_answers(r);
+        replicator_take_kept(r);
         take_applied(r);
         let_time_pass(r);
         send_proposals(r);
@@ -279,6 +293,7 @@ static void set_host(struct replicator *r) {
         .install = host_install,
         .hold = host_hold,
         .release = host_release,
+        .keep = r->options.keeper ? host_keep : NULL,
         .send = host_send,
         .propose = host_propose,
         .replicated = host_replicated,
@@ -303,7 +318,10 @@ int replicator_open(struct replicator **out, const struct replicator_options *op
     request_queue_open(&r->inbox, &r->work);
     pthread_mutex_init(&r->lock, NULL);
     r->applied = mem_zeroed(r->shards / 64 + 1, sizeof *r->applied);
-    int status = r->applied ? open_peers(r, err) : error_nomem(err);
+    if (options->keeper)
+        r->attended = mem_zeroed(r->shards, sizeof *r->attended);
+    bool room = r->applied && (r->attended || !options->keeper);
+    int status = room ? open_peers(r, err) : error_nomem(err);
     if (!status && pthread_create(&r->thread, NULL, replicate, r))
         status = error_set(err, STATUS_IO, "no thread for replication");
     if (status) {
@@ -331,10 +349,12 @@ void replicator_free(struct replicator *r) {
     if (!r)
         return;
     request_queue_close(&r->inbox);
+    replicator_forget_kept(r);
     kept_drop(r->places);
     kept_drop(r->members);
     pool_free(&r->place.pool);
     pthread_mutex_destroy(&r->lock);
     free((void *)r->applied);
+    free(r->attended);
     free(r);
 }

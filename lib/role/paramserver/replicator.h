@@ -21,6 +21,7 @@
 #include "replica/replica.h"
 
 struct error;
+struct flusher;
 struct ps;
 
 struct replicator;
@@ -35,6 +36,7 @@ struct replicator_options { // what it points to outlives the replicator
     // Whether pushes are answered when all copies have them. Otherwise changes may gather for a
     // while before they are sent.
     bool replicates;
+    struct flusher *keeper; // ack = durable: of the store that has what is answered; NULL: none
     const struct secrets *keys;
     bool insecure;
 };
@@ -42,8 +44,8 @@ struct replicator_options { // what it points to outlives the replicator
 // What the shards of `ps` have by now is what it begins with. STATUS_IO: out of memory or threads.
 int replicator_open(struct replicator **out, const struct replicator_options *options,
                     struct error *err);
-// After it nothing is sent or installed any more, and `ps` may be closed; then replicator_free be
-// called, since it may be told of changes until then. NULL: nothing.
+// After it nothing is sent or installed any more, and the keeper and `ps` may be closed; then
+// replicator_free be called, since these may call until then. NULL: nothing.
 void replicator_close(struct replicator *replicator);
 void replicator_free(struct replicator *replicator);
 

@@ -109,17 +109,43 @@ static void hear(struct replicator *r, const struct queued_request *request) {
         hear_pulse(r, &message->pulse);
 }
 
-// What the replica has no answer to was late, or early.
+static bool waits_for_store(const struct replicator *r, const struct queued_request *request) {
+    return r->attended && request->type == PROTO_TYPE_PREPARE &&
+           request->message->message.prepare.shard < r->shards &&
+           r->attended[request->message->message.prepare.shard].keepings > 0;
+}
+
+static void put_off(struct queued_request *request) {
+    link_refuse(request->link, request->request, PROTO_REFUSAL_BUSY, AGAIN, "");
+    queued_request_free(request);
+}
+
+// One request of a shard waits: the newest.
+static void wait_for_store(struct replicator *r, struct queued_request *request) {
+    struct attended *shard = &r->attended[request->message->message.prepare.shard];
+    if (shard->waiting)
+        put_off(shard->waiting);
+    shard->waiting = request;
+}
+
+void replicator_settle(struct replicator *r, struct queued_request *request) {
+    bool answered = !r->hearing;
+    r->hearing = NULL;
+    if (answered)
+        queued_request_free(request);
+    else if (waits_for_store(r, request))
+        wait_for_store(r, request);
+    else
+        put_off(request);
+}
+
 void replicator_take_requests(struct replicator *r) {
     struct queued_request *request;
     while ((request = request_queue_take(&r->inbox))) {
         r->hearing = request;
         if (r->replica)
             hear(r, request);
-        if (r->hearing)
-            link_refuse(request->link, request->request, PROTO_REFUSAL_BUSY, AGAIN, "");
-        r->hearing = NULL;
-        queued_request_free(request);
+        replicator_settle(r, request);
     }
 }
 

@@ -3,6 +3,7 @@
 //   replicator.c       open and close, the thread, what the owner tells
 //   replicator_send.c  messages to other servers, and their answers
 //   replicator_hear.c  their messages, and the answers to these
+//   replicator_keep.c  ack = durable: what is on its way to the store, and who waits for it
 #ifndef ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
 #define ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
 
@@ -15,6 +16,13 @@
 #include "role/request_queue.h"
 
 struct delivery; // a message on its way to another server, and its answer
+struct keeping;  // a stamp on its way to the store
+
+struct attended { // of a shard, with ack = durable
+    uint32_t keepings;
+    struct queued_request *waiting; // to be answered when what it brought is kept; NULL: none
+    struct delivery *deliveries;    // loads on their way to others
+};
 
 struct replicator {
     struct replicator_options options;
@@ -34,6 +42,7 @@ struct replicator {
     struct replica *replica;                           // NULL: no places yet
     uint32_t buckets;                                  // that it has
     struct queued_request *hearing;                    // being heard, and not answered yet
+    struct attended *attended;                         // of each shard; NULL: nothing is kept
     uint64_t looked;                                   // when places were asked for last
     struct proto_proposal proposals[MEMBER_PROPOSALS]; // to be sent together
     uint32_t proposal_count;
@@ -42,9 +51,12 @@ struct replicator {
     struct kept *places;            // to be obeyed; NULL: none
     struct kept *members;           // of the run
     struct delivery *first, **last; // that were answered
+    struct keeping *kept;
 };
 
 uint64_t replicator_now(void); // milliseconds
+void replicator_wait_for_memory(void);
+bool replicator_is_primary(const struct replicator *r, uint32_t shard);
 
 // replicator_send.c
 //
@@ -58,5 +70,18 @@ void replicator_take_answers(struct replicator *r);
 // Answers the request that is being heard, if the message does that.
 void replicator_answer(struct replicator *r, const struct replica_message *message);
 void replicator_take_requests(struct replicator *r);
+// The request was heard. What the replica has no answer to was late, or early; or it waits for the
+// store. Takes it over.
+void replicator_settle(struct replicator *r, struct queued_request *request);
+
+// replicator_keep.c
+//
+// replica_host.keep
+void replicator_keep(struct replicator *r, uint32_t shard, struct replica_stamp stamp,
+                     struct replica_load *load);
+// Tells the replica what was kept, and answers who waited for it.
+void replicator_take_kept(struct replicator *r);
+// What was kept too late.
+void replicator_forget_kept(struct replicator *r);
 
 #endif

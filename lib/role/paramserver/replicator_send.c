@@ -3,10 +3,15 @@
 #include "core/mem.h"
 #include "role/paramserver/replicator_internal.h"
 
+// With ack = durable loads wait at other servers for their disks. So many of them are on their way
+// to one that other messages do, too.
+enum { LOADS_MOST = LINK_WINDOW / 2, LOAD_LEAST = PEERS_BYTES / LOADS_MOST };
+
 struct delivery {
     struct peers_request ask;
     struct replicator *replicator;
     struct delivery *next;
+    struct delivery *other;    // load of the shard on its way
     struct replica_load *load; // NULL: none
     struct replica_message sent;
     struct replica_message answer;
@@ -77,6 +82,35 @@ static void free_delivery(struct delivery *delivery) {
     free(delivery);
 }
 
+// --- loads on their way -----------------------------------------------------------------
+
+static void note_delivery(struct replicator *r, struct delivery *delivery) {
+    struct attended *shard = &r->attended[delivery->sent.shard];
+    delivery->other = shard->deliveries;
+    shard->deliveries = delivery;
+}
+
+static void forget_delivery(struct replicator *r, const struct delivery *delivery) {
+    struct delivery **at = &r->attended[delivery->sent.shard].deliveries;
+    while (*at && *at != delivery)
+        at = &(*at)->other;
+    if (*at)
+        *at = delivery->other;
+}
+
+static bool is_same(const struct replica_message *a, const struct replica_message *b) {
+    return a->to == b->to && a->epoch == b->epoch && a->whole == b->whole &&
+           a->stamp.epoch == b->stamp.epoch && a->stamp.version == b->stamp.version;
+}
+
+// It waits there for the disk, or is still to come: it would be of no use again.
+static bool is_on_its_way(const struct replicator *r, const struct replica_message *m) {
+    const struct delivery *delivery = r->attended ? r->attended[m->shard].deliveries : NULL;
+    while (delivery && !is_same(&delivery->sent, m))
+        delivery = delivery->other;
+    return delivery != NULL;
+}
+
 static struct delivery *take_answered(struct replicator *r) {
     pthread_mutex_lock(&r->lock);
     struct delivery *list = r->first;
@@ -89,6 +123,8 @@ static struct delivery *take_answered(struct replicator *r) {
 void replicator_take_answers(struct replicator *r) {
     for (struct delivery *delivery = take_answered(r), *next; delivery; delivery = next) {
         next = delivery->next;
+        if (r->attended)
+            forget_delivery(r, delivery);
         if (delivery->answered && r->replica)
             replica_receive(r->replica, &delivery->answer, replicator_now());
         free_delivery(delivery);
@@ -112,10 +148,16 @@ static struct delivery *make_delivery(struct replicator *r, const struct replica
 
 static void ask(struct replicator *r, struct delivery *delivery, uint16_t type,
                 const void *message) {
+    bool noted = r->attended && delivery->load;
     delivery->ask.link.type = type;
     delivery->ask.link.message = message;
-    if (peers_ask(r->peers, &delivery->ask, NULL))
-        free_delivery(delivery);
+    if (noted)
+        note_delivery(r, delivery);
+    if (!peers_ask(r->peers, &delivery->ask, NULL))
+        return;
+    if (noted)
+        forget_delivery(r, delivery);
+    free_delivery(delivery);
 }
 
 static void add_load(struct delivery *delivery, struct replica_load *load, uint64_t blocks) {
@@ -126,9 +168,13 @@ static void add_load(struct delivery *delivery, struct replica_load *load, uint6
     request->part_count = load_parts(load, blocks, delivery->parts);
     for (uint32_t i = 0; i < request->part_count; i++)
         delivery->ask.bytes += delivery->parts[i].size;
+    if (delivery->replicator->attended && delivery->ask.bytes < LOAD_LEAST)
+        delivery->ask.bytes = LOAD_LEAST;
 }
 
 static void send_prepare(struct replicator *r, const struct replica_message *m) {
+    if (is_on_its_way(r, m))
+        return;
     struct delivery *delivery = make_delivery(r, m);
     struct proto_applied *pushes = m->load ? load_pushes(m->load) : NULL;
     if (!delivery || (m->load && !pushes)) {
