@@ -83,8 +83,8 @@ struct span servers_all(const struct servers *servers);
 // Waits until it is over; for one that need not be carried out, call servers_stop before.
 void exchange_close(struct exchange *exchange);
 
-// Arrays of numbers below are over the whole parameter space, arrays of versions have one
-// for each shard of it (servers_shards).
+// Arrays of numbers below are over the whole parameter space, or from float `first` of it on, where
+// there is such a field; arrays of versions have one for each shard of it (servers_shards).
 size_t servers_shards(const struct servers *servers);
 
 struct pull {
@@ -94,7 +94,8 @@ struct pull {
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
     // pull the weights"); all 0 for nothing. Out, when it is over: of what is there then.
     uint64_t *versions;
-    bool newer; // answered only when there are newer ones than those
+    bool newer;   // answered only when there are newer ones than those
+    size_t first; // float that into[0] is; no span begins before it
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
 
