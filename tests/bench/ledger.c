@@ -3,9 +3,8 @@
 // failover.sh.
 //
 //   ledger push CONTROLLER NAME   until SIGTERM; then one line: rounds pushes-a-weight
-//   ledger tell CONTROLLER NAME   the same, with a line for each round that was acknowledged, in
-//   time
-//                                 for who kills it
+//   ledger tell CONTROLLER NAME   the same, with a line for each round that was acknowledged
+//   ledger load CONTROLLER NAME   the same, and it adds 1 to all weights
 //   ledger zero CONTROLLER NAME   makes these weights 0, once
 //   ledger sum CONTROLLER NAME    prints the least and the greatest of these weights
 //
@@ -42,6 +41,7 @@ struct ledger {
     struct kept *routes;
     struct exchange **pushes; // of each shard
     size_t shards;
+    bool whole; // it pushes to all weights of a shard
     float *values;
     uint64_t *versions;
 };
@@ -130,10 +130,12 @@ static void open_pushes(struct ledger *ledger) {
     if (!ledger->pushes || !ledger->values || !ledger->versions)
         abort();
     for (size_t i = 0; i < ledger->shards; i++) {
+        size_t count = ledger->whole ? 1 : PLACES;
         place_weights(ledger, i, spans);
-        check(
-            exchange_open(&ledger->pushes[i], ledger->servers, EXCHANGE_PUSH, spans, PLACES, &err),
-            &err);
+        if (ledger->whole)
+            spans[0].n = shard_size(ledger, i);
+        check(exchange_open(&ledger->pushes[i], ledger->servers, EXCHANGE_PUSH, spans, count, &err),
+              &err);
     }
 }
 
@@ -257,12 +259,15 @@ static void sum(struct ledger *ledger) {
 int main(int argc, char **argv) {
     struct ledger ledger = {0};
     if (argc != 4 || signal(SIGTERM, stop) == SIG_ERR) {
-        fprintf(stderr, "usage: ledger push|tell|zero|sum CONTROLLER NAME\n");
+        fprintf(stderr, "usage: ledger push|tell|load|zero|sum CONTROLLER NAME\n");
         return 2;
     }
+    ledger.whole = !strcmp(argv[1], "load");
     join(&ledger, argv[2], argv[3]);
-    if (!strcmp(argv[1], "push") || !strcmp(argv[1], "tell"))
-        push(&ledger, !strcmp(argv[1], "tell"));
+    if (!strcmp(argv[1], "push"))
+        push(&ledger, false);
+    else if (!strcmp(argv[1], "tell") || ledger.whole)
+        push(&ledger, true);
     else if (!strcmp(argv[1], "zero"))
         zero(&ledger);
     else

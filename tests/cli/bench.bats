@@ -88,3 +88,9 @@ same_step() { # MODEL
     [ "$(grep -cE '^ +[123]  (c|ps)[1-4][^ ]* +[0-9.]+$' <<<"$output")" = 3 ]
     [[ $output = *"without service: median "* ]]
 }
+
+@test "copies: what they cost is measured" {
+    TMPDIR=$BATS_TEST_TMPDIR run_ok tests/bench/copies.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE ' at (least|most) [0-9.]+: (met|missed by [0-9]+%)$' <<<"$output")" = 6 ]
+}
