@@ -49,6 +49,13 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
+static bool is_drained(const struct cluster *cluster, uint32_t number) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (cluster->members[i].number == number)
+            return cluster->members[i].draining;
+    return false;
+}
+
 int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
                     cluster_absent *absent, const void *self, struct error *err) {
     uint32_t count;
@@ -58,9 +65,10 @@ int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
         return error_nomem(err);
     if (placement_succeed(&placement, before, number, servers, count, cluster->routes_epoch + 1))
         cluster->routes_epoch++;
-    cluster_leave(cluster, before);
     free(servers);
-    return STATUS_OK;
+    bool drains = is_drained(cluster, before) && cluster_serves(cluster, number);
+    cluster_leave(cluster, before);
+    return drains ? cluster_drain(cluster, number, err) : STATUS_OK;
 }
 
 void cluster_lose(struct cluster *cluster, uint32_t number) {

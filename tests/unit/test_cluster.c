@@ -240,6 +240,11 @@ static bool silent(const void *self, const struct cluster_member *member) {
     return member->number == *(const uint32_t *)self;
 }
 
+static bool all_silent(const void *self, const struct cluster_member *member) {
+    (void)self;
+    return member != NULL;
+}
+
 static bool same_place(const struct proto_place *a, const struct proto_place *b) {
     return a->bucket == b->bucket && a->epoch == b->epoch && a->primary == b->primary &&
            a->second == b->second && a->third == b->third && a->joiner == b->joiner;
@@ -324,6 +329,14 @@ static void test_copies(struct tap *tap) {
         CHECK_INT(tap, cluster_drain(&c, 99, NULL), STATUS_USAGE);
         CHECK_INT(tap, cluster_drain(&c, joined(&c, PROTO_ROLE_WORKER, ""), NULL), STATUS_USAGE);
         CHECK_INT(tap, cluster_drain(&c, 3, NULL), STATUS_OK);
+    });
+    TEST(tap, "one that dies while it is drained, and comes back, is drained on", {
+        uint32_t heir = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "");
+        CHECK(tap, cluster_serves(&c, 3));
+        CHECK_INT(tap, cluster_succeed(&c, 3, heir, all_silent, NULL, NULL), STATUS_OK);
+        CHECK(tap, cluster_serves(&c, heir) && !cluster_serves(&c, 3));
+        CHECK(tap, c.members[c.member_count - 1].number == heir);
+        CHECK(tap, c.members[c.member_count - 1].draining);
     });
     cluster_free(&c);
 }
