@@ -19,6 +19,7 @@
 
 enum {
     DIAL = 2000,             // milliseconds that a controller has to welcome
+    ANSWER = 10000,          // and to answer
     BEAT_LEAST = 10,         // of what it may ask for between heartbeats
     BEAT_MOST = 60000,       //
     WHY = ERROR_TEXT - 1024, // of a reason that goes into a sentence
@@ -405,7 +406,8 @@ static void set_link(struct member *member, struct link *link) {
 // words.
 static int dial_controller(struct member *member, struct error *err) {
     const struct member_options *o = &member->options;
-    const struct link_options options = {.keys = o->keys, .insecure = o->insecure};
+    const struct link_options options = {
+        .keys = o->keys, .insecure = o->insecure, .patience = ANSWER};
     const struct proto_hello hello = {.role = (uint16_t)o->role,
                                       .session = member->identity.session,
                                       .name = text_or_none(o->name)};

@@ -154,6 +154,16 @@ static bool is_deaf(struct link *link, uint64_t now) {
     return waits && now > atomic_load(&link->spoke) + link->options.silence;
 }
 
+// Whether the other side, which is there, owes an answer for too long.
+static bool is_owed(struct link *link, uint64_t now) {
+    bool owed = false;
+    pthread_mutex_lock(&link->lock);
+    for (int i = 0; i < LINK_WINDOW && link->options.patience; i++)
+        owed |= link->pending[i] && now > link->pending[i]->asked + link->options.patience;
+    pthread_mutex_unlock(&link->lock);
+    return owed;
+}
+
 static void check_silence(struct link *link) {
     uint64_t now = nng_clock(), heard = atomic_load(&link->heard);
     char why[64];
@@ -162,6 +172,10 @@ static void check_silence(struct link *link) {
         link_break(link, why);
     } else if (is_deaf(link, now)) {
         link_break(link, "it does not read what it is sent");
+    } else if (is_owed(link, now)) {
+        snprintf(why, sizeof why, "it is there, and gave no answer for %.1f s",
+                 link->options.patience / 1000.0);
+        link_break(link, why);
     } else if (!atomic_load(&link->welcomed) && now > link->opened + link->hello) {
         link_break(link, "it did not say hello in time");
     } else if (now >= atomic_load(&link->spoke) + link->options.heartbeat) {
@@ -252,6 +266,7 @@ static bool place_request(struct link *link, struct link_request *request, struc
             continue;
         link->pending[number % LINK_WINDOW] = request;
         request->number = number;
+        request->asked = nng_clock();
         frame_number(frame, number);
         return true;
     }

@@ -73,6 +73,7 @@ struct link_options {
     struct pool *pool;          // of the payloads that come with requests; NULL: none may
     uint32_t heartbeat;         // milliseconds of silence after which one pings (1000)
     uint32_t silence;           // milliseconds of silence after which one gives up (5000)
+    uint32_t patience;          // the same for an answer, though it pings; 0: as long as it takes
     const struct secrets *keys; // of TLS; NULL: none
     bool insecure;              // beyond this machine without TLS, as the user said
 };
@@ -95,7 +96,7 @@ struct link_request {
     size_t received; // bytes at `into`
     const char *why; // when status is not STATUS_OK; valid within done()
     // The link's own.
-    uint64_t number;
+    uint64_t number, asked;
     bool sent;
 };
 

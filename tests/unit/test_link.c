@@ -713,6 +713,22 @@ static void test_silence(struct tap *tap) {
     });
 }
 
+static void test_patience(struct tap *tap) {
+    TEST(tap, "a side that is there and does not answer is given up, where that is asked for", {
+        struct link_options patient = plain;
+        struct error err = {0};
+        struct server *server = server_start(tap, "tcp://127.0.0.1:0", NULL, NULL);
+        struct link_request never = {.type = PROTO_TYPE_GET_RUN,
+                                     .message = &(struct proto_get_run){0}};
+        patient.patience = 300;
+        struct link *link = dial(tap, server, &patient);
+        CHECK_INT(tap, link_call(link, &never, NULL, &err), STATUS_UNAVAILABLE);
+        CHECK(tap, strstr(err.text, "it is there, and gave no answer for 0.3 s") != NULL);
+        link_close(link);
+        server_stop(server);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     char folder[] = "/tmp/adam-test-XXXXXX";
@@ -721,6 +737,7 @@ int main(void) {
     test_transports(&tap, folder);
     test_tls(&tap, folder);
     test_many(&tap);
+    test_patience(&tap);
     test_raw(&tap);
     test_places(&tap);
     test_silence(&tap);
