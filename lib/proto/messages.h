@@ -191,6 +191,13 @@
 
 #define PROTO_LEASE_ID(F, L) F(U64, lease, 0, "number of the lease")
 
+#define PROTO_TENSOR(F, L)                                                                         \
+    F(U32, tensor, 0, "number in the order of the layers: weights of a layer, then its biases")
+
+#define PROTO_REACHED(F, L)                                                                        \
+    F(U32, shard, 0, "which")                                                                      \
+    F(U64, version, 0, "of the oldest of its weights that were saved")
+
 #define PROTO_NAMED(F, L) F(TEXT, name, PROTO_ADDRESS_MAX, "what it is called")
 
 // How a member is doing.
@@ -233,6 +240,8 @@
     R(APPLIED, applied)                                                                            \
     R(RANGE, range)                                                                                \
     R(LEASE_ID, lease_id)                                                                          \
+    R(TENSOR, tensor)                                                                              \
+    R(REACHED, reached)                                                                            \
     R(NAMED, named)                                                                                \
     R(MEMBER, member)
 
@@ -465,6 +474,18 @@
 #define PROTO_DRAIN(F, L)                                                                          \
     F(TEXT, name, PROTO_NAME_MAX, "of the parameter server whose buckets are to move away")
 
+#define PROTO_SAVE_PART(F, L)                                                                      \
+    F(TEXT, folder, 1024, "of the checkpoint in the making: an absolute path")                     \
+    F(ID, token, 0, "what its file token holds, in hexadecimal digits")                            \
+    F(U32, part, 0, "which part this is, from 1")                                                  \
+    F(U32, parts, 0, "of so many")                                                                 \
+    L(tensor, tensors, 65536, "that the part has, ascending; with each its state of the rule")
+
+#define PROTO_PART_SAVED(F, L)                                                                     \
+    F(U64, bytes, 0, "of the file")                                                                \
+    F(U32, crc, 0, "CRC-32 of the file")                                                           \
+    L(reached, shards, 65536, "those that the part has weights of")
+
 // Replication (lib/replica/replica.h has the protocol).
 
 #define PROTO_PREPARE(F, L)                                                                        \
@@ -561,6 +582,9 @@
     M(0x0504, STOP, stop, DONE, 0, "stop")                                                         \
     M(0x0505, REPORT, report, DONE, 0, "a line for the metrics of the run")                        \
     M(0x0506, DRAIN, drain, DONE, 0, "the buckets of a parameter server begin to move to others")  \
+    M(0x0507, SAVE_PART, save_part, PART_SAVED, 0,                                                 \
+      "a parameter server writes a part of a checkpoint (adam-checkpoint(5))")                     \
+    M(0x8507, PART_SAVED, part_saved, NONE, 0, "it is written, and on the disk")                   \
     M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
       "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
     M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \

@@ -83,13 +83,14 @@ struct span servers_all(const struct servers *servers);
 // Waits until it is over; for one that need not be carried out, call servers_stop before.
 void exchange_close(struct exchange *exchange);
 
-// Arrays of numbers below are over the whole parameter space, arrays of versions have one
-// for each shard of it (servers_shards).
+// Arrays of numbers below are over the whole parameter space, or from float `first` of it on, where
+// there is such a field; arrays of versions have one for each shard of it (servers_shards).
 size_t servers_shards(const struct servers *servers);
 
 struct pull {
     enum proto_quantity quantity;
     float *into;
+    size_t first; // that into[0] is; no span begins before it
     // In: the versions of what is there, so that what has not changed is not sent (Rudra
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
     // pull the weights"); all 0 for nothing. Out, when it is over: of what is there then.

@@ -142,7 +142,7 @@ static int ask_pull(struct shard_request *request, struct link *link, struct pro
     request->ask = (struct link_request){
         .type = PROTO_TYPE_PULL,
         .message = &message,
-        .into = exchange->pull.into + span.first,
+        .into = exchange->pull.into + (span.first - exchange->pull.first),
         .room = span.n * sizeof(float),
         .done = request_answered,
         .context = request,

@@ -1,10 +1,16 @@
 #include "run/checkpoint_tensors.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "run/checkpoint_internal.h"
+
+// --- names ------------------------------------------------------------------------
 
 static int add_parameter(struct named_parameter *list, size_t *count, const char *prefix,
                          const struct layer *layer, const char *what,
@@ -34,8 +40,11 @@ int named_parameters(struct named_parameter **out, size_t *count, const struct m
             status = add_parameter(named, count, prefix, layer, "bias", &layer->biases, err);
     }
     *out = named;
-    if (status)
+    if (status) {
         named_parameters_free(named, *count);
+        *out = NULL;
+        *count = 0;
+    }
     return status;
 }
 
@@ -43,4 +52,59 @@ void named_parameters_free(struct named_parameter *named, size_t count) {
     for (size_t i = 0; named && i < count; i++)
         free(named[i].name);
     free(named);
+}
+
+// --- values -----------------------------------------------------------------------
+
+struct tensor named_tensor(const struct named_parameter *named, const float *values) {
+    struct tensor tensor = {
+        .name = named->name,
+        .dtype = "F32",
+        .rank = named->parameter->rank,
+        .data = values ? values + named->parameter->offset : NULL,
+        .bytes = named->parameter->count * sizeof *values,
+    };
+    for (int i = 0; i < tensor.rank; i++)
+        tensor.dims[i] = (uint64_t)named->parameter->dims[i];
+    return tensor;
+}
+
+// "10x1x5x5" into text.
+static const char *shape_text(char text[128], int rank, const uint64_t *dims) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < rank && used < 100; i++)
+        used += (size_t)snprintf(text + used, 128 - used, "%s%" PRIu64, i ? "x" : "", dims[i]);
+    return text;
+}
+
+static bool same_shape(const struct tensor *tensor, const uint64_t *dims, int rank) {
+    if (tensor->rank != rank || strcmp(tensor->dtype, "F32") != 0)
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (tensor->dims[i] != dims[i])
+            return false;
+    return true;
+}
+
+int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
+                          float *values, struct error *err) {
+    const struct parameter *parameter = named->parameter;
+    const struct tensor *tensor = safetensors_find(file, named->name);
+    uint64_t dims[TENSOR_RANK_MAX];
+    char wanted[128], found[128];
+    if (!tensor)
+        return error_set(err, STATUS_DATA, "tensor '%s' is missing", named->name);
+    for (int i = 0; i < parameter->rank; i++)
+        dims[i] = (uint64_t)parameter->dims[i];
+    if (!same_shape(tensor, dims, parameter->rank))
+        return error_set(err, STATUS_DATA, "tensor '%s' is %s %s where the model has F32 %s",
+                         named->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
+                         shape_text(wanted, parameter->rank, dims));
+    memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
+    for (size_t i = 0; i < parameter->count; i++)
+        if (!isfinite(values[parameter->offset + i]))
+            return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers",
+                             named->name);
+    return STATUS_OK;
 }

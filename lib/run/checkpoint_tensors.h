@@ -1,5 +1,4 @@
-// Names of a checkpoint's tensors, metadata and files: what save and load share.
-// Inside lib/run only.
+// Names of a checkpoint's tensors, as adam-checkpoint(5) has them.
 #ifndef ADAM_RUN_CHECKPOINT_TENSORS_H
 #define ADAM_RUN_CHECKPOINT_TENSORS_H
 
@@ -8,23 +7,20 @@
 
 struct error;
 
-#define CHECKPOINT_FILE "model.safetensors"
-#define CHECKPOINT_MANIFEST "manifest.json"
-#define CHECKPOINT_FORMAT "adam"
-
-// Versions of the manifest: those before this one have no checksum of their own.
-enum { CHECKPOINT_SEALED = 2 };
-
 // Which values of a model lie where: one entry per block of parameters.
 struct named_parameter {
     char *name; // "c1.weight", "momentum.c1.bias"
     const struct parameter *parameter;
 };
 
-// All parameters of `model`: prefix NULL for the parameters, else "momentum" and so
-// on. *out is freed with named_parameters_free. STATUS_IO when out of memory.
+// All parameters of `model`, in the order of the layers: prefix NULL for the parameters, else
+// "momentum" and so on. *out is freed with named_parameters_free. STATUS_IO when out of memory.
 int named_parameters(struct named_parameter **out, size_t *count, const struct model *model,
                      const char *prefix, struct error *err);
 void named_parameters_free(struct named_parameter *named, size_t count);
+
+// As a tensor of a file, which shares its name. `values` are those of the whole model; NULL: the
+// tensor has no data.
+struct tensor named_tensor(const struct named_parameter *named, const float *values);
 
 #endif

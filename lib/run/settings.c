@@ -26,6 +26,7 @@ enum use {
 static const char *const loss_names[] = {"reform", "stop", NULL};
 static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
 static const char *const ack_names[] = {"memory", "replicated", "durable", NULL};
+static const char *const parts_names[] = {"off", "shared", NULL};
 static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,
@@ -90,6 +91,7 @@ static const struct row {
     ROW("copies", COUNT, copies, MANY, 1, 3),
     ROW("data-servers", COUNT, data_servers, MANY, 1, 4096),
     ROW("workers", COUNT, workers, MANY | LIVE, 0, 4096),
+    CHOICE("checkpoint-parts", checkpoint_parts, MANY | LIVE, parts_names),
 #undef ROW
 #undef CHOICE
 };
@@ -125,6 +127,7 @@ void settings_default(struct settings *settings) {
         .servers = 1,
         .copies = 1,
         .data_servers = 1,
+        .checkpoint_parts = "off",
     };
 }
 

@@ -33,8 +33,8 @@ static const struct {
 
 // --- writing ------------------------------------------------------------------
 
-static int write_all(int fd, const void *data, size_t size, struct file_sum *sum,
-                     struct error *err) {
+int safetensors_write_data(int fd, const void *data, size_t size, struct file_sum *sum,
+                           struct error *err) {
     const unsigned char *p = data;
     while (size > 0) {
         ssize_t n = write(fd, p, size);
@@ -87,19 +87,25 @@ static char *header_text(const struct tensor *tensors, size_t count, json_t *met
     return padded;
 }
 
-int safetensors_write(int fd, const struct tensor *tensors, size_t count, json_t *metadata,
-                      struct file_sum *sum, struct error *err) {
+int safetensors_write_header(int fd, const struct tensor *tensors, size_t count, json_t *metadata,
+                             struct file_sum *sum, struct error *err) {
     char *header = header_text(tensors, count, metadata);
     if (!header)
         return error_nomem(err);
     *sum = (struct file_sum){0};
     uint64_t length = htole64(strlen(header));
-    int status = write_all(fd, &length, sizeof length, sum, err);
+    int status = safetensors_write_data(fd, &length, sizeof length, sum, err);
     if (!status)
-        status = write_all(fd, header, strlen(header), sum, err);
-    for (size_t i = 0; !status && i < count; i++)
-        status = write_all(fd, tensors[i].data, tensors[i].bytes, sum, err);
+        status = safetensors_write_data(fd, header, strlen(header), sum, err);
     free(header);
+    return status;
+}
+
+int safetensors_write(int fd, const struct tensor *tensors, size_t count, json_t *metadata,
+                      struct file_sum *sum, struct error *err) {
+    int status = safetensors_write_header(fd, tensors, count, metadata, sum, err);
+    for (size_t i = 0; !status && i < count; i++)
+        status = safetensors_write_data(fd, tensors[i].data, tensors[i].bytes, sum, err);
     return status;
 }
 

@@ -40,6 +40,13 @@ struct file_sum {
 // object of strings, or NULL. STATUS_IO; the caller syncs and closes.
 int safetensors_write(int fd, const struct tensor *tensors, size_t count, json_t *metadata,
                       struct file_sum *sum, struct error *err);
+// The same in pieces, for who does not hold all data at once: what is before the data, with which
+// *sum begins; then the bytes of the tensors, in their order. Of the tensors `data` is not looked
+// at here. STATUS_IO.
+int safetensors_write_header(int fd, const struct tensor *tensors, size_t count, json_t *metadata,
+                             struct file_sum *sum, struct error *err);
+int safetensors_write_data(int fd, const void *data, size_t size, struct file_sum *sum,
+                           struct error *err);
 
 // A file that was read: everything points into `bytes`.
 struct safetensors {

@@ -402,6 +402,25 @@ static const struct proto_drain golden_drain = {
     .name = {"ps-2", 4},
 };
 
+static const struct proto_tensor golden_tensors[] = {{0}, {3}, {70000}};
+
+static const struct proto_save_part golden_save_part = {
+    .folder = {"/runs/.ckpt-7.tmp", 17},
+    .token = {{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d,
+               0x1e, 0x1f}},
+    .part = 2,
+    .parts = 3,
+    .tensors = {golden_tensors, 3},
+};
+
+static const struct proto_reached golden_reached[] = {{0, 41}, {70000, 0x100000002}};
+
+static const struct proto_part_saved golden_part_saved = {
+    .bytes = 0x123456789,
+    .crc = 0xcafebabe,
+    .shards = {golden_reached, 2},
+};
+
 static const struct proto_applied golden_applied[] = {{5, 17, 0x1ffff}, {6, 2, 3}};
 
 static const struct proto_prepare golden_prepare = {
@@ -563,6 +582,12 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_GET_METRICS, &golden_get_metrics, "0010000000000000"},
     {PROTO_TYPE_METRICS, &golden_metrics, "0010010000000000"},
     {PROTO_TYPE_DRAIN, &golden_drain, "0400000070732d32"},
+    {PROTO_TYPE_SAVE_PART, &golden_save_part,
+     "110000002f72756e732f2e636b70742d372e746d70101112131415161718191a1b1c1d1e"
+     "1f020000000300000003000000000000000300000070110100"},
+    {PROTO_TYPE_PART_SAVED, &golden_part_saved,
+     "8967452301000000bebafeca020000000000000029000000000000007011010002000000"
+     "01000000"},
     {PROTO_TYPE_PREPARE, &golden_prepare,
      "0300000070110100090000000000000008000000000000002900000000000000090000000000"
      "00002d0000000000000000050000000000008002000000050000000000000011000000000000"

@@ -11,8 +11,6 @@
 #include "role/controller/checkpointer_internal.h"
 #include "train/events.h"
 
-enum { PATIENCE = 10000 }; // milliseconds for a dial
-
 void checkpointer_say(struct checkpointer *s, const char *format, ...) {
     char text[ERROR_TEXT];
     va_list args;
@@ -106,7 +104,7 @@ static int fetch_names(struct checkpointer *s, struct error *err) {
     const struct link_options options = {.keys = s->config.keys, .insecure = s->config.insecure};
     const struct proto_hello hello = checkpointer_hello(s);
     return class_names_fetch(&s->checkpoint.classes, &s->known->message.routes, &hello, &options,
-                             PATIENCE, err);
+                             CHECKPOINTER_PATIENCE, err);
 }
 
 static int open_test(struct checkpointer *s, struct error *err) {
@@ -121,23 +119,20 @@ static void detach_data(struct checkpointer *s) {
     struct checkpoint *c = &s->checkpoint;
     feed_close(s->feed);
     s->feed = NULL;
-    free(c->parameters);
-    free(c->state);
-    c->parameters = c->state = NULL;
     classes_free(&c->classes);
     c->classes = (struct classes){0};
 }
 
 static int attach_data(struct checkpointer *s, bool first, struct error *err) {
     detach_data(s);
+    s->checkpoint.seed = (uint64_t)s->settings.seed;
+    s->checkpoint.command = s->config.command;
     struct data_servers servers = checkpointer_data_servers(s);
     int status = data_servers_describe(&servers, model_classes(s->checkpoint.model), &s->data, err);
     if (!status)
         status = fetch_names(s, err);
     if (!status)
         status = open_test(s, err);
-    if (!status)
-        status = checkpointer_make_room(s, err);
     if (!status && first)
         status = checkpointer_initialise(s, err);
     if (status)
@@ -164,6 +159,8 @@ static int carry_out_job(struct checkpointer *s, const struct checkpointer_job *
     if (!status && job->attach)
         status = attach_data(s, job->initialise, err);
     if (!status && (job->test || job->save))
+        status = checkpointer_take_place(s, err);
+    if (!status)
         status = checkpointer_take_copy(s, err);
     if (!status && job->test && s->feed->test)
         status = checkpointer_test(s, err);
@@ -180,6 +177,7 @@ static void finish_job(struct checkpointer *s) {
     result->err = (struct error){0};
     result->path[0] = 0;
     result->err.status = carry_out_job(s, &s->job, &result->err);
+    checkpointer_drop_copy(s);
     result->clock = s->checkpoint.clock;
     result->epoch = s->checkpoint.epoch;
     atomic_store(&s->over, true);

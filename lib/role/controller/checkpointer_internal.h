@@ -1,5 +1,6 @@
 // What the parts of the checkpointer share: checkpointer.c (its thread and jobs),
-// checkpointer_weights.c (the first weights), checkpointer_model.c (tests and saves the model).
+// checkpointer_weights.c (the first weights), checkpointer_model.c (tests and saves the model),
+// checkpointer_parts.c (has the parameter servers save it).
 // Only the checkpointer's thread calls the functions.
 #ifndef ADAM_ROLE_CONTROLLER_CHECKPOINTER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CHECKPOINTER_INTERNAL_H
@@ -48,19 +49,32 @@ struct proto_hello checkpointer_hello(const struct checkpointer *s);
 // The data servers, without those that the job says are absent.
 struct data_servers checkpointer_data_servers(const struct checkpointer *s);
 
-// Memory for the weights and the optimizer's state. STATUS_IO.
-int checkpointer_make_room(struct checkpointer *s, struct error *err);
+enum { CHECKPOINTER_PATIENCE = 10000 }; // milliseconds for a dial
+
+// Memory for a copy of the weights, and with `state` of the optimizer's state, if it has any; until
+// checkpointer_drop_copy: it is there only while a job needs it. STATUS_IO.
+int checkpointer_make_room(struct checkpointer *s, bool state, struct error *err);
+void checkpointer_drop_copy(struct checkpointer *s);
 // Stores the first weights on the parameter servers: new ones, or those of the checkpoint that
 // the run goes on from. STATUS_DATA when that has another model; statuses of exchange_wait.
 int checkpointer_initialise(struct checkpointer *s, struct error *err);
 
-// Pulls the weights and asks the data servers for their place. STATUS_DIVERGED when the weights
-// are not finite; statuses of exchange_wait and data_servers_cursors.
+// Asks the data servers for their place, which the checkpoint will have. Comes before the weights
+// are looked at. Statuses of data_servers_cursors.
+int checkpointer_take_place(struct checkpointer *s, struct error *err);
+// Pulls the weights, if the job needs them here. STATUS_DIVERGED when they are not finite; statuses
+// of exchange_wait.
 int checkpointer_take_copy(struct checkpointer *s, struct error *err);
+// What is in `versions` now is what a checkpoint will have.
+int checkpointer_take_versions(struct checkpointer *s, struct error *err);
 // Tests the copy. STATUS_STOPPED when the checkpointer stops meanwhile.
 int checkpointer_test(struct checkpointer *s, struct error *err);
-// Saves the copy, unless it is saved already. Statuses of checkpoint_save.
+// Saves the copy, unless it is saved already, or has the servers save what they hold. Statuses of
+// checkpoint_save and checkpointer_save_parts.
 int checkpointer_save(struct checkpointer *s, struct error *err);
+// A checkpoint in parts. STATUS_UNAVAILABLE: a server does not answer; STATUS_DIVERGED: a weight is
+// not finite; STATUS_STOPPED when the checkpointer stops meanwhile; those of checkpoint_draft_save.
+int checkpointer_save_parts(struct checkpointer *s, struct error *err);
 // Writes RUN/DONE.
 int checkpointer_finish(struct checkpointer *s, struct error *err);
 

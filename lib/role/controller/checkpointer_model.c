@@ -2,7 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -25,21 +27,6 @@ static bool is_finite(const float *values, size_t n) {
     return finite;
 }
 
-static int take_weights(struct checkpointer *s, struct error *err) {
-    struct checkpoint *c = &s->checkpoint;
-    int status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
-    if (!status && c->state)
-        status = pull_quantity(s, PROTO_QUANTITY_STATE, c->state, s->state_versions, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < servers_shards(s->servers); i++)
-        if (s->versions[i] > c->clock)
-            c->clock = s->versions[i];
-    if (is_finite(c->parameters, c->model->parameter_count))
-        return STATUS_OK;
-    return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
-}
-
 // How far each shard is: they need not have had the same pushes.
 static json_t *versions_json(const struct checkpointer *s) {
     json_t *list = json_array();
@@ -48,9 +35,18 @@ static json_t *versions_json(const struct checkpointer *s) {
     return list;
 }
 
+int checkpointer_take_versions(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    for (size_t i = 0; i < servers_shards(s->servers); i++)
+        if (s->versions[i] > c->clock)
+            c->clock = s->versions[i];
+    json_put(&c->run, "versions", versions_json(s));
+    return c->run ? STATUS_OK : error_nomem(err);
+}
+
 // Where the data servers are comes first: samples are finished when their push was
 // acknowledged, so the weights have seen at least what the cursors say.
-int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
+int checkpointer_take_place(struct checkpointer *s, struct error *err) {
     struct data_servers servers = checkpointer_data_servers(s);
     json_t *cursors;
     struct checkpoint *c = &s->checkpoint;
@@ -63,11 +59,28 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
                        data_servers_json(&s->data), "cursors", cursors);
     if (s->feed->test)
         json_put(&c->run, "test", feed_describe(s->settings.test, s->feed->test));
-    status = c->run ? take_weights(s, err) : error_nomem(err);
-    if (status)
-        return status;
-    json_put(&c->run, "versions", versions_json(s));
     return c->run ? STATUS_OK : error_nomem(err);
+}
+
+static bool saves_parts(const struct checkpointer *s) {
+    return strcmp(s->settings.checkpoint_parts, "off") != 0;
+}
+
+int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    bool whole = s->job.save && !saves_parts(s), tested = s->job.test && s->feed->test;
+    if (!whole && !tested)
+        return STATUS_OK;
+    int status = checkpointer_make_room(s, whole, err);
+    if (!status)
+        status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
+    if (!status && c->state)
+        status = pull_quantity(s, PROTO_QUANTITY_STATE, c->state, s->state_versions, err);
+    if (!status)
+        status = checkpointer_take_versions(s, err);
+    if (status || is_finite(c->parameters, c->model->parameter_count))
+        return status;
+    return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
 }
 
 static int keep_testing(void *self, const struct batch *batch, int i, const float *scores,
@@ -113,21 +126,38 @@ static uint64_t file_size(const struct checkpointer *s) {
     return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
-int checkpointer_save(struct checkpointer *s, struct error *err) {
-    double before = clock_seconds();
+static int save_whole(struct checkpointer *s, struct error *err) {
+    return checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
+}
+
+static int name_path(struct checkpointer *s, struct error *err) {
     char *path = run_folder_checkpoint(s->config.folder, s->checkpoint.clock);
     if (!path)
         return error_nomem(err);
     snprintf(s->result.path, sizeof s->result.path, "%s", path);
     free(path);
-    // What the run goes on from may be in another folder.
-    bool there = s->ever_saved && s->saved == s->checkpoint.clock && file_size(s) > 0;
-    int status =
-        there ? STATUS_OK
-              : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
+    return STATUS_OK;
+}
+
+// What was copied is saved already. (What the run goes on from may be in another folder.)
+static bool is_saved(const struct checkpointer *s) {
+    return s->checkpoint.parameters && s->ever_saved && s->saved == s->checkpoint.clock &&
+           access(s->result.path, F_OK) == 0;
+}
+
+int checkpointer_save(struct checkpointer *s, struct error *err) {
+    double before = clock_seconds();
+    int status = name_path(s, err);
     if (status)
         return status;
-    s->result.bytes = file_size(s);
+    bool there = is_saved(s);
+    if (!there)
+        status = saves_parts(s) ? checkpointer_save_parts(s, err) : save_whole(s, err);
+    if (!status)
+        status = name_path(s, err); // parts may be newer than the clock was
+    if (status)
+        return status;
+    s->result.bytes = saves_parts(s) ? s->result.bytes : file_size(s);
     s->saved = s->checkpoint.clock;
     s->ever_saved = true;
     if (!there)

@@ -5,17 +5,27 @@
 #include "core/mem.h"
 #include "role/controller/checkpointer_internal.h"
 
-int checkpointer_make_room(struct checkpointer *s, struct error *err) {
+int checkpointer_make_room(struct checkpointer *s, bool state, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     size_t n = c->model->parameter_count;
-    c->seed = (uint64_t)s->settings.seed;
-    c->command = s->config.command;
+    bool stateful = state && optimizer_state_name(c->optimizer.rule);
     c->parameters = mem_floats(n);
-    c->state = optimizer_state_name(c->optimizer.rule) ? mem_floats(n) : NULL;
-    bool whole = c->parameters && (c->state || !optimizer_state_name(c->optimizer.rule));
-    return whole ? STATUS_OK
-                 : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
-                             c->model->name);
+    c->state = stateful ? mem_floats(n) : NULL;
+    return c->parameters && (c->state || !stateful)
+               ? STATUS_OK
+               : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
+                           c->model->name);
+}
+
+// What is pulled next is not there yet.
+void checkpointer_drop_copy(struct checkpointer *s) {
+    struct checkpoint *c = &s->checkpoint;
+    size_t shards = servers_shards(s->servers);
+    free(c->parameters);
+    free(c->state);
+    c->parameters = c->state = NULL;
+    memset(s->versions, 0, shards * sizeof *s->versions);
+    memset(s->state_versions, 0, shards * sizeof *s->state_versions);
 }
 
 // Samples before the places of a checkpoint that it was not trained on. Where a place is one
@@ -25,16 +35,24 @@ static uint64_t skipped_before(const json_t *cursors, uint64_t trained) {
     return before > trained && before <= INT64_MAX ? before - trained : 0;
 }
 
+static void adopt(float **mine, float **theirs) {
+    free(*mine);
+    *mine = *theirs;
+    *theirs = NULL;
+}
+
 // What the run goes on from: the weights, and the state when the rule is the same.
-static int adopt_weights(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
+static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
-    size_t n = c->model->parameter_count;
     if (strcmp(from->model->text, c->model->text) != 0)
         return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
                          c->model->name);
-    memcpy(c->parameters, from->parameters, n * sizeof *c->parameters);
-    if (c->state && from->state && from->optimizer.rule == c->optimizer.rule)
-        memcpy(c->state, from->state, n * sizeof *c->state);
+    adopt(&c->parameters, &from->parameters);
+    if (from->state && from->optimizer.rule == c->optimizer.rule)
+        adopt(&c->state, &from->state);
+    else if (optimizer_state_name(c->optimizer.rule) &&
+             !(c->state = mem_floats(c->model->parameter_count)))
+        return error_nomem(err);
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
@@ -88,11 +106,18 @@ static int store_weights(struct checkpointer *s, struct error *err) {
     return status ? status : store_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, err);
 }
 
+static int make_weights(struct checkpointer *s, struct error *err) {
+    int status = checkpointer_make_room(s, true, err);
+    if (!status)
+        model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
+    return status;
+}
+
 int checkpointer_initialise(struct checkpointer *s, struct error *err) {
-    int status = STATUS_OK;
+    int status;
     if (s->resume)
         status = load_weights(s, err);
     else
-        model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
+        status = make_weights(s, err);
     return status ? status : store_weights(s, err);
 }

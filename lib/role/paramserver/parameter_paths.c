@@ -204,7 +204,7 @@ static bool has_business(enum path_kind kind, uint32_t role) {
     switch (kind) {
     case PATH_TRAINING:
         return role == PROTO_ROLE_WORKER || role == PROTO_ROLE_EVALUATOR ||
-               role == PROTO_ROLE_CONTROLLER;
+               role == PROTO_ROLE_CONTROLLER || role == PROTO_ROLE_PARAMETER_SERVER;
     case PATH_REPLICATION:
         return role == PROTO_ROLE_PARAMETER_SERVER;
     default:
@@ -269,7 +269,10 @@ static enum proto_refusal hear_hello(void *context, struct link *link,
 static void hear_end(void *context, struct link *link, const char *why) {
     struct path *path = context;
     struct caller *caller = link_user(link);
+    const struct paths_hooks *hooks = &path->paths->options.hooks;
     (void)why;
+    if (path->kind == PATH_ADMIN)
+        hooks->left(hooks->self, link);
     if (caller)
         caller_exit(path->paths, caller);
 }
@@ -452,7 +455,20 @@ static void tell_status(struct caller *caller, uint64_t request) {
         send_answer(caller, request, PROTO_TYPE_STATUS, &status, NULL);
 }
 
-static void hear_admin(struct caller *caller, uint64_t request, uint16_t type) {
+static void hear_save(struct caller *caller, uint64_t request, uint16_t type,
+                      const union proto_message *message) {
+    const struct paths *paths = caller->path->paths;
+    const struct paths_hooks *hooks = &paths->options.hooks;
+    if (caller->role != PROTO_ROLE_CONTROLLER)
+        refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
+    else if (!atomic_load(&paths->serving))
+        refuse_request(caller, request, type, PROTO_REFUSAL_NOT_READY, 100, "");
+    else
+        hooks->save(hooks->self, caller->link, request, type, message);
+}
+
+static void hear_admin(struct caller *caller, uint64_t request, uint16_t type,
+                       const union proto_message *message) {
     struct paths *paths = caller->path->paths;
     if (type == PROTO_TYPE_GET_STATUS) {
         tell_status(caller, request);
@@ -460,6 +476,8 @@ static void hear_admin(struct caller *caller, uint64_t request, uint16_t type) {
         if (request)
             send_answer(caller, request, PROTO_TYPE_DONE, NULL, NULL);
         paths->options.hooks.stop(paths->options.hooks.self);
+    } else if (type == PROTO_TYPE_SAVE_PART) {
+        hear_save(caller, request, type, message);
     } else {
         refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type,
                        "ask the controller of the run");
@@ -484,7 +502,7 @@ static void hear_request(void *context, struct link *link, uint64_t request, uin
     if (path->kind == PATH_TRAINING)
         hear_training(caller, request, type, message, payload);
     else if (path->kind == PATH_ADMIN)
-        hear_admin(caller, request, type);
+        hear_admin(caller, request, type, message);
     else
         hear_replication(caller, request, type, message, payload);
 }

@@ -31,6 +31,12 @@ struct paths_hooks {
     void (*status)(void *self, struct proto_member *member);
     // Somebody at the administration's address asks for the end.
     void (*stop)(void *self);
+    // An order of the controller to write a part of a checkpoint (save_part). Once there is
+    // something to serve.
+    void (*save)(void *self, struct link *link, uint64_t request, uint16_t type,
+                 const union proto_message *message);
+    // A link of the administration's address is closed.
+    void (*left)(void *self, const struct link *link);
     // A request of another parameter server, by its session: as in struct link_handlers. Once there
     // is something to serve.
     void (*replicate)(void *self, struct link *link, uint64_t session, uint64_t request,

@@ -18,6 +18,7 @@
 #include "persist/files_system.h"
 #include "role/paramserver/flusher.h"
 #include "role/paramserver/parameter_paths.h"
+#include "role/paramserver/part_saver.h"
 #include "role/paramserver/replicator.h"
 #include "run/settings.h"
 
@@ -51,6 +52,7 @@ struct parameter_server {
     struct files_system store; // folder -1: none
     struct flusher *flusher;
     struct replicator *replicator; // NULL until it serves
+    struct part_saver *saver;      // the same
 
     pthread_mutex_t lock; // of all that follows, which other threads ask for
     struct ps *ps;
@@ -282,6 +284,27 @@ static int open_replicator(struct parameter_server *server, struct ps *ps, bool 
     return replicator_open(&server->replicator, &options, err);
 }
 
+static void say_text(void *self, const char *text) {
+    const struct parameter_server *server = self;
+    server->o->hooks.say(server->o->hooks.self, text);
+}
+
+static int open_saver(struct parameter_server *server, const struct optimizer *optimizer,
+                      const struct member_identity *identity, struct error *err) {
+    const struct part_saver_options options = {
+        .model = server->model,
+        .state = optimizer_state_name(optimizer->rule),
+        .member = server->member,
+        .identity = *identity,
+        .name = server->o->name,
+        .keys = server->o->keys,
+        .insecure = server->o->insecure,
+        .self = server,
+        .say = say_text,
+    };
+    return part_saver_open(&server->saver, &options, err);
+}
+
 // Shards have copies when the replicator gave them routes, and not before.
 static void tell_applied(void *self, uint32_t shard) {
     const struct parameter_server *server = self;
@@ -311,6 +334,8 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     bool state = optimizer_state_name(options.optimizer.rule) != NULL;
     if (server->o->store)
         status = open_flusher(server, ps, state, &identity.run, err);
+    if (!status)
+        status = open_saver(server, &options.optimizer, &identity, err);
     if (!status)
         status = open_replicator(server, ps, state, &identity, err);
     if (status) {
@@ -424,6 +449,7 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
         return error_set(err, STATUS_DATA,
                          "the controller counts %" PRIu64 " parameters of the model, here are %zu",
                          routes->parameters, server->model->parameter_count);
+    part_saver_route(server->saver, server->routes);
     return replicator_meet(server->replicator, routes, err);
 }
 
@@ -470,6 +496,22 @@ static void hear_replication(void *self, struct link *link, uint64_t session, ui
                              struct buffer *payload) {
     const struct parameter_server *server = self;
     replicator_hear(server->replicator, link, session, request, type, message, payload);
+}
+
+static void hear_save(void *self, struct link *link, uint64_t request, uint16_t type,
+                      const union proto_message *message) {
+    const struct parameter_server *server = self;
+    part_saver_hear(server->saver, link, request, type, message);
+}
+
+// Also of links that came before it serves anything.
+static void hear_left(void *self, const struct link *link) {
+    struct parameter_server *server = self;
+    pthread_mutex_lock(&server->lock);
+    struct part_saver *saver = server->ps ? server->saver : NULL;
+    pthread_mutex_unlock(&server->lock);
+    if (saver)
+        part_saver_left(saver, link);
 }
 
 // By the member's thread.
@@ -549,17 +591,13 @@ static int open_paths(struct parameter_server *server, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
         .memory = payload_bytes(o->memory),
-        .hooks = {server, look_up_members, fill_status, ask_to_stop, hear_replication},
+        .hooks = {server, look_up_members, fill_status, ask_to_stop, hear_save, hear_left,
+                  hear_replication},
     };
     int status = paths_open(&server->paths, &options, err);
     if (!status)
         paths_start(server->paths);
     return status;
-}
-
-static void say_text(void *self, const char *text) {
-    const struct parameter_server *server = self;
-    server->o->hooks.say(server->o->hooks.self, text);
 }
 
 static int open_member(struct parameter_server *server, struct error *err) {
@@ -623,6 +661,7 @@ static void end_server(void *self, int status, const struct error *err) {
     if (server->member && ps)
         report_figures(server, clock_seconds());
     paths_close(server->paths);
+    part_saver_close(server->saver);
     replicator_close(server->replicator);
     end_store(server);
     pthread_mutex_lock(&server->lock);

@@ -1,0 +1,96 @@
+// What the parts of saving and loading checkpoints share.
+//
+//   checkpoint.c             saves one whose tensors all are here
+//   checkpoint_parts.c       saves one whose tensors others write (checkpoint_parts.h)
+//   checkpoint_part_file.c   writes one of these
+//   checkpoint_load.c        finds one, and loads it from one file
+//   checkpoint_load_parts.c  or from parts
+//   checkpoint_folder.c      a folder appears whole or not at all
+//   checkpoint_manifest.c    sizes and checksums of its files
+//   checkpoint_metadata.c    texts beside the numbers
+//   checkpoint_tensors.c     names of tensors, and their values in a file
+#ifndef ADAM_RUN_CHECKPOINT_INTERNAL_H
+#define ADAM_RUN_CHECKPOINT_INTERNAL_H
+
+#include "run/checkpoint.h"
+#include "run/checkpoint_parts.h"
+#include "run/checkpoint_tensors.h"
+
+#define CHECKPOINT_FILE "model.safetensors"
+#define CHECKPOINT_INDEX "model.safetensors.index.json"
+#define CHECKPOINT_MANIFEST "manifest.json"
+#define CHECKPOINT_TOKEN_FILE "token"
+#define CHECKPOINT_FORMAT "adam"
+
+// Versions of the manifest: those before this one have no checksum of their own.
+enum { CHECKPOINT_SEALED = 2 };
+
+// --- the folder -----------------------------------------------------------------
+
+// Makes a folder to fill before RUN/ckpt-CLOCK is complete. *folder is for checkpoint_end_folder,
+// whatever happened. STATUS_CANTCREATE.
+int checkpoint_begin_folder(char **folder, const char *run, uint64_t clock, struct error *err);
+// A new file in it, to be closed with checkpoint_sync. STATUS_CANTCREATE.
+int checkpoint_create(const char *folder, const char *name, int *fd, struct error *err);
+// Closes a file, and syncs it when `status` is STATUS_OK. Returns `status`, or STATUS_IO.
+int checkpoint_sync(int fd, int status, struct error *err);
+// A whole file, synced. STATUS_CANTCREATE, STATUS_IO.
+int checkpoint_write_text(const char *folder, const char *name, const char *text,
+                          struct file_sum *sum, struct error *err);
+// The folder is complete: gives it its name, points RUN/latest at it, and removes all but the
+// newest `keep` checkpoints. STATUS_CANTCREATE, STATUS_IO.
+int checkpoint_publish(const char *folder, const char *run, uint64_t clock, int keep,
+                       struct error *err);
+// Frees it; after a failure removes it first, and says what could not be saved. Returns `status`.
+int checkpoint_end_folder(char *folder, const char *run, uint64_t clock, int status,
+                          struct error *err);
+
+enum { CHECKPOINT_TOKEN_TEXT = 2 * CHECKPOINT_TOKEN + 1 };
+void checkpoint_token_text(char text[CHECKPOINT_TOKEN_TEXT], const uint8_t token[CHECKPOINT_TOKEN]);
+
+// --- the manifest ---------------------------------------------------------------
+
+struct checkpoint_file { // of the folder
+    const char *name;
+    struct file_sum sum;
+};
+
+int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *folder,
+                              const struct checkpoint_file *files, size_t count, struct error *err);
+
+struct bytes { // of a file; free(data)
+    unsigned char *data;
+    size_t size;
+};
+
+// STATUS_NOINPUT; STATUS_IO: also out of memory.
+int checkpoint_read_file(struct bytes *bytes, const char *path, struct error *err);
+// Whether these are the bytes of the file `name` as the manifest has it. STATUS_DATA.
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct bytes *bytes,
+                         struct error *err);
+
+// --- texts and tensors ----------------------------------------------------------
+
+// What is wanted of a checkpoint: as in checkpoint_load.
+struct checkpoint_wanted {
+    const char *const *sets;
+    size_t set_count;
+    bool state;
+};
+
+// An object of texts; NULL when out of memory.
+json_t *checkpoint_metadata(const struct checkpoint *checkpoint);
+// Takes everything from it but the values of tensors. STATUS_DATA.
+int checkpoint_read_metadata(struct checkpoint *checkpoint, const json_t *metadata,
+                             const struct checkpoint_wanted *wanted, struct error *err);
+// Puts the values of a tensor where they belong among all of the model's: it must be there, of the
+// right shape, and finite. STATUS_DATA.
+int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
+                          float *values, struct error *err);
+
+// Loads from the parts that the file `index` lists. `manifest` is that of the folder, NULL: there
+// is none. STATUS_NOINPUT, STATUS_DATA.
+int checkpoint_load_parts(struct checkpoint *checkpoint, const char *index, const json_t *manifest,
+                          const struct checkpoint_wanted *wanted, struct error *err);
+
+#endif

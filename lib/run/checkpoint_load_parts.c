@@ -1,0 +1,233 @@
+// A checkpoint in parts: the index says which file has which tensor, as Hugging Face's sharded
+// checkpoints have it. Index and parts must agree on every tensor, whoever wrote them.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/mem.h"
+#include "run/checkpoint_internal.h"
+
+struct tensors { // of the model, or of its optimizer's state
+    struct named_parameter *named;
+    size_t count;
+    float *values;
+};
+
+struct parts {
+    const char *folder;
+    const json_t *manifest;   // NULL: none
+    const json_t *weight_map; // tensor: file
+    struct tensors weights, states;
+    uint64_t bytes; // of the tensors in the parts that were read
+};
+
+// --- the index --------------------------------------------------------------------
+
+// No name that leads out of the folder.
+static bool is_file_name(const char *name) {
+    return name && *name && *name != '.' && !strchr(name, '/');
+}
+
+static int check_index(const json_t *index, struct error *err) {
+    const json_t *total = json_object_get(json_object_get(index, "metadata"), "total_size");
+    json_t *weight_map = json_object_get(index, "weight_map"), *file;
+    const char *tensor;
+    if (!json_is_integer(total) || json_integer_value(total) < 0)
+        return error_set(err, STATUS_DATA, "metadata 'total_size' is missing or wrong");
+    if (!json_is_object(weight_map))
+        return error_set(err, STATUS_DATA, "'weight_map' is missing or wrong");
+    json_object_foreach(weight_map, tensor, file) {
+        if (!is_file_name(json_string_value(file)))
+            return error_set(err, STATUS_DATA,
+                             "tensor '%s' is in no file of the checkpoint's folder", tensor);
+    }
+    return STATUS_OK;
+}
+
+static int check_listed(const struct parts *parts, const struct tensors *tensors,
+                        struct error *err) {
+    for (size_t i = 0; i < tensors->count; i++)
+        if (!json_object_get(parts->weight_map, tensors->named[i].name))
+            return error_set(err, STATUS_DATA, "tensor '%s' is missing", tensors->named[i].name);
+    return STATUS_OK;
+}
+
+// --- a part -----------------------------------------------------------------------
+
+static size_t count_listed(const struct parts *parts, const char *name) {
+    json_t *weight_map = (json_t *)parts->weight_map, *file; // which is only read
+    const char *tensor;
+    size_t count = 0;
+    json_object_foreach(weight_map, tensor, file) count += !strcmp(json_string_value(file), name);
+    return count;
+}
+
+// A tensor is in the file that the index says, and in no other.
+static int check_contents(struct parts *parts, const struct safetensors *file, const char *name,
+                          struct error *err) {
+    for (size_t i = 0; i < file->count; i++) {
+        const struct tensor *tensor = &file->tensors[i];
+        const char *listed = json_string_value(json_object_get(parts->weight_map, tensor->name));
+        if (!listed || strcmp(listed, name) != 0)
+            return error_set(err, STATUS_DATA, "tensor '%s' is in it, and in %s by the index",
+                             tensor->name, listed ? listed : "no file");
+        parts->bytes += tensor->bytes;
+    }
+    size_t listed = count_listed(parts, name);
+    return file->count == listed
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA, "it has %zu tensors, and %zu by the index",
+                           file->count, listed);
+}
+
+static int get_listed(const struct parts *parts, const struct safetensors *file, const char *name,
+                      const struct tensors *tensors, struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && i < tensors->count; i++) {
+        const char *in =
+            json_string_value(json_object_get(parts->weight_map, tensors->named[i].name));
+        if (!strcmp(in, name))
+            status = checkpoint_get_tensor(file, &tensors->named[i], tensors->values, err);
+    }
+    return status;
+}
+
+static int from_part(struct parts *parts, const struct bytes *bytes, const char *name,
+                     struct error *err) {
+    struct safetensors file;
+    int status =
+        parts->manifest ? checkpoint_check_sum(parts->manifest, name, bytes, err) : STATUS_OK;
+    if (!status)
+        status = safetensors_parse(&file, bytes->data, bytes->size, err);
+    if (status)
+        return status;
+    status = check_contents(parts, &file, name, err);
+    if (!status)
+        status = get_listed(parts, &file, name, &parts->weights, err);
+    if (!status)
+        status = get_listed(parts, &file, name, &parts->states, err);
+    safetensors_free(&file);
+    return status;
+}
+
+static int load_part(struct parts *parts, const char *name, struct error *err) {
+    char *path = NULL;
+    struct bytes bytes;
+    if (asprintf(&path, "%s/%s", parts->folder, name) < 0)
+        return error_nomem(err);
+    int status = checkpoint_read_file(&bytes, path, err);
+    if (!status && from_part(parts, &bytes, name, err))
+        status = error_context(err, "%s", path);
+    free(bytes.data);
+    free(path);
+    return status;
+}
+
+// --- all of them ------------------------------------------------------------------
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// The names of files in the index, each as often as it has tensors, in order; free it with free().
+static const char **list_files(const struct parts *parts) {
+    json_t *weight_map = (json_t *)parts->weight_map, *file; // which is only read
+    const char **names = mem_array(json_object_size(weight_map) + 1, sizeof *names);
+    const char *tensor;
+    size_t count = 0;
+    if (!names)
+        return NULL;
+    json_object_foreach(weight_map, tensor, file) names[count++] = json_string_value(file);
+    qsort(names, count, sizeof *names, by_text);
+    return names;
+}
+
+static int load_each(struct parts *parts, struct error *err) {
+    const char **names = list_files(parts);
+    size_t count = json_object_size(parts->weight_map);
+    int status = names ? STATUS_OK : error_nomem(err);
+    for (size_t i = 0; !status && i < count; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            status = load_part(parts, names[i], err);
+    free(names);
+    return status;
+}
+
+static int open_tensors(struct tensors *tensors, const struct model *model, const char *prefix,
+                        struct error *err) {
+    tensors->values = mem_floats(model->parameter_count);
+    return tensors->values ? named_parameters(&tensors->named, &tensors->count, model, prefix, err)
+                           : error_nomem(err);
+}
+
+static int open_parts(struct parts *parts, struct checkpoint *checkpoint,
+                      const struct checkpoint_wanted *wanted, struct error *err) {
+    const char *rule = optimizer_state_name(checkpoint->optimizer.rule);
+    int status = open_tensors(&parts->weights, checkpoint->model, NULL, err);
+    if (!status && wanted->state && rule)
+        status = open_tensors(&parts->states, checkpoint->model, rule, err);
+    checkpoint->parameters = parts->weights.values;
+    checkpoint->state = parts->states.values;
+    if (!status)
+        status = check_listed(parts, &parts->weights, err);
+    return status ? status : check_listed(parts, &parts->states, err);
+}
+
+static int check_total(const struct parts *parts, const json_t *metadata, struct error *err) {
+    uint64_t total = (uint64_t)json_integer_value(json_object_get(metadata, "total_size"));
+    if (parts->bytes == total)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "the parts have %llu bytes of tensors, and 'total_size' is %llu",
+                     (unsigned long long)parts->bytes, (unsigned long long)total);
+}
+
+// Errors of parts name their files already.
+static int load_indexed(struct checkpoint *checkpoint, struct parts *parts, const json_t *index,
+                        const char *path, const struct checkpoint_wanted *wanted,
+                        struct error *err) {
+    const json_t *metadata = json_object_get(index, "metadata");
+    int status = check_index(index, err);
+    if (!status) {
+        parts->weight_map = json_object_get(index, "weight_map");
+        status = checkpoint_read_metadata(checkpoint, metadata, wanted, err);
+    }
+    if (!status)
+        status = open_parts(parts, checkpoint, wanted, err);
+    if (status)
+        return status == STATUS_DATA ? error_context(err, "%s", path) : status;
+    status = load_each(parts, err);
+    if (!status && check_total(parts, metadata, err))
+        status = error_context(err, "%s", path);
+    return status;
+}
+
+static int read_index(json_t **index, const char *path, const json_t *manifest, struct error *err) {
+    struct bytes bytes;
+    int status = checkpoint_read_file(&bytes, path, err);
+    if (status)
+        return status;
+    if (manifest)
+        status = checkpoint_check_sum(manifest, CHECKPOINT_INDEX, &bytes, err);
+    if (!status)
+        status = json_read(index, (const char *)bytes.data, bytes.size, err);
+    free(bytes.data);
+    return status == STATUS_DATA ? error_context(err, "%s", path) : status;
+}
+
+int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const json_t *manifest,
+                          const struct checkpoint_wanted *wanted, struct error *err) {
+    json_t *index = NULL;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path)) : mem_string(".");
+    struct parts parts = {.folder = folder, .manifest = manifest};
+    int status = folder ? read_index(&index, path, manifest, err) : error_nomem(err);
+    if (!status)
+        status = load_indexed(checkpoint, &parts, index, path, wanted, err);
+    named_parameters_free(parts.weights.named, parts.weights.count);
+    named_parameters_free(parts.states.named, parts.states.count);
+    json_decref(index);
+    free(folder);
+    return status;
+}

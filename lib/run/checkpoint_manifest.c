@@ -1,0 +1,145 @@
+// manifest.json: what is in a checkpoint's folder, with sizes and checksums.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/mem.h"
+#include "run/checkpoint_internal.h"
+#include "store/crc.h"
+#include "store/sealed.h"
+
+// --- written ----------------------------------------------------------------------
+
+static json_t *list_files(const struct checkpoint_file *files, size_t count) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        char crc[16];
+        snprintf(crc, sizeof crc, "%08" PRIx32, files[i].sum.crc);
+        json_append(&list, json_pack("{s:s, s:I, s:s}", "name", files[i].name, "bytes",
+                                     (json_int_t)files[i].sum.bytes, "crc32", crc));
+    }
+    return list;
+}
+
+static char *manifest_text(const struct checkpoint *checkpoint, const struct checkpoint_file *files,
+                           size_t count) {
+    char *directory = getcwd(NULL, 0);
+    json_t *manifest = json_pack(
+        "{s:i, s:s, s:s?, s:s?, s:I, s:I, s:f, s:I, s:o, s:O}", "v", CHECKPOINT_SEALED, "version",
+        ADAM_VERSION, "command", checkpoint->command, "directory", directory, "clock",
+        (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples, "epoch",
+        checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files", list_files(files, count),
+        "run", checkpoint->run);
+    char *text = manifest ? sealed_text(manifest) : NULL;
+    json_decref(manifest);
+    free(directory);
+    return text;
+}
+
+int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *folder,
+                              const struct checkpoint_file *files, size_t count,
+                              struct error *err) {
+    char *text = manifest_text(checkpoint, files, count);
+    struct file_sum sum;
+    int status = text ? checkpoint_write_text(folder, CHECKPOINT_MANIFEST, text, &sum, err)
+                      : error_nomem(err);
+    free(text);
+    return status;
+}
+
+// --- read -------------------------------------------------------------------------
+
+static int read_open(struct bytes *bytes, int fd, const char *path, struct error *err) {
+    struct stat stat_of;
+    if (fstat(fd, &stat_of))
+        return error_errno(err, STATUS_NOINPUT, "%s", path);
+    if (!S_ISREG(stat_of.st_mode))
+        return error_set(err, STATUS_NOINPUT, "%s is no file", path);
+    bytes->data = mem_array((size_t)stat_of.st_size, 1);
+    if (!bytes->data)
+        return error_set(err, STATUS_IO, "out of memory for the %lld bytes of %s",
+                         (long long)stat_of.st_size, path);
+    while (bytes->size < (size_t)stat_of.st_size) {
+        size_t left = (size_t)stat_of.st_size - bytes->size;
+        ssize_t n = read(fd, bytes->data + bytes->size, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_errno(err, STATUS_IO, "%s", path);
+        if (n == 0)
+            break;
+        bytes->size += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+int checkpoint_read_file(struct bytes *bytes, const char *path, struct error *err) {
+    *bytes = (struct bytes){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_errno(err, STATUS_NOINPUT, "%s", path);
+    int status = read_open(bytes, fd, path, err);
+    close(fd);
+    if (status) {
+        free(bytes->data);
+        bytes->data = NULL;
+    }
+    return status;
+}
+
+static const json_t *manifest_entry(const json_t *manifest, const char *name) {
+    const json_t *files = json_object_get(manifest, "files");
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const json_t *entry = json_array_get(files, i);
+        const char *entry_name = json_string_value(json_object_get(entry, "name"));
+        if (entry_name && !strcmp(entry_name, name))
+            return entry;
+    }
+    return NULL;
+}
+
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct bytes *bytes,
+                         struct error *err) {
+    const json_t *entry = manifest_entry(manifest, name);
+    const char *crc = json_string_value(json_object_get(entry, "crc32"));
+    const json_t *size = json_object_get(entry, "bytes");
+    char found[16];
+    if (!crc || !json_is_integer(size))
+        return error_set(err, STATUS_DATA, "%s has no bytes and crc32 of it", CHECKPOINT_MANIFEST);
+    if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != bytes->size)
+        return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", bytes->size,
+                         CHECKPOINT_MANIFEST, (long long)json_integer_value(size));
+    snprintf(found, sizeof found, "%08" PRIx32, crc32_of(0, bytes->data, bytes->size));
+    if (strcmp(found, crc) != 0)
+        return error_set(err, STATUS_DATA, "it is damaged: its CRC-32 is %s where %s says %s",
+                         found, CHECKPOINT_MANIFEST, crc);
+    return STATUS_OK;
+}
+
+static int read_manifest(json_t **manifest, const char *path, struct error *err) {
+    bool sealed;
+    int status = sealed_read(manifest, &sealed, path, err);
+    const json_t *version = json_object_get(*manifest, "v");
+    if (!status && !sealed &&
+        (!json_is_integer(version) || json_integer_value(version) >= CHECKPOINT_SEALED))
+        status =
+            error_set(err, STATUS_DATA, "%s: damaged: it lacks the CRC-32 in its last line", path);
+    return status;
+}
+
+int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err) {
+    char *path = NULL;
+    *manifest = NULL;
+    if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
+        return error_nomem(err);
+    int status = access(path, F_OK) ? error_errno(err, STATUS_NOINPUT, "%s", path)
+                                    : read_manifest(manifest, path, err);
+    free(path);
+    return status;
+}

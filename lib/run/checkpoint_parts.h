@@ -1,0 +1,69 @@
+// A checkpoint in parts, each a safetensors file with whole tensors that another process writes,
+// and an index: RUN/ckpt-00012000/{model-00001-of-00003.safetensors...,
+// model.safetensors.index.json, manifest.json} (adam-checkpoint(5)). So no process holds the model.
+//
+// Whoever saves makes the folder, has the parts written there, and gives the folder its name:
+// whole, or not at all. That the others see the same folder is shown by its token, a file with a
+// number that they are told.
+#ifndef ADAM_RUN_CHECKPOINT_PARTS_H
+#define ADAM_RUN_CHECKPOINT_PARTS_H
+
+#include "run/checkpoint.h"
+#include "run/checkpoint_tensors.h"
+
+struct error;
+
+// --- of who saves -----------------------------------------------------------------
+
+enum { CHECKPOINT_TOKEN = 16, CHECKPOINT_PART_NAME = 48 };
+
+struct checkpoint_draft { // a folder in the making
+    char *folder;         // its path
+    char *path;           // from the root of the file system: for others
+    const char *run;      // the caller's
+    uint64_t clock;       // with which it was begun
+    uint8_t token[CHECKPOINT_TOKEN];
+};
+
+struct checkpoint_part {
+    struct file_sum sum;     // as who wrote it says
+    const uint32_t *tensors; // numbers of named_parameters, ascending; with each its state
+    size_t count;
+};
+
+// "model-00001-of-00003.safetensors", of parts from 1 on.
+void checkpoint_part_name(char name[CHECKPOINT_PART_NAME], uint32_t part, uint32_t parts);
+
+// Begins one, in memory of the caller. STATUS_CANTCREATE, STATUS_IO; nothing is left then.
+int checkpoint_draft_open(struct checkpoint_draft *draft, const char *run, uint64_t clock,
+                          struct error *err);
+// All parts are written: writes index and manifest, and gives the folder the name RUN/ckpt-CLOCK,
+// of the checkpoint's clock; the rest as checkpoint_save. `checkpoint` needs neither parameters nor
+// state. STATUS_DATA: a part is not there, or of another size than its sum says.
+int checkpoint_draft_save(const struct checkpoint_draft *draft, const struct checkpoint *checkpoint,
+                          const struct checkpoint_part *parts, uint32_t count, int keep,
+                          struct error *err);
+// Frees it; after a failure removes the folder and says what could not be saved. Returns `status`.
+int checkpoint_draft_end(struct checkpoint_draft *draft, int status, struct error *err);
+
+// --- of who writes a part ---------------------------------------------------------
+
+struct checkpoint_part_file {
+    char *path;
+    int fd;
+    struct file_sum sum;
+};
+
+// Begins part `part` of `parts`, with these tensors (whose data is not looked at), in a folder that
+// has this token. STATUS_CANTCREATE: it has not, or the file is there; STATUS_IO. Nothing is left
+// then.
+int checkpoint_part_open(struct checkpoint_part_file *file, const char *folder,
+                         const uint8_t token[CHECKPOINT_TOKEN], uint32_t part, uint32_t parts,
+                         const struct tensor *tensors, size_t count, struct error *err);
+// The next values of the tensors, in their order. STATUS_IO.
+int checkpoint_part_write(struct checkpoint_part_file *file, const float *values, size_t n,
+                          struct error *err);
+// Ends it: synced, or after a failure removed. Returns `status`, or STATUS_IO.
+int checkpoint_part_end(struct checkpoint_part_file *file, int status, struct error *err);
+
+#endif
