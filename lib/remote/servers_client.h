@@ -90,12 +90,12 @@ size_t servers_shards(const struct servers *servers);
 struct pull {
     enum proto_quantity quantity;
     float *into;
-    size_t first; // that into[0] is; no span begins before it
     // In: the versions of what is there, so that what has not changed is not sent (Rudra
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
     // pull the weights"); all 0 for nothing. Out, when it is over: of what is there then.
     uint64_t *versions;
-    bool newer; // answered only when there are newer ones than those
+    bool newer;   // answered only when there are newer ones than those
+    size_t first; // float that into[0] is; no span begins before it
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
 

@@ -11,6 +11,9 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "role/paramserver/parameter_server.h"
+#include "run/checkpoint_parts.h"
+#include "store/crc.h"
+#include "store/map.h"
 
 // Two shards: 300 x 1000 weights and 1000 biases and 10 x 1000 and 10.
 static const char model_text[] = "input 1x1x300\ndense units=1000 act=relu\nsoftmax units=10\n";
@@ -111,10 +114,9 @@ static void check_refused(struct bench *bench, int address, const struct proto_h
 }
 
 // Dials until it is welcome: what must come first comes some time.
-static struct link *dial_until_welcome_as(struct bench *bench, enum proto_role role,
+static struct link *dial_until_welcome_at(struct bench *bench, int address, enum proto_role role,
                                           uint64_t session) {
     struct proto_hello hello = hello_of(role);
-    int address = role == PROTO_ROLE_ADMINISTRATOR ? ADMIN : TRAINING;
     struct error err;
     struct link *link;
     hello.session = session;
@@ -122,6 +124,12 @@ static struct link *dial_until_welcome_as(struct bench *bench, enum proto_role r
         err = (struct error){0};
     } while (dial(&link, bench->address[address], &hello, &err));
     return link;
+}
+
+static struct link *dial_until_welcome_as(struct bench *bench, enum proto_role role,
+                                          uint64_t session) {
+    return dial_until_welcome_at(bench, role == PROTO_ROLE_ADMINISTRATOR ? ADMIN : TRAINING, role,
+                                 session);
 }
 
 static struct link *dial_until_welcome(struct bench *bench, enum proto_role role) {
@@ -227,8 +235,18 @@ static void test_welcome(struct bench *bench) {
         hello = hello_of(PROTO_ROLE_WORKER);
         check_refused(bench, ADMIN, &hello, "wrong role");
         check_refused(bench, REPLICATION, &hello, "wrong role");
-        hello = hello_of(PROTO_ROLE_PARAMETER_SERVER);
+        hello = hello_of(PROTO_ROLE_DATA_SERVER);
         check_refused(bench, TRAINING, &hello, "wrong role");
+    });
+    TEST(tap, "another parameter server may pull, and nothing more", {
+        struct link *other = dial_until_welcome(bench, PROTO_ROLE_PARAMETER_SERVER);
+        float *numbers = calloc(PARAMETERS, sizeof *numbers);
+        CHECK_INT(tap, pull(bench, other, numbers), PROTO_REFUSAL_NONE);
+        CHECK(tap, numbers && numbers[0] != 0);
+        CHECK_INT(tap, store(bench, other, numbers), PROTO_REFUSAL_WRONG_ROLE);
+        CHECK_INT(tap, push(bench, other, 0, 1, numbers), PROTO_REFUSAL_WRONG_ROLE);
+        link_close(other);
+        free(numbers);
     });
 }
 
@@ -404,6 +422,134 @@ static void test_killed(struct bench *bench, float *numbers, float *pulled) {
     });
 }
 
+// --- parts of checkpoints -----------------------------------------------------
+
+// All of the model, and one too many.
+static const struct proto_tensor dense[] = {{0}, {1}, {2}, {3}}, unknown[] = {{4}};
+
+static struct proto_save_part order_of(const struct checkpoint_draft *draft,
+                                       const struct proto_tensor *tensors, uint32_t count) {
+    struct proto_save_part order = {
+        .folder = proto_text(draft->path), .part = 1, .parts = 1, .tensors = {tensors, count}};
+    memcpy(order.token.bytes, draft->token, sizeof order.token.bytes);
+    return order;
+}
+
+static enum proto_refusal save_part(struct bench *bench, struct link *link,
+                                    const struct proto_save_part *order, struct kept **kept) {
+    return ask(bench->tap, link, PROTO_TYPE_SAVE_PART, order, NULL, 0, NULL, 0, kept);
+}
+
+static void check_part(struct bench *bench, const struct checkpoint_draft *draft,
+                       const struct proto_part_saved *saved, float wanted) {
+    struct tap *tap = bench->tap;
+    char path[512];
+    struct map map;
+    struct safetensors file;
+    const struct proto_reached *shards = saved->shards.at;
+    snprintf(path, sizeof path, "%s/model-00001-of-00001.safetensors", draft->folder);
+    CHECK_INT(tap, map_open(&map, path, NULL), STATUS_OK);
+    CHECK_INT(tap, saved->bytes, map.size);
+    CHECK_INT(tap, saved->crc, crc32_of(0, map.data, map.size));
+    CHECK_INT(tap, saved->shards.count, 2);
+    CHECK(tap, shards[0].shard == 0 && shards[1].shard == 1);
+    CHECK(tap, shards[0].version == shards[1].version && shards[0].version > 1);
+    CHECK_INT(tap, safetensors_parse(&file, map.data, map.size, NULL), STATUS_OK);
+    CHECK_INT(tap, file.count, 4);
+    size_t floats = 0;
+    for (size_t i = 0; i < file.count; i++)
+        for (size_t at = 0; at < file.tensors[i].bytes; at += sizeof(float), floats++) {
+            float value;
+            memcpy(&value, (const char *)file.tensors[i].data + at, sizeof value);
+            if (value != wanted)
+                FAIL(tap, "float %zu of %s is %g", at, file.tensors[i].name, (double)value);
+        }
+    CHECK_INT(tap, floats, PARAMETERS);
+    safetensors_free(&file);
+    map_close(&map);
+}
+
+static void refuse_parts(struct bench *bench, const struct checkpoint_draft *draft,
+                         struct link *link) {
+    struct tap *tap = bench->tap;
+    struct kept *kept;
+    struct proto_save_part order = order_of(draft, unknown, 1);
+    CHECK_INT(tap, save_part(bench, link, &order, NULL), PROTO_REFUSAL_WRONG_SHAPE);
+    const struct proto_tensor twice[] = {{1}, {1}};
+    order = order_of(draft, twice, 2);
+    CHECK_INT(tap, save_part(bench, link, &order, NULL), PROTO_REFUSAL_WRONG_SHAPE);
+    order = order_of(draft, dense, 4);
+    order.token.bytes[0] ^= 1;
+    CHECK_INT(tap, save_part(bench, link, &order, &kept), PROTO_REFUSAL_STORAGE);
+    char text[1200];
+    snprintf(text, sizeof text, "ps-a: %s is not the folder that the controller made", draft->path);
+    CHECK(tap, !strncmp(kept->message.refused.text.at, text, strlen(text)));
+    kept_drop(kept);
+    struct link *admin = dial_until_welcome(bench, PROTO_ROLE_ADMINISTRATOR);
+    order = order_of(draft, dense, 4);
+    CHECK_INT(tap, save_part(bench, admin, &order, NULL), PROTO_REFUSAL_WRONG_ROLE);
+    link_close(admin);
+}
+
+static void nothing_more(struct link_request *request) {
+    (void)request;
+}
+
+static void await_file(const struct checkpoint_draft *draft, bool there) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/model-00001-of-00001.safetensors", draft->folder);
+    while ((access(path, F_OK) == 0) != there)
+        usleep(1000);
+}
+
+// Nobody is known who has the weights: it waits, until who ordered it is gone.
+static void leave_part(struct bench *bench, const struct checkpoint_draft *draft) {
+    struct link *link = dial_until_welcome_at(bench, ADMIN, PROTO_ROLE_CONTROLLER, 0);
+    const struct proto_save_part order = order_of(draft, dense, 4);
+    struct link_request request = {
+        .type = PROTO_TYPE_SAVE_PART, .message = &order, .done = nothing_more};
+    CHECK_INT(bench->tap, link_ask(link, &request, NULL), STATUS_OK);
+    await_file(draft, true);
+    link_close(link);
+    await_file(draft, false);
+}
+
+static void name_server(struct bench *bench) {
+    pthread_mutex_lock(&bench->controller.lock);
+    bench->controller.servers[0] = (struct proto_server){
+        MEMBER, proto_text(bench->address[TRAINING]), proto_text(bench->address[REPLICATION]),
+        proto_text(bench->address[ADMIN])};
+    bench->controller.server_count = 1;
+    bench->controller.routes_epoch++;
+    pthread_mutex_unlock(&bench->controller.lock);
+}
+
+static void test_parts(struct bench *bench, const char *folder, float wanted) {
+    struct tap *tap = bench->tap;
+    struct checkpoint_draft draft;
+    struct error err = {0};
+    struct link *link = dial_until_welcome_at(bench, ADMIN, PROTO_ROLE_CONTROLLER, 0);
+    CHECK_INT(tap, checkpoint_draft_open(&draft, folder, 1, &err), STATUS_OK);
+    TEST(tap, "parts are written for the controller only, into the folder that it made",
+         { refuse_parts(bench, &draft, link); });
+    TEST(tap, "a part that nobody waits for any more is not written, and nothing of it is left",
+         { leave_part(bench, &draft); });
+    TEST(tap, "a part of a checkpoint has the tensors that were ordered, whole", {
+        const struct proto_save_part order = order_of(&draft, dense, 4);
+        struct kept *kept;
+        name_server(bench);
+        CHECK_INT(tap, save_part(bench, link, &order, &kept), PROTO_REFUSAL_NONE);
+        check_part(bench, &draft, &kept->message.part_saved, wanted);
+        kept_drop(kept);
+        CHECK_INT(tap, save_part(bench, link, &order, NULL), PROTO_REFUSAL_STORAGE);
+    });
+    link_close(link);
+    err.status = STATUS_STOPPED;
+    checkpoint_draft_end(&draft, STATUS_STOPPED, &err);
+}
+
+// --- what it tells ------------------------------------------------------------
+
 static bool has_said(struct bench *bench, const char *what) {
     pthread_mutex_lock(&bench->lock);
     bool said = strstr(bench->said, what);
@@ -464,6 +610,7 @@ static void test_life(struct tap *tap, const char *folder) {
     test_welcome(bench);
     test_hostile(bench, pulled);
     test_killed(bench, numbers, pulled);
+    test_parts(bench, folder, 5);
     test_tales(bench);
     bench_order_end(bench);
     TEST(tap, "it ends as the controller orders, and leaves", {

@@ -171,7 +171,7 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, exchange_wait(store, NULL, NULL), STATUS_OK);
         memset(s.mine, 0, FLOATS * sizeof *s.mine);
         s.versions[0] = s.versions[1] = 0;
-        exchange_pull(some, &(struct pull){PROTO_QUANTITY_STATE, s.mine, s.versions, false});
+        exchange_pull(some, &(struct pull){PROTO_QUANTITY_STATE, s.mine, s.versions, false, 0});
         CHECK_INT(tap, exchange_wait(some, NULL, NULL), STATUS_OK);
         for (size_t i = 0; i < 200; i++) {
             bool meant = (i >= 10 && i < 15) || (i >= 100 && i < 107);
@@ -395,7 +395,7 @@ static void test_newer(struct tap *tap) {
         float *other = mem_floats(FLOATS);
         s.fake.busy = 6; // the pull comes before the push
         exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions, NULL});
-        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.versions, true});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.versions, true, 0});
         CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, wrong(other, 2), 0);
@@ -408,7 +408,7 @@ static void test_newer(struct tap *tap) {
         pthread_t thread;
         open_scene(tap, &s);
         CHECK_INT(tap, pull(&s), STATUS_OK);
-        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, s.mine, s.versions, true});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, s.mine, s.versions, true, 0});
         pthread_create(&thread, NULL, stop_later, &s);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_STOPPED);
         pthread_join(thread, NULL);
