@@ -48,7 +48,7 @@ _adam_ctl() {
     report:--threads | report:-t) return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    controller:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -69,7 +69,7 @@ _adam_ctl() {
     up:--serve) return ;;
     up:--ps) return ;;
     up:--copies) return ;;
-    up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--controllers) return ;;
     up:--threads | up:-t) return ;;
@@ -82,14 +82,14 @@ _adam_ctl() {
     sh:--serve) return ;;
     sh:--ps) return ;;
     sh:--copies) return ;;
-    sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     systemd:--out | systemd:-o) offer -d; return ;;
     systemd:--serve) return ;;
     systemd:--ps) return ;;
     systemd:--copies) return ;;
-    systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--units) offer -d; return ;;
@@ -97,7 +97,7 @@ _adam_ctl() {
     sbatch:--serve) return ;;
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
-    sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--host) return ;;
@@ -108,7 +108,7 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers'; return ;;
+    doctor:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;
@@ -133,7 +133,7 @@ _adam_ctl() {
     top:-*) offer -W '--every --keys --insecure --help -h --version -V' ;;
     top:*) offer -d ;;
     set:-*) offer -W '--keys --insecure --help -h --version -V' ;;
-    set:*) if [ "$COMP_CWORD" -gt 2 ]; then offer_key 'rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss on-data-loss data-patience server-patience controller-patience workers'; return; fi; offer -d ;;
+    set:*) if [ "$COMP_CWORD" -gt 2 ]; then offer_key 'rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss on-data-loss data-patience server-patience controller-patience workers checkpoint-parts'; return; fi; offer -d ;;
     checkpoint:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     checkpoint:*) offer -d ;;
     down:-*) offer -W '--now --keys --insecure --help -h --version -V' ;;
