@@ -8,6 +8,7 @@
 enum {
     HEARTBEAT = 12,
     ELECTION = 50,
+    AWAY = 50,
     ASSIGN = 600, // by then buckets are given to those that are there
 };
 
@@ -148,13 +149,35 @@ static uint32_t list_servers(const struct world *w, const struct controller *c,
     return state->count;
 }
 
-static void remove_server(struct world *w, struct agreed_state *next, uint32_t index) {
-    struct placement placement = placement_of(w, next);
-    placement_lose(&placement, next->servers[index].member, next->epoch);
+static void forget_server(struct agreed_state *next, uint32_t index) {
     next->gone[next->servers[index].slot] = next->servers[index].incarnation;
     next->count--;
     memmove(&next->servers[index], &next->servers[index + 1],
             (next->count - index) * sizeof *next->servers);
+}
+
+static void remove_server(struct world *w, struct agreed_state *next, uint32_t index) {
+    struct placement placement = placement_of(w, next);
+    placement_lose(&placement, next->servers[index].member, next->epoch);
+    forget_server(next, index);
+}
+
+// A leader has to hear the members, or their silence, before it knows whether one that has all
+// lives: until then nobody returns with what a store had.
+static bool may_return(const struct world *w, const struct controller *c) {
+    return w->now - c->since >= GONE;
+}
+
+// It was started again, and has what its store had.
+static void return_server(struct world *w, const struct controller *c, struct agreed_state *next,
+                          uint32_t index) {
+    struct placement placement = placement_of(w, next);
+    struct placement_server servers[LIVING];
+    uint32_t member = next->servers[index].member;
+    forget_server(next, index);
+    uint32_t count = list_servers(w, c, next, servers);
+    if (next->assigned)
+        placement_succeed(&placement, member, next->next_member, servers, count, next->epoch);
 }
 
 // --- what is asked of it ------------------------------------------------------------------
@@ -182,9 +205,12 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
             continue;
         if (c->state.servers[k].incarnation == incarnation)
             send_places(w, i, packet->from, 0);
-        if (c->state.servers[k].incarnation >= incarnation)
+        if (c->state.servers[k].incarnation >= incarnation || (w->stored && !may_return(w, c)))
             return;
-        remove_server(w, &next, k); // it was started again
+        if (w->stored)
+            return_server(w, c, &next, k);
+        else
+            remove_server(w, &next, k); // it was started again
     }
     if (!may_propose(c) || next.count == LIVING)
         return;
@@ -284,6 +310,13 @@ static void tick(struct world *w, uint32_t i) {
         propose(w, i, &next);
 }
 
+// One that was stopped has heard nobody meanwhile, which says nothing of the members.
+static void look_at_clock(const struct world *w, struct controller *c) {
+    if (w->now - c->stepped > AWAY)
+        c->since = w->now;
+    c->stepped = w->now;
+}
+
 void controller_receive(struct world *w, uint32_t i, const struct packet *packet) {
     struct controller *c = &w->controllers[i];
     struct paxos_output out;
@@ -291,6 +324,7 @@ void controller_receive(struct world *w, uint32_t i, const struct packet *packet
         packet_post(w, packet, TICK / 2);
     if (!c->paxos)
         return;
+    look_at_clock(w, c);
     switch (packet->kind) {
     case PACKET_TIMER:
         tick(w, i);
