@@ -94,7 +94,7 @@ ends_with() {
         wait_for said 'nothing was trained for 1[0-9] s: worker .*: data server ipc:' $name.err
         wait_for said 'waiting for data server ipc:' $name.worker.err
         run_ok adam-ctl status $name
-        [[ $output == *'controller '*' data server '*', which has samples '*'nothing was trained for '1[0-9]' s: worker '+([0-9])' ('*'): data server ipc:'* ]]
+        [[ $output == *'controller '*' data server '*', which has samples '*'nothing was trained for '[1-9]+([0-9])' s: worker '+([0-9])' ('*'): data server ipc:'* ]]
         [ "$(adam-ctl status $name --json | jq '.idle >= 10')" = true ]
         adam-ctl prom $name | grep -qE '^adam_idle_seconds [1-9][0-9]'
     done
