@@ -19,6 +19,7 @@ struct options {
     int64_t threads;
     uint64_t memory;
     const char *store;
+    bool aside;
     double flush;
     struct talk talk;
 };
@@ -70,6 +71,7 @@ static int run(struct options *o, struct error *err) {
         .threads = (uint32_t)o->threads,
         .memory = o->memory,
         .store = o->store,
+        .aside = o->aside,
         .owner = store_owner(n, host),
         .flush = o->flush,
         .hooks = {&o->talk, talk_stop, talk_say},
@@ -96,6 +98,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         HEADING("Store"),
         TEXT(0, "store", "DIR", &o->store, "none: nothing is on a disk",
              "folder that keeps what changes, and restores it at a start"),
+        FLAG(0, "aside", &o->aside, "set a store of another run aside, as DIR.old"),
         TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
         HEADING("Behaviour"),
         FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),

@@ -13,6 +13,7 @@ complete -c adam-ps -l ready-fd -x -d 'write a newline to this descriptor when r
 complete -c adam-ps -s t -l threads -x -d 'threads that apply updates'
 complete -c adam-ps -l memory -x -d 'bytes of weights, their state and buffers'
 complete -c adam-ps -l store -x -a '(__fish_complete_directories)' -d 'folder that keeps what changes, and restores it at a start'
+complete -c adam-ps -l aside -d 'set a store of another run aside, as DIR.old'
 complete -c adam-ps -l flush -x -d 'how old a change gets before it is written'
 complete -c adam-ps -s q -l quiet -d 'say nothing but errors'
 complete -c adam-ps -s h -l help -d 'print this text'

@@ -162,10 +162,13 @@ static int open_folder(struct files_system *system, const char *folder, int lock
 }
 
 int files_system_open(struct files_system *system, const char *folder, struct error *err) {
+    int status = output_make_parents(folder, err);
+    if (status)
+        return status;
     bool made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST)
         return error_errno(err, STATUS_CANTCREATE, "cannot create the store %s", folder);
-    int status = made ? output_sync_name(folder, err) : STATUS_OK;
+    status = made ? output_sync_name(folder, err) : STATUS_OK;
     return status ? status
                   : open_folder(system, folder, LOCK_EX, STATUS_CANTCREATE, STATUS_CANTCREATE, err);
 }

@@ -13,8 +13,8 @@ struct files_system { // {.folder = -1} has none
     int folder; // file descriptor
 };
 
-// Makes the folder where it is missing (not its parents), and locks it (flock) until the close or
-// the end of the process. `files.self` points into *system, which must stay where it is.
+// Makes the folder where it is missing, and those around it, and locks it (flock) until the close
+// or the end of the process. `files.self` points into *system, which must stay where it is.
 // STATUS_CANTCREATE: it cannot be made or opened, or another process has it.
 int files_system_open(struct files_system *system, const char *folder, struct error *err);
 

@@ -133,7 +133,7 @@ int revive_look_at_stores(struct revival *revival, const struct revive_request *
                           const struct cluster *cluster, bool *can, struct error *err) {
     int status = STATUS_OK;
     *can = cluster->place_count > 0 && all_come_back(revival, cluster);
-    if (!*can)
+    if (!*can || request->elsewhere)
         return STATUS_OK;
     for (size_t i = 0; i < revival->server_count && !status; i++)
         status = look_at_store(revival, i, request->stores.items[i], cluster, err);
@@ -142,16 +142,6 @@ int revive_look_at_stores(struct revival *revival, const struct revive_request *
 }
 
 // --- out of the way ---------------------------------------------------------------------
-
-static int move_store(const char *store, struct error *err) {
-    char old[4096];
-    if (snprintf(old, sizeof old, "%s.old", store) >= (int)sizeof old)
-        return error_set(err, STATUS_CANTCREATE, "%s: the path is too long", store);
-    run_folder_remove(old);
-    if (rename(store, old))
-        return error_errno(err, STATUS_CANTCREATE, "cannot rename %s to %s", store, old);
-    return STATUS_OK;
-}
 
 int revive_set_aside(const char *store, const struct proto_id *run, struct error *err) {
     struct look look;
@@ -169,5 +159,5 @@ int revive_set_aside(const char *store, const struct proto_id *run, struct error
         return error_set(err, STATUS_CANTCREATE,
                          "%s is the store of another run: name another folder, or move it away",
                          store);
-    return move_store(store, err);
+    return run_folder_set_aside(store, err);
 }

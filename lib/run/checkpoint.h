@@ -83,5 +83,7 @@ int run_folder_done(const char *run, const char *text, struct error *err);
 int run_folder_not_done(const char *run, struct error *err);
 // A folder of plain files, and the files. What cannot be removed stays.
 void run_folder_remove(const char *path);
+// Renames such a folder to PATH.old, of which an earlier one is removed. STATUS_CANTCREATE.
+int run_folder_set_aside(const char *path, struct error *err);
 
 #endif

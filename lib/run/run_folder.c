@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,16 @@ void run_folder_remove(const char *path) {
     if (folder)
         closedir(folder);
     rmdir(path);
+}
+
+int run_folder_set_aside(const char *path, struct error *err) {
+    char old[PATH_MAX];
+    if (snprintf(old, sizeof old, "%s.old", path) >= (int)sizeof old)
+        return error_set(err, STATUS_CANTCREATE, "%s: the path is too long", path);
+    run_folder_remove(old);
+    if (rename(path, old))
+        return error_errno(err, STATUS_CANTCREATE, "cannot rename %s to %s", path, old);
+    return STATUS_OK;
 }
 
 static int newest_first(const void *a, const void *b) {

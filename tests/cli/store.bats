@@ -121,13 +121,21 @@ END
     [[ $stderr = *"another run"* ]]
     run_status 65 adam-ps --controller @ctl.port --name ps-1 --store ps-0.store
     [[ $stderr = *"another server"*"'ps-0'"* ]]
+    # That of another run can be set aside.
+    local old
+    old=$(adam-ctl store check --json ps-0.store | jq -r .run)
+    start_server ps-0 --aside
+    wait_for grep -q 'what another run left in ps-0.store is now ps-0.store.old' ps-0.log
+    wait_for grep -q 'serves a model of 82934 parameters' ps-0.log
+    [ "$(adam-ctl store check --json ps-0.store.old | jq -r .run)" = "$old" ]
+    [ ! -e ps-0.store/00000001.log ]
 }
 
 @test "a store that cannot be made is said so" {
     touch file
     run_status 73 adam-ps --controller @ctl.port --store file
-    run_status 73 adam-ps --controller @ctl.port --store missing/store
-    [[ $stderr = *"missing/store"* ]]
+    run_status 73 adam-ps --controller @ctl.port --store file/store
+    [[ $stderr = *"file/store"* ]]
 }
 
 # A run of one server that has weights and trains.
@@ -151,7 +159,7 @@ trained() {
         if [ $round -eq 1 ]; then
             wait_for grep -q "parameter server .* is gone, its shards are in its store; waiting for it for 30 s" ctl.log
         fi
-        start_server ps-0
+        start_server ps-0 --aside # this run's own stays
         server=$pid
         wait_for grep -q "has 1 shards from its store" ps-0.log
         wait_for trained "$(jq -n "$before + 1")"

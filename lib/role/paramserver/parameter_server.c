@@ -16,10 +16,12 @@
 #include "member/run_text.h"
 #include "member/sharers.h"
 #include "persist/files_system.h"
+#include "persist/persist.h"
 #include "role/paramserver/flusher.h"
 #include "role/paramserver/parameter_paths.h"
 #include "role/paramserver/part_saver.h"
 #include "role/paramserver/replicator.h"
+#include "run/checkpoint.h"
 #include "run/settings.h"
 
 static const double lately = 1.0; // seconds over which rates are taken
@@ -246,6 +248,30 @@ static int check_store(const struct parameter_server *server, struct error *err)
                      "with --store");
 }
 
+// Whether the folder has a store of another run. Who cannot tell leaves that to the opening.
+static bool is_of_another_run(const struct files *files, const struct proto_id *run) {
+    struct persist *persist;
+    if (persist_look(&persist, files, NULL))
+        return false;
+    bool other = memcmp(persist_owner(persist)->run, run->bytes, sizeof run->bytes) != 0;
+    persist_close(persist);
+    return other;
+}
+
+static int make_way(struct parameter_server *server, const struct proto_id *run,
+                    struct error *err) {
+    const char *store = server->o->store;
+    if (!server->o->aside || !is_of_another_run(&server->store.files, run))
+        return STATUS_OK;
+    files_system_close(&server->store);
+    int status = run_folder_set_aside(store, err);
+    if (!status)
+        status = files_system_open(&server->store, store, err);
+    if (!status)
+        serving_say(&server->o->hooks, "what another run left in %s is now %s.old", store, store);
+    return status;
+}
+
 // What the store has of this run goes into the shards, before they serve anybody.
 static int open_flusher(struct parameter_server *server, struct ps *ps, bool state,
                         const struct proto_id *run, struct error *err) {
@@ -260,7 +286,10 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
     };
     memcpy(options.owner.run, run->bytes, sizeof options.owner.run);
     snprintf(options.owner.server, sizeof options.owner.server, "%s", server->o->owner);
-    int status = flusher_open(&server->flusher, &options, &restored, err);
+    int status = make_way(server, run, err);
+    if (status)
+        return status;
+    status = flusher_open(&server->flusher, &options, &restored, err);
     if (status)
         return error_context(err, "%s", server->o->store);
     say_restored(server, &restored);

@@ -34,6 +34,7 @@ struct parameter_server_options {                        // texts belong to the 
     uint32_t threads;
     uint64_t memory;   // bytes of weights, state and buffers that it may use; 0: any
     const char *store; // folder of its store (adam-store(5)); NULL: it keeps nothing on a disk
+    bool aside;        // what another run left in that folder is set aside, as FOLDER.old
     const char *owner; // whose store that is: the same at each start of this server
     double flush;      // seconds until a change is on its way to the store
     struct serving_hooks hooks;
@@ -42,7 +43,8 @@ struct parameter_server_options {                        // texts belong to the 
 // Until it is told to stop. STATUS_OK when the controller ordered it, STATUS_STOPPED when
 // hooks.stop wished it or the session is over, STATUS_UNAVAILABLE when an address cannot be
 // had or the controller will not have it, STATUS_IO when memory does not suffice,
-// STATUS_DATA when model or settings cannot be read here, or the store is of another server or run,
+// STATUS_DATA when model or settings cannot be read here, or the store is of another server or run
+// that is not to be set aside,
 // STATUS_CANTCREATE when it cannot be made, or another process has it.
 int parameter_server_run(const struct parameter_server_options *options, struct error *err);
 
