@@ -85,6 +85,7 @@ _adam_ctl() {
     sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
+    sh:--flush) return ;;
     systemd:--out | systemd:-o) offer -d; return ;;
     systemd:--serve) return ;;
     systemd:--ps) return ;;
@@ -92,6 +93,7 @@ _adam_ctl() {
     systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
+    systemd:--flush) return ;;
     systemd:--units) offer -d; return ;;
     sbatch:--out | sbatch:-o) offer -d; return ;;
     sbatch:--serve) return ;;
@@ -100,6 +102,7 @@ _adam_ctl() {
     sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
+    sbatch:--flush) return ;;
     sbatch:--host) return ;;
     sbatch:--warning) return ;;
     sbatch:--keys) offer -f; return ;;
@@ -144,11 +147,11 @@ _adam_ctl() {
     drain:*) offer -d ;;
     up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
-    sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --help -h --version -V' ;;
+    sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --help -h --version -V' ;;
     sh:*) offer -f ;;
-    systemd:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --user --units --help -h --version -V' ;;
+    systemd:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --user --units --help -h --version -V' ;;
     systemd:*) offer -f ;;
-    sbatch:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --host --warning --keys --insecure --help -h --version -V' ;;
+    sbatch:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
     doctor:-*) offer -W '--out -o --serve --ps --copies --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
     doctor:*) offer -f ;;

@@ -90,6 +90,7 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
         status = request_check_store(&request, err);
     if (status == STATUS_OK)
         status = find_beginning(&request.launch, &revival, err);
+    request.launch.aside = options->hosts && request_may_set_aside(&request.launch);
     if (status == STATUS_OK && !options->hosts)
         request_share_processors(&request.launch);
     if (status == STATUS_OK)
@@ -114,6 +115,7 @@ static int run_sh(const struct subcommand *subcommand, char **operands, int coun
     if (status == STATUS_OK)
         status = request_check_store(&request, err);
     if (status == STATUS_OK) {
+        request.launch.aside = request_may_set_aside(&request.launch);
         request_share_processors(&request.launch);
         status = print_text(schedulers_sh(&request.launch, request.here), err);
     }
@@ -139,6 +141,7 @@ static int run_sbatch(const struct subcommand *subcommand, char **operands, int 
     if (status == STATUS_OK) {
         const struct slurm slurm = {base_name(request.folder), request.here, options->host,
                                     (int)options->warning};
+        request.launch.aside = request_may_set_aside(&request.launch);
         request.launch.member = address;
         if (!request.launch.listen)
             request.launch.listen = address;
@@ -205,6 +208,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
         char *text = grow_take(&name);
         const struct systemd systemd = {text, request.here, options->user ? NULL : user->pw_name,
                                         self};
+        request.launch.aside = request_may_set_aside(&request.launch);
         request_share_processors(&request.launch);
         status =
             text ? put_units(&request.launch, &systemd, options->units, err) : error_nomem(err);
@@ -224,6 +228,10 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
         LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
         FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
         FLAG('f', "force", &(o)->force, "replace a run in DIR")
+#define STORE_ROWS(o)                                                                              \
+    MAYBE("store", "DIR", &(o)->store, "none; without DIR in the run's folder",                    \
+          "parameter servers keep what changes on the disk"),                                      \
+        TIME(0, "flush", "TIME", &(o)->flush, "1s", "how old a change gets before it is written")
 #define NETWORK_KEYS(o)                                                                            \
     TEXT(0, "keys", "FILE", &(o)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"), \
         FLAG(0, "insecure", &(o)->insecure, "allow connections beyond this machine without TLS")
@@ -237,9 +245,7 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
         TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of each controller"),
-        MAYBE("store", "DIR", &o->store, "none; without DIR in the run's folder",
-              "parameter servers keep what changes on the disk"),
-        TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
+        STORE_ROWS(o),
         NETWORK_KEYS(o),
         FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),
         FLAG('q', "quiet", &o->quiet, "do not show what the controller says"),
@@ -259,6 +265,7 @@ static void sh_subcommand(struct subcommand *subcommand, struct launch_options *
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        STORE_ROWS(o),
     };
     const struct command command = {.name = PROGRAM " sh",
                                     .synopsis =
@@ -275,6 +282,7 @@ static void systemd_subcommand(struct subcommand *subcommand, struct launch_opti
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        STORE_ROWS(o),
         FLAG(0, "user", &o->user, "units for systemctl --user"),
         TEXT(0, "units", "DIR", &o->units, "print them", "write the units into this folder"),
     };
@@ -293,6 +301,7 @@ static void sbatch_subcommand(struct subcommand *subcommand, struct launch_optio
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "1", "of each worker"),
+        STORE_ROWS(o),
         TEXT(0, "host", "TEXT", &o->host, "$(hostname)", "shell text: a node's name in addresses"),
         INT(0, "warning", "SECONDS", &o->warning, 1, 65535, "120", "to save before time is over"),
         NETWORK_KEYS(o),

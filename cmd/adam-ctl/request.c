@@ -174,16 +174,13 @@ static int name_stores(struct request *r, const struct launch_options *options, 
     if (!options->store)
         return options->flush > 0 ? error_set(err, STATUS_USAGE, "--flush is of a --store")
                                   : STATUS_OK;
-    if (options->hosts)
-        return error_set(err, STATUS_USAGE,
-                         "--store is for a run on this machine: stores on other machines cannot "
-                         "be looked at from here when the run goes on");
     if (*options->store)
         put_bare(&folder, options->store);
     else
         grow_format(&folder, "%s/" LAUNCH_STORES, r->folder);
     r->stores = grow_take(&folder);
     r->launch.store = r->stores;
+    r->launch.remote_stores = options->hosts != NULL;
     r->launch.flush = options->flush > 0 ? options->flush : 1;
     return r->stores ? STATUS_OK : error_nomem(err);
 }
@@ -230,6 +227,11 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
     return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)
                                : status;
+}
+
+bool request_may_set_aside(const struct launch *launch) {
+    return launch->store && !launch->revive &&
+           (launch_stores_inside(launch) || launch->resume || launch->force);
 }
 
 int request_check_store(const struct request *r, struct error *err) {

@@ -26,6 +26,9 @@ void request_free(struct request *request);
 
 // With ack = durable all parameter servers must have a store. STATUS_USAGE.
 int request_check_store(const struct request *request, struct error *err);
+// Whether stores of any other run may be set aside: those in the run's own folder, and others when
+// a run is replaced or gone on with from its checkpoint.
+bool request_may_set_aside(const struct launch *launch);
 // Of one machine: the workers share its processors.
 void request_share_processors(struct launch *launch);
 // Programs that are not in $PATH are found where this one is.

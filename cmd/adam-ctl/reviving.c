@@ -20,7 +20,8 @@ static void request_clear(struct revive_request *request) {
 // The records of the controllers, and the stores where there are some.
 static int make_request(struct revive_request *request, const struct launch *launch,
                         struct error *err) {
-    *request = (struct revive_request){.folder = launch->folder};
+    *request =
+        (struct revive_request){.folder = launch->folder, .elsewhere = launch->remote_stores};
     if (launch->controllers < 2)
         words_format(&request->records, "%s/" LAUNCH_STATE, launch->folder);
     for (int i = 1; i <= launch->controllers && launch->controllers > 1; i++)
@@ -61,6 +62,8 @@ static void say_revival(const struct revival *revival, const struct launch *laun
     talk_note(PROGRAM, "run %s goes on from its stores", run);
     for (size_t i = 0; i < revival->server_count; i++)
         say_server(&revival->servers[i]);
+    if (launch->remote_stores)
+        talk_note(PROGRAM, "they are on the machines of the servers, and not looked at from here");
     say_checkpoint("not used:", revival);
 }
 
@@ -83,20 +86,13 @@ int reviving_look(struct launch *launch, struct revival *revival, struct error *
 
 // --- before it begins -------------------------------------------------------------------
 
-// Whether the stores are in the run's own folder, where no other run's are.
-static bool are_inside(const struct launch *launch) {
-    size_t length = strlen(launch->folder);
-    return !strncmp(launch->store, launch->folder, length) &&
-           !strcmp(launch->store + length, "/" LAUNCH_STORES);
-}
-
 // Elsewhere only stores of the run that the folder has the record of are in the way, or, where
 // there is no record, those of the run that is to be resumed or replaced.
 static int set_all_aside(const struct launch *launch, const struct revive_request *request,
                          struct error *err) {
     struct proto_id run;
     bool stored, known = revive_run(&request->records, &run, &stored);
-    bool any = are_inside(launch) || (!known && (launch->resume || launch->force));
+    bool any = launch_stores_inside(launch) || (!known && (launch->resume || launch->force));
     int status = STATUS_OK;
     for (size_t i = 0; i < request->stores.count && !status; i++)
         status = revive_set_aside(request->stores.items[i], any ? NULL : &run, err);
@@ -105,7 +101,7 @@ static int set_all_aside(const struct launch *launch, const struct revive_reques
 
 int reviving_make_way(const struct launch *launch, struct error *err) {
     struct revive_request request;
-    if (!launch->store || launch->revive)
+    if (!launch->store || launch->revive || launch->remote_stores)
         return STATUS_OK;
     int status = launch_check_folder(launch, err);
     if (status)

@@ -166,7 +166,7 @@ int launch_prepare(const struct launch *launch, struct error *err) {
         status = remove_folder_file(launch->folder, LAUNCH_PORT_FILE, err);
     if (status == STATUS_OK && !launch->revive)
         status = remove_states(launch->folder, err);
-    if (status == STATUS_OK && launch->store)
+    if (status == STATUS_OK && launch->store && !launch->remote_stores)
         status = run_folder_create(launch->store, err);
     if (status == STATUS_OK)
         status = run_folder_create(logs, err);
@@ -256,6 +256,12 @@ static void add_data_server(const struct launch *launch, struct words *out) {
     words_format(out, "%s/serve-%c" LAUNCH_CURSOR, launch->folder, LAUNCH_NUMBER);
 }
 
+bool launch_stores_inside(const struct launch *launch) {
+    size_t length = strlen(launch->folder);
+    return !strncmp(launch->store, launch->folder, length) &&
+           !strcmp(launch->store + length, "/" LAUNCH_STORES);
+}
+
 void launch_store(const struct launch *launch, int number, struct words *out) {
     if (number)
         words_format(out, "%s/ps-%d", launch->store, number);
@@ -270,6 +276,8 @@ static void add_parameter_server(const struct launch *launch, struct words *out)
         return;
     words_add(out, "--store");
     launch_store(launch, 0, out);
+    if (launch->aside)
+        words_add(out, "--aside");
     words_add(out, "--flush");
     words_format(out, "%.9gs", launch->flush);
 }

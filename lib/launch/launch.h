@@ -46,6 +46,8 @@ struct launch {
     bool resume, force;  // a run that the folder holds already: go on with it, replace it
     bool revive;         // with resume: it goes on from its stores, and is still the same run
     const char *store;   // folder of the parameter servers' stores; NULL: they have none
+    bool remote_stores;  // it is a folder of the hosts on which the servers run
+    bool aside;          // servers set what another run left there aside themselves
     double flush;        // seconds until a change is on its way there
     const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;  // address of the controller; NULL: a Unix socket
@@ -86,6 +88,8 @@ void launch_secrets(const struct launch *launch, struct words *out);
 // The command of one process.
 void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
                     struct words *out);
+// Whether the stores are in the run's own folder, where no other run's are.
+bool launch_stores_inside(const struct launch *launch);
 // The path of a parameter server's store, as a word; with number 0 with a hole for it.
 void launch_store(const struct launch *launch, int number, struct words *out);
 // The path of a process's log, as a word; with number 0 with a hole for it.

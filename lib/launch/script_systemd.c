@@ -78,10 +78,20 @@ static const char policy[] = //
     "SuccessExitStatus=75\n"
     "RestartPreventExitStatus=1 2 3 65 66 73\n";
 
+static void put_path(struct grow *out, const struct systemd *systemd, const char *folder) {
+    struct grow path = {0};
+    if (folder[0] != '/')
+        grow_format(&path, "%s/", systemd->folder);
+    grow_format(&path, "%s", folder);
+    out->failed |= path.failed;
+    put_word(out, path.text ? path.text : "");
+    free(path.text);
+}
+
 // What these programs never need. A manager of a user's own can only hide files behind a
 // user namespace.
 static void put_hardening(struct grow *out, const struct launch *launch,
-                          const struct systemd *systemd) {
+                          const struct systemd *systemd, enum proto_role role) {
     if (!systemd->user)
         grow_format(out, "PrivateUsers=yes\n");
     grow_format(out, "NoNewPrivileges=yes\n"
@@ -89,13 +99,11 @@ static void put_hardening(struct grow *out, const struct launch *launch,
                      "ProtectSystem=strict\n"
                      "ProtectHome=read-only\n"
                      "ReadWritePaths=");
-    struct grow folder = {0};
-    if (launch->folder[0] != '/')
-        grow_format(&folder, "%s/", systemd->folder);
-    grow_format(&folder, "%s", launch->folder);
-    out->failed |= folder.failed;
-    put_word(out, folder.text ? folder.text : "");
-    free(folder.text);
+    put_path(out, systemd, launch->folder);
+    if (launch->store && role == PROTO_ROLE_PARAMETER_SERVER && !launch_stores_inside(launch)) {
+        grow_format(out, " ");
+        put_path(out, systemd, launch->store);
+    }
     grow_format(out, "\n"
                      "PrivateTmp=yes\n"
                      "PrivateDevices=yes\n"
@@ -153,7 +161,7 @@ static void put_service_body(struct grow *out, const struct launch *launch,
     if (role == PROTO_ROLE_CONTROLLER)
         grow_format(out, "TimeoutStopSec=10min\n");
     grow_put(out, policy, sizeof policy - 1);
-    put_hardening(out, launch, systemd);
+    put_hardening(out, launch, systemd, role);
     words_free(&command);
 }
 

@@ -66,7 +66,7 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     words_add(&make, "mkdir");
     words_add(&make, "-p");
     words_format(&make, "%s/" LAUNCH_LOGS, launch->folder);
-    if (launch->store)
+    if (launch->store && !launch->remote_stores)
         words_add(&make, launch->store);
     put_words_line(out, &make);
     words_add(&clear, "rm");

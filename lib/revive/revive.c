@@ -193,7 +193,7 @@ int revive_look(struct revival *revival, const struct revive_request *request, s
         status = count_shards(revival, &cluster, err);
     if (can && !status)
         status = revive_look_at_stores(revival, request, &cluster, &can, err);
-    revival->stores = can && !status && is_newest(revival, request->folder);
+    revival->stores = can && !status && (request->elsewhere || is_newest(revival, request->folder));
     cluster_free(&cluster);
     return status;
 }

@@ -14,6 +14,9 @@
 //  - each shard of the model is whole in the store of a server that has its bucket;
 //  - no shard is of an older version there than in the newest checkpoint.
 //
+// Of stores on other machines the last three are taken for granted: a server that comes back
+// without what it should have says so itself, and the run ends.
+//
 // Nothing is changed by looking. Call from one thread at a time.
 #ifndef ADAM_REVIVE_REVIVE_H
 #define ADAM_REVIVE_REVIVE_H
@@ -34,6 +37,7 @@ struct revive_request {         // all the caller's
     const char *folder;         // of the run
     struct words records;       // files of its controllers, there or not
     struct words names, stores; // of its parameter servers, and their folders, one for each
+    bool elsewhere;             // these are on other machines, and not looked at
 };
 
 // What the store of a server has.

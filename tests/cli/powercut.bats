@@ -252,5 +252,4 @@ loses_nothing() {
     run_ok adam-ctl -n up run.conf --out other --ps 2 --store=fast/
     grep -qx 'adam-ps --controller @other/controller.port --name ps-2 --store fast/ps-2 --flush 1s &' <<<"$output"
     run_status 2 adam-ctl up run.conf --flush 1s
-    run_status 2 adam-ctl up run.conf --store --hosts hosts
 }

@@ -38,6 +38,24 @@ begin_sh() {
     "$CTL" -n up run.conf --ps 2 --workers 2 --threads 1 | sed -n 's/ &$//p' | sort | diff - calls.sh
 }
 
+@test "sh, systemd, Slurm: servers have stores, which make way for those of a new run" {
+    run_ok "$CTL" sh run.conf --ps 2 --store --flush 2s
+    [[ "$output" = *"mkdir -p run/log run/store"* ]]
+    grep -qF -- "--name ps-2 --store run/store/ps-2 --aside --flush 2s" <<<"$output"
+    run_ok "$CTL" sh run.conf --store=/fast
+    grep -qF -- "--name ps-1 --store /fast/ps-1 --flush 1s" <<<"$output"
+    run_ok "$CTL" systemd run.conf --store=/fast/here --force
+    grep -qF -- "--name ps-%i --store /fast/here/ps-%i --aside --flush 1s" <<<"$output"
+    [ "$(grep -cx "ReadWritePaths=$PWD/run /fast/here" <<<"$output")" = 1 ]
+    [ "$(grep -cx "ReadWritePaths=$PWD/run" <<<"$output")" = 3 ]
+    run_ok "$CTL" systemd run.conf --store
+    [ "$(grep -cx "ReadWritePaths=$PWD/run" <<<"$output")" = 4 ]
+    run_ok "$CTL" sbatch run.conf --insecure --store
+    grep -qF -- '--store "run/store/ps-$n" --aside --flush 1s' <<<"$output"
+    run_ok "$CTL" sbatch run.conf --insecure --store --set ack=durable
+    run_status 2 "$CTL" sh run.conf --flush 1s
+}
+
 @test "sh: SIGTERM stops it through the controller, and none is left" {
     begin_sh
     kill -TERM "$pid"

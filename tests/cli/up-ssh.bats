@@ -92,6 +92,43 @@ begin() {
     [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
 
+# Both servers have written a shard.
+are_stored() {
+    adam-ctl store check run/store/ps-1 && adam-ctl store check run/store/ps-2
+}
+
+@test "stores on the machines: when all died there, --resume goes on from them, unseen" {
+    # Two shards, one for each server.
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=400 act=relu' 'softmax units=10' >small.net
+    begin --set epochs=1000000 --store --flush 0.1s
+    wait_for it_trains
+    wait_for grep -qa adamlog1 run/store/ps-1/00000001.log run/store/ps-2/00000001.log
+    sleep 0.5
+    # shellcheck disable=SC2046 # numbers
+    kill -KILL "$pid" $(members) || true
+    wait_for all_members 0
+    wait_for are_stored
+    id=$(adam-ctl store check --json run/store/ps-1 | jq -r .run)
+    begin --set epochs=1000000 --store --flush 0.1s --resume
+    wait_for grep -q "run $id goes on from its stores" err
+    wait_for grep -q 'they are on the machines of the servers, and not looked at from here' err
+    wait_for grep -q 'has . shards from its store' run/log/ps-1.log
+    wait_for grep -q 'has . shards from its store' run/log/ps-2.log
+    wait_for grep -q 'worker .* joined' err
+    [ "$(adam-ctl status --json run | jq -r .run)" = "$id" ]
+    adam-ctl down run
+    wait_end
+    [ "$status" -eq 75 ]
+    # Over: the next run is a new one, and sets the stores aside there.
+    begin --store --flush 0.1s --resume --set epochs=1000001
+    wait_for grep -q 'not going on from the stores: the run was ended' err
+    wait_for grep -q 'what another run left in run/store/ps-1 is now run/store/ps-1.old' run/log/ps-1.log
+    [ "$(adam-ctl store check --json run/store/ps-1.old | jq -r .run)" = "$id" ]
+    adam-ctl down run
+    wait_end
+    all_members 0
+}
+
 @test "Ctrl-C saves, and leaves nothing on the machines" {
     begin --set epochs=1000000
     wait_for it_trains

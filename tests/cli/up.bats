@@ -392,6 +392,29 @@ END
     [ "$(grep -c connection ssh-hosts)" = 2 ]
 }
 
+@test "with hosts a store is on the host of its server, which makes way for it" {
+    need script
+    pretend_ssh
+    hosts_file
+    local up=("$CTL" up run.conf --hosts hosts --listen tcp://127.0.0.1:7000 --ps 2)
+    run_ok "${up[@]}" -n --store
+    grep -qF "adam-ps --controller tcp://127.0.0.1:7000 --name ps-1 --listen tcp://127.0.0.1:0 --store run/store/ps-1 --aside --flush 1s; exit'" <<<"$output"
+    grep -qF -- "--store run/store/ps-2 --aside --flush 1s; exit'" <<<"$output"
+    # Here nothing is made for it.
+    [[ "$output" = "mkdir -p run/log"$'\n'* ]]
+    # In a folder that the user names what another run left stays, unless this one replaces it.
+    run_ok "${up[@]}" -n --store=/fast --flush 2s
+    grep -qF -- "--store /fast/ps-1 --flush 2s; exit'" <<<"$output"
+    run_ok "${up[@]}" -n --store=/fast --force
+    grep -qF -- "--store /fast/ps-1 --aside --flush 1s; exit'" <<<"$output"
+    start "${up[@]}" --store 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2
+    finish 0
+    [ "$status" -eq 0 ]
+    grep -q 'adam-ps .*--name ps-2 .*--store run/store/ps-2 --aside --flush 1s' calls
+    [ ! -e run/store ]
+}
+
 @test "mistakes in --hosts are named before anything is started" {
     hosts_file
     run_status 2 "$CTL" up -n run.conf --hosts hosts

@@ -176,6 +176,19 @@ static void test_stores(struct tap *tap) {
         CHECK_INT(tap, rig.revival.versions[2], 8);
         rig_close(&rig);
     });
+    TEST(tap, "stores that are on other machines are gone on from unseen, by the record alone", {
+        rig_open(&rig, "protocol=async\n", 1);
+        char command[2 * PATH + 16];
+        snprintf(command, sizeof command, "rm -rf %s %s", rig.request.stores.items[0],
+                 rig.request.stores.items[1]);
+        CHECK_INT(tap, system(command), 0);
+        CHECK(tap, !look(&rig));
+        rig.request.elsewhere = true;
+        CHECK(tap, look(&rig));
+        CHECK_INT(tap, rig.revival.shard_count, SHARDS);
+        CHECK_INT(tap, rig.revival.versions[0], 0);
+        rig_close(&rig);
+    });
     TEST(tap, "stores of another run are none of this one", {
         rig_open(&rig, "protocol=async\n", 1);
         rig.cluster.run.bytes[0] = 77;
