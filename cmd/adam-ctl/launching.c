@@ -28,7 +28,7 @@
 // A run that ended before anything was saved begins anew when it is to go on, unless its stores
 // have it.
 static int find_beginning(struct launch *launch, struct revival *revival, struct error *err) {
-    if (!launch->resume)
+    if (!launch->resume || launch->remote_controllers) // who have the run know what there is
         return STATUS_OK;
     if (access(launch->folder, F_OK))
         return error_errno(err, STATUS_NOINPUT, "no run to go on with: %s", launch->folder);
@@ -52,6 +52,10 @@ static int supervise(const struct request *r, const struct plan *plan,
         status = launch_prepare(&r->launch, err);
     if (status == STATUS_OK)
         status = reviving_report(&r->launch, revival, err);
+    if (status == STATUS_OK)
+        status = plan_clear(plan, err);
+    if (status == STATUS_OK && r->launch.remote_controllers)
+        status = launch_tell(&r->launch, err);
     if (status == STATUS_OK)
         status = request_find_programs(err);
     if (status == STATUS_OK)

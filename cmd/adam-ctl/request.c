@@ -94,16 +94,62 @@ static bool can_be_found(const char *address, enum address_kind kind) {
     return !address_is_any(name);
 }
 
-// The controllers listen in the run's folder, unless the user tells where.
+// In the run's folder.
+static void put_sockets(struct grow *list, const struct request *r, int64_t controllers) {
+    const char *slash = *r->folder == '/' ? "" : "/", *here = *r->folder == '/' ? "" : r->here;
+    for (int64_t i = 1; i <= controllers; i++)
+        grow_format(list, "%sipc://%s%s%s/controller-%" PRId64 ".socket", i > 1 ? "," : "", here,
+                    slash, r->folder, i);
+}
+
+// On the first hosts that take one.
+static void put_hosts(struct grow *list, const struct request *r, const char *scheme,
+                      int64_t controllers) {
+    for (size_t i = 0; i < r->hosts.count && controllers > 0; i++) {
+        const struct host *host = &r->hosts.items[i];
+        if (!host->takes[PROTO_ROLE_CONTROLLER])
+            continue;
+        bool six = strchr(host->address, ':') && *host->address != '[';
+        grow_format(list, "%s%s://%s%s%s:%d", list->length ? "," : "", scheme, six ? "[" : "",
+                    host->address, six ? "]" : "", LAUNCH_PORT);
+        controllers--;
+    }
+}
+
+// Where the controllers listen, unless the user tells.
 static char *quorum_addresses(const struct request *r, const struct launch_options *options) {
     struct grow list = {0};
-    const char *slash = *r->folder == '/' ? "" : "/", *here = *r->folder == '/' ? "" : r->here;
+    grow_put(&list, "", 0);
     if (options->listen)
         grow_format(&list, "%s", options->listen);
-    for (int64_t i = 1; !options->listen && i <= options->controllers; i++)
-        grow_format(&list, "%sipc://%s%s%s/controller-%" PRId64 ".socket", i > 1 ? "," : "", here,
-                    slash, r->folder, i);
+    else if (options->hosts)
+        put_hosts(&list, r, options->keys ? "tls+tcp" : "tcp", options->controllers);
+    else
+        put_sockets(&list, r, options->controllers);
     return grow_take(&list);
+}
+
+static int count_addresses(const struct launch_options *options, size_t addresses,
+                           struct error *err) {
+    if (addresses == (size_t)options->controllers)
+        return STATUS_OK;
+    if (!options->listen && options->hosts)
+        return error_set(err, STATUS_USAGE,
+                         "--controllers %" PRId64 ": as many hosts must take the role controller, "
+                         "and %zu do; say roles=controller, or --listen",
+                         options->controllers, addresses);
+    return error_set(err, STATUS_USAGE,
+                     "--controllers %" PRId64 ": --listen has %zu addresses; it needs one "
+                     "for each, with commas between",
+                     options->controllers, addresses);
+}
+
+static bool any_is_remote(const struct request *r, const struct words *addresses) {
+    char host[PROTO_ADDRESS_MAX];
+    for (size_t i = 0; i < addresses->count; i++)
+        if (address_host(addresses->items[i], host) && hosts_controller(&r->hosts, host))
+            return true;
+    return false;
 }
 
 // They must know each other's addresses before one of them begins.
@@ -114,14 +160,16 @@ static int name_quorum(struct request *r, const struct launch_options *options, 
     r->first = r->quorum ? strndup(r->quorum, strcspn(r->quorum, ",")) : NULL;
     if (!r->first)
         return error_nomem(err);
-    int status = place_quorum(&addresses, r->quorum, r->first, &id, err);
-    if (status == STATUS_OK && addresses.count != (size_t)options->controllers)
-        status = error_set(err, STATUS_USAGE,
-                           "--controllers %" PRId64 ": --listen has %zu addresses; it needs one "
-                           "for each, with commas between",
-                           options->controllers, addresses.count);
+    size_t commas = 0;
+    for (const char *c = r->quorum; *c; c++)
+        commas += *c == ',';
+    int status = count_addresses(options, *r->quorum ? commas + 1 : 0, err);
+    if (status)
+        return status;
+    status = place_quorum(&addresses, r->quorum, r->first, &id, err);
     for (size_t i = 0; status == STATUS_OK && i < addresses.count; i++)
         status = address_check(addresses.items[i], options->keys, options->insecure, err);
+    r->launch.remote_controllers = status == STATUS_OK && any_is_remote(r, &addresses);
     words_free(&addresses);
     r->launch.quorum = r->quorum;
     return status;
@@ -129,18 +177,15 @@ static int name_quorum(struct request *r, const struct launch_options *options, 
 
 // With machines to use, all servers are reached by TCP, or TLS where there are keys; and
 // the controller by the address that the user told.
-static int read_hosts(struct request *r, const struct launch_options *options, struct error *err) {
+static int use_hosts(struct request *r, const struct launch_options *options, struct error *err) {
     struct grow member = {0};
     enum address_kind kind;
     const char *listen = r->first ? r->first : options->listen;
-    int status = hosts_read(&r->hosts, options->hosts, err);
-    if (status != STATUS_OK)
-        return status;
-    if (!options->listen)
+    if (!listen)
         return error_set(err, STATUS_USAGE,
                          "--hosts needs --listen tcp://HOST:PORT: where the hosts find the "
                          "controller, which runs here");
-    status = address_kind(listen, &kind, err);
+    int status = address_kind(listen, &kind, err);
     if (status != STATUS_OK)
         return status;
     if (!can_be_found(listen, kind))
@@ -199,6 +244,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
     r->here = getcwd(NULL, 0);
     if (status == STATUS_OK && (!r->folder || !r->here))
         status = error_nomem(err);
+    if (status == STATUS_OK && options->hosts)
+        status = hosts_read(&r->hosts, options->hosts, err);
     if (status == STATUS_OK && options->controllers > 1)
         status = name_quorum(r, options, err);
     if (status == STATUS_OK)
@@ -206,7 +253,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     if (status == STATUS_OK)
         status = count_copies(r, options, err);
     if (status == STATUS_OK && options->hosts)
-        status = read_hosts(r, options, err);
+        status = use_hosts(r, options, err);
     struct launch *launch = &r->launch;
     launch->conf = conf;
     launch->folder = r->folder;

@@ -25,7 +25,8 @@ static int line_error(const struct file_line *at, const char *what, const char *
 static const struct {
     const char *name;
     enum proto_role role;
-} roles[] = {{"serve", PROTO_ROLE_DATA_SERVER},
+} roles[] = {{"controller", PROTO_ROLE_CONTROLLER},
+             {"serve", PROTO_ROLE_DATA_SERVER},
              {"ps", PROTO_ROLE_PARAMETER_SERVER},
              {"worker", PROTO_ROLE_WORKER}};
 enum { ROLES = sizeof roles / sizeof *roles };
@@ -38,7 +39,7 @@ static int set_roles(struct host *host, char *text, const struct file_line *at) 
         while (i < ROLES && strcmp(roles[i].name, name) != 0)
             i++;
         if (i == ROLES)
-            return line_error(at, "roles are serve, ps and worker, not", name);
+            return line_error(at, "roles are controller, serve, ps and worker, not", name);
         host->takes[roles[i].role] = true;
     }
     return STATUS_OK;
@@ -142,6 +143,14 @@ void hosts_free(struct hosts *hosts) {
     }
     free(hosts->items);
     *hosts = (struct hosts){0};
+}
+
+struct host *hosts_controller(const struct hosts *hosts, const char *address) {
+    for (size_t i = 0; i < hosts->count; i++)
+        if (hosts->items[i].takes[PROTO_ROLE_CONTROLLER] &&
+            !strcmp(hosts->items[i].address, address))
+            return &hosts->items[i];
+    return NULL;
 }
 
 int hosts_slots(const struct hosts *hosts) {

@@ -3,7 +3,7 @@
 //   HOST [slots=N] [roles=ROLE,...] [address=NAME] [threads=N]
 //
 // HOST is what ssh(1) is given. `slots` is how many workers it takes (1), `roles` which of
-// serve, ps and worker run there (all), `address` what the servers on it bind, and tell
+// controller, serve, ps and worker run there (all), `address` what the servers on it bind, and tell
 // others (HOST without "USER@"), `threads` what each worker there has.
 #ifndef ADAM_LAUNCH_HOSTS_H
 #define ADAM_LAUNCH_HOSTS_H
@@ -33,6 +33,9 @@ struct hosts {
 // STATUS_NOINPUT, or STATUS_DATA with the place of what is wrong: "FILE:LINE: ...".
 int hosts_read(struct hosts *hosts, const char *path, struct error *err);
 void hosts_free(struct hosts *hosts);
+
+// The one that takes controllers and is reached by this name; NULL: none.
+struct host *hosts_controller(const struct hosts *hosts, const char *address);
 
 // Slots of all hosts that take workers.
 int hosts_slots(const struct hosts *hosts);

@@ -1,4 +1,4 @@
-#include "launch/launch.h"
+#include "launch/launch_internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -40,13 +40,13 @@ static int check_advertised(const struct launch *launch, const char *address, co
 }
 
 static bool host_serves(const struct host *host) {
-    return host->placed[PROTO_ROLE_DATA_SERVER] > 0 ||
+    return host->placed[PROTO_ROLE_CONTROLLER] > 0 || host->placed[PROTO_ROLE_DATA_SERVER] > 0 ||
            host->placed[PROTO_ROLE_PARAMETER_SERVER] > 0;
 }
 
 static int host_work(const struct host *host) {
-    return host->placed[PROTO_ROLE_DATA_SERVER] + host->placed[PROTO_ROLE_PARAMETER_SERVER] +
-           host->placed[PROTO_ROLE_WORKER];
+    return host->placed[PROTO_ROLE_CONTROLLER] + host->placed[PROTO_ROLE_DATA_SERVER] +
+           host->placed[PROTO_ROLE_PARAMETER_SERVER] + host->placed[PROTO_ROLE_WORKER];
 }
 
 static bool is_local(const struct launch *launch, const struct host *host) {
@@ -155,6 +155,10 @@ int launch_check_folder(const struct launch *launch, struct error *err) {
                                            : run_folder_check(launch->folder, err);
 }
 
+bool launch_keeps_states(const struct launch *launch) {
+    return launch->revive || (launch->resume && launch->remote_controllers);
+}
+
 int launch_prepare(const struct launch *launch, struct error *err) {
     char logs[PATH_MAX], cursor[32];
     int status = launch_check_folder(launch, err);
@@ -164,7 +168,7 @@ int launch_prepare(const struct launch *launch, struct error *err) {
                                 : run_folder_make(launch->folder, err);
     if (status == STATUS_OK)
         status = remove_folder_file(launch->folder, LAUNCH_PORT_FILE, err);
-    if (status == STATUS_OK && !launch->revive)
+    if (status == STATUS_OK && !launch_keeps_states(launch))
         status = remove_states(launch->folder, err);
     if (status == STATUS_OK && launch->store && !launch->remote_stores)
         status = run_folder_create(launch->store, err);
@@ -221,13 +225,9 @@ static void add_controller(const struct launch *launch, struct words *out) {
         add_option(out, "--resume", launch->folder);
 }
 
-// Which of the controllers it is.
 static void add_own_address(const struct launch *launch, int number, struct words *out) {
-    const char *at = launch->quorum;
-    for (int i = 1; i < number && at; i++)
-        at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
     words_add(out, "--listen");
-    words_format(out, "%.*s", (int)strcspn(at ? at : "", ","), at ? at : "");
+    launch_own_address(launch, number, out);
 }
 
 static void add_member_options(const struct launch *launch, enum proto_role role,
@@ -421,6 +421,10 @@ static int add_connection(struct plan *plan, const struct launch *launch, const 
     return process->who && process->socket && !command->failed ? STATUS_OK : error_nomem(err);
 }
 
+static bool wants_connection(const struct host *host) {
+    return host->socket && host_work(host) - host->placed[PROTO_ROLE_CONTROLLER] > 1;
+}
+
 static size_t connection_to(const struct plan *plan, const struct host *host) {
     for (size_t i = 0; host->socket && i < plan->count; i++)
         if (plan->processes[i].socket && strcmp(plan->processes[i].socket, host->socket) == 0)
@@ -432,14 +436,10 @@ static size_t connection_to(const struct plan *plan, const struct host *host) {
 // signal the command was killed.
 static char *host_line(const struct launch *launch, const struct words *command) {
     struct grow out = {0};
-    char *folder = getcwd(NULL, 0), *line = words_line(command->items, command->count);
-    out.failed = !folder || !line || command->failed;
-    grow_format(&out, "cd ");
-    words_quote(&out, folder ? folder : "");
-    grow_format(&out, " && mkdir -p ");
-    words_quote(&out, launch->folder);
+    char *line = words_line(command->items, command->count);
+    out.failed = !line || command->failed;
+    launch_put_folders(&out, launch);
     grow_format(&out, " && env TERM=dumb %s; exit", line ? line : "");
-    free(folder);
     free(line);
     return grow_take(&out);
 }
@@ -482,6 +482,29 @@ static int add_role_process(struct plan *plan, const struct launch *launch, enum
     return process->name && process->who && !process->command.failed ? STATUS_OK : error_nomem(err);
 }
 
+// A controller's connection is its own: it does not break with those of others.
+static int add_controller_process(struct plan *plan, const struct launch *launch, int number,
+                                  struct host *host, struct error *err) {
+    if (!host)
+        return add_role_process(plan, launch, PROTO_ROLE_CONTROLLER, number, NULL, err);
+    struct host alone = *host;
+    alone.socket = NULL;
+    host->placed[PROTO_ROLE_CONTROLLER]++;
+    return add_role_process(plan, launch, PROTO_ROLE_CONTROLLER, number, &alone, err);
+}
+
+static int add_controllers(struct plan *plan, const struct launch *launch,
+                           const struct hosts *hosts, struct error *err) {
+    int status = STATUS_OK;
+    for (int i = 1; !status && i <= launch_count(launch, PROTO_ROLE_CONTROLLER); i++) {
+        struct host *host = launch_controller_host(launch, hosts, i);
+        status = add_controller_process(plan, launch, i, host, err);
+        if (!status && host && !launch->resume)
+            status = plan_add_clear(plan, launch, i, host, err);
+    }
+    return status;
+}
+
 static int add_local_processes(struct plan *plan, const struct launch *launch, enum proto_role role,
                                struct error *err) {
     int status = STATUS_OK;
@@ -510,7 +533,7 @@ static int add_down(struct plan *plan, const struct launch *launch, struct error
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err) {
     *plan = (struct plan){0};
-    int status = add_local_processes(plan, launch, PROTO_ROLE_CONTROLLER, err);
+    int status = add_controllers(plan, launch, hosts, err);
     plan->controllers = plan->count;
     if (status == STATUS_OK && plan->controllers > 1)
         status = add_down(plan, launch, err);
@@ -519,7 +542,7 @@ int plan_make(struct plan *plan, const struct launch *launch, struct hosts *host
     if (status == STATUS_OK && hosts)
         status = check_reachable(launch, hosts, err);
     for (size_t i = 0; status == STATUS_OK && hosts && i < hosts->count; i++)
-        if (hosts->items[i].socket && host_work(&hosts->items[i]) > 1)
+        if (wants_connection(&hosts->items[i]))
             status = add_connection(plan, launch, &hosts->items[i], err);
     for (size_t i = 1; status == STATUS_OK && i < LAUNCH_ROLES; i++)
         status = hosts ? add_host_processes(plan, launch, launch_roles[i], hosts, err)
@@ -536,6 +559,9 @@ void plan_free(struct plan *plan) {
         free(plan->processes[i].socket);
         words_free(&plan->processes[i].command);
     }
+    for (size_t i = 0; i < plan->clear_count; i++)
+        words_free(&plan->clears[i]);
+    free(plan->clears);
     free(plan->processes);
     words_free(&plan->down);
     *plan = (struct plan){0};
@@ -574,6 +600,10 @@ char *plan_text(const struct plan *plan, const struct launch *launch) {
     shell_prepare(&out, launch);
     if (launch->force)
         shell_forget(&out, launch);
+    if (launch->remote_controllers)
+        launch_put_port_file(&out, launch);
+    for (size_t i = 0; i < plan->clear_count; i++)
+        put_command_words(&out, &plan->clears[i], plan->clears[i].count, " </dev/null\n");
     for (size_t i = 0; i < plan->count; i++)
         put_process_line(&out, &plan->processes[i]);
     grow_format(&out, "wait\n");

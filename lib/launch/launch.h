@@ -27,6 +27,7 @@ struct error;
 #define LAUNCH_CONTROLLERS 5                  // at most
 #define LAUNCH_LOGS "log"
 #define LAUNCH_CURSOR ".cursor"
+#define LAUNCH_PORT 7000      // of controllers on the machines of --hosts, unless the user says
 #define LAUNCH_STORES "store" // unless the user names another folder for them
 
 // What the user wants. Texts are the caller's.
@@ -38,22 +39,23 @@ struct launch {
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int controllers;  // 1, 3 or 5; 0 is 1
     int data_servers, parameter_servers, workers;
-    int copies;          // of each part of the weights, 1 to 3; 0: as RUN.conf says
-    bool workers_wanted; // RUN.conf says how many must be there before training starts
-    int threads;         // of each worker; 0: as many as adam-worker thinks best
-    const char *keys;    // NAME.pem (adam-ctl keys); NULL: none
-    bool insecure;       // beyond this machine without TLS
-    bool resume, force;  // a run that the folder holds already: go on with it, replace it
-    bool revive;         // with resume: it goes on from its stores, and is still the same run
-    const char *store;   // folder of the parameter servers' stores; NULL: they have none
-    bool remote_stores;  // it is a folder of the hosts on which the servers run
-    bool aside;          // servers set what another run left there aside themselves
-    double flush;        // seconds until a change is on its way there
-    const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
-    const char *listen;  // address of the controller; NULL: a Unix socket
-    const char *quorum;  // of several controllers: their addresses with commas between
-    const char *dial;    // where the others find it; NULL: in its port file
-    const char *member;  // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
+    int copies;              // of each part of the weights, 1 to 3; 0: as RUN.conf says
+    bool workers_wanted;     // RUN.conf says how many must be there before training starts
+    int threads;             // of each worker; 0: as many as adam-worker thinks best
+    const char *keys;        // NAME.pem (adam-ctl keys); NULL: none
+    bool insecure;           // beyond this machine without TLS
+    bool resume, force;      // a run that the folder holds already: go on with it, replace it
+    bool revive;             // with resume: it goes on from its stores, and is still the same run
+    const char *store;       // folder of the parameter servers' stores; NULL: they have none
+    bool remote_stores;      // it is a folder of the hosts on which the servers run
+    bool aside;              // servers set what another run left there aside themselves
+    double flush;            // seconds until a change is on its way there
+    const char *ssh;         // how hosts are reached: words with blanks between them; NULL: "ssh"
+    const char *listen;      // address of the controller; NULL: a Unix socket
+    const char *quorum;      // of several controllers: their addresses with commas between
+    bool remote_controllers; // some of these run on hosts, which have the run's folder then
+    const char *dial;        // where the others find it; NULL: in its port file
+    const char *member; // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
 };
 
 // What a command begins with that is to run on a host.
@@ -72,6 +74,10 @@ int launch_check_folder(const struct launch *launch, struct error *err);
 // from its stores keeps it.
 // STATUS_CANTCREATE, also as launch_check_folder.
 int launch_prepare(const struct launch *launch, struct error *err);
+
+// Whether what the controllers agreed on stays: the run goes on from its stores, or controllers on
+// hosts find out whether it does.
+bool launch_keeps_states(const struct launch *launch);
 
 // The roles that a run has processes of, in the order in which they start.
 #define LAUNCH_ROLES 4
@@ -106,6 +112,10 @@ enum launch_policy {
 #define LAUNCH_RETRIES 5
 enum launch_policy launch_policy(enum proto_role role);
 
+// With controllers on hosts: writes where they are to the port file here. STATUS_CANTCREATE,
+// STATUS_IO.
+int launch_tell(const struct launch *launch, struct error *err);
+
 // The processes of a run, its controllers first.
 struct process {
     char *name; // "ps-2"
@@ -122,14 +132,20 @@ struct plan {
     struct process *processes;
     size_t count, controllers;
     struct words down; // of several controllers: the command by which a person ends the run
+    // What is to be done on hosts of controllers before a new run: none may find the record of
+    // another one.
+    struct words *clears;
+    size_t clear_count;
 };
 
-// Every process of the run; with hosts the controllers run here, and the others are dealt
-// out to them, those of a host through one connection. STATUS_USAGE when they have no place
-// for some, or would not reach each other.
+// Every process of the run. With hosts each of several controllers runs on the host that its
+// address is of, or here; the others are dealt out to the hosts, those of a host through one
+// connection. STATUS_USAGE when they have no place for some, or would not reach each other.
 int plan_make(struct plan *plan, const struct launch *launch, struct hosts *hosts,
               struct error *err);
 void plan_free(struct plan *plan);
+// Carries out the clears. STATUS_UNAVAILABLE when one of them fails.
+int plan_clear(const struct plan *plan, struct error *err);
 // What a person would type, with all that must be done before, to be freed with free();
 // NULL when memory ran out.
 char *plan_text(const struct plan *plan, const struct launch *launch);

@@ -72,9 +72,10 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     words_add(&clear, "rm");
     words_add(&clear, "-f");
     words_format(&clear, "%s/" LAUNCH_PORT_FILE, launch->folder);
-    if (!launch->revive)
+    bool clears = !launch_keeps_states(launch);
+    if (clears)
         words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
-    for (int i = 1; i <= launch->controllers && launch->quorum && !launch->revive; i++)
+    for (int i = 1; i <= launch->controllers && launch->quorum && clears; i++)
         words_format(&clear, "%s/" LAUNCH_STATE_OF, launch->folder, i);
     put_words_line(out, &clear);
 }

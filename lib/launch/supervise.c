@@ -373,15 +373,17 @@ static void look_for_ends(struct supervisor *s) {
 // --- starting ---------------------------------------------------------------------------
 
 static void start_slot(struct supervisor *s, struct slot *slot) {
-    bool first = slot == s->slots;
+    bool first = slot == s->slots, tells = first && !slot->process->remote;
     slot->starts++;
     slot->ended = false;
     slot->started = clock_seconds();
-    if (child_start(&slot->child, &slot->process->command, first, slot->log, s->err)) {
+    if (child_start(&slot->child, &slot->process->command, tells, slot->log, s->err)) {
         slot_enter(slot, SLOT_OVER);
         end_run(s, s->err->status, 0);
     } else {
         slot_enter(slot, SLOT_STARTED);
+        if (first && !tells) // members look for it
+            slot_enter(slot, SLOT_READY);
     }
 }
 

@@ -24,7 +24,7 @@ PermitRootLogin prohibit-password
 SetEnv PATH=$PATH
 CONF
     cat >ssh_config <<CONF
-Host one two
+Host one two three
     Port $port
 Host nobody
     Port $(free_port)
@@ -92,17 +92,25 @@ begin() {
     [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
 
+# Servers that live have written theirs.
+are_stored_by_now() {
+    grep -qa adamlog1 run/store/ps-1/*.log && grep -qa adamlog1 run/store/ps-2/*.log &&
+        adam-ctl status run
+}
+# One for each server.
+two_shards() {
+    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=400 act=relu' 'softmax units=10' >small.net
+}
 # Both servers have written a shard.
 are_stored() {
     adam-ctl store check run/store/ps-1 && adam-ctl store check run/store/ps-2
 }
 
 @test "stores on the machines: when all died there, --resume goes on from them, unseen" {
-    # Two shards, one for each server.
-    printf '%s\n' "input 1x28x28 ops='scale 1/255'" 'dense units=400 act=relu' 'softmax units=10' >small.net
+    two_shards
     begin --set epochs=1000000 --store --flush 0.1s
     wait_for it_trains
-    wait_for grep -qa adamlog1 run/store/ps-1/00000001.log run/store/ps-2/00000001.log
+    wait_for are_stored_by_now
     sleep 0.5
     # shellcheck disable=SC2046 # numbers
     kill -KILL "$pid" $(members) || true
@@ -126,6 +134,41 @@ are_stored() {
     [ "$(adam-ctl store check --json run/store/ps-1.old | jq -r .run)" = "$id" ]
     adam-ctl down run
     wait_end
+    all_members 0
+}
+
+@test "controllers on three machines: the run survives one, and a power cut of all with --resume" {
+    printf '%s\n' 'one roles=controller,serve,ps address=127.0.0.1' 'two roles=controller,ps,worker threads=1 address=127.0.0.2' \
+        'three roles=controller address=127.0.0.3' >hosts
+    two_shards
+    listen=tcp://127.0.0.1:$(free_port),tcp://127.0.0.2:$(free_port),tcp://127.0.0.3:$(free_port)
+    local up=(adam-ctl up run.conf --hosts hosts --ssh "ssh -F ssh_config" --ps 2 --controllers 3 --listen "$listen"
+        --set epochs=1000000 --store --flush 0.1s)
+    start "${up[@]}" 2>err
+    wait_for it_trains
+    [ "$(cd run/log && echo controller-*)" = "controller-1.log controller-2.log controller-3.log" ]
+    [ -e run/controller-1.state ] && [ -e run/controller-2.state ] && [ -e run/controller-3.state ]
+    # Whoever it is, others go on, and it is started again where it was.
+    victim=$(working_here "^adam-ctl controller .*--listen tcp://127.0.0.2:")
+    kill -KILL "$victim"
+    wait_for grep -q 'controller-2 on two was killed by signal 9' err
+    wait_for working_here "^adam-ctl controller .*--listen tcp://127.0.0.2:"
+    wait_for are_stored_by_now
+    id=$(adam-ctl status --json run | jq -r .run)
+    sleep 0.5
+    # shellcheck disable=SC2046 # numbers
+    kill -KILL "$pid" $(members) || true
+    wait_for all_members 0
+    start "${up[@]}" --resume 2>err
+    wait_for grep -q 'none of its members is there any more' err
+    wait_for grep -q 'has . shards from its store' run/log/ps-1.log
+    wait_for adam-ctl status run
+    [ "$(adam-ctl status --json run | jq -r .run)" = "$id" ]
+    wait_for grep -q 'worker .* joined' err
+    adam-ctl down run
+    wait_end
+    cat err
+    [ "$status" -eq 75 ]
     all_members 0
 }
 

@@ -358,9 +358,16 @@ case $1 in
     rm "$socket"
     ;;
 -tt)
-    [ -e "$socket" ] || exit 254
+    case $3 in
+    *adam-ctl*) [ ! "${socket-}" ] || exit 254 ;; # a controller has its own
+    *) [ -e "$socket" ] || exit 254 ;;
+    esac
     echo "$2 ${3##*--name }" >>ssh-hosts
     exec script -qec "$3" /dev/null
+    ;;
+*)
+    echo "$1 $2" >>ssh-clears
+    exec sh -c "$2"
     ;;
 esac
 END
@@ -413,6 +420,56 @@ END
     [ "$status" -eq 0 ]
     grep -q 'adam-ps .*--name ps-2 .*--store run/store/ps-2 --aside --flush 1s' calls
     [ ! -e run/store ]
+}
+
+# Three machines of four take controllers.
+controller_hosts() {
+    cat >hosts <<'END'
+n01 roles=controller,serve,ps address=127.0.0.1
+n02 roles=serve,ps,worker address=127.0.0.2
+n03 roles=controller address=localhost
+n04 roles=controller,worker slots=2 address=127.0.0.4
+END
+}
+
+@test "with --controllers 3 --hosts controllers are on three hosts, and all others know them" {
+    need script
+    pretend_ssh
+    controller_hosts
+    local quorum=tcp://127.0.0.1:7000,tcp://localhost:7000,tcp://127.0.0.4:7000
+    run_ok "$CTL" up -n run.conf --controllers 3 --hosts hosts --ps 2
+    [ "$(grep -c '^ssh .* -tt .* adam-ctl controller .*</dev/null &$' <<<"$output")" = 3 ]
+    grep -qF " -tt n03 'cd $PWD && mkdir -p run && env TERM=dumb adam-ctl controller run.conf --out run --set workers=3 --set servers=2 --set data-servers=1 --quorum $quorum --port-file run/controller.port --listen tcp://localhost:7000; exit' </dev/null &" <<<"$output"
+    grep -qF " n03 'cd $PWD && mkdir -p run && rm -f run/controller-2.state' </dev/null" <<<"$output"
+    grep -qxF "printf '%s\\n' ${quorum//,/ } >run/controller.port" <<<"$output"
+    grep -q "adam-worker --controller $quorum --name worker-3" <<<"$output"
+    # Told where, they are there; who is of no host is here.
+    run_ok "$CTL" up -n run.conf --controllers 3 --hosts hosts --listen tcp://127.0.0.4:1,tcp://127.0.0.9:2,tcp://127.0.0.1:3
+    [ "$(grep -c '^ssh .* -tt n0[14] .* adam-ctl controller ' <<<"$output")" = 2 ]
+    [ "$(grep -c '^adam-ctl controller .* --listen tcp://127.0.0.9:2 &$' <<<"$output")" = 1 ]
+    # What is to be replaced goes there, too; what is to go on stays, and they say what there is.
+    run_ok "$CTL" up -n run.conf --controllers 3 --hosts hosts --force
+    grep -qF " && rm -f run/controller-1.state && rm -f run/DONE run/latest run/metrics.jsonl run/serve-1.cursor && rm -rf run/ckpt-*' </dev/null" <<<"$output"
+    run_ok "$CTL" up -n run.conf --controllers 3 --hosts hosts --resume
+    run ! grep -q 'controller-.*\.state' <<<"$output"
+    run_status 2 "$CTL" up -n run.conf --controllers 5 --hosts hosts
+    [[ "$stderr" = *"--controllers 5: as many hosts must take the role controller, and 3 do; say roles=controller, or --listen" ]]
+}
+
+@test "controllers on hosts begin without an earlier run's record, and their status is the run's" {
+    need script
+    pretend_ssh
+    controller_hosts
+    mkdir run
+    touch run/controller-1.state run/controller-3.state
+    start "$CTL" up run.conf --controllers 3 --hosts hosts --ps 2 2>err
+    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2 worker-3
+    [ "$(cut -d' ' -f1 ssh-clears | tr '\n' ' ')" = "n01 n03 n04 " ]
+    [ ! -e run/controller-1.state ] && [ ! -e run/controller-3.state ]
+    [ "$(grep -c 'adam-ctl controller .*--listen tcp://\(127.0.0.1\|localhost\|127.0.0.4\):7000' calls)" = 3 ]
+    finish 3
+    [ "$status" -eq 3 ]
+    none_left
 }
 
 @test "mistakes in --hosts are named before anything is started" {
