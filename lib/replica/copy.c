@@ -19,9 +19,9 @@ static void drop_load(struct replica *r, struct shard *shard) {
     shard->held = (struct held){0};
 }
 
-// What is installed was kept before.
+// What is installed was kept before, unless it is what is to be kept.
 void copy_discard(struct replica *r, struct shard *shard) {
-    shard->kept |= shard->held.any;
+    shard->kept |= shard->held.any && stamp_older(shard->stamp, shard->least);
     drop_load(r, shard);
 }
 
@@ -35,6 +35,19 @@ void copy_install(struct replica *r, struct shard *shard) {
     drop_load(r, shard);
 }
 
+// What is prepared on top of what is not kept yet is to be kept with it.
+static void keep_load(struct replica *r, struct shard *shard, const struct replica_message *m) {
+    bool joins = bucket_of(r, shard)->role == REPLICA_JOINER && m->whole;
+    if (m->stamp.version > 0 && (is_durable(r) || (r->host->keep && joins))) {
+        shard->kept = false;
+        shard->least = m->stamp;
+    } else if (m->whole) {
+        shard->kept = true;
+    }
+    if (!shard->kept)
+        r->host->keep(r->host->self, shard_number(r, shard), m->stamp, m->load);
+}
+
 static void hold_load(struct replica *r, struct shard *shard, const struct replica_message *m) {
     r->host->hold(r->host->self, m->load);
     drop_load(r, shard);
@@ -45,9 +58,7 @@ static void hold_load(struct replica *r, struct shard *shard, const struct repli
         .blocks = m->blocks,
         .load = m->load,
     };
-    shard->kept = !r->host->keep;
-    if (r->host->keep)
-        r->host->keep(r->host->self, shard_number(r, shard), m->stamp, m->load);
+    keep_load(r, shard, m);
 }
 
 // The values of the base are here: installed, or prepared and by this message committed. What is

@@ -212,13 +212,13 @@ void replica_applied(struct replica *r, uint32_t shard, uint64_t blocks, uint64_
 void replica_kept(struct replica *r, uint32_t shard, struct replica_stamp stamp, uint64_t now) {
     struct shard *s = &r->shards[shard];
     enum replica_role role = bucket_of(r, s)->role;
-    if (s->kept || !stamp_same(stamp, shard_top(s)))
+    if (s->kept || stamp_older(stamp, s->least))
         return;
     s->kept = true;
     if (role == REPLICA_PRIMARY)
         round_advance(r, s, now);
     else if (role != REPLICA_NONE)
-        copy_answer(r, s, stamp);
+        copy_answer(r, s, shard_top(s));
 }
 
 // "Each parameter server machine sends heart beats to the appropriate secondary machines for all

@@ -38,6 +38,12 @@
 // is dropped only by a new epoch. A joiner becomes a member when it has all shards of the bucket:
 // from that moment on the primary waits for it in every round, and then tells the controllers.
 //
+// Stable storage (replica_host.keep). After a power cut any member may be the first to come back,
+// and the run goes on with what that has. Under ack = durable a copy is prepared when it is kept.
+// Else (replica_options.delayed, "delayed persistence", Adam 3.3.2) what is kept may be older than
+// a copy by the window; but a joiner that was sent a shard whole has kept it before it counts:
+// what it had before may be of any age.
+//
 // Takeover. Each replicated push is prepared on every member, so whichever becomes the primary has
 // it. It installs what it has prepared, and does a round of each shard under the new epoch before
 // any push to it counts as replicated, and before it tells anybody a version.
@@ -107,8 +113,9 @@ struct replica_host {
                     bool whole, struct replica_load *load);
     void (*hold)(void *self, struct replica_load *load);
     void (*release)(void *self, struct replica_load *load);
-    // NULL: not needed. Otherwise (ack = durable): has the load of this stamp on its way to stable
-    // storage, and calls replica_kept when it is there.
+    // NULL: there is no stable storage. Otherwise brings the shard there with this load, as soon as
+    // it can, and calls replica_kept then: of a primary all that it has by now (and the load may be
+    // NULL), of another what it has installed with the load over it.
     void (*keep)(void *self, uint32_t shard, struct replica_stamp stamp, struct replica_load *load);
     // The message is valid until the return. It may be lost, doubled and overtaken.
     void (*send)(void *self, const struct replica_message *message);
@@ -135,6 +142,7 @@ struct replica_options {
     uint32_t interval; // at least, from the begin of a round to that of the next; 0: none
     uint32_t wholes;   // shards that are copied whole at a time, for joiners at most so many in a
                        // tick: that takes a bounded share of the bandwidth
+    bool delayed;      // what is on stable storage may be older, by a window that the host bounds
 };
 
 struct replica;
@@ -171,7 +179,8 @@ void replica_applied(struct replica *replica, uint32_t shard, uint64_t blocks, u
 // needs it. Whoever decodes the message has checked that the load has the blocks.
 void replica_receive(struct replica *replica, const struct replica_message *message, uint64_t now);
 
-// What `keep` was called for is on stable storage.
+// This state of the shard is on stable storage. It was copied after the last call of `keep` for the
+// shard.
 void replica_kept(struct replica *replica, uint32_t shard, struct replica_stamp stamp,
                   uint64_t now);
 

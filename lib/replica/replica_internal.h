@@ -53,7 +53,8 @@ struct shard {
     uint32_t bucket;
     uint32_t next;              // of the same bucket; PROTO_NOBODY: none
     struct replica_stamp stamp; // of the values; of a primary: as they were read for the round
-    bool kept;                  // the newest stamp is where `keep` brings it
+    bool kept;                  // where `keep` brings it there is what counts...
+    struct replica_stamp least; // ...this stamp, or what followed it; when not kept
     // A copy.
     struct held held;
     uint64_t follows; // the epoch in which a stamp was taken from the primary: later ones are newer
@@ -100,6 +101,11 @@ static inline bool stamp_older(struct replica_stamp a, struct replica_stamp b) {
 // The newest that a server has of a shard.
 static inline struct replica_stamp shard_top(const struct shard *shard) {
     return shard->held.any ? shard->held.stamp : shard->stamp;
+}
+
+// Whether each state must be kept before it counts.
+static inline bool is_durable(const struct replica *r) {
+    return r->host->keep && !r->options.delayed;
 }
 
 static inline struct bucket *bucket_of(struct replica *r, const struct shard *shard) {

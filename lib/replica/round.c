@@ -42,7 +42,8 @@ void round_drop(struct replica *r, struct shard *shard) {
 static void stamp_values(struct replica *r, struct shard *shard) {
     shard->stamp = (struct replica_stamp){bucket_of(r, shard)->place.epoch, shard->live};
     shard->changed = false;
-    shard->kept = !r->host->keep;
+    shard->kept = !is_durable(r);
+    shard->least = shard->stamp;
     for (int slot = 0; slot < SLOTS; slot++) {
         struct peer *peer = &shard->round.peers[slot];
         peer->commit = false; // the round's base says it
@@ -80,7 +81,7 @@ static bool read_load(struct replica *r, struct shard *shard, bool whole) {
 // A new round, or the present one with the whole shard for those who are behind.
 static bool begin_round(struct replica *r, struct shard *shard, bool whole, uint64_t now) {
     struct round *round = &shard->round;
-    bool needed = !is_alone(bucket_of(r, shard)) || r->host->keep;
+    bool needed = !is_alone(bucket_of(r, shard)) || is_durable(r);
     if (needed && !read_load(r, shard, whole))
         return false;
     round->blocks |= shard->dirty;

@@ -19,33 +19,83 @@ void fault(struct world *w, const char *format, ...) {
 
 // --- equal stamps imply equal values ------------------------------------------------------
 
-static size_t stamp_index(const struct world *w, uint32_t shard, struct replica_stamp stamp) {
+static struct known_stamp *find_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp) {
     size_t i = (size_t)(stamp.epoch * 2654435761u + stamp.version * 40503u + shard * 97u);
     for (i &= STAMPS - 1;; i = (i + 1) & (STAMPS - 1)) {
-        const struct known_stamp *known = &w->stamps[i];
-        if (known->run != w->run || (known->shard == shard && known->stamp.epoch == stamp.epoch &&
-                                     known->stamp.version == stamp.version))
-            return i;
+        struct known_stamp *known = &w->stamps[i];
+        if (known->run != w->run ||
+            (known->shard == shard && known->state.stamp.epoch == stamp.epoch &&
+             known->state.stamp.version == stamp.version))
+            return known;
     }
 }
 
-void check_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
-                 const struct values *values) {
-    struct known_stamp *known = &w->stamps[stamp_index(w, shard, stamp)];
+static struct known_stamp *know_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
+                                      const struct values *values) {
+    struct known_stamp *known = find_stamp(w, shard, stamp);
     if (known->run != w->run)
-        *known = (struct known_stamp){w->run, shard, stamp, *values};
-    else if (memcmp(&known->values, values, sizeof *values) != 0)
+        *known = (struct known_stamp){.run = w->run, .shard = shard, .state = {stamp, *values}};
+    else if (memcmp(&known->state.values, values, sizeof *values) != 0)
         fault(w, "shard %u has two values at (%" PRIu64 ", %" PRIu64 ")", shard, stamp.epoch,
               stamp.version);
     if (values->version != stamp.version)
         fault(w, "shard %u has version %" PRIu64 " at (%" PRIu64 ", %" PRIu64 ")", shard,
               values->version, stamp.epoch, stamp.version);
+    return known;
 }
 
-const struct values *stamp_values(const struct world *w, uint32_t shard,
-                                  struct replica_stamp stamp) {
-    const struct known_stamp *known = &w->stamps[stamp_index(w, shard, stamp)];
-    return known->run == w->run ? &known->values : NULL;
+void check_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
+                 const struct values *values) {
+    know_stamp(w, shard, stamp, values);
+}
+
+const struct values *stamp_values(struct world *w, uint32_t shard, struct replica_stamp stamp) {
+    const struct known_stamp *known = find_stamp(w, shard, stamp);
+    return known->run == w->run ? &known->state.values : NULL;
+}
+
+// --- what comes back from a store ---------------------------------------------------------
+
+uint64_t store_window(const struct world *w) {
+    return w->every + FLUSHES;
+}
+
+void check_has(struct world *w, uint32_t slot, uint32_t shard, const struct state *state) {
+    know_stamp(w, shard, state->stamp, &state->values)->had[slot] = w->now;
+    if (state->stamp.version == 0)
+        w->none[slot][shard] = w->now;
+}
+
+static uint64_t before_window(const struct world *w, uint64_t time) {
+    return time > store_window(w) ? time - store_window(w) : 0;
+}
+
+// While a process is stopped, and shortly after, its window is larger.
+void check_ended(struct world *w, uint32_t slot, uint64_t time, uint64_t answered) {
+    const struct node *node = &w->nodes[FIRST_SERVER + slot];
+    if (node->paused > 0 && time > node->since && time < node->paused + store_window(w))
+        time = node->since;
+    w->stored_at[slot] = before_window(w, time);
+    w->answered[slot][w->servers[slot].incarnation % INCARNATIONS] =
+        before_window(w, time < answered ? time : answered);
+}
+
+// Of a shard that has no values any more the store keeps the last ones.
+void check_restored(struct world *w, uint32_t slot, uint32_t shard, const struct state *state) {
+    const struct known_stamp *known = find_stamp(w, shard, state->stamp);
+    bool none = state->stamp.version == 0;
+    if (known->run != w->run && !none)
+        fault(w, "server %u restores shard %u at (%" PRIu64 ", %" PRIu64 "), which never was", slot,
+              shard, state->stamp.epoch, state->stamp.version);
+    if (w->none[slot][shard] < w->stored_at[slot] &&
+        (known->run != w->run || known->had[slot] < w->stored_at[slot]))
+        fault(w,
+              "server %u restores shard %u at (%" PRIu64 ", %" PRIu64 "), older than the window: "
+              "%" PRIu64 " < %" PRIu64,
+              slot, shard, state->stamp.epoch, state->stamp.version, known->had[slot],
+              w->stored_at[slot]);
+    if (known->run == w->run)
+        know_stamp(w, shard, state->stamp, &state->values);
 }
 
 // --- one primary commits per bucket and epoch ---------------------------------------------
@@ -92,6 +142,10 @@ void check_acknowledged(struct world *w, const struct request *request) {
     w->acked[request->shard][request->client][request->sequence / 64] |= UINT64_C(1)
                                                                          << request->sequence % 64;
     w->acknowledged++;
+    struct push *push = &w->clients[request->client].pushes[request->sequence];
+    if (!push->acknowledged || push->excused) // it was lost, and sent again
+        push->acknowledged = w->now;
+    push->excused = false;
     check_members(w, request->shard);
 }
 
@@ -114,6 +168,51 @@ static void note_primary(struct world *w, const struct agreed_state *before, uin
     w->changed_at[bucket] = w->now;
 }
 
+// --- a member that has only what its store had --------------------------------------------
+
+static const struct agreed_server *slot_server(const struct agreed_state *state, uint32_t slot) {
+    for (uint32_t i = 0; i < state->count; i++)
+        if (state->servers[i].slot == slot)
+            return &state->servers[i];
+    return NULL;
+}
+
+// Pushes that were acknowledged after this time.
+static void excuse_pushes(struct world *w, uint32_t bucket, uint64_t since) {
+    since = since > STUCK ? since - STUCK : 0;
+    for (uint32_t i = 0; i < w->worker_count; i++)
+        for (uint32_t k = 0; k < w->clients[i].next; k++) {
+            struct push *push = &w->clients[i].pushes[k];
+            if (proto_bucket_of(push->shard, w->bucket_count) != bucket || !push->acknowledged ||
+                push->acknowledged < since)
+                continue;
+            push->excused = true;
+            w->acked[push->shard][i][k / 64] &= ~(UINT64_C(1) << k % 64);
+        }
+}
+
+// "loss after a power cut is within the window", and there is none under ack = durable.
+static void note_return(struct world *w, const struct agreed_state *before, uint32_t bucket,
+                        uint32_t member) {
+    const struct agreed_server *old = state_server(before, member);
+    const struct agreed_server *new = old ? slot_server(&w->agreed, old->slot) : NULL;
+    const struct proto_place *place = &w->agreed.places[bucket];
+    if (!new || new->member == member || w->durable ||
+        (place->primary != new->member && place->second != new->member &&
+         place->third != new->member))
+        return;
+    w->returned[bucket] = place->epoch;
+    excuse_pushes(w, bucket, w->answered[old->slot][old->incarnation % INCARNATIONS]);
+}
+
+static void note_returns(struct world *w, const struct agreed_state *before, uint32_t bucket) {
+    if (!before->assigned)
+        return;
+    note_return(w, before, bucket, before->places[bucket].primary);
+    note_return(w, before, bucket, before->places[bucket].second);
+    note_return(w, before, bucket, before->places[bucket].third);
+}
+
 // --- controllers --------------------------------------------------------------------------
 
 void check_committed(struct world *w, uint64_t version, const struct agreed_state *state) {
@@ -128,7 +227,7 @@ void check_committed(struct world *w, uint64_t version, const struct agreed_stat
     w->newest = version;
     w->agreed = *state;
     for (uint32_t b = 0; b < w->bucket_count; b++)
-        note_primary(w, &before, b);
+        note_primary(w, &before, b), note_returns(w, &before, b);
     for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++)
         trace(w, "agreed: bucket %u epoch %" PRIu64 " primary %u, %d, %d, joiner %d", b,
               state->places[b].epoch, state->places[b].primary, (int)state->places[b].second,
@@ -184,6 +283,23 @@ static bool survives(const struct world *w, const struct agreed_state *state, ui
             return false;
     }
     return true;
+}
+
+// Whether a member of each bucket lives, in the newest state and in each that may be committed yet.
+static bool is_held(const struct world *w, const struct agreed_state *state) {
+    bool held = true;
+    for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++)
+        held &= living_member(w, state->places[b].primary) ||
+                living_member(w, state->places[b].second) ||
+                living_member(w, state->places[b].third);
+    return held;
+}
+
+bool all_held(const struct world *w) {
+    bool held = w->agreed.assigned && is_held(w, &w->agreed);
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        held &= !w->controllers[i].kept || is_held(w, &w->controllers[i].accepted);
+    return held;
 }
 
 // What was proposed may yet leave a bucket to this server alone.
@@ -301,7 +417,8 @@ static void check_ledger(struct world *w, uint32_t shard) {
             bool applied = push->shard == shard && values->applied[i][k / 64] >> k % 64 & 1;
             for (uint32_t c = 0; applied && c < COUNTERS; c++)
                 counters[c] += push->mask >> c & 1;
-            if (push->shard == shard && push->state == PUSH_DONE && !applied && !w->memory_ack)
+            if (push->shard == shard && push->state == PUSH_DONE && !applied && !push->excused &&
+                !w->memory_ack)
                 fault(w, "push %u of worker %u is lost", k, i);
             if (applied && push->state == PUSH_DROPPED)
                 fault(w, "push %u of worker %u was refused, and is applied", k, i);

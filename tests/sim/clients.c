@@ -1,5 +1,6 @@
 // Workers push +1 to counters, under a number that stays the same until they have an answer.
-// Readers pull, and remember the versions that they have seen.
+// Readers pull, and remember the versions that they have seen: these never go back, but where a
+// member has only what its store had.
 #include "sim.h"
 
 enum { AGAIN = 40, IN_FLIGHT = 3 };
@@ -96,11 +97,15 @@ static void receive_pulled(struct world *w, uint32_t i, const struct request *an
     c->wants_places |= answer->refusal != 0;
     if (answer->refusal)
         return;
-    if (answer->version < c->seen[answer->shard])
+    uint64_t returned = w->returned[proto_bucket_of(answer->shard, w->bucket_count)];
+    if (answer->epoch < returned)
+        return;
+    if (c->when[answer->shard] >= returned && answer->version < c->seen[answer->shard])
         fault(w, "reader %u sees version %llu of shard %u after %llu", i,
               (unsigned long long)answer->version, answer->shard,
               (unsigned long long)c->seen[answer->shard]);
     c->seen[answer->shard] = answer->version;
+    c->when[answer->shard] = answer->epoch;
 }
 
 // --- both ---------------------------------------------------------------------------------

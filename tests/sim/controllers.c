@@ -148,13 +148,29 @@ static uint32_t list_servers(const struct world *w, const struct controller *c,
     return state->count;
 }
 
-static void remove_server(struct world *w, struct agreed_state *next, uint32_t index) {
-    struct placement placement = placement_of(w, next);
-    placement_lose(&placement, next->servers[index].member, next->epoch);
+static void forget_server(struct agreed_state *next, uint32_t index) {
     next->gone[next->servers[index].slot] = next->servers[index].incarnation;
     next->count--;
     memmove(&next->servers[index], &next->servers[index + 1],
             (next->count - index) * sizeof *next->servers);
+}
+
+static void remove_server(struct world *w, struct agreed_state *next, uint32_t index) {
+    struct placement placement = placement_of(w, next);
+    placement_lose(&placement, next->servers[index].member, next->epoch);
+    forget_server(next, index);
+}
+
+// It was started again, and has what its store had.
+static void return_server(struct world *w, const struct controller *c, struct agreed_state *next,
+                          uint32_t index) {
+    struct placement placement = placement_of(w, next);
+    struct placement_server servers[LIVING];
+    uint32_t member = next->servers[index].member;
+    forget_server(next, index);
+    uint32_t count = list_servers(w, c, next, servers);
+    if (next->assigned)
+        placement_succeed(&placement, member, next->next_member, servers, count, next->epoch);
 }
 
 // --- what is asked of it ------------------------------------------------------------------
@@ -184,7 +200,10 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
             send_places(w, i, packet->from, 0);
         if (c->state.servers[k].incarnation >= incarnation)
             return;
-        remove_server(w, &next, k); // it was started again
+        if (w->stored)
+            return_server(w, c, &next, k);
+        else
+            remove_server(w, &next, k); // it was started again
     }
     if (!may_propose(c) || next.count == LIVING)
         return;

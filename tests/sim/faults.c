@@ -16,6 +16,7 @@ static uint32_t one_of(struct world *w, const uint32_t *choices, uint32_t count)
 void faults_begin(struct world *w) {
     static const uint32_t controllers[] = {1, 3, 3, 3, 3, 5}, copies[] = {1, 2, 2, 3, 3, 3};
     static const uint32_t losses[] = {0, 0, 10, 50, 200}, rates[] = {0, 20, 60, 120, 250};
+    static const uint32_t everies[] = {20, 50, 100, 200};
     w->controller_count = one_of(w, controllers, 6);
     w->copies = one_of(w, copies, 6);
     w->server_count = w->copies + drawn(w, SERVERS - w->copies);
@@ -23,7 +24,9 @@ void faults_begin(struct world *w) {
     w->shard_count = 1 + drawn(w, SHARDS);
     w->bucket_count = 1 + drawn(w, BUCKETS);
     w->memory_ack = happens(w, 150);
-    w->durable = happens(w, 200);
+    w->stored = happens(w, 600);
+    w->durable = w->stored && !w->memory_ack && happens(w, 350);
+    w->every = one_of(w, everies, 4);
     w->loss = one_of(w, losses, 5);
     w->twice = one_of(w, losses, 5);
     w->slow = one_of(w, losses, 5);
@@ -32,6 +35,10 @@ void faults_begin(struct world *w) {
     w->heal_at = 300 + drawn(w, 1700);
     for (uint32_t i = 0; i < w->controller_count; i++)
         controller_start(w, i);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        sim_begin(&w->stores[i].disk);
+        w->stores[i].disk.seed = w->seed * SERVERS + i;
+    }
     for (uint32_t i = 0; i < w->server_count; i++)
         server_start(w, i);
     for (uint32_t i = 0; i < WORKERS + READERS; i++) {
@@ -45,9 +52,10 @@ void faults_begin(struct world *w) {
 
 static void crash_server(struct world *w) {
     uint32_t slot = drawn(w, SERVERS);
-    if (!w->nodes[FIRST_SERVER + slot].up || !may_crash(w, slot))
+    bool rash = w->stored && happens(w, 200);
+    if (!w->nodes[FIRST_SERVER + slot].up || (!rash && !may_crash(w, slot)))
         return;
-    server_crash(w, slot, happens(w, 300));
+    server_end(w, slot, happens(w, 300) ? CRASH_POWER : CRASH_KILLED);
     w->calm_until = w->now + CALM;
 }
 
@@ -57,10 +65,23 @@ static void crash_controller(struct world *w) {
         controller_crash(w, i);
 }
 
+// Of all machines at once.
+static void cut_power(struct world *w) {
+    trace(w, "the power goes");
+    for (uint32_t i = 0; i < w->server_count; i++)
+        if (w->nodes[FIRST_SERVER + i].up)
+            server_end(w, i, CRASH_POWER);
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        if (w->nodes[i].up)
+            controller_crash(w, i);
+}
+
 static void pause_node(struct world *w) {
     uint32_t i = drawn(w, FIRST_CLIENT);
     if (!w->nodes[i].up)
         return;
+    if (w->now > w->nodes[i].paused + store_window(w))
+        w->nodes[i].since = w->now;
     w->nodes[i].paused = w->now + 20 + drawn(w, happens(w, 500) ? 60 : 400);
     trace(w, "node %u stops until %llu", i, (unsigned long long)w->nodes[i].paused);
 }
@@ -128,7 +149,7 @@ static void mend_links(struct world *w) {
 // --- time ---------------------------------------------------------------------------------
 
 static void go_wrong(struct world *w) {
-    uint32_t what = drawn(w, 14);
+    uint32_t what = drawn(w, w->stored ? 18 : 14);
     if (w->now < w->calm_until && what >= 4 && what <= 9)
         return;
     switch (what) {
@@ -161,8 +182,14 @@ static void go_wrong(struct world *w) {
     case 12:
         add_server(w);
         break;
-    default:
+    case 13:
         drain_server(w);
+        break;
+    case 14:
+        cut_power(w);
+        break;
+    default:
+        store_break(w, drawn(w, w->server_count));
     }
 }
 
@@ -174,13 +201,14 @@ static void heal(struct world *w) {
     w->heal_at = w->now;
     w->loss = w->twice = w->slow = 0;
     mend_links(w);
+    stores_mend(w, true);
     for (uint32_t i = 0; i < NODES; i++)
         if (w->nodes[i].paused > w->now)
             w->nodes[i].paused = w->now;
     for (uint32_t i = 0; i < w->controller_count; i++)
         if (!w->nodes[i].up)
             controller_start(w, i);
-    restart_some(w, happens(w, 500) ? 1000 : 0);
+    restart_some(w, happens(w, 500) || !all_held(w) ? 1000 : 0);
 }
 
 void faults_step(struct world *w) {
@@ -191,6 +219,7 @@ void faults_step(struct world *w) {
         heal(w);
         return;
     }
+    stores_mend(w, false);
     restart_some(w, 100);
     if (happens(w, w->rate))
         go_wrong(w);

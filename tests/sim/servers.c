@@ -30,32 +30,36 @@ static struct replica_load *host_read(void *self, uint32_t shard, uint64_t block
 }
 
 // Only what was sent is taken over, and must give what the primary had.
-static void host_install(void *self, uint32_t shard, struct replica_stamp stamp, uint64_t blocks,
-                         bool whole, struct replica_load *load) {
-    struct server *s = self;
-    struct values *values = &s->values[shard];
-    (void)whole;
+static void overlay(struct values *values, uint64_t blocks, const struct replica_load *load) {
     for (uint32_t i = 0; i < COUNTERS; i++)
         if (blocks >> i & 1)
             values->counters[i] = load->values.counters[i];
     memcpy(values->applied, load->values.applied, sizeof values->applied);
     values->version = load->values.version;
+}
+
+static void host_install(void *self, uint32_t shard, struct replica_stamp stamp, uint64_t blocks,
+                         bool whole, struct replica_load *load) {
+    struct server *s = self;
+    struct values *values = &s->values[shard];
+    (void)whole;
+    overlay(values, blocks, load);
     s->installed[shard] = stamp;
     trace(s->world, "server %u installs shard %u at (%llu, %llu)", s->slot, shard,
           (unsigned long long)stamp.epoch, (unsigned long long)stamp.version);
     check_stamp(s->world, shard, stamp, values);
 }
 
+// A copy's prepared load changes what is installed; a primary's load is what it has.
 static void host_keep(void *self, uint32_t shard, struct replica_stamp stamp,
                       struct replica_load *load) {
     struct server *s = self;
-    uint8_t node = (uint8_t)(FIRST_SERVER + s->slot);
-    struct packet packet = {
-        .kind = PACKET_KEPT, .from = node, .to = node, .incarnation = s->incarnation};
-    packet.kept.shard = shard;
-    packet.kept.stamp = stamp;
-    (void)load;
-    packet_post(s->world, &packet, 1 + drawn(s->world, 20));
+    struct state state = {stamp, s->values[shard]};
+    if (!server_is_primary(s, shard)) {
+        overlay(&state.values, load->blocks, load);
+        check_stamp(s->world, shard, stamp, &state.values);
+    }
+    store_keep(s, shard, &state);
 }
 
 static void host_send(void *self, const struct replica_message *m) {
@@ -98,9 +102,9 @@ static void host_outdated(void *self) {
     s->wants_places = true;
 }
 
-static bool is_primary(const struct server *s, uint32_t shard) {
+bool server_is_primary(const struct server *s, uint32_t shard) {
     uint32_t bucket = proto_bucket_of(shard, s->world->bucket_count);
-    return replica_bucket(s->replica, bucket).role == REPLICA_PRIMARY;
+    return s->replica && replica_bucket(s->replica, bucket).role == REPLICA_PRIMARY;
 }
 
 // --- answers ------------------------------------------------------------------------------
@@ -168,7 +172,7 @@ static bool apply(struct values *values, const struct request *request) {
 static void tell_applied(struct server *s, uint32_t shard) {
     uint64_t blocks = s->untold[shard];
     s->untold[shard] = 0;
-    if (is_primary(s, shard))
+    if (server_is_primary(s, shard))
         replica_applied(s->replica, shard, blocks, s->values[shard].version, s->world->now);
 }
 
@@ -177,10 +181,15 @@ static void tell_all_applied(struct server *s) {
         tell_applied(s, i);
 }
 
+static enum proto_refusal examine_push(const struct server *s, const struct request *request) {
+    if (s->world->stored && store_is_late(s))
+        return PROTO_REFUSAL_BUSY;
+    return replica_examine(s->replica, request->shard, request->epoch, false, s->world->now);
+}
+
 static void receive_push(struct server *s, const struct request *request) {
     struct world *w = s->world;
-    enum proto_refusal refusal =
-        replica_examine(s->replica, request->shard, request->epoch, false, w->now);
+    enum proto_refusal refusal = examine_push(s, request);
     struct waiting *waiting = free_waiting(s);
     if (refusal || !waiting) {
         answer(s, *request, refusal ? refusal : PROTO_REFUSAL_BUSY, 0);
@@ -212,35 +221,33 @@ static void receive_pull(struct server *s, const struct request *request) {
 
 // --- start and end ------------------------------------------------------------------------
 
+// One whose disk fails does not start.
 void server_start(struct world *w, uint32_t slot) {
     struct server *s = &w->servers[slot];
     uint16_t incarnation = (uint16_t)(s->incarnation + 1);
-    struct disk_shard disk[SHARDS];
-    memcpy(disk, s->disk, sizeof disk);
     *s = (struct server){.world = w, .slot = slot, .incarnation = incarnation};
-    memcpy(s->disk, disk, sizeof disk);
-    w->nodes[FIRST_SERVER + slot].up = true;
-    trace(w, "server %u starts", slot);
+    w->nodes[FIRST_SERVER + slot].up = !w->stored || store_open(s);
+    trace(w, "server %u starts%s", slot,
+          w->nodes[FIRST_SERVER + slot].up ? "" : ", but its disk fails");
 }
 
-static void flush_shard(struct server *s, uint32_t shard) {
+struct state server_state(struct server *s, uint32_t shard) {
+    if (!server_is_primary(s, shard))
+        return (struct state){s->installed[shard], s->values[shard]};
     tell_applied(s, shard);
-    s->disk[shard] = (struct disk_shard){
-        .any = true,
-        .stamp = is_primary(s, shard) ? replica_stamp(s->replica, shard) : s->installed[shard],
-        .values = s->values[shard],
-    };
+    return (struct state){replica_stamp(s->replica, shard), s->values[shard]};
 }
 
-void server_crash(struct world *w, uint32_t slot, bool flushed) {
+void server_end(struct world *w, uint32_t slot, enum crash how) {
+    static const char *const ways[] = {"ends", "is killed", "loses its power"};
     struct server *s = &w->servers[slot];
-    for (uint32_t i = 0; s->replica && flushed && i < w->shard_count; i++)
-        flush_shard(s, i);
+    trace(w, "server %u %s", slot, ways[how]);
+    if (w->stored)
+        store_close(s, how);
     replica_close(s->replica);
     s->replica = NULL;
     s->member = 0;
     w->nodes[FIRST_SERVER + slot].up = false;
-    trace(w, "server %u crashes%s", slot, flushed ? ", all flushed" : "");
 }
 
 static void open_replica(struct server *s, uint32_t member) {
@@ -255,6 +262,7 @@ static void open_replica(struct server *s, uint32_t member) {
         .patience = 120,
         .interval = w->memory_ack ? 15 : 0,
         .wholes = 2,
+        .delayed = !w->durable,
     };
     s->host = (struct replica_host){
         .self = s,
@@ -262,7 +270,7 @@ static void open_replica(struct server *s, uint32_t member) {
         .install = host_install,
         .hold = load_hold,
         .release = load_release,
-        .keep = w->durable ? host_keep : NULL,
+        .keep = w->stored ? host_keep : NULL,
         .send = host_send,
         .propose = host_propose,
         .replicated = host_replicated,
@@ -272,18 +280,13 @@ static void open_replica(struct server *s, uint32_t member) {
     s->member = member;
     if (replica_open(&s->replica, &options, &s->host, w->now, NULL))
         fault(w, "server %u cannot start", s->slot);
-    for (uint32_t i = 0; s->replica && i < w->shard_count; i++) {
-        if (!s->disk[i].any)
-            continue;
-        s->values[i] = s->disk[i].values;
-        s->installed[i] = s->disk[i].stamp;
-        replica_restore(s->replica, i, s->disk[i].stamp);
-    }
+    for (uint32_t i = 0; s->replica && i < w->shard_count; i++)
+        replica_restore(s->replica, i, s->installed[i]);
     trace(w, "server %u is member %u", s->slot, member);
 }
 
 const struct values *server_values(struct world *w, const struct server *s, uint32_t shard) {
-    if (is_primary(s, shard))
+    if (server_is_primary(s, shard))
         return &s->values[shard];
     struct replica_stamp top = replica_stamp(s->replica, shard);
     if (same_stamp(top, s->installed[shard]))
@@ -319,7 +322,7 @@ static void receive_places(struct server *s, const struct packet *packet) {
     if (s->member && state_server(state, s->member)) {
         obey(s, packet);
     } else if (state->gone[s->slot] >= s->incarnation) {
-        server_crash(s->world, s->slot, true);
+        server_end(s->world, s->slot, CRASH_ORDERLY);
         server_start(s->world, s->slot);
     }
 }
@@ -334,12 +337,12 @@ static void tick(struct server *s) {
     s->wants_places = false;
     if (due)
         to_controllers(s, &packet);
-    if (!s->replica)
-        return;
-    tell_all_applied(s);
-    replica_tick(s->replica, w->now);
-    if (happens(w, 50))
-        flush_shard(s, drawn(w, w->shard_count));
+    if (s->replica) {
+        tell_all_applied(s);
+        replica_tick(s->replica, w->now);
+    }
+    if (w->stored)
+        store_tick(s);
 }
 
 void server_receive(struct world *w, uint32_t slot, const struct packet *packet) {
@@ -352,12 +355,12 @@ void server_receive(struct world *w, uint32_t slot, const struct packet *packet)
         tick(s);
     else if (packet->kind == PACKET_PLACES)
         receive_places(s, packet);
+    else if (packet->kind == PACKET_FLUSH && packet->incarnation == s->incarnation)
+        store_receive(s, packet->flushed);
     if (!s->replica)
         return;
     if (packet->kind == PACKET_REPLICA)
         replica_receive(s->replica, &packet->replica, w->now);
-    else if (packet->kind == PACKET_KEPT && packet->incarnation == s->incarnation)
-        replica_kept(s->replica, packet->kept.shard, packet->kept.stamp, w->now);
     else if (packet->kind == PACKET_PUSH)
         receive_push(s, &packet->request);
     else if (packet->kind == PACKET_PULL)

@@ -1,11 +1,13 @@
 // A whole cluster in one process, single-threaded and with virtual time: controllers with the
-// real Paxos register and placement, parameter servers with the real replica, workers that push
-// +1 to counters, readers, and a network and disks that fail. Everything follows from a seed.
+// real Paxos register and placement, parameter servers with the real replica and, in some
+// schedules, the real store, workers that push +1 to counters, readers, and a network, disks and a
+// power supply that fail. Everything follows from a seed.
 //
 //   world.c        time, packets, the network
 //   faults.c       what goes wrong, and the healing at the end
 //   controllers.c  the register, members, leases, placement
 //   servers.c      values of the shards, pushes and pulls
+//   stores.c       disks of the servers, and when they are written
 //   clients.c      workers and readers
 //   checks.c       what must hold at each step and in the end
 //   sim.c          the program; tests/unit/test_simulation.c runs a share of it
@@ -16,9 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../helper/sim_disk.h"
 #include "cluster/paxos.h"
 #include "cluster/placement.h"
 #include "core/random.h"
+#include "persist/persist.h"
 #include "replica/replica.h"
 
 enum {
@@ -40,11 +44,17 @@ enum {
     EPOCHS = 512,   // of a bucket
     VERSIONS = 512, // of the register
     PENDING = 16,   // pushes of a server that wait
+    INCARNATIONS = 64,
     TICK = 10,      // milliseconds
     LEASE = 80,     //
     GONE = 240,     // silence after which a server is gone
     STALE = 300,    // for which a leader may give leases that is none any more
     HEALED = 20000, // milliseconds after which a healed cluster must be quiet
+    FLUSH = 25,     // milliseconds that a flush takes at most
+    // For so long beside the flush setting what a server had may lack in its store: a flush that
+    // had just begun, the next one, and ticks before either.
+    FLUSHES = 2 * FLUSH + 3 * TICK,
+    STUCK = 100, // milliseconds after which it matters that what is prepared is not installed
 };
 
 // The values of a shard, and which pushes made them.
@@ -85,7 +95,7 @@ enum packet_kind {
     PACKET_PLACES, // controller to server or client
     PACKET_PROPOSE,
     PACKET_REPLICA,
-    PACKET_KEPT, // a server's own disk
+    PACKET_FLUSH, // a server's own: a flush is over, or wanted
     PACKET_PUSH,
     PACKET_PULL,
     PACKET_ANSWER,
@@ -119,10 +129,7 @@ struct packet {
         } member;
         struct proto_proposal proposal;
         struct replica_message replica;
-        struct {
-            uint32_t shard;
-            struct replica_stamp stamp;
-        } kept;
+        bool flushed; // not: wanted
         struct request request;
     };
 };
@@ -136,6 +143,7 @@ struct event {
 struct node {
     bool up;
     uint64_t paused; // until then
+    uint64_t since;  // when that began, or the one shortly before
 };
 
 struct controller {
@@ -156,11 +164,50 @@ struct waiting { // a push that is applied and not answered
     uint64_t version;
 };
 
-struct disk_shard {
-    bool any;
+// A state of a shard: equal stamps imply equal values.
+struct state {
     struct replica_stamp stamp;
     struct values values;
 };
+
+struct watched { // a shard, as the store has it
+    struct replica_stamp stamp;
+    uint64_t clean; // when it was last known to be as in the store
+    bool dirty;
+};
+
+struct copy { // of a shard, on its way to the store
+    uint32_t shard;
+    struct state state;
+    uint64_t taken; // when
+    bool wanted;    // by the replica to be kept
+    bool tells;     // the replica that it is: nothing newer is wanted
+};
+
+// The disk outlives the server's process; the rest does not.
+struct store {
+    struct sim_disk disk;
+    struct persist *persist; // NULL: closed
+    struct watched shards[SHARDS];
+    struct {
+        struct replica_stamp stamp;
+        uint64_t since;
+    } held[SHARDS];                // prepared, not installed: a flush does not have it
+    uint64_t stuck, unstuck;       // the last time in which one was held for long
+    struct state prepared[SHARDS]; // by the replica and to be kept, not installed
+    bool wanted[SHARDS];           // to be kept
+    struct copy copies[SHARDS];
+    uint32_t copy_count; // under way
+    bool woken;          // a flush is about to begin
+    uint64_t rest;       // until then nothing is written: the disk failed
+    uint64_t failing;    // when what cannot be written was copied; 0: all is well
+    uint64_t lived;      // when the process was last at work
+    // Of the disk:
+    uint64_t mended; // when it works again
+    uint64_t room;   // that it lacks meanwhile
+};
+
+enum crash { CRASH_ORDERLY, CRASH_KILLED, CRASH_POWER };
 
 struct server {
     struct world *world;
@@ -173,7 +220,6 @@ struct server {
     uint64_t untold[SHARDS]; // blocks that pushes changed, of which the replica does not know yet
     struct waiting waiting[PENDING];
     struct agreed_state state;
-    struct disk_shard disk[SHARDS];
     bool wants_places;
     uint32_t ticks;
 };
@@ -185,12 +231,15 @@ struct push {
     uint32_t shard, mask;
     uint32_t copies; // packets of it that ever were
     uint64_t sent;
+    uint64_t acknowledged; // when; 0: not yet
+    bool excused;          // it may be lost
 };
 
 struct client {
     struct agreed_state state;
     bool wants_places;
-    uint64_t seen[SHARDS]; // version
+    uint64_t seen[SHARDS]; // version...
+    uint64_t when[SHARDS]; // ...in this epoch
     // A worker.
     uint32_t next, wanted; // pushes begun, and to be made
     struct push pushes[PUSHES];
@@ -204,8 +253,8 @@ struct client {
 struct known_stamp {
     uint64_t run; // of the schedule that made it
     uint32_t shard;
-    struct replica_stamp stamp;
-    struct values values;
+    struct state state;
+    uint64_t had[SERVERS]; // when each server last had it
 };
 
 struct world {
@@ -214,7 +263,8 @@ struct world {
     struct random random;
     // The kind of schedule.
     uint32_t controller_count, server_count, worker_count, copies, shard_count, bucket_count;
-    bool memory_ack, durable;
+    bool memory_ack, stored, durable; // stored: each server has a store
+    uint32_t every;                   // milliseconds, of the flush setting
     uint32_t loss, twice, slow, rate; // thousandths
     uint32_t slowness;                // milliseconds, at most, of a slow packet
     uint64_t heal_at;
@@ -232,6 +282,7 @@ struct world {
     struct node nodes[NODES];
     struct controller controllers[CONTROLLERS];
     struct server servers[SERVERS];
+    struct store stores[SERVERS];
     struct client clients[WORKERS + READERS];
     // The checks'.
     struct known_stamp stamps[STAMPS];
@@ -244,6 +295,10 @@ struct world {
     struct agreed_state agreed;       // that one
     uint64_t served[BUCKETS];         // epoch since which the primary is another,
     uint64_t changed_at[BUCKETS];     // and when that was agreed
+    uint64_t returned[BUCKETS];       // epoch since which a member has only what its store had
+    uint64_t answered[SERVERS][INCARNATIONS]; // its store has what was acknowledged until then
+    uint64_t stored_at[SERVERS];              // it has what the server had then, or later
+    uint64_t none[SERVERS][SHARDS];           // when the shard last had no values
     uint64_t acked[SHARDS][WORKERS][PUSHES / 64];
     uint64_t acknowledged; // pushes
     char fault[256];       // the first one found
@@ -272,12 +327,29 @@ void controller_receive(struct world *w, uint32_t i, const struct packet *packet
 
 // servers.c.
 void server_start(struct world *w, uint32_t slot);
-// With or without what was in its memory on its disk.
-void server_crash(struct world *w, uint32_t slot, bool flushed);
+void server_end(struct world *w, uint32_t slot, enum crash how);
 void server_receive(struct world *w, uint32_t slot, const struct packet *packet);
+// What it has of a shard: of a primary the live values, of others what is installed.
+struct state server_state(struct server *server, uint32_t shard);
+bool server_is_primary(const struct server *server, uint32_t shard);
 const struct agreed_server *state_server(const struct agreed_state *state, uint32_t member);
 // The newest values that a server has of a shard.
 const struct values *server_values(struct world *w, const struct server *server, uint32_t shard);
+
+// stores.c. Opens the store, and gives the server what is in it. False: the disk fails.
+bool store_open(struct server *server);
+void store_close(struct server *server, enum crash how);
+// The replica wants this state of a shard to be kept (replica_host.keep): of a primary, that and
+// whatever was applied since.
+void store_keep(struct server *server, uint32_t shard, const struct state *state);
+// Looks at what changed, and begins a flush when it is due.
+void store_tick(struct server *server);
+// PACKET_FLUSH.
+void store_receive(struct server *server, bool flushed);
+// Whether pushes are told to come later: too much is at risk.
+bool store_is_late(const struct server *server);
+void store_break(struct world *w, uint32_t slot);
+void stores_mend(struct world *w, bool all);
 
 // clients.c.
 void client_receive(struct world *w, uint32_t i, const struct packet *packet);
@@ -286,8 +358,16 @@ void client_receive(struct world *w, uint32_t i, const struct packet *packet);
 void fault(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void check_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
                  const struct values *values);
-const struct values *stamp_values(const struct world *w, uint32_t shard,
-                                  struct replica_stamp stamp);
+const struct values *stamp_values(struct world *w, uint32_t shard, struct replica_stamp stamp);
+// This server has the state now.
+void check_has(struct world *w, uint32_t slot, uint32_t shard, const struct state *state);
+// "each shard at a state that it once had, not older than the window"
+void check_restored(struct world *w, uint32_t slot, uint32_t shard, const struct state *state);
+// Milliseconds after which what a server has is in its store.
+uint64_t store_window(const struct world *w);
+// The process of a server ends. What it had at `time`, and all that it had answered at `answered`,
+// had to be flushed since.
+void check_ended(struct world *w, uint32_t slot, uint64_t time, uint64_t answered);
 void check_replicated(struct world *w, const struct server *server, uint32_t shard);
 void check_serving(struct world *w, const struct server *server, uint32_t shard);
 void check_acknowledged(struct world *w, const struct request *request);
@@ -295,6 +375,7 @@ void check_committed(struct world *w, uint64_t version, const struct agreed_stat
 void check_leader(struct world *w, uint32_t controller, uint64_t ballot);
 // Whether this server may lose its memory: another member of each of its buckets has all.
 bool may_crash(struct world *w, uint32_t slot);
+bool all_held(const struct world *w);
 bool is_quiet(struct world *w);
 void check_end(struct world *w);
 

@@ -157,7 +157,8 @@ static void end(struct world *w) {
     for (uint32_t i = 0; i < CONTROLLERS; i++)
         paxos_close(w->controllers[i].paxos);
     for (uint32_t i = 0; i < SERVERS; i++)
-        replica_close(w->servers[i].replica);
+        replica_close(w->servers[i].replica), persist_close(w->stores[i].persist),
+            sim_end(&w->stores[i].disk);
     while (w->heap_size > 0) {
         struct event event = heap_pop(w);
         if (packet_load(&w->packets[event.packet]))

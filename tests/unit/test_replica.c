@@ -858,7 +858,7 @@ static void test_durable(struct tap *tap, struct rig *rig) {
         replica_kept(rig->stands[0].replica, 0, rig->stands[0].keep, rig->now);
         settle(rig, NONE);
         CHECK(tap, !is_replicated(rig, A, 0));
-        replica_kept(rig->stands[1].replica, 0, (struct replica_stamp){1, 9}, rig->now);
+        replica_kept(rig->stands[1].replica, 0, (struct replica_stamp){0, 9}, rig->now);
         settle(rig, NONE);
         CHECK(tap, !is_replicated(rig, A, 0));
         replica_kept(rig->stands[1].replica, 0, rig->stands[1].keep, rig->now);
