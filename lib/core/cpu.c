@@ -46,6 +46,10 @@ static enum cpu_level wanted_level(void) {
     return CPU_AVX512_VNNI;
 }
 
+bool cpu_is_plain(void) {
+    return wanted_level() == CPU_REF;
+}
+
 enum cpu_level cpu_level(void) {
     enum cpu_level level = wanted_level();
     while (!cpu_has(level))

@@ -35,7 +35,7 @@ crc_instruction(uint32_t crc, const uint8_t *bytes, size_t size) {
 }
 
 static int has_instruction(void) {
-    return __builtin_cpu_supports("sse4.2") && cpu_level() > CPU_REF;
+    return __builtin_cpu_supports("sse4.2") && !cpu_is_plain();
 }
 #endif
 
