@@ -70,11 +70,7 @@ static uint64_t before_window(const struct world *w, uint64_t time) {
     return time > store_window(w) ? time - store_window(w) : 0;
 }
 
-// While a process is stopped, and shortly after, its window is larger.
 void check_ended(struct world *w, uint32_t slot, uint64_t time, uint64_t answered) {
-    const struct node *node = &w->nodes[FIRST_SERVER + slot];
-    if (node->paused > 0 && time > node->since && time < node->paused + store_window(w))
-        time = node->since;
     w->stored_at[slot] = before_window(w, time);
     w->answered[slot][w->servers[slot].incarnation % INCARNATIONS] =
         before_window(w, time < answered ? time : answered);
@@ -138,7 +134,10 @@ static void check_members(struct world *w, uint32_t shard) {
     check_member(w, place->third, shard);
 }
 
+// A primary that another returned beside may acknowledge again what it had acknowledged before.
 void check_acknowledged(struct world *w, const struct request *request) {
+    if (request->epoch < w->returned[proto_bucket_of(request->shard, w->bucket_count)])
+        return;
     w->acked[request->shard][request->client][request->sequence / 64] |= UINT64_C(1)
                                                                          << request->sequence % 64;
     w->acknowledged++;
@@ -191,16 +190,34 @@ static void excuse_pushes(struct world *w, uint32_t bucket, uint64_t since) {
         }
 }
 
+// A member that lives and that the controllers can hear has all: then nobody may take its place.
+static bool is_reached(const struct world *w, uint32_t member) {
+    const struct server *server = living_member(w, member);
+    return server && w->now > w->nodes[FIRST_SERVER + server->slot].hindered + 2 * GONE;
+}
+
+static bool any_reached(const struct world *w, const struct proto_place *place) {
+    return is_reached(w, place->primary) || is_reached(w, place->second) ||
+           is_reached(w, place->third);
+}
+
+static bool is_member(const struct proto_place *place, uint32_t member) {
+    return place->primary == member || place->second == member || place->third == member;
+}
+
 // "loss after a power cut is within the window", and there is none under ack = durable.
 static void note_return(struct world *w, const struct agreed_state *before, uint32_t bucket,
                         uint32_t member) {
     const struct agreed_server *old = state_server(before, member);
     const struct agreed_server *new = old ? slot_server(&w->agreed, old->slot) : NULL;
     const struct proto_place *place = &w->agreed.places[bucket];
-    if (!new || new->member == member || w->durable ||
-        (place->primary != new->member && place->second != new->member &&
-         place->third != new->member))
+    if (!new || new->member == member || w->durable || !is_member(place, new->member))
         return;
+    if (any_reached(w, &before->places[bucket])) {
+        fault(w, "member %u returns to bucket %u, of which another member lives", new->member,
+              bucket);
+        return;
+    }
     w->returned[bucket] = place->epoch;
     excuse_pushes(w, bucket, w->answered[old->slot][old->incarnation % INCARNATIONS]);
 }
@@ -264,6 +281,16 @@ static bool is_healthy(const struct world *w, const struct server *server) {
             return false;
     }
     return true;
+}
+
+void check_reach(struct world *w) {
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        struct node *node = &w->nodes[FIRST_SERVER + i];
+        bool hindered = !node->up || node->paused > w->now;
+        for (uint32_t k = 0; k < w->controller_count; k++)
+            hindered |= w->cut[FIRST_SERVER + i][k] || w->cut[k][FIRST_SERVER + i];
+        node->hindered = hindered ? w->now : node->hindered;
+    }
 }
 
 static bool survives(const struct world *w, const struct agreed_state *state, uint32_t without) {

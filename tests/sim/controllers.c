@@ -161,6 +161,12 @@ static void remove_server(struct world *w, struct agreed_state *next, uint32_t i
     forget_server(next, index);
 }
 
+// A leader has to hear the members, or their silence, before it knows whether one that has all
+// lives: until then nobody returns with what a store had.
+static bool may_return(const struct world *w, const struct controller *c) {
+    return w->now - c->since >= GONE;
+}
+
 // It was started again, and has what its store had.
 static void return_server(struct world *w, const struct controller *c, struct agreed_state *next,
                           uint32_t index) {
@@ -198,7 +204,7 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
             continue;
         if (c->state.servers[k].incarnation == incarnation)
             send_places(w, i, packet->from, 0);
-        if (c->state.servers[k].incarnation >= incarnation)
+        if (c->state.servers[k].incarnation >= incarnation || (w->stored && !may_return(w, c)))
             return;
         if (w->stored)
             return_server(w, c, &next, k);

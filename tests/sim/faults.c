@@ -213,6 +213,7 @@ static void heal(struct world *w) {
 
 void faults_step(struct world *w) {
     w->faults_at = w->now + STEP;
+    check_reach(w);
     if (w->healed)
         return;
     if (w->now >= w->heal_at) {

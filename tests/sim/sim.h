@@ -142,8 +142,9 @@ struct event {
 
 struct node {
     bool up;
-    uint64_t paused; // until then
-    uint64_t since;  // when that began, or the one shortly before
+    uint64_t paused;   // until then
+    uint64_t since;    // when that began, or the one shortly before
+    uint64_t hindered; // when something last kept it from a controller
 };
 
 struct controller {
@@ -376,6 +377,8 @@ void check_leader(struct world *w, uint32_t controller, uint64_t ballot);
 // Whether this server may lose its memory: another member of each of its buckets has all.
 bool may_crash(struct world *w, uint32_t slot);
 bool all_held(const struct world *w);
+// Notes which servers something keeps from the controllers.
+void check_reach(struct world *w);
 bool is_quiet(struct world *w);
 void check_end(struct world *w);
 

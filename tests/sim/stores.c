@@ -199,6 +199,14 @@ static void note_durable(struct server *s, const struct copy *copy) {
         replica_kept(s->replica, copy->shard, copy->state.stamp, s->world->now);
 }
 
+// While a process is stopped, and shortly after, its window is larger.
+static uint64_t awake(const struct server *s, uint64_t time) {
+    const struct node *node = &s->world->nodes[FIRST_SERVER + s->slot];
+    bool stopped =
+        node->paused > 0 && time > node->since && time < node->paused + store_window(s->world);
+    return stopped ? node->since : time;
+}
+
 static void end_flush(struct server *s) {
     struct store *store = store_of(s);
     int status;
@@ -211,7 +219,7 @@ static void end_flush(struct server *s) {
     if (!status)
         store->failing = 0;
     else if (!store->failing)
-        store->failing = store->copies[0].taken;
+        store->failing = awake(s, store->copies[0].taken);
     if (status)
         store->rest = s->world->now + s->world->every;
     trace(s->world, "server %u flushes %zu of %u shards", s->slot, durable, store->copy_count);
@@ -291,7 +299,7 @@ static void write_rest(struct server *s) {
 
 static void end_life(struct server *s) {
     const struct store *store = store_of(s);
-    uint64_t time = store->failing ? store->failing : store->lived;
+    uint64_t time = store->failing ? store->failing : awake(s, store->lived);
     bool stuck = store->unstuck > 0 && time < store->unstuck + store_window(s->world) + STUCK;
     check_ended(s->world, s->slot, time, stuck ? store->stuck : time);
 }
