@@ -66,6 +66,12 @@ void check_has(struct world *w, uint32_t slot, uint32_t shard, const struct stat
         w->none[slot][shard] = w->now;
 }
 
+void check_counts(struct world *w, uint32_t slot, uint32_t shard, struct replica_stamp stored) {
+    struct known_stamp *known = find_stamp(w, shard, stored);
+    if (known->run == w->run)
+        known->had[slot] = w->now;
+}
+
 static uint64_t before_window(const struct world *w, uint64_t time) {
     return time > store_window(w) ? time - store_window(w) : 0;
 }

@@ -80,7 +80,7 @@ static void pause_node(struct world *w) {
     uint32_t i = drawn(w, FIRST_CLIENT);
     if (!w->nodes[i].up)
         return;
-    if (w->now > w->nodes[i].paused + store_window(w))
+    if (w->nodes[i].paused == 0 || w->now > w->nodes[i].paused + store_window(w))
         w->nodes[i].since = w->now;
     w->nodes[i].paused = w->now + 20 + drawn(w, happens(w, 500) ? 60 : 400);
     trace(w, "node %u stops until %llu", i, (unsigned long long)w->nodes[i].paused);

@@ -362,6 +362,8 @@ void check_stamp(struct world *w, uint32_t shard, struct replica_stamp stamp,
 const struct values *stamp_values(struct world *w, uint32_t shard, struct replica_stamp stamp);
 // This server has the state now.
 void check_has(struct world *w, uint32_t slot, uint32_t shard, const struct state *state);
+// What its store has is as good: it need not write what it has now.
+void check_counts(struct world *w, uint32_t slot, uint32_t shard, struct replica_stamp stored);
 // "each shard at a state that it once had, not older than the window"
 void check_restored(struct world *w, uint32_t slot, uint32_t shard, const struct state *state);
 // Milliseconds after which what a server has is in its store.

@@ -108,12 +108,22 @@ static struct state newest_state(struct server *s, uint32_t shard) {
     return server_state(s, shard);
 }
 
+// Under ack = durable the store may be ahead, by what was prepared and dropped again.
+static bool is_dirty(const struct world *w, struct replica_stamp here,
+                     struct replica_stamp stored) {
+    bool newer =
+        here.epoch != stored.epoch ? here.epoch > stored.epoch : here.version > stored.version;
+    return here.version > 0 && (w->durable ? newer : !same_stamp(here, stored));
+}
+
 static void look(struct server *s, uint32_t shard, const struct state *state) {
     struct watched *watched = &store_of(s)->shards[shard];
-    watched->dirty = state->stamp.version > 0 && !same_stamp(state->stamp, watched->stamp);
-    if (!watched->dirty)
-        watched->clean = s->world->now;
+    watched->dirty = is_dirty(s->world, state->stamp, watched->stamp);
     check_has(s->world, s->slot, shard, state);
+    if (watched->dirty)
+        return;
+    watched->clean = s->world->now;
+    check_counts(s->world, s->slot, shard, watched->stamp);
 }
 
 // A flush writes what is installed. What is prepared, and may count, is so as a rule within a tick;
