@@ -13,16 +13,27 @@ void copy_answer(struct replica *r, const struct shard *shard, struct replica_st
     r->host->send(r->host->self, &m);
 }
 
-static void drop_load(struct replica *r, struct shard *shard) {
+void copy_drop(struct replica *r, struct shard *shard) {
     if (shard->held.any)
         r->host->release(r->host->self, shard->held.load);
     shard->held = (struct held){0};
 }
 
-// What is installed was kept before, unless it is what is to be kept.
+static void keep(struct replica *r, struct shard *shard, struct replica_stamp stamp,
+                 struct replica_load *load) {
+    shard->kept = false;
+    shard->keeping = stamp;
+    r->host->keep(r->host->self, shard_number(r, shard), stamp, load);
+}
+
 void copy_discard(struct replica *r, struct shard *shard) {
-    shard->kept |= shard->held.any && stamp_older(shard->stamp, shard->least);
-    drop_load(r, shard);
+    const struct held held = shard->held;
+    copy_drop(r, shard);
+    if (!held.any)
+        return;
+    shard->kept = held.below;
+    if (!shard->kept) // the host was told to keep something newer instead
+        keep(r, shard, shard->stamp, NULL);
 }
 
 void copy_install(struct replica *r, struct shard *shard) {
@@ -32,33 +43,31 @@ void copy_install(struct replica *r, struct shard *shard) {
     r->host->install(r->host->self, shard_number(r, shard), held->stamp, held->blocks, held->whole,
                      held->load);
     shard->stamp = held->stamp;
-    drop_load(r, shard);
-}
-
-// What is prepared on top of what is not kept yet is to be kept with it.
-static void keep_load(struct replica *r, struct shard *shard, const struct replica_message *m) {
-    bool joins = bucket_of(r, shard)->role == REPLICA_JOINER && m->whole;
-    if (m->stamp.version > 0 && (is_durable(r) || (r->host->keep && joins))) {
-        shard->kept = false;
-        shard->least = m->stamp;
-    } else if (m->whole) {
-        shard->kept = true;
-    }
-    if (!shard->kept)
-        r->host->keep(r->host->self, shard_number(r, shard), m->stamp, m->load);
+    copy_drop(r, shard);
 }
 
 static void hold_load(struct replica *r, struct shard *shard, const struct replica_message *m) {
+    bool joins = m->whole && bucket_of(r, shard)->role == REPLICA_JOINER;
+    bool below = shard->held.any ? shard->held.below : shard->kept;
     r->host->hold(r->host->self, m->load);
-    drop_load(r, shard);
+    copy_drop(r, shard);
     shard->held = (struct held){
         .any = true,
         .whole = m->whole,
+        .below = below,
         .stamp = m->stamp,
         .blocks = m->blocks,
         .load = m->load,
     };
-    keep_load(r, shard, m);
+    shard->kept |= m->whole; // what was there before does not matter any more
+    if (m->stamp.version == 0)
+        return;
+    if (is_durable(r)) {
+        keep(r, shard, m->stamp, m->load);
+    } else if (r->host->keep && joins) {
+        copy_install(r, shard); // nobody relies on what it had
+        keep(r, shard, m->stamp, NULL);
+    }
 }
 
 // The values of the base are here: installed, or prepared and by this message committed. What is

@@ -59,7 +59,7 @@ void replica_close(struct replica *r) {
         return;
     for (uint32_t i = 0; i < r->options.shards; i++) {
         round_drop(r, &r->shards[i]);
-        copy_discard(r, &r->shards[i]);
+        copy_drop(r, &r->shards[i]);
     }
     free(r->shards);
     free(r->buckets);
@@ -212,7 +212,7 @@ void replica_applied(struct replica *r, uint32_t shard, uint64_t blocks, uint64_
 void replica_kept(struct replica *r, uint32_t shard, struct replica_stamp stamp, uint64_t now) {
     struct shard *s = &r->shards[shard];
     enum replica_role role = bucket_of(r, s)->role;
-    if (s->kept || stamp_older(stamp, s->least))
+    if (s->kept || !stamp_same(stamp, s->keeping))
         return;
     s->kept = true;
     if (role == REPLICA_PRIMARY)

@@ -113,9 +113,9 @@ struct replica_host {
                     bool whole, struct replica_load *load);
     void (*hold)(void *self, struct replica_load *load);
     void (*release)(void *self, struct replica_load *load);
-    // NULL: there is no stable storage. Otherwise brings the shard there with this load, as soon as
-    // it can, and calls replica_kept then: of a primary all that it has by now (and the load may be
-    // NULL), of another what it has installed with the load over it.
+    // NULL: there is no stable storage. Otherwise brings the shard there as soon as it can, and
+    // calls replica_kept then: of a primary, or without a load, all that the server has by then; of
+    // another what it has installed, with the load over it.
     void (*keep)(void *self, uint32_t shard, struct replica_stamp stamp, struct replica_load *load);
     // The message is valid until the return. It may be lost, doubled and overtaken.
     void (*send)(void *self, const struct replica_message *message);
@@ -179,8 +179,7 @@ void replica_applied(struct replica *replica, uint32_t shard, uint64_t blocks, u
 // needs it. Whoever decodes the message has checked that the load has the blocks.
 void replica_receive(struct replica *replica, const struct replica_message *message, uint64_t now);
 
-// This state of the shard is on stable storage. It was copied after the last call of `keep` for the
-// shard.
+// What `keep` was called for is on stable storage.
 void replica_kept(struct replica *replica, uint32_t shard, struct replica_stamp stamp,
                   uint64_t now);
 

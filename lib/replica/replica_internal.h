@@ -44,6 +44,7 @@ struct round {
 // What a copy has prepared and not installed. {0}: nothing.
 struct held {
     bool any, whole;
+    bool below; // what is installed is kept
     struct replica_stamp stamp;
     uint64_t blocks;
     struct replica_load *load;
@@ -51,10 +52,10 @@ struct held {
 
 struct shard {
     uint32_t bucket;
-    uint32_t next;              // of the same bucket; PROTO_NOBODY: none
-    struct replica_stamp stamp; // of the values; of a primary: as they were read for the round
-    bool kept;                  // where `keep` brings it there is what counts...
-    struct replica_stamp least; // ...this stamp, or what followed it; when not kept
+    uint32_t next;                // of the same bucket; PROTO_NOBODY: none
+    struct replica_stamp stamp;   // of the values; of a primary: as they were read for the round
+    bool kept;                    // what counts is where `keep` brings it...
+    struct replica_stamp keeping; // ...or not: for this stamp `keep` was called last
     // A copy.
     struct held held;
     uint64_t follows; // the epoch in which a stamp was taken from the primary: later ones are newer
@@ -161,8 +162,10 @@ void copy_commit(struct replica *r, struct shard *shard, const struct replica_me
 void copy_answer(struct replica *r, const struct shard *shard, struct replica_stamp asked);
 // What is prepared becomes the values.
 void copy_install(struct replica *r, struct shard *shard);
-// What is prepared is forgotten.
+// What is prepared is forgotten: what is installed counts again.
 void copy_discard(struct replica *r, struct shard *shard);
+// Gives its load back.
+void copy_drop(struct replica *r, struct shard *shard);
 
 // --- roles.c ------------------------------------------------------------------------------
 

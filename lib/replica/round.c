@@ -43,7 +43,7 @@ static void stamp_values(struct replica *r, struct shard *shard) {
     shard->stamp = (struct replica_stamp){bucket_of(r, shard)->place.epoch, shard->live};
     shard->changed = false;
     shard->kept = !is_durable(r);
-    shard->least = shard->stamp;
+    shard->keeping = shard->stamp;
     for (int slot = 0; slot < SLOTS; slot++) {
         struct peer *peer = &shard->round.peers[slot];
         peer->commit = false; // the round's base says it

@@ -1,23 +1,29 @@
 #!/usr/bin/env bats
-# The simulation of the whole cluster notices every way to break replication that we know.
+# The simulation of the whole cluster notices every way to break replication and stores that we
+# know.
 load ../helper/common
 load ../helper/mutants
 
 # made SOURCE SCRIPT: makes ./mutant of the simulation's unit test, or says why not in ./log. What
-# is broken may be a header: all of the folder is compiled anew, from a copy.
+# is broken may be a header: all of its folder of the library is compiled anew, from a copy.
 made() {
-    rm -rf copy && mkdir -p copy/lib copy/tests
-    cp -r "$ROOT/lib/replica" copy/lib/ && cp -r "$ROOT/tests/sim" copy/tests/
-    mkdir -p copy/lib/cluster && cp "$ROOT"/lib/cluster/placement.c copy/lib/cluster/
+    local folder sources object objects=()
+    folder=$(dirname "$1")
+    rm -rf copy && mkdir -p "copy/$folder" copy/tests
+    ln -s "$ROOT/tests/helper" copy/tests/
+    cp "$ROOT/$folder"/*.[ch] "copy/$folder"
     mutant_text "$1" "$2" || return 1
     cp mutant.c "copy/$1"
-    local sources=(copy/lib/replica/*.c copy/lib/cluster/placement.c)
-    local objects=("$BUILD"/tests/sim/{world,faults,controllers,clients,checks}.o)
-    if [ "$1" = tests/sim/servers.c ]; then
-        sources=("copy/$1")
-    else
-        objects+=("$BUILD/tests/sim/servers.o")
-    fi
+    case $folder in
+    lib/replica | lib/persist) sources=("copy/$folder"/*.c) ;;
+    *) sources=("copy/$1") ;;
+    esac
+    for object in "$BUILD"/tests/sim/*.o; do
+        case $object in
+        */sim.o | */"$(basename "$1" .c).o") ;;
+        *) objects+=("$object") ;;
+        esac
+    done
     rm -f ./*.o
     gcc -std=c11 -pthread -D_GNU_SOURCE -O2 -w -Icopy/lib -I"$ROOT/lib" -c "${sources[@]}" 2>log &&
         ld -r -o mutant.rel ./*.o 2>>log && mv mutant.rel mutant.o &&

@@ -50,16 +50,17 @@ static void host_install(void *self, uint32_t shard, struct replica_stamp stamp,
     check_stamp(s->world, shard, stamp, values);
 }
 
-// A copy's prepared load changes what is installed; a primary's load is what it has.
 static void host_keep(void *self, uint32_t shard, struct replica_stamp stamp,
                       struct replica_load *load) {
     struct server *s = self;
     struct state state = {stamp, s->values[shard]};
-    if (!server_is_primary(s, shard)) {
-        overlay(&state.values, load->blocks, load);
-        check_stamp(s->world, shard, stamp, &state.values);
+    if (server_is_primary(s, shard) || !load) {
+        store_keep(s, shard, stamp, NULL);
+        return;
     }
-    store_keep(s, shard, &state);
+    overlay(&state.values, load->blocks, load);
+    check_stamp(s->world, shard, stamp, &state.values);
+    store_keep(s, shard, stamp, &state);
 }
 
 static void host_send(void *self, const struct replica_message *m) {

@@ -177,12 +177,17 @@ struct watched { // a shard, as the store has it
     bool dirty;
 };
 
+struct wish { // of the replica: that a shard is kept
+    bool any;
+    bool exact; // as it is prepared; else whatever it has by then
+    struct replica_stamp stamp;
+};
+
 struct copy { // of a shard, on its way to the store
     uint32_t shard;
     struct state state;
     uint64_t taken; // when
-    bool wanted;    // by the replica to be kept
-    bool tells;     // the replica that it is: nothing newer is wanted
+    struct wish wish;
 };
 
 // The disk outlives the server's process; the rest does not.
@@ -196,7 +201,7 @@ struct store {
     } held[SHARDS];                // prepared, not installed: a flush does not have it
     uint64_t stuck, unstuck;       // the last time in which one was held for long
     struct state prepared[SHARDS]; // by the replica and to be kept, not installed
-    bool wanted[SHARDS];           // to be kept
+    struct wish wishes[SHARDS];
     struct copy copies[SHARDS];
     uint32_t copy_count; // under way
     bool woken;          // a flush is about to begin
@@ -340,9 +345,9 @@ const struct values *server_values(struct world *w, const struct server *server,
 // stores.c. Opens the store, and gives the server what is in it. False: the disk fails.
 bool store_open(struct server *server);
 void store_close(struct server *server, enum crash how);
-// The replica wants this state of a shard to be kept (replica_host.keep): of a primary, that and
-// whatever was applied since.
-void store_keep(struct server *server, uint32_t shard, const struct state *state);
+// replica_host.keep: as it is prepared; NULL: as it is by then.
+void store_keep(struct server *server, uint32_t shard, struct replica_stamp stamp,
+                const struct state *prepared);
 // Looks at what changed, and begins a flush when it is due.
 void store_tick(struct server *server);
 // PACKET_FLUSH.

@@ -170,15 +170,22 @@ static void post_flush(struct server *s, bool flushed, uint64_t delay) {
     packet_post(s->world, &packet, delay);
 }
 
+// What was prepared and is so no more is not wanted any more; a primary has it in what it has.
+static struct wish take_wish(struct server *s, uint32_t shard, struct replica_stamp stamp) {
+    struct wish wish = store_of(s)->wishes[shard];
+    store_of(s)->wishes[shard].any = false;
+    wish.any =
+        wish.any && (!wish.exact || server_is_primary(s, shard) || same_stamp(wish.stamp, stamp));
+    return wish;
+}
+
 static void take_copy(struct server *s, uint32_t shard) {
     struct store *store = store_of(s);
     const struct state state = newest_state(s, shard);
-    bool wanted = store->wanted[shard];
+    struct wish wish = take_wish(s, shard, state.stamp);
     look(s, shard, &state);
-    if (state.stamp.version == 0 || !(store->shards[shard].dirty || wanted))
-        return;
-    store->wanted[shard] = false;
-    store->copies[store->copy_count++] = (struct copy){shard, state, s->world->now, wanted, true};
+    if (state.stamp.version > 0 && (store->shards[shard].dirty || wish.any))
+        store->copies[store->copy_count++] = (struct copy){shard, state, s->world->now, wish};
 }
 
 static void begin_flush(struct server *s) {
@@ -205,8 +212,14 @@ static size_t write_copies(struct server *s, int *status) {
 
 static void note_durable(struct server *s, const struct copy *copy) {
     store_of(s)->shards[copy->shard] = (struct watched){copy->state.stamp, copy->taken, false};
-    if (copy->tells && s->replica)
-        replica_kept(s->replica, copy->shard, copy->state.stamp, s->world->now);
+    if (copy->wish.any && s->replica)
+        replica_kept(s->replica, copy->shard, copy->wish.stamp, s->world->now);
+}
+
+static void note_failed(struct server *s, const struct copy *copy) {
+    struct wish *wish = &store_of(s)->wishes[copy->shard];
+    if (!wish->any)
+        *wish = copy->wish;
 }
 
 // While a process is stopped, and shortly after, its window is larger.
@@ -225,20 +238,24 @@ static void end_flush(struct server *s) {
         if (i < durable)
             note_durable(s, &store->copies[i]);
         else
-            store->wanted[store->copies[i].shard] |= store->copies[i].wanted;
+            note_failed(s, &store->copies[i]);
     if (!status)
         store->failing = 0;
     else if (!store->failing)
         store->failing = awake(s, store->copies[0].taken);
     if (status)
         store->rest = s->world->now + s->world->every;
-    trace(s->world, "server %u flushes %zu of %u shards", s->slot, durable, store->copy_count);
+    for (size_t i = 0; i < store->copy_count; i++)
+        trace(s->world, "server %u %s shard %u at (%llu, %llu)", s->slot,
+              i < durable ? "flushed" : "cannot flush", store->copies[i].shard,
+              (unsigned long long)store->copies[i].state.stamp.epoch,
+              (unsigned long long)store->copies[i].state.stamp.version);
     store->copy_count = 0;
 }
 
 static bool is_wanted(const struct server *s) {
     for (uint32_t i = 0; i < s->world->shard_count; i++)
-        if (store_of(s)->wanted[i])
+        if (store_of(s)->wishes[i].any)
             return true;
     return false;
 }
@@ -250,14 +267,14 @@ static void flush_if_due(struct server *s) {
         begin_flush(s);
 }
 
-void store_keep(struct server *s, uint32_t shard, const struct state *state) {
+void store_keep(struct server *s, uint32_t shard, struct replica_stamp stamp,
+                const struct state *prepared) {
     struct store *store = store_of(s);
-    store->wanted[shard] = true;
-    if (!server_is_primary(s, shard))
-        store->prepared[shard] = *state;
-    for (uint32_t i = 0; i < store->copy_count; i++)
-        if (store->copies[i].shard == shard)
-            store->copies[i].tells = false;
+    trace(s->world, "server %u is to keep shard %u at (%llu, %llu)", s->slot, shard,
+          (unsigned long long)stamp.epoch, (unsigned long long)stamp.version);
+    store->wishes[shard] = (struct wish){true, prepared != NULL, stamp};
+    if (prepared)
+        store->prepared[shard] = *prepared;
     if (!store->woken)
         post_flush(s, false, 0);
     store->woken = true;

@@ -896,6 +896,43 @@ static void test_durable(struct tap *tap, struct rig *rig) {
     });
 }
 
+static void test_delayed(struct tap *tap, struct rig *rig) {
+    struct replica_options options = usual;
+    struct stand *joiner = stand_of(rig, C);
+    options.delayed = true;
+    rig_open(rig, &options, true);
+    route_all(rig, place(1, A, B, NONE, NONE));
+    settle(rig, NONE);
+    push(rig, A, 0, 0);
+    settle(rig, NONE);
+    TEST(tap, "where persistence is delayed, pushes need not be kept", {
+        CHECK(tap, is_replicated(rig, A, 0));
+        CHECK(tap, rig->stands[0].kept == 0 && rig->stands[1].kept == 0);
+    });
+    TEST(tap, "but a joiner has kept what it was sent whole before it counts", {
+        route_all(rig, place(2, A, B, NONE, C));
+        for (int i = 0; i < 4; i++, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK_INT(tap, joiner->kept, 1);
+        replica_kept(joiner->replica, 0, (struct replica_stamp){0, 9}, rig->now); // of before
+        for (int i = 0; i < 4; i++, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK_INT(tap, rig->proposals, 0);
+        replica_kept(joiner->replica, 0, joiner->keep, rig->now);
+        for (int i = 0; i < 4; i++, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK(tap, rig->proposals > 0);
+        CHECK_INT(tap, rig->proposal.change, PROTO_CHANGE_COMPLETE);
+    });
+    TEST(tap, "and need not keep what changes it then", {
+        push(rig, A, 0, 1);
+        settle(rig, NONE);
+        CHECK_INT(tap, joiner->kept, 1);
+        CHECK(tap, is_replicated(rig, A, 0));
+    });
+    rig_close(tap, rig);
+}
+
 static void test_memory(struct tap *tap, struct rig *rig) {
     TEST(tap, "a round that finds no memory begins later", {
         rig_open(rig, &usual, false);
@@ -964,6 +1001,7 @@ int main(void) {
     test_restore(&tap, rig);
     test_silence(&tap, rig);
     test_durable(&tap, rig);
+    test_delayed(&tap, rig);
     test_memory(&tap, rig);
     free(rig);
     return tap_done(&tap);
