@@ -102,7 +102,8 @@ static bool joiner_has_all(struct replica *r, const struct bucket *bucket) {
 // Who answers pulses while loads are to be kept waits for its disk, which may be slow or full.
 static bool bucket_lacks(struct replica *r, const struct bucket *bucket, int slot, uint64_t now) {
     bool answers = now - bucket->answered[slot] < r->options.patience;
-    if (slot_member(bucket, slot) == PROTO_NOBODY || (r->host->keep && answers))
+    bool keeps = is_durable(r) || (r->host->keep && slot == SLOT_JOINER);
+    if (slot_member(bucket, slot) == PROTO_NOBODY || (keeps && answers))
         return false;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s))
         if (round_lacks(r, s, slot, now))

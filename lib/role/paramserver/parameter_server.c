@@ -277,7 +277,8 @@ static int open_replicator(struct parameter_server *server, struct ps *ps, bool 
         .parameters = server->model->parameter_count,
         .state = state,
         .replicates = acknowledges_copies(server),
-        .keeper = is_durable(server) ? server->flusher : NULL,
+        .keeper = server->flusher,
+        .delayed = !is_durable(server),
         .keys = server->o->keys,
         .insecure = server->o->insecure,
     };

@@ -116,6 +116,7 @@ static void open_replica(struct replicator *r, uint32_t buckets) {
         .patience = PATIENCE,
         .interval = r->options.replicates ? 0 : GATHER,
         .wholes = WHOLES,
+        .delayed = r->options.delayed,
     };
     while (replica_open(&r->replica, &options, &r->host, replicator_now(), NULL))
         replicator_wait_for_memory();

@@ -36,7 +36,8 @@ struct replicator_options { // what it points to outlives the replicator
     // Whether pushes are answered when all copies have them. Otherwise changes may gather for a
     // while before they are sent.
     bool replicates;
-    struct flusher *keeper; // ack = durable: of the store that has what is answered; NULL: none
+    struct flusher *keeper; // of the store that has what is to be kept; NULL: none
+    bool delayed;           // not ack = durable: only what a joiner is sent whole must be kept
     const struct secrets *keys;
     bool insecure;
 };

@@ -3,7 +3,7 @@
 //   replicator.c       open and close, the thread, what the owner tells
 //   replicator_send.c  messages to other servers, and their answers
 //   replicator_hear.c  their messages, and the answers to these
-//   replicator_keep.c  ack = durable: what is on its way to the store, and who waits for it
+//   replicator_keep.c  what is on its way to the store, and who waits for it
 #ifndef ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
 #define ADAM_ROLE_PARAMSERVER_REPLICATOR_INTERNAL_H
 
@@ -18,7 +18,7 @@
 struct delivery; // a message on its way to another server, and its answer
 struct keeping;  // a stamp on its way to the store
 
-struct attended { // of a shard, with ack = durable
+struct attended { // of a shard, with a store
     uint32_t keepings;
     struct queued_request *waiting; // to be answered when what it brought is kept; NULL: none
     struct delivery *deliveries;    // loads on their way to others

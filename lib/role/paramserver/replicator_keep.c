@@ -1,5 +1,7 @@
-// ack = durable: "committed" is what is on the disks of all members. The primary's own disk has
-// what the shard has by then, and that of a secondary what is prepared, before it answers so.
+// What must be in the store before it counts. With ack = durable "committed" is what is on the
+// disks of all members: the primary's own disk has what the shard has by then, and that of a
+// secondary what is prepared, before it answers so. Else it is what a joiner was sent whole, and
+// installed.
 #include <stdlib.h>
 
 #include "core/mem.h"
@@ -46,7 +48,7 @@ void replicator_keep(struct replicator *r, uint32_t shard, struct replica_stamp 
         replicator_wait_for_memory();
     keeping->replicator = r;
     keeping->wish = (struct flusher_wish){.shard = shard, .stamp = stamp, .done = end_keeping};
-    if (!replicator_is_primary(r, shard)) {
+    if (load && !replicator_is_primary(r, shard)) {
         load_hold(load);
         keeping->load = load;
         keeping->wish.load = load;

@@ -84,6 +84,10 @@ static void free_delivery(struct delivery *delivery) {
 
 // --- loads on their way -----------------------------------------------------------------
 
+static bool notes_deliveries(const struct replicator *r) {
+    return r->attended && !r->options.delayed;
+}
+
 static void note_delivery(struct replicator *r, struct delivery *delivery) {
     struct attended *shard = &r->attended[delivery->sent.shard];
     delivery->other = shard->deliveries;
@@ -105,7 +109,7 @@ static bool is_same(const struct replica_message *a, const struct replica_messag
 
 // It waits there for the disk, or is still to come: it would be of no use again.
 static bool is_on_its_way(const struct replicator *r, const struct replica_message *m) {
-    const struct delivery *delivery = r->attended ? r->attended[m->shard].deliveries : NULL;
+    const struct delivery *delivery = notes_deliveries(r) ? r->attended[m->shard].deliveries : NULL;
     while (delivery && !is_same(&delivery->sent, m))
         delivery = delivery->other;
     return delivery != NULL;
@@ -123,7 +127,7 @@ static struct delivery *take_answered(struct replicator *r) {
 void replicator_take_answers(struct replicator *r) {
     for (struct delivery *delivery = take_answered(r), *next; delivery; delivery = next) {
         next = delivery->next;
-        if (r->attended)
+        if (notes_deliveries(r))
             forget_delivery(r, delivery);
         if (delivery->answered && r->replica)
             replica_receive(r->replica, &delivery->answer, replicator_now());
@@ -148,7 +152,7 @@ static struct delivery *make_delivery(struct replicator *r, const struct replica
 
 static void ask(struct replicator *r, struct delivery *delivery, uint16_t type,
                 const void *message) {
-    bool noted = r->attended && delivery->load;
+    bool noted = notes_deliveries(r) && delivery->load;
     delivery->ask.link.type = type;
     delivery->ask.link.message = message;
     if (noted)
@@ -168,7 +172,7 @@ static void add_load(struct delivery *delivery, struct replica_load *load, uint6
     request->part_count = load_parts(load, blocks, delivery->parts);
     for (uint32_t i = 0; i < request->part_count; i++)
         delivery->ask.bytes += delivery->parts[i].size;
-    if (delivery->replicator->attended && delivery->ask.bytes < LOAD_LEAST)
+    if (notes_deliveries(delivery->replicator) && delivery->ask.bytes < LOAD_LEAST)
         delivery->ask.bytes = LOAD_LEAST;
 }
 
