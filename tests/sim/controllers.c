@@ -8,6 +8,7 @@
 enum {
     HEARTBEAT = 12,
     ELECTION = 50,
+    AWAY = 50,
     ASSIGN = 600, // by then buckets are given to those that are there
 };
 
@@ -309,6 +310,13 @@ static void tick(struct world *w, uint32_t i) {
         propose(w, i, &next);
 }
 
+// One that was stopped has heard nobody meanwhile, which says nothing of the members.
+static void look_at_clock(const struct world *w, struct controller *c) {
+    if (w->now - c->stepped > AWAY)
+        c->since = w->now;
+    c->stepped = w->now;
+}
+
 void controller_receive(struct world *w, uint32_t i, const struct packet *packet) {
     struct controller *c = &w->controllers[i];
     struct paxos_output out;
@@ -316,6 +324,7 @@ void controller_receive(struct world *w, uint32_t i, const struct packet *packet
         packet_post(w, packet, TICK / 2);
     if (!c->paxos)
         return;
+    look_at_clock(w, c);
     switch (packet->kind) {
     case PACKET_TIMER:
         tick(w, i);

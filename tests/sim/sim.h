@@ -154,7 +154,8 @@ struct controller {
     struct agreed_state accepted;
     struct agreed_state state; // committed
     bool knows, leads;
-    uint64_t version, since; // since: leading
+    uint64_t version, since; // since: leading, or at work again
+    uint64_t stepped;        // when it was at work last
     uint64_t heard[SERVERS]; // by slot
     bool drain[SERVERS];     // wanted
 };
