@@ -40,10 +40,12 @@ struct controller {
     uint64_t order_number;
     uint16_t refuse_type; // requests of this type are refused
     enum proto_refusal refuse_code;
-    uint32_t heartbeat;        // milliseconds
-    struct kept *joined;       // the last join
-    struct kept *figures;      // the last heartbeat
-    char line[256], left[256]; // of the last report, of the last leave
+    uint32_t joiner;                   // of all buckets; 0: none
+    bool proposed[CONTROLLER_BUCKETS]; // something about these
+    uint32_t heartbeat;                // milliseconds
+    struct kept *joined;               // the last join
+    struct kept *figures;              // the last heartbeat
+    char line[256], left[256];         // of the last report, of the last leave
 };
 
 static inline void controller_keep(struct kept **place, uint16_t type, const void *message) {
@@ -105,7 +107,7 @@ static inline void controller_tell_places(struct controller *c, struct link *lin
                                          .primary = c->buckets[i].primary,
                                          .second = c->buckets[i].second,
                                          .third = c->buckets[i].third,
-                                         .joiner = PROTO_NOBODY};
+                                         .joiner = c->joiner ? c->joiner : PROTO_NOBODY};
     const struct proto_places message = {
         .epoch = c->routes_epoch, .lease = c->lease, .places = {places, c->bucket_count}};
     link_answer(link, request, PROTO_TYPE_PLACES, &message, NULL, NULL);
@@ -149,8 +151,10 @@ static inline void controller_request(void *context, struct link *link, uint64_t
         controller_beat(c, link, request, &message->heartbeat);
     } else if (type == PROTO_TYPE_PROPOSE) {
         const struct proto_list *list = &message->propose.proposals;
-        if (list->count)
-            c->proposal = ((const struct proto_proposal *)list->at)[list->count - 1];
+        for (uint32_t i = 0; i < list->count; i++) {
+            c->proposal = ((const struct proto_proposal *)list->at)[i];
+            c->proposed[c->proposal.bucket % CONTROLLER_BUCKETS] = true;
+        }
         atomic_fetch_add(&c->proposals, 1);
         link_answer(link, request, PROTO_TYPE_DONE, NULL, NULL, NULL);
     } else if (type == PROTO_TYPE_REPORT) {

@@ -52,6 +52,15 @@ static void *run(void *context) {
 
 // --- the cluster --------------------------------------------------------------------------
 
+static const char durable[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
+                              "ack=durable\nmetrics-every=0.1\n";
+static const char delayed[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
+                              "ack=replicated\nmetrics-every=0.2\n";
+
+static bool has_store(const char *settings) {
+    return settings == durable || settings == delayed;
+}
+
 static void server_start(struct cluster *cluster, uint32_t index, const char *folder) {
     static const char kinds[] = {'t', 'r', 'a'};
     struct server *server = &cluster->servers[index];
@@ -70,7 +79,7 @@ static void server_start(struct cluster *cluster, uint32_t index, const char *fo
         .administration = server->address[2],
         .ready = {.fd = -1},
         .threads = 2,
-        .store = strstr(cluster->controller.settings, "durable") ? server->store : NULL,
+        .store = has_store(cluster->controller.settings) ? server->store : NULL,
         .owner = server->name,
         .flush = NEVER,
         .hooks = {server, wish, hear},
@@ -250,8 +259,6 @@ static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, fl
 
 static const char replicated[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
                                  "ack=replicated\nmetrics-every=0.1\n";
-static const char durable[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
-                              "ack=durable\nmetrics-every=0.1\n";
 static const char in_memory[] = "optimizer=sgd\nrate=0.1\nprotocol=async\nack=memory\n";
 
 static void test_takeover(struct tap *tap, const char *folder) {
@@ -390,6 +397,21 @@ static void forget_stores(const char *folder) {
         abort();
 }
 
+// Until something was proposed about the buckets of both shards. Returns what was proposed last.
+static struct proto_proposal await_proposals(struct controller *c) {
+    struct proto_proposal proposal;
+    bool both = false;
+    for (int n = 1; !both; n++) {
+        controller_await(c, &c->proposals, n);
+        pthread_mutex_lock(&c->lock);
+        both = c->proposed[proto_bucket_of(0, CONTROLLER_BUCKETS)] &&
+               c->proposed[proto_bucket_of(1, CONTROLLER_BUCKETS)];
+        proposal = c->proposal;
+        pthread_mutex_unlock(&c->lock);
+    }
+    return proposal;
+}
+
 static void test_durable(struct tap *tap, const char *folder) {
     TEST(tap, "with ack=durable a push is answered when it is in the store of each copy", {
         struct cluster *cluster = cluster_open(tap, folder, durable);
@@ -427,6 +449,23 @@ static void test_durable(struct tap *tap, const char *folder) {
         CHECK(tap, !push(cluster, 1, 2, 2, 4));
         CHECK(tap, is_stored(&cluster->servers[1], 7, 2));
         CHECK(tap, is_stored(&cluster->servers[2], 7, 2));
+        cluster_close(cluster);
+        forget_stores(folder);
+    });
+    TEST(tap, "with delayed persistence a server joins when what it copied is in its store", {
+        struct cluster *cluster = cluster_open(tap, folder, delayed);
+        place(cluster, 1, 1, PROTO_NOBODY, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        CHECK(tap, !push(cluster, 0, 1, 1, 2));
+        CHECK(tap, !is_stored(&cluster->servers[0], 3, 1));
+        pthread_mutex_lock(&cluster->controller.lock);
+        cluster->controller.joiner = 2;
+        pthread_mutex_unlock(&cluster->controller.lock);
+        place(cluster, 2, 1, PROTO_NOBODY, PROTO_NOBODY);
+        struct proto_proposal proposal = await_proposals(&cluster->controller);
+        CHECK_INT(tap, proposal.change, PROTO_CHANGE_COMPLETE);
+        CHECK_INT(tap, proposal.member, 2);
+        CHECK(tap, is_stored(&cluster->servers[1], 3, 1));
         cluster_close(cluster);
         forget_stores(folder);
     });
