@@ -164,7 +164,7 @@ static void beat(struct bench *b, int server) {
     ask(b, b->servers[server], PROTO_TYPE_HEARTBEAT, &heartbeat, NULL);
 }
 
-static void open_bench(struct bench *b, struct tap *tap) {
+static void open_bench(struct bench *b, struct tap *tap, bool heard) {
     char conf[128];
     *b = (struct bench){.tap = tap, .folder = "/tmp/adam-places-XXXXXX"};
     if (!mkdtemp(b->folder))
@@ -185,7 +185,8 @@ static void open_bench(struct bench *b, struct tap *tap) {
         b->numbers[i] = (uint32_t)i + 1;
         b->sessions[i] = (uint64_t)i + 1;
         b->servers[i] = dial(b, PROTO_ROLE_PARAMETER_SERVER, b->sessions[i]);
-        beat(b, i);
+        if (heard)
+            beat(b, i);
     }
     b->admin = dial(b, PROTO_ROLE_ADMINISTRATOR, 0);
     b->data_link = dial(b, PROTO_ROLE_DATA_SERVER, SERVERS + 1);
@@ -452,16 +453,55 @@ static void test_return(struct bench *b) {
     });
 }
 
+// Asks once whether server `i` may join; what the controller says against it, or "".
+static void try_to_join(struct bench *b, int i, const char *name, char why[128]) {
+    const struct proto_join join = {
+        .role = PROTO_ROLE_PARAMETER_SERVER, .name = proto_text(name), .stores = true};
+    struct kept *answer;
+    bool refused = ask(b, b->servers[i], PROTO_TYPE_JOIN, &join, &answer) != PROTO_REFUSAL_NONE;
+    const struct proto_text text = refused ? answer->message.refused.text : proto_text("");
+    snprintf(why, 128, "%.*s", (int)text.length, text.at);
+    if (!refused) {
+        b->sessions[i] = answer->message.joined.session;
+        b->numbers[i] = answer->message.joined.member;
+    }
+    kept_drop(answer);
+}
+
+static void test_early_return(struct bench *b) {
+    struct tap *tap = b->tap;
+    char why[128];
+    TEST(tap, "a controller that has just begun to lead hears the others before one comes back", {
+        beat(b, 0);
+        link_close(b->servers[0]); // killed
+        b->servers[0] = dial(b, PROTO_ROLE_PARAMETER_SERVER, 0);
+        do // until it is seen that it was killed
+            try_to_join(b, 0, "ps-1", why);
+        while (strstr(why, "this name"));
+        CHECK(tap, strstr(why, "not known yet"));
+        beat(b, 1);
+        try_to_join(b, 0, "ps-1", why);
+        CHECK(tap, !*why);
+        look(b);
+        for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++)
+            CHECK(tap, has(&b->places[i], 2) && b->places[i].primary != b->numbers[0] &&
+                           b->places[i].second != b->numbers[0]);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct bench *b = calloc(1, sizeof *b);
     if (!b)
         abort();
-    open_bench(b, &tap);
+    open_bench(b, &tap, true);
     test_questions(b);
     test_leases(b);
     test_moves(b);
     test_return(b);
+    close_bench(b);
+    open_bench(b, &tap, false);
+    test_early_return(b);
     close_bench(b);
     free(b);
     return tap_done(&tap);

@@ -117,6 +117,9 @@ static bool find_heritage(const struct controller *c, const struct proto_join *j
         *why = "another parameter server with a store has this name: give each its own --name";
         const struct cluster_member *stored = controller_returning(c, join, &alive);
         *before = stored && !alive ? stored->number : 0;
+        vacant = !*before || controller_knows_others(c, *before);
+        if (!vacant)
+            *why = "it is not known yet whether other servers that have its shards live";
     }
     return vacant && !alive;
 }

@@ -137,6 +137,10 @@ void controller_look_at_drains(struct controller *c);
 // A cluster_absent: whether the parameter server is absent, or was not heard of since this
 // controller leads: what it was before says nothing of whether its values are still there.
 bool controller_is_unheard(const void *self, const struct cluster_member *member);
+// Whether it is known of each bucket of this server if another that has it lives, and so has what
+// is newer than a store: a controller that has just begun to lead must hear them, or their silence,
+// before one returns with its store.
+bool controller_knows_others(const struct controller *c, uint32_t server);
 // Whether the run can go on when this parameter server comes back with its store.
 bool controller_can_return(const struct controller *c, const struct cluster_member *server);
 // Whether the run waits for a parameter server that is gone to come back with its store.

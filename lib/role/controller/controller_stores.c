@@ -52,6 +52,32 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
     return now < c->lost_since + c->settings.server_patience;
 }
 
+// Of a bucket of this server: whether another that has it may live, and none is known to.
+static bool others_may_live(const struct controller *c, const struct proto_place *place,
+                            uint32_t server) {
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    bool may = false;
+    for (int i = 0; i < 3; i++) {
+        const struct cluster_member *member = members[i] == PROTO_NOBODY || members[i] == server
+                                                  ? NULL
+                                                  : cluster_numbered(c->cluster, members[i]);
+        if (member && !controller_is_unheard(c, member))
+            return false;
+        may |= member && !controller_is_absent(c, member);
+    }
+    return may;
+}
+
+bool controller_knows_others(const struct controller *c, uint32_t server) {
+    for (size_t i = 0; i < c->cluster->place_count; i++) {
+        const struct proto_place *place = &c->cluster->places[i];
+        bool here = place->primary == server || place->second == server || place->third == server;
+        if (here && others_may_live(c, place, server))
+            return false;
+    }
+    return true;
+}
+
 const struct cluster_member *controller_returning(const struct controller *c,
                                                   const struct proto_join *join, bool *alive) {
     const struct cluster_member *before = cluster_stored(c->cluster, join);
