@@ -56,8 +56,9 @@ const struct values *stamp_values(struct world *w, uint32_t shard, struct replic
 
 // --- what comes back from a store ---------------------------------------------------------
 
+// A flush that had just begun, the next one, and ticks before either.
 uint64_t store_window(const struct world *w) {
-    return w->every + FLUSHES;
+    return w->every + 2 * w->flush + 3 * TICK;
 }
 
 void check_has(struct world *w, uint32_t slot, uint32_t shard, const struct state *state) {

@@ -16,7 +16,7 @@ static uint32_t one_of(struct world *w, const uint32_t *choices, uint32_t count)
 void faults_begin(struct world *w) {
     static const uint32_t controllers[] = {1, 3, 3, 3, 3, 5}, copies[] = {1, 2, 2, 3, 3, 3};
     static const uint32_t losses[] = {0, 0, 10, 50, 200}, rates[] = {0, 20, 60, 120, 250};
-    static const uint32_t everies[] = {20, 50, 100, 200};
+    static const uint32_t everies[] = {20, 50, 100, 200}, flushes[] = {10, 30, 30, 150};
     w->controller_count = one_of(w, controllers, 6);
     w->copies = one_of(w, copies, 6);
     w->server_count = w->copies + drawn(w, SERVERS - w->copies);
@@ -27,6 +27,7 @@ void faults_begin(struct world *w) {
     w->stored = happens(w, 600);
     w->durable = w->stored && !w->memory_ack && happens(w, 350);
     w->every = one_of(w, everies, 4);
+    w->flush = one_of(w, flushes, 4);
     w->loss = one_of(w, losses, 5);
     w->twice = one_of(w, losses, 5);
     w->slow = one_of(w, losses, 5);

@@ -50,11 +50,7 @@ enum {
     GONE = 240,     // silence after which a server is gone
     STALE = 300,    // for which a leader may give leases that is none any more
     HEALED = 20000, // milliseconds after which a healed cluster must be quiet
-    FLUSH = 25,     // milliseconds that a flush takes at most
-    // For so long beside the flush setting what a server had may lack in its store: a flush that
-    // had just begun, the next one, and ticks before either.
-    FLUSHES = 2 * FLUSH + 3 * TICK,
-    STUCK = 100, // milliseconds after which it matters that what is prepared is not installed
+    STUCK = 100,    // milliseconds after which it matters that what is prepared is not installed
 };
 
 // The values of a shard, and which pushes made them.
@@ -272,6 +268,7 @@ struct world {
     uint32_t controller_count, server_count, worker_count, copies, shard_count, bucket_count;
     bool memory_ack, stored, durable; // stored: each server has a store
     uint32_t every;                   // milliseconds, of the flush setting
+    uint32_t flush;                   // that a flush takes at most
     uint32_t loss, twice, slow, rate; // thousandths
     uint32_t slowness;                // milliseconds, at most, of a slow packet
     uint64_t heal_at;

@@ -192,7 +192,7 @@ static void begin_flush(struct server *s) {
     for (uint32_t i = 0; i < s->world->shard_count; i++)
         take_copy(s, i);
     if (store_of(s)->copy_count)
-        post_flush(s, true, 1 + drawn(s->world, FLUSH));
+        post_flush(s, true, 1 + drawn(s->world, s->world->flush));
 }
 
 // How many copies are durable.

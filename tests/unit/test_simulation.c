@@ -14,22 +14,26 @@ static uint64_t setting(const char *name, uint64_t usual) {
     return text ? strtoull(text, NULL, 10) : usual;
 }
 
+static void test_schedules(struct tap *tap, struct world *world) {
+    uint64_t schedules = setting("SIM_SCHEDULES", 10000), seed = setting("SIM_SEED", 1), pushes = 0;
+    for (uint64_t group = 0; group < GROUPS && !*world->fault; group++) {
+        uint64_t end = seed + (schedules + GROUPS - 1) / GROUPS;
+        TEST(tap, "clusters that fail keep what they acknowledged, and go on", {
+            for (; seed < end && world_run(world, seed, false); seed++)
+                pushes += world->acknowledged;
+            if (*world->fault)
+                FAIL(tap, "%s", world->fault);
+        });
+    }
+    TEST(tap, "and their pushes were acknowledged", { CHECK(tap, pushes >= schedules); });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct world *world = calloc(1, sizeof *world);
     if (!world)
         abort();
-    uint64_t schedules = setting("SIM_SCHEDULES", 10000), seed = setting("SIM_SEED", 1), pushes = 0;
-    for (uint64_t group = 0; group < GROUPS && !*world->fault; group++) {
-        uint64_t end = seed + (schedules + GROUPS - 1) / GROUPS;
-        TEST(&tap, "clusters that fail keep what they acknowledged, and go on", {
-            for (; seed < end && world_run(world, seed, false); seed++)
-                pushes += world->acknowledged;
-            if (*world->fault)
-                FAIL(&tap, "%s", world->fault);
-        });
-    }
-    TEST(&tap, "and their pushes were acknowledged", { CHECK(&tap, pushes >= schedules); });
+    test_schedules(&tap, world);
     free(world);
     return tap_done(&tap);
 }
