@@ -1,5 +1,6 @@
 // Checkpoints: RUN/ckpt-00012000/{model.safetensors,manifest.json}, the symlink
-// RUN/latest, and RUN/DONE after the last (adam-checkpoint(5)).
+// RUN/latest, and RUN/DONE after the last (adam-checkpoint(5)). Where others write its tensors it
+// is in parts (run/checkpoint_parts.h).
 #ifndef ADAM_RUN_CHECKPOINT_H
 #define ADAM_RUN_CHECKPOINT_H
 
@@ -33,8 +34,8 @@ struct checkpoint {
 int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int keep,
                     struct error *err);
 
-// `path` is a checkpoint's folder (or RUN/latest), a run folder, or a
-// .safetensors file that we wrote. The CRC-32s of the manifest are checked
+// `path` is a checkpoint's folder (or RUN/latest), a run folder, a .safetensors
+// file that we wrote, or the index of parts. The CRC-32s of the manifest are checked
 // before anything is believed; each length against the file's size. `sets` are
 // applied to the stored model text. `state`: also the optimizer's state.
 // STATUS_NOINPUT, STATUS_DATA; where it is a checkpoint that is damaged or gone, the error

@@ -4,9 +4,10 @@
 // training traffic, one for other parameter servers, one for administration. Each can be
 // bound to an interface of its own.
 //
-//   training        workers, evaluators and the controller push, pull and store
+//   training        workers, evaluators and the controller push, pull and store; other parameter
+//                   servers pull what they write into checkpoints
 //   replication     other parameter servers; they are welcomed, and nothing is asked yet
-//   administration  the controller and people: status, stop
+//   administration  the controller and people: status, stop; parts of checkpoints
 //
 // Threads: parameter_server_run belongs to its caller, who is told and asked by that
 // thread (hooks) until it returns. Requests are handled by threads of the network, which
