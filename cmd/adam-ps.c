@@ -20,6 +20,7 @@ struct options {
     uint64_t memory;
     const char *store;
     double flush;
+    const char *checkpoints;
     struct talk talk;
 };
 
@@ -72,6 +73,7 @@ static int run(struct options *o, struct error *err) {
         .store = o->store,
         .owner = store_owner(n, host),
         .flush = o->flush,
+        .checkpoints = o->checkpoints,
         .hooks = {&o->talk, talk_stop, talk_say},
     };
     stop_on_signals(true);
@@ -97,6 +99,9 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
         TEXT(0, "store", "DIR", &o->store, "none: nothing is on a disk",
              "folder that keeps what changes, and restores it at a start"),
         TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
+        HEADING("Checkpoints"),
+        TEXT(0, "checkpoints", "DIR", &o->checkpoints, "none",
+             "folder for its parts of checkpoints, with checkpoint-parts = local"),
         HEADING("Behaviour"),
         FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),
     };

@@ -27,6 +27,7 @@ struct error;
 #define LAUNCH_CONTROLLERS 5                  // at most
 #define LAUNCH_LOGS "log"
 #define LAUNCH_CURSOR ".cursor"
+#define LAUNCH_PARTS "parts"
 #define LAUNCH_STORES "store" // unless the user names another folder for them
 
 // What the user wants. Texts are the caller's.
@@ -47,6 +48,7 @@ struct launch {
     bool revive;         // with resume: it goes on from its stores, and is still the same run
     const char *store;   // folder of the parameter servers' stores; NULL: they have none
     double flush;        // seconds until a change is on its way there
+    bool own_parts;      // parameter servers keep their parts of checkpoints
     const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;  // address of the controller; NULL: a Unix socket
     const char *quorum;  // of several controllers: their addresses with commas between

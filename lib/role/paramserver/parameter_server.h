@@ -36,7 +36,8 @@ struct parameter_server_options {                        // texts belong to the 
     uint64_t memory;   // bytes of weights, state and buffers that it may use; 0: any
     const char *store; // folder of its store (adam-store(5)); NULL: it keeps nothing on a disk
     const char *owner; // whose store that is: the same at each start of this server
-    double flush;      // seconds until a change is on its way to the store
+    const char *checkpoints; // folder for its parts of checkpoints on its own disk; NULL: none
+    double flush;            // seconds until a change is on its way to the store
     struct serving_hooks hooks;
 };
 
