@@ -63,16 +63,27 @@ static int gather_folder(const struct admin_options *o, const char *run, const c
     return status;
 }
 
+// RUN/latest may lead elsewhere in a moment.
+static int find_folder(char **folder, const char *path, struct error *err) {
+    char *named = checkpoint_folder(path);
+    *folder = named ? realpath(named, NULL) : NULL;
+    int status = *folder ? STATUS_OK : error_errno(err, STATUS_NOINPUT, "%s", named ? named : path);
+    free(named);
+    return status;
+}
+
 static int run_gather(const struct subcommand *subcommand, char **operands, int count,
                       struct error *err) {
-    char *run = run_folder_of(operands[0]), *folder = checkpoint_folder(operands[0]);
+    char *run = run_folder_of(operands[0]), *folder;
     (void)count;
-    int status =
-        run && folder ? gather_folder(subcommand->options, run, folder, err) : error_nomem(err);
-    if (!status)
-        puts(folder);
+    int status = run ? find_folder(&folder, operands[0], err) : error_nomem(err);
+    if (!status) {
+        status = gather_folder(subcommand->options, run, folder, err);
+        if (!status)
+            puts(folder);
+        free(folder);
+    }
     free(run);
-    free(folder);
     return status;
 }
 
