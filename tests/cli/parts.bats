@@ -155,7 +155,7 @@ is_apart() {
 
 @test "parts that stay with their servers: gathered, they are a checkpoint like any other" {
     begin --ps 3 --set checkpoint-parts=local --set checkpoint-every=0 --set keep-last=2 --set eval-every=0
-    for number in 1 2 3 4; do run_ok adam-ctl checkpoint run; done
+    for _ in 1 2 3 4; do run_ok adam-ctl checkpoint run; done
     newest=$output
     is_apart "$newest"
     # As many as the run keeps, and those of the checkpoint before them.
@@ -165,7 +165,6 @@ is_apart() {
     run_status 69 adam-eval --model run --data "$BATS_FILE_TMPDIR/test.arec"
     [[ $stderr = *"model-00001-of-00003.safetensors is on the disk of parameter server 'ps-"*"': adam-ctl gather brings it here"* ]]
     run_ok adam-ctl gather run
-    echo "$output, $newest"
     [ "$output" = "$(realpath "$newest")" ]
     parts check "$newest" >tensors
     grep -q '^momentum.d1.weight' tensors
