@@ -27,6 +27,7 @@ static size_t all_subcommands(struct subcommand *subcommands, struct options *op
     count += controller_subcommands(subcommands + count, &options->controller);
     count += admin_subcommands(subcommands + count, &options->admin);
     count += drain_subcommands(subcommands + count, &options->admin);
+    count += gather_subcommands(subcommands + count, &options->admin);
     count += launch_subcommands(subcommands + count, &options->launch);
     count += doctor_subcommands(subcommands + count, &options->launch);
     count += key_subcommands(subcommands + count, &options->key);

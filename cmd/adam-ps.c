@@ -21,6 +21,7 @@ struct options {
     const char *store;
     bool aside;
     double flush;
+    const char *checkpoints;
     struct talk talk;
 };
 
@@ -74,6 +75,7 @@ static int run(struct options *o, struct error *err) {
         .aside = o->aside,
         .owner = store_owner(n, host),
         .flush = o->flush,
+        .checkpoints = o->checkpoints,
         .hooks = {&o->talk, talk_stop, talk_say},
     };
     stop_on_signals(true);
@@ -100,6 +102,9 @@ static bool parse(struct options *o, int argc, char **argv, int *status, struct 
              "folder that keeps what changes, and restores it at a start"),
         FLAG(0, "aside", &o->aside, "set a store of another run aside, as DIR.old"),
         TIME(0, "flush", "TIME", &o->flush, "1s", "how old a change gets before it is written"),
+        HEADING("Checkpoints"),
+        TEXT(0, "checkpoints", "DIR", &o->checkpoints, "none",
+             "folder for its parts of checkpoints, with checkpoint-parts = local"),
         HEADING("Behaviour"),
         FLAG('q', "quiet", &o->talk.quiet, "say nothing but errors"),
     };

@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | drain | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -65,6 +65,7 @@ _adam_ctl() {
     down:--keys) offer -f; return ;;
     prom:--keys) offer -f; return ;;
     drain:--keys) offer -f; return ;;
+    gather:--keys) offer -f; return ;;
     up:--out | up:-o) offer -d; return ;;
     up:--serve) return ;;
     up:--ps) return ;;
@@ -120,7 +121,7 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom drain up sh systemd sbatch doctor keys store'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
@@ -145,6 +146,8 @@ _adam_ctl() {
     prom:*) offer -d ;;
     drain:-*) offer -W '--no-wait --keys --insecure --help -h --version -V' ;;
     drain:*) offer -d ;;
+    gather:-*) offer -W '--keys --insecure --help -h --version -V' ;;
+    gather:*) offer -d ;;
     up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --help -h --version -V' ;;

@@ -23,10 +23,11 @@ _adam_ps() {
     :--memory) return ;;
     :--store) offer -d; return ;;
     :--flush) return ;;
+    :--checkpoints) offer -d; return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--controller -c --name --keys --insecure --listen -l --replication --admin --port-file --pid-file --ready-fd --threads -t --memory --store --aside --flush --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--controller -c --name --keys --insecure --listen -l --replication --admin --port-file --pid-file --ready-fd --threads -t --memory --store --aside --flush --checkpoints --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

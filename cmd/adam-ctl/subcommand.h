@@ -73,6 +73,7 @@ struct admin_options { // status, top, set, checkpoint, drain, down, prom
 };
 size_t admin_subcommands(struct subcommand *subcommands, struct admin_options *options);
 size_t drain_subcommands(struct subcommand *subcommands, struct admin_options *options);
+size_t gather_subcommands(struct subcommand *subcommands, struct admin_options *options);
 
 struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;

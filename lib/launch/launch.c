@@ -272,6 +272,10 @@ void launch_store(const struct launch *launch, int number, struct words *out) {
 static void add_parameter_server(const struct launch *launch, struct words *out) {
     words_add(out, "adam-ps");
     add_member_options(launch, PROTO_ROLE_PARAMETER_SERVER, out);
+    if (launch->own_parts) {
+        words_add(out, "--checkpoints");
+        words_format(out, "%s/" LAUNCH_PARTS "/ps-%c", launch->folder, LAUNCH_NUMBER);
+    }
     if (!launch->store)
         return;
     words_add(out, "--store");

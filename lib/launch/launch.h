@@ -27,7 +27,8 @@ struct error;
 #define LAUNCH_CONTROLLERS 5                  // at most
 #define LAUNCH_LOGS "log"
 #define LAUNCH_CURSOR ".cursor"
-#define LAUNCH_PORT 7000      // of controllers on the machines of --hosts, unless the user says
+#define LAUNCH_PORT 7000 // of controllers on the machines of --hosts, unless the user says
+#define LAUNCH_PARTS "parts"
 #define LAUNCH_STORES "store" // unless the user names another folder for them
 
 // What the user wants. Texts are the caller's.
@@ -50,6 +51,7 @@ struct launch {
     bool remote_stores;      // it is a folder of the hosts on which the servers run
     bool aside;              // servers set what another run left there aside themselves
     double flush;            // seconds until a change is on its way there
+    bool own_parts;          // parameter servers keep their parts of checkpoints
     const char *ssh;         // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;      // address of the controller; NULL: a Unix socket
     const char *quorum;      // of several controllers: their addresses with commas between

@@ -194,6 +194,8 @@
 #define PROTO_TENSOR(F, L)                                                                         \
     F(U32, tensor, 0, "number in the order of the layers: weights of a layer, then its biases")
 
+#define PROTO_TOKEN(F, L) F(ID, token, 0, "of a checkpoint in parts")
+
 #define PROTO_REACHED(F, L)                                                                        \
     F(U32, shard, 0, "which")                                                                      \
     F(U64, version, 0, "of the oldest of its weights that were saved")
@@ -241,6 +243,7 @@
     R(RANGE, range)                                                                                \
     R(LEASE_ID, lease_id)                                                                          \
     R(TENSOR, tensor)                                                                              \
+    R(TOKEN, token)                                                                                \
     R(REACHED, reached)                                                                            \
     R(NAMED, named)                                                                                \
     R(MEMBER, member)
@@ -475,16 +478,28 @@
     F(TEXT, name, PROTO_NAME_MAX, "of the parameter server whose buckets are to move away")
 
 #define PROTO_SAVE_PART(F, L)                                                                      \
-    F(TEXT, folder, 1024, "of the checkpoint in the making: an absolute path")                     \
+    F(TEXT, folder, 1024,                                                                          \
+      "of the checkpoint in the making: an absolute path; empty: in the server's own folder")      \
     F(ID, token, 0, "what its file token holds, in hexadecimal digits")                            \
     F(U32, part, 0, "which part this is, from 1")                                                  \
     F(U32, parts, 0, "of so many")                                                                 \
-    L(tensor, tensors, 65536, "that the part has, ascending; with each its state of the rule")
+    L(tensor, tensors, 65536, "that the part has, ascending; with each its state of the rule")     \
+    L(token, kept, 4096, "checkpoints of which parts stay in the server's own folder")
 
 #define PROTO_PART_SAVED(F, L)                                                                     \
     F(U64, bytes, 0, "of the file")                                                                \
     F(U32, crc, 0, "CRC-32 of the file")                                                           \
     L(reached, shards, 65536, "those that the part has weights of")
+
+#define PROTO_READ_PART(F, L)                                                                      \
+    F(ID, run, 0, "that saved it")                                                                 \
+    F(ID, token, 0, "of the checkpoint")                                                           \
+    F(U32, part, 0, "which part, from 1")                                                          \
+    F(U32, parts, 0, "of so many")                                                                 \
+    F(U64, offset, 0, "first byte that is wanted")                                                 \
+    F(U32, bytes, 1 << 22, "wanted")
+
+#define PROTO_PART(F, L) F(U64, size, 0, "bytes of the whole file")
 
 // Replication (lib/replica/replica.h has the protocol).
 
@@ -585,6 +600,9 @@
     M(0x0507, SAVE_PART, save_part, PART_SAVED, 0,                                                 \
       "a parameter server writes a part of a checkpoint (adam-checkpoint(5))")                     \
     M(0x8507, PART_SAVED, part_saved, NONE, 0, "it is written, and on the disk")                   \
+    M(0x0508, READ_PART, read_part, PART, 0,                                                       \
+      "asks for bytes of a part in the server's own folder")                                       \
+    M(0x8508, PART, part, NONE, 1, "these bytes, fewer at the end of the file")                    \
     M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
       "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
     M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \

@@ -72,7 +72,7 @@ static int fill_folder(const struct checkpoint *checkpoint, const char *folder, 
     if (status)
         return status;
     status = checkpoint_sync(fd, write_model(checkpoint, fd, &file.sum, err), err);
-    return status ? status : checkpoint_write_manifest(checkpoint, folder, &file, 1, err);
+    return status ? status : checkpoint_write_manifest(checkpoint, folder, &file, 1, NULL, err);
 }
 
 int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int keep,

@@ -45,18 +45,20 @@ int checkpoint_publish(const char *folder, const char *run, uint64_t clock, int 
 int checkpoint_end_folder(char *folder, const char *run, uint64_t clock, int status,
                           struct error *err);
 
-enum { CHECKPOINT_TOKEN_TEXT = 2 * CHECKPOINT_TOKEN + 1 };
-void checkpoint_token_text(char text[CHECKPOINT_TOKEN_TEXT], const uint8_t token[CHECKPOINT_TOKEN]);
-
 // --- the manifest ---------------------------------------------------------------
 
-struct checkpoint_file { // of the folder
+struct checkpoint_file { // of the checkpoint
     const char *name;
     struct file_sum sum;
+    const char *server; // of which it is on the disk; NULL: it is in the folder
 };
 
+// `parts`: of whose files that are not in the folder the manifest tells; NULL: all are.
 int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *folder,
-                              const struct checkpoint_file *files, size_t count, struct error *err);
+                              const struct checkpoint_file *files, size_t count,
+                              const struct checkpoint_draft *parts, struct error *err);
+// The server that the manifest names for this file; NULL: none.
+const char *checkpoint_server_of(const json_t *manifest, const char *name);
 
 struct bytes { // of a file; free(data)
     unsigned char *data;

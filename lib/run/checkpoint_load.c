@@ -69,10 +69,8 @@ static bool path_is_folder(const char *path) {
     return stat(path, &stat_of) == 0 && S_ISDIR(stat_of.st_mode);
 }
 
-// RUN, RUN/latest and a checkpoint's folder all lead to the folder of a
-// checkpoint, a file to the folder it lies in. A run that was killed before it pointed `latest`
-// anywhere has its newest checkpoint. NULL when out of memory.
-static char *folder_of(const char *path) {
+// A run that was killed before it pointed `latest` anywhere has its newest checkpoint.
+char *checkpoint_folder(const char *path) {
     char *folder = NULL;
     struct stat about;
     const char *slash = strrchr(path, '/');
@@ -156,7 +154,7 @@ static int load_file(struct checkpoint *checkpoint, const char *path, const char
 static int load_path(struct checkpoint *checkpoint, const char *path,
                      const struct checkpoint_wanted *wanted, struct error *err) {
     *checkpoint = (struct checkpoint){0};
-    char *folder = folder_of(path), *file = folder ? file_of(path, folder) : NULL;
+    char *folder = checkpoint_folder(path), *file = folder ? file_of(path, folder) : NULL;
     int status = file ? load_file(checkpoint, path, folder, file, wanted, err) : error_nomem(err);
     if (status)
         checkpoint_free(checkpoint);

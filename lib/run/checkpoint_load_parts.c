@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/mem.h"
@@ -111,12 +112,25 @@ static int from_part(struct parts *parts, const struct bytes *bytes, const char 
     return status;
 }
 
+// A part that the run left where it was written is nothing damaged.
+static int check_gathered(const struct parts *parts, const char *name, const char *path,
+                          struct error *err) {
+    const char *server = checkpoint_server_of(parts->manifest, name);
+    if (!server || access(path, F_OK) == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_UNAVAILABLE,
+                     "%s is on the disk of parameter server '%s': adam-ctl gather brings it here",
+                     path, server);
+}
+
 static int load_part(struct parts *parts, const char *name, struct error *err) {
     char *path = NULL;
-    struct bytes bytes;
+    struct bytes bytes = {0};
     if (asprintf(&path, "%s/%s", parts->folder, name) < 0)
         return error_nomem(err);
-    int status = checkpoint_read_file(&bytes, path, err);
+    int status = check_gathered(parts, name, path, err);
+    if (!status)
+        status = checkpoint_read_file(&bytes, path, err);
     if (!status && from_part(parts, &bytes, name, err))
         status = error_context(err, "%s", path);
     free(bytes.data);

@@ -21,21 +21,31 @@ static json_t *list_files(const struct checkpoint_file *files, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char crc[16];
         snprintf(crc, sizeof crc, "%08" PRIx32, files[i].sum.crc);
-        json_append(&list, json_pack("{s:s, s:I, s:s}", "name", files[i].name, "bytes",
-                                     (json_int_t)files[i].sum.bytes, "crc32", crc));
+        json_append(&list, json_pack("{s:s, s:I, s:s, s:s*}", "name", files[i].name, "bytes",
+                                     (json_int_t)files[i].sum.bytes, "crc32", crc, "server",
+                                     files[i].server));
     }
     return list;
 }
 
+// What servers need to find their parts; NULL when they are in the folder.
+static json_t *parts_json(const struct checkpoint_draft *parts) {
+    char token[CHECKPOINT_TOKEN_TEXT];
+    if (!parts || !parts->run_id)
+        return NULL;
+    checkpoint_token_text(token, parts->token);
+    return json_pack("{s:s, s:s}", "run", parts->run_id, "token", token);
+}
+
 static char *manifest_text(const struct checkpoint *checkpoint, const struct checkpoint_file *files,
-                           size_t count) {
+                           size_t count, const struct checkpoint_draft *parts) {
     char *directory = getcwd(NULL, 0);
     json_t *manifest = json_pack(
-        "{s:i, s:s, s:s?, s:s?, s:I, s:I, s:f, s:I, s:o, s:O}", "v", CHECKPOINT_SEALED, "version",
-        ADAM_VERSION, "command", checkpoint->command, "directory", directory, "clock",
+        "{s:i, s:s, s:s?, s:s?, s:I, s:I, s:f, s:I, s:o, s:o*, s:O}", "v", CHECKPOINT_SEALED,
+        "version", ADAM_VERSION, "command", checkpoint->command, "directory", directory, "clock",
         (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples, "epoch",
         checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files", list_files(files, count),
-        "run", checkpoint->run);
+        "parts", parts_json(parts), "run", checkpoint->run);
     char *text = manifest ? sealed_text(manifest) : NULL;
     json_decref(manifest);
     free(directory);
@@ -44,8 +54,8 @@ static char *manifest_text(const struct checkpoint *checkpoint, const struct che
 
 int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *folder,
                               const struct checkpoint_file *files, size_t count,
-                              struct error *err) {
-    char *text = manifest_text(checkpoint, files, count);
+                              const struct checkpoint_draft *parts, struct error *err) {
+    char *text = manifest_text(checkpoint, files, count, parts);
     struct file_sum sum;
     int status = text ? checkpoint_write_text(folder, CHECKPOINT_MANIFEST, text, &sum, err)
                       : error_nomem(err);
@@ -102,6 +112,10 @@ static const json_t *manifest_entry(const json_t *manifest, const char *name) {
             return entry;
     }
     return NULL;
+}
+
+const char *checkpoint_server_of(const json_t *manifest, const char *name) {
+    return json_string_value(json_object_get(manifest_entry(manifest, name), "server"));
 }
 
 int checkpoint_check_sum(const json_t *manifest, const char *name, const struct bytes *bytes,

@@ -121,7 +121,7 @@ static int check_part(const char *folder, const struct checkpoint_file *file, st
     return status;
 }
 
-static int write_manifest(const struct checkpoint *checkpoint, const char *folder,
+static int write_manifest(const struct checkpoint *checkpoint, const struct checkpoint_draft *draft,
                           const struct file_sum *index, const struct checkpoint_part *parts,
                           uint32_t count, struct error *err) {
     struct checkpoint_file *files = mem_array(count + 1, sizeof *files);
@@ -129,12 +129,13 @@ static int write_manifest(const struct checkpoint *checkpoint, const char *folde
     int status = files && names ? STATUS_OK : error_nomem(err);
     for (uint32_t i = 0; !status && i < count; i++) {
         checkpoint_part_name(names[i], i + 1, count);
-        files[i + 1] = (struct checkpoint_file){names[i], parts[i].sum};
-        status = check_part(folder, &files[i + 1], err);
+        files[i + 1] = (struct checkpoint_file){names[i], parts[i].sum, parts[i].server};
+        if (!parts[i].server)
+            status = check_part(draft->folder, &files[i + 1], err);
     }
     if (!status) {
-        files[0] = (struct checkpoint_file){CHECKPOINT_INDEX, *index};
-        status = checkpoint_write_manifest(checkpoint, folder, files, count + 1, err);
+        files[0] = (struct checkpoint_file){.name = CHECKPOINT_INDEX, .sum = *index};
+        status = checkpoint_write_manifest(checkpoint, draft->folder, files, count + 1, draft, err);
     }
     free(names);
     free(files);
@@ -158,7 +159,7 @@ int checkpoint_draft_save(const struct checkpoint_draft *draft, const struct che
     if (!status)
         status = write_index(checkpoint, draft->folder, parts, count, &index, err);
     if (!status)
-        status = write_manifest(checkpoint, draft->folder, &index, parts, count, err);
+        status = write_manifest(checkpoint, draft, &index, parts, count, err);
     if (!status)
         status = remove_token(draft->folder, err);
     return status ? status

@@ -2,6 +2,9 @@
 // and an index: RUN/ckpt-00012000/{model-00001-of-00003.safetensors...,
 // model.safetensors.index.json, manifest.json} (adam-checkpoint(5)). So no process holds the model.
 //
+// The parts are in the checkpoint's folder, or each on the disk of the server that wrote it: then
+// the manifest says which, and remote/part_gather.h brings them together.
+//
 // Whoever saves makes the folder, has the parts written there, and gives the folder its name:
 // whole, or not at all. That the others see the same folder is shown by its token, a file with a
 // number that they are told.
@@ -22,11 +25,13 @@ struct checkpoint_draft { // a folder in the making
     char *path;           // from the root of the file system: for others
     const char *run;      // the caller's
     uint64_t clock;       // with which it was begun
+    const char *run_id; // the caller's, in hexadecimal digits: parts are not in the folder; or NULL
     uint8_t token[CHECKPOINT_TOKEN];
 };
 
 struct checkpoint_part {
     struct file_sum sum;     // as who wrote it says
+    const char *server;      // name of who has it; NULL: it is in the folder
     const uint32_t *tensors; // numbers of named_parameters, ascending; with each its state
     size_t count;
 };
@@ -46,7 +51,29 @@ int checkpoint_draft_save(const struct checkpoint_draft *draft, const struct che
 // Frees it; after a failure removes the folder and says what could not be saved. Returns `status`.
 int checkpoint_draft_end(struct checkpoint_draft *draft, int status, struct error *err);
 
+// Of which run, and which of its checkpoints, the parts are that the manifest's servers have.
+// False: it names none.
+bool checkpoint_manifest_token(const json_t *manifest, uint8_t run[CHECKPOINT_TOKEN],
+                               uint8_t token[CHECKPOINT_TOKEN]);
+// The tokens of checkpoints of the run whose parts are not in their folders, at most `most`, the
+// newest: those that must stay. Returns their number.
+size_t checkpoint_kept_tokens(const char *run, uint8_t tokens[][CHECKPOINT_TOKEN], size_t most);
+
 // --- of who writes a part ---------------------------------------------------------
+
+enum { CHECKPOINT_TOKEN_TEXT = 2 * CHECKPOINT_TOKEN + 1 };
+void checkpoint_token_text(char text[CHECKPOINT_TOKEN_TEXT], const uint8_t token[CHECKPOINT_TOKEN]);
+
+// The folder for the parts of one checkpoint, DIR/RUN/TOKEN, of who keeps them on its own disk;
+// free it with free(), NULL when out of memory.
+char *checkpoint_own_folder(const char *dir, const uint8_t run[CHECKPOINT_TOKEN],
+                            const uint8_t token[CHECKPOINT_TOKEN]);
+// Makes it, with its token in it. STATUS_CANTCREATE, STATUS_IO.
+int checkpoint_own_make(const char *folder, const uint8_t token[CHECKPOINT_TOKEN],
+                        struct error *err);
+// Removes the folders of all other checkpoints of the run than these.
+void checkpoint_own_prune(const char *dir, const uint8_t run[CHECKPOINT_TOKEN],
+                          const uint8_t (*kept)[CHECKPOINT_TOKEN], size_t count);
 
 struct checkpoint_part_file {
     char *path;

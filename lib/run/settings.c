@@ -26,7 +26,7 @@ enum use {
 static const char *const loss_names[] = {"reform", "stop", NULL};
 static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
 static const char *const ack_names[] = {"memory", "replicated", "durable", NULL};
-static const char *const parts_names[] = {"off", "shared", NULL};
+static const char *const parts_names[] = {"off", "shared", "local", NULL};
 static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
 // One row a stored setting, named as the option; counts and reals lie within low..high,

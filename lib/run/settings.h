@@ -70,7 +70,7 @@ struct settings {
     int64_t servers, data_servers; // that must be there before training starts
     int64_t copies;                // of each bucket on parameter servers, 1 to 3
     int64_t workers;               // the same; 0: the first one begins
-    const char *checkpoint_parts;  // off: one file; shared: each server writes a part of it
+    const char *checkpoint_parts;  // off: one file; shared, local: each server writes a part
 };
 
 enum { SETTINGS_EPOCHS = 10 }; // where nothing is said

@@ -134,7 +134,7 @@ END
 
 @test "a setting that may change while the run goes on, and has few values" {
     run_status 2 adam-ctl up "$conf" --out run --set checkpoint-parts=some
-    [[ $stderr = *"checkpoint-parts is one of off, shared"* ]]
+    [[ $stderr = *"checkpoint-parts is one of off, shared, local"* ]]
     begin --ps 2 --set checkpoint-parts=off --set checkpoint-every=0
     run_ok adam-ctl checkpoint run
     [ -e "$output/model.safetensors" ]
@@ -146,6 +146,82 @@ END
     run_ok adam-ctl checkpoint run
     [ -e "$output/model.safetensors" ]
     end_run
+}
+
+# The checkpoint folder $1 has its parts with the servers.
+is_apart() {
+    [ -z "$(find "$1/" -name 'model-*.safetensors')" ] && [ "$(jq '[.files[] | select(.server)] | length' "$1/manifest.json")" = 3 ]
+}
+
+@test "parts that stay with their servers: gathered, they are a checkpoint like any other" {
+    begin --ps 3 --set checkpoint-parts=local --set checkpoint-every=0 --set keep-last=2 --set eval-every=0
+    for _ in 1 2 3 4; do run_ok adam-ctl checkpoint run; done
+    newest=$output
+    is_apart "$newest"
+    # As many as the run keeps, and those of the checkpoint before them.
+    for name in ps-1 ps-2 ps-3; do
+        [ "$(find run/parts/$name -name 'model-*.safetensors' | wc -l)" = 3 ]
+    done
+    run_status 69 adam-eval --model run --data "$BATS_FILE_TMPDIR/test.arec"
+    [[ $stderr = *"model-00001-of-00003.safetensors is on the disk of parameter server 'ps-"*"': adam-ctl gather brings it here"* ]]
+    run_ok adam-ctl gather run
+    [ "$output" = "$(realpath "$newest")" ]
+    parts check "$newest" >tensors
+    grep -q '^momentum.d1.weight' tensors
+    accuracy "$newest"
+    # Damage on a server's disk, a part that is gone, and a server that is gone are told.
+    run_ok adam-ctl checkpoint run
+    newest=$output
+    part=$(find run/parts/ps-2 -name 'model-*.safetensors' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)
+    printf x | dd of="$part" bs=1 seek=3000 conv=notrunc status=none
+    run_status 65 adam-ctl gather run
+    [[ $stderr = *"${part##*/} of parameter server 'ps-2': it is damaged: its CRC-32 is "* ]]
+    [ ! -e "$newest/${part##*/}" ]
+    printf x >>"$part"
+    run_status 65 adam-ctl gather run
+    [[ $stderr = *"${part##*/} of parameter server 'ps-2': it has "*" bytes where the manifest says "* ]]
+    rm "$part"
+    run_status 69 adam-ctl gather run
+    [[ $stderr = *"${part##*/} of parameter server 'ps-2': storage failed: ps-2: "*"No such file"* ]]
+    end_run
+    is_apart run/latest
+}
+
+@test "a run goes on from parts that its servers have, and names one that is missing" {
+    begin --ps 3 --set checkpoint-parts=local --set checkpoint-every=0 --set eval-every=0
+    end_run
+    is_apart run/latest
+    run_status 69 adam-eval --model run/latest --data "$BATS_FILE_TMPDIR/test.arec"
+    epoch=$(jq -r '.epoch | ceil + 1' run/latest/manifest.json)
+    old=$(realpath run/latest)
+    # With two servers, of which none is ps-3, it waits for that one.
+    start adam-ctl up "$conf" --out run --resume --ps 2 --workers 1 --threads 1 -q \
+        --set checkpoint-parts=local --set epochs="$epoch" 2>two.log
+    up=$pid
+    missing() { adam-ctl status run --json | jq -e '.members[0].waits_for | contains("parameter server '"'ps-3'"', which has model-0000")'; }
+    wait_for missing
+    run_ok adam-ctl down run
+    pid=$up
+    wait_end
+    [ "$(realpath run/latest)" = "$old" ]
+    run_ok adam-ctl up "$conf" --out run --resume --ps 3 --workers 1 --threads 1 -q \
+        --set checkpoint-parts=local --set epochs="$epoch"
+    [ "$(jq .epoch run/DONE)" = "$epoch" ]
+    parts check "$old" >tensors
+    is_apart run/latest
+}
+
+@test "a server without a folder for parts is named" {
+    start adam-ctl controller "$conf" --out run --set epochs=100000 --set checkpoint-parts=local 2>controller.log
+    controller=$pid
+    wait_for adam-ctl status run
+    start adam-ps --controller @run/controller.port --name lonely 2>ps.log
+    start adam-serve "$BATS_FILE_TMPDIR/train.arec" --controller @run/controller.port --name serve 2>serve.log
+    start adam-worker --controller @run/controller.port --threads 1 --name w 2>w.log
+    wait_for trains
+    run_status 69 adam-ctl checkpoint run
+    [[ $stderr = *"storage failed: lonely: it has no folder for parts: --checkpoints"* ]]
+    nothing_half
 }
 
 @test "kill -9 of servers while they save: what appears is whole, and the run goes on" {

@@ -404,6 +404,8 @@ static const struct proto_drain golden_drain = {
 
 static const struct proto_tensor golden_tensors[] = {{0}, {3}, {70000}};
 
+static const struct proto_token golden_kept[] = {{{{0x20, 0x21}}}, {{{0x30}}}};
+
 static const struct proto_save_part golden_save_part = {
     .folder = {"/runs/.ckpt-7.tmp", 17},
     .token = {{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d,
@@ -411,7 +413,19 @@ static const struct proto_save_part golden_save_part = {
     .part = 2,
     .parts = 3,
     .tensors = {golden_tensors, 3},
+    .kept = {golden_kept, 2},
 };
+
+static const struct proto_read_part golden_read_part = {
+    .run = {{0x40, 0x41}},
+    .token = {{0x20, 0x21}},
+    .part = 2,
+    .parts = 3,
+    .offset = 0x100000000,
+    .bytes = 4194304,
+};
+
+static const struct proto_part golden_part = {.size = 0x123456789};
 
 static const struct proto_reached golden_reached[] = {{0, 41}, {70000, 0x100000002}};
 
@@ -584,10 +598,15 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_DRAIN, &golden_drain, "0400000070732d32"},
     {PROTO_TYPE_SAVE_PART, &golden_save_part,
      "110000002f72756e732f2e636b70742d372e746d70101112131415161718191a1b1c1d1e"
-     "1f020000000300000003000000000000000300000070110100"},
+     "1f0200000003000000030000000000000003000000701101000200000020210000000000"
+     "00000000000000000030000000000000000000000000000000"},
     {PROTO_TYPE_PART_SAVED, &golden_part_saved,
      "8967452301000000bebafeca020000000000000029000000000000007011010002000000"
      "01000000"},
+    {PROTO_TYPE_READ_PART, &golden_read_part,
+     "404100000000000000000000000000002021000000000000000000000000000002000000"
+     "03000000000000000100000000004000"},
+    {PROTO_TYPE_PART, &golden_part, "8967452301000000"},
     {PROTO_TYPE_PREPARE, &golden_prepare,
      "0300000070110100090000000000000008000000000000002900000000000000090000000000"
      "00002d0000000000000000050000000000008002000000050000000000000011000000000000"

@@ -10,6 +10,7 @@
 #include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "remote/part_gather.h"
 #include "run/checkpoint_parts.h"
 
 enum { PATH = 120, CLOCK = 7, WEIGHTS = 2 * 3 + 3 + 3 * 2 + 2 };
@@ -424,6 +425,86 @@ static void test_nothing_half(struct tap *tap) {
     });
 }
 
+// --- parts elsewhere ------------------------------------------------------------------
+
+static const uint8_t run_id[CHECKPOINT_TOKEN] = {0xab, 0xcd};
+
+static void make_own(struct tap *tap, uint8_t first) {
+    const uint8_t token[CHECKPOINT_TOKEN] = {first};
+    struct checkpoint_part_file file;
+    char *own = checkpoint_own_folder(folder, run_id, token);
+    CHECK_INT(tap, checkpoint_own_make(own, token, NULL), STATUS_OK);
+    CHECK_INT(tap, checkpoint_part_open(&file, own, token, 1, 1, NULL, 0, NULL), STATUS_OK);
+    CHECK_INT(tap, checkpoint_part_end(&file, STATUS_OK, NULL), STATUS_OK);
+    free(own);
+}
+
+static void test_own(struct tap *tap) {
+    TEST(tap, "a server keeps the parts of the checkpoints that are kept, and what is no part", {
+        static const char run[] = "abcd0000000000000000000000000000";
+        const uint8_t kept[][CHECKPOINT_TOKEN] = {{2}, {9}};
+        for (uint8_t first = 1; first <= 3; first++)
+            make_own(tap, first);
+        CHECK_INT(tap, files_in(in(run)), 3);
+        write_text(in("abcd0000000000000000000000000000/other"), "x");
+        checkpoint_own_prune(folder, run_id, kept, 2);
+        CHECK_INT(tap, files_in(in(run)), 2);
+        CHECK_INT(tap,
+                  files_in(in("abcd0000000000000000000000000000/02000000000000000000000000000000")),
+                  2);
+        checkpoint_own_prune(folder, run_id, NULL, 0);
+        CHECK_INT(tap, files_in(in(run)), 1);
+        run_folder_remove(in(run));
+        CHECK_INT(tap, files_in(folder), 0);
+    });
+}
+
+#define RUN_ID                                                                                     \
+    "\"parts\": {\"run\": \"abcd0000000000000000000000000000\", "                                  \
+    "\"token\": \"02000000000000000000000000000000\"}"
+#define FILE_OF(name, bytes, crc)                                                                  \
+    "{\"files\": [{\"name\": \"" name "\", \"bytes\": " bytes ", \"crc32\": \"" crc                \
+    "\", \"server\": \"ps-1\"}], "
+
+static const struct {
+    const char *text;
+    int status;
+} manifests[] = {
+    {FILE_OF(ONE, "8", "01234567") RUN_ID "}", STATUS_UNAVAILABLE}, // nobody has it
+    {FILE_OF("../" ONE, "8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF("/" ONE, "8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE "/../x", "8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF("model-00001-of-00002", "8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF("manifest.json", "8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE, "-8", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE, "8.5", "01234567") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE, "8", "0123456x") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE, "8", "") RUN_ID "}", STATUS_DATA},
+    {FILE_OF(ONE, "8", "01234567") "\"parts\": {}}", STATUS_DATA},
+    {FILE_OF(ONE, "8", "01234567") "\"parts\": {\"run\": \"ab\", \"token\": \"cd\"}}", STATUS_DATA},
+    {"{\"files\": 1}", STATUS_OK},
+};
+
+static void test_gather(struct tap *tap) {
+    TEST(tap, "a manifest that would lead out of the folder, or lacks a number, is refused", {
+        const struct part_gather gather = {0};
+        for (size_t i = 0; i < sizeof manifests / sizeof *manifests; i++) {
+            json_t *manifest = NULL;
+            struct error err = {0};
+            if (json_read(&manifest, manifests[i].text, strlen(manifests[i].text), &err))
+                FAIL(tap, "%s", err.text);
+            int status = part_gather(&gather, manifest, folder, &err);
+            if (status != manifests[i].status)
+                FAIL(tap, "%d, not %d: %s", status, manifests[i].status, manifests[i].text);
+            if (status == STATUS_UNAVAILABLE)
+                CHECK_TEXT(tap, err.text,
+                           "parameter server 'ps-1', which has " ONE ", is not there");
+            json_decref(manifest);
+        }
+        CHECK_INT(tap, files_in(folder), 0);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     const char *parent = getenv("TMPDIR");
@@ -436,6 +517,8 @@ int main(void) {
     test_damage(&tap);
     test_token(&tap);
     test_nothing_half(&tap);
+    test_own(&tap);
+    test_gather(&tap);
     rmdir(folder);
     return tap_done(&tap);
 }

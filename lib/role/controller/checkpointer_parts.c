@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "net/link.h"
+#include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
 #include "role/controller/part_plan.h"
 #include "run/checkpoint_parts.h"
@@ -29,6 +30,10 @@ struct orders {
     struct checkpoint_draft draft;
     struct checkpoint_part *parts;
     struct order *orders;
+    struct part_holder *holders; // of parts that stay with their servers; NULL: none do
+    struct proto_token *kept;    // checkpoints before this one, of the same kind
+    uint32_t kept_count;
+    char run_id[PROTO_ID_TEXT];
 };
 
 // --- one order --------------------------------------------------------------------------
@@ -81,10 +86,11 @@ static int give_order(struct orders *all, uint32_t i, struct error *err) {
     int status = dial(order, err);
     struct proto_tensor *tensors = mem_array(order->part->count, sizeof *tensors);
     struct proto_save_part message = {
-        .folder = proto_text(all->draft.path),
+        .folder = proto_text(all->holders ? "" : all->draft.path),
         .part = i + 1,
         .parts = all->plan.count,
         .tensors = proto_list(tensors, (uint32_t)order->part->count),
+        .kept = proto_list(all->kept, all->kept_count),
     };
     memcpy(message.token.bytes, all->draft.token, sizeof message.token.bytes);
     for (size_t t = 0; tensors && t < order->part->count; t++)
@@ -136,6 +142,8 @@ static void close_orders(struct orders *all) {
     }
     free(all->orders);
     free(all->parts);
+    free(all->holders);
+    free(all->kept);
 }
 
 // --- what they tell ---------------------------------------------------------------------
@@ -173,6 +181,45 @@ static int take_parts(struct orders *all, struct error *err) {
     return status ? status : checkpointer_take_versions(s, err);
 }
 
+// --- parts that stay with their servers -------------------------------------------------
+
+static bool stay_with_servers(const struct checkpointer *s) {
+    return !strcmp(s->settings.checkpoint_parts, "local");
+}
+
+// Which of these servers still may need the parts that they have.
+static int list_kept(struct orders *all, struct error *err) {
+    enum { MOST = 4096 }; // as in save_part
+    uint8_t(*tokens)[CHECKPOINT_TOKEN] = mem_array(MOST, sizeof *tokens);
+    all->kept = mem_zeroed(MOST, sizeof *all->kept);
+    if (tokens && all->kept)
+        all->kept_count = (uint32_t)checkpoint_kept_tokens(all->s->config.folder, tokens, MOST);
+    for (uint32_t i = 0; i < all->kept_count; i++)
+        memcpy(all->kept[i].token.bytes, tokens[i], CHECKPOINT_TOKEN);
+    free(tokens);
+    return tokens && all->kept ? STATUS_OK : error_nomem(err);
+}
+
+static int name_holders(struct orders *all, struct error *err) {
+    const struct checkpointer *s = all->s;
+    const struct proto_hello hello = checkpointer_hello(s);
+    const struct part_gather how = {
+        .hello = &hello, .keys = s->config.keys, .insecure = s->config.insecure};
+    int status = list_kept(all, err);
+    all->holders = mem_zeroed(all->plan.count, sizeof *all->holders);
+    if (!status && !all->holders)
+        status = error_nomem(err);
+    for (uint32_t i = 0; !status && i < all->plan.count; i++) {
+        status = part_holder_ask(&all->holders[i], all->plan.parts[i].server, &how, err);
+        all->parts[i].server = all->holders[i].name;
+    }
+    proto_id_text(all->run_id, &s->config.run);
+    all->draft.run_id = all->run_id;
+    return status;
+}
+
+// --- from the beginning to the end ------------------------------------------------------
+
 static int order_parts(struct orders *all, struct error *err) {
     uint32_t count = all->plan.count;
     int status = STATUS_OK;
@@ -184,6 +231,8 @@ static int order_parts(struct orders *all, struct error *err) {
         all->parts[i].tensors = all->plan.parts[i].tensors;
         all->parts[i].count = all->plan.parts[i].count;
     }
+    if (stay_with_servers(all->s))
+        status = name_holders(all, err);
     for (uint32_t i = 0; !status && i < count; i++)
         status = give_order(all, i, err);
     return status ? status : wait_for_orders(all, err);

@@ -1,9 +1,12 @@
 // The first weights of a run, and the memory for copies of them.
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
+#include "run/checkpoint_parts.h"
 
 int checkpointer_make_room(struct checkpointer *s, bool state, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
@@ -77,9 +80,52 @@ static int say_differences(struct checkpointer *s, const struct checkpoint *from
     return STATUS_OK;
 }
 
+// Asks all servers of the routes for their names.
+static int ask_holders(struct part_holder *holders, struct part_gather *gather,
+                       const struct proto_list *servers, struct error *err) {
+    const struct proto_server *server = servers->at;
+    int status = STATUS_OK;
+    for (uint32_t i = 0; !status && i < servers->count; i++)
+        status = part_holder_ask(&holders[gather->count++], &server[i], gather, err);
+    return status;
+}
+
+// Parts that the servers kept come to where the checkpoint is.
+static int gather_parts(struct checkpointer *s, const char *folder, const json_t *manifest,
+                        struct error *err) {
+    const struct proto_list *servers = &s->known->message.routes.servers;
+    const struct proto_hello hello = checkpointer_hello(s);
+    struct part_holder *holders = mem_zeroed(servers->count + 1, sizeof *holders);
+    struct part_gather gather = {.holders = holders,
+                                 .hello = &hello,
+                                 .keys = s->config.keys,
+                                 .insecure = s->config.insecure};
+    int status = holders ? ask_holders(holders, &gather, servers, err) : error_nomem(err);
+    if (!status)
+        status = part_gather(&gather, manifest, folder, err);
+    free(holders);
+    return status;
+}
+
+// What it goes on from is whole here; what is wrong with it otherwise checkpoint_load says.
+static int fetch_parts(struct checkpointer *s, struct error *err) {
+    uint8_t run[CHECKPOINT_TOKEN], token[CHECKPOINT_TOKEN];
+    json_t *manifest = NULL;
+    char *folder = checkpoint_folder(s->resume);
+    int status = STATUS_OK;
+    if (folder && !checkpoint_manifest(&manifest, folder, NULL) &&
+        checkpoint_manifest_token(manifest, run, token))
+        status = gather_parts(s, folder, manifest, err);
+    json_decref(manifest);
+    free(folder);
+    return status;
+}
+
 static int load_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint from = {0};
-    int status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
+    int status = fetch_parts(s, err);
+    if (!status)
+        status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
     if (!status)
         status = adopt_weights(s, &from, err);
     if (!status)

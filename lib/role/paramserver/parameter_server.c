@@ -327,6 +327,7 @@ static int open_saver(struct parameter_server *server, const struct optimizer *o
         .member = server->member,
         .identity = *identity,
         .name = server->o->name,
+        .folder = server->o->checkpoints,
         .keys = server->o->keys,
         .insecure = server->o->insecure,
         .self = server,

@@ -37,7 +37,8 @@ struct parameter_server_options {                        // texts belong to the 
     const char *store; // folder of its store (adam-store(5)); NULL: it keeps nothing on a disk
     bool aside;        // what another run left in that folder is set aside, as FOLDER.old
     const char *owner; // whose store that is: the same at each start of this server
-    double flush;      // seconds until a change is on its way to the store
+    const char *checkpoints; // folder for its parts of checkpoints on its own disk; NULL: none
+    double flush;            // seconds until a change is on its way to the store
     struct serving_hooks hooks;
 };
 

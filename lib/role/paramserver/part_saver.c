@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "remote/servers_client.h"
+#include "role/paramserver/part_read.h"
 #include "role/request_queue.h"
 #include "run/checkpoint_parts.h"
 
@@ -34,6 +35,8 @@ struct part {
     struct servers *servers;
     struct named_parameter *weights, *states; // of the model
     size_t weight_count, state_count;
+    char *folder; // of the file
+    bool own;     // it is on this server's own disk
     struct checkpoint_part_file file;
     float *chunk;
     uint64_t *pulled;   // versions of shards, in the last pull
@@ -113,21 +116,40 @@ static int check_tensors(const struct part *part, struct error *err) {
     return STATUS_OK;
 }
 
+// In the controller's folder, or in this server's own, of which what no checkpoint needs goes
+// first.
+static int find_folder(struct part *part, struct error *err) {
+    const struct proto_save_part *order = part->order;
+    const struct part_saver_options *o = &part->saver->options;
+    const uint8_t *run = o->identity.run.bytes;
+    part->own = order->folder.length == 0;
+    if (part->own && !o->folder)
+        return error_set(err, STATUS_CANTCREATE, "it has no folder for parts: --checkpoints");
+    part->folder = part->own ? checkpoint_own_folder(o->folder, run, order->token.bytes)
+                             : strndup(order->folder.at, order->folder.length);
+    if (!part->folder)
+        return error_nomem(err);
+    if (!part->own)
+        return STATUS_OK;
+    const struct proto_token *kept = order->kept.at;
+    checkpoint_own_prune(o->folder, run, order->kept.count ? &kept->token.bytes : NULL,
+                         order->kept.count);
+    return checkpoint_own_make(part->folder, order->token.bytes, err);
+}
+
 static int open_file(struct part *part, struct error *err) {
     const struct proto_save_part *order = part->order;
     uint32_t n = order->tensors.count;
     struct tensor *tensors = mem_array(2 * (size_t)n + 1, sizeof *tensors);
-    char *folder = strndup(order->folder.at, order->folder.length);
     size_t count = 0;
     for (uint32_t i = 0; tensors && i < n; i++)
         tensors[count++] = named_tensor(&part->weights[tensor_at(part, i)], NULL);
     for (uint32_t i = 0; tensors && part->states && i < n; i++)
         tensors[count++] = named_tensor(&part->states[tensor_at(part, i)], NULL);
-    int status = tensors && folder
-                     ? checkpoint_part_open(&part->file, folder, order->token.bytes, order->part,
-                                            order->parts, tensors, count, err)
-                     : error_nomem(err);
-    free(folder);
+    int status = tensors ? find_folder(part, err) : error_nomem(err);
+    if (!status)
+        status = checkpoint_part_open(&part->file, part->folder, order->token.bytes, order->part,
+                                      order->parts, tensors, count, err);
     free(tensors);
     return status;
 }
@@ -163,6 +185,7 @@ static int open_part(struct part *part, struct error *err) {
 static void free_part(struct part *part) {
     named_parameters_free(part->weights, part->weight_count);
     named_parameters_free(part->states, part->state_count);
+    free(part->folder);
     free(part->chunk);
     free(part->pulled);
     free(part->versions);
@@ -266,6 +289,8 @@ static void carry_out(struct part_saver *saver, const struct queued_request *que
     }
     if (!status)
         status = write_file(&part, &err);
+    if (status && part.own && part.folder)
+        run_folder_remove(part.folder);
     if (status) {
         error_context(&err, "%s", saver->options.name);
         link_refuse(queued->link, queued->request, refusal_of(status), 0, err.text);
@@ -277,13 +302,20 @@ static void carry_out(struct part_saver *saver, const struct queued_request *que
     free_part(&part);
 }
 
+static void carry_out_any(struct part_saver *saver, const struct queued_request *queued) {
+    if (queued->type == PROTO_TYPE_READ_PART)
+        part_read(saver->options.folder, saver->options.name, queued);
+    else
+        carry_out(saver, queued);
+}
+
 static void *carry_out_orders(void *self) {
     struct part_saver *saver = self;
     while (!atomic_load(&saver->closing)) {
         uint32_t seen = gate_look(&saver->work);
         struct queued_request *queued = request_queue_take(&saver->inbox);
         if (queued) {
-            carry_out(saver, queued);
+            carry_out_any(saver, queued);
             queued_request_free(queued);
         } else {
             gate_wait(&saver->work, seen, -1);

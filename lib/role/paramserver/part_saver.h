@@ -23,7 +23,8 @@ struct part_saver_options { // what it points to outlives it
     const char *state; // of the run's rule: "momentum"; NULL: it keeps none
     struct member *member;
     struct member_identity identity;
-    const char *name; // of this server
+    const char *name;   // of this server
+    const char *folder; // for parts on its own disk; NULL: none
     const struct secrets *keys;
     bool insecure;
     void *self; // of say, a line for the user, which its thread calls
