@@ -20,6 +20,7 @@ export LEDGER CONTROLLER=tcp://10.0.0.1:7000
 turns=5 seconds=4
 if [ "${1:-}" = --quick ]; then turns=1 seconds=1; fi
 
+# shellcheck disable=SC1091 # it is checked by itself
 . "$root/tests/helper/netns.bash"
 
 end_all() {
@@ -128,20 +129,20 @@ second_network() {
 print_costs() {
     local turn
     for ((turn = 0; turn < turns; turn++)); do
-        load 1 memory >>one
-        load 3 memory >>memory
-        load 3 replicated >>replicated
+        load 1 memory >>one.costs
+        load 3 memory >>memory.costs
+        load 3 replicated >>replicated.costs
     done
     echo "Pushes of 1 MB by eight workers, each answered before the next; medians of $turns turns."
     printf '%-44s %8s   %s\n' '' 'a second' 'for a second of the primary (cpu)'
     for kind in one memory replicated; do
-        printf '  %-42s %8.1f   %8.1f\n' "$kind" "$(column 1 $kind)" "$(column 2 $kind)"
+        printf '  %-42s %8.1f   %8.1f\n' "$kind" "$(column 1 $kind.costs)" "$(column 2 $kind.costs)"
     done
-    compare "ack = memory, cpu, of one copy" "$(column 2 memory one)" least 0.85
-    compare "ack = replicated, updates, of one copy" "$(column 1 replicated one)" least 0.5
-    compare "ack = memory, replicated bytes a byte" "$(column 3 memory)" most 1
-    compare "ack = replicated, replicated bytes a byte" "$(column 3 replicated)" most 1
-    compare "training bytes a byte, of one copy" "$(column 4 replicated one)" most 1.02
+    compare "ack = memory, cpu, of one copy" "$(column 2 memory.costs one.costs)" least 0.85
+    compare "ack = replicated, updates, of one copy" "$(column 1 replicated.costs one.costs)" least 0.5
+    compare "ack = memory, replicated bytes a byte" "$(column 3 memory.costs)" most 1
+    compare "ack = replicated, replicated bytes a byte" "$(column 3 replicated.costs)" most 1
+    compare "training bytes a byte, of one copy" "$(column 4 replicated.costs one.costs)" most 1.02
 }
 
 # Over the switch that takes 50 ms: a round trip is 100 ms.
