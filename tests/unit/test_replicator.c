@@ -412,6 +412,16 @@ static struct proto_proposal await_proposals(struct controller *c) {
     return proposal;
 }
 
+// A byte of the first record.
+static void damage_store(const struct server *server) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/00000001.log", server->store);
+    FILE *file = fopen(path, "r+b");
+    if (!file || fseek(file, PERSIST_BLOCK + 100, SEEK_SET) || fputc(77, file) == EOF ||
+        fclose(file))
+        abort();
+}
+
 static void test_durable(struct tap *tap, const char *folder) {
     TEST(tap, "with ack=durable a push is answered when it is in the store of each copy", {
         struct cluster *cluster = cluster_open(tap, folder, durable);
@@ -466,6 +476,24 @@ static void test_durable(struct tap *tap, const char *folder) {
         CHECK_INT(tap, proposal.change, PROTO_CHANGE_COMPLETE);
         CHECK_INT(tap, proposal.member, 2);
         CHECK(tap, is_stored(&cluster->servers[1], 3, 1));
+        cluster_close(cluster);
+        forget_stores(folder);
+    });
+    TEST(tap, "one whose disk has lost a shard that others have does not take it from them", {
+        struct cluster *cluster = cluster_open(tap, folder, durable);
+        struct server *server = &cluster->servers[0];
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 3);
+        server_stop(server);
+        damage_store(server);
+        atomic_store(&server->stop, false);
+        pthread_mutex_lock(&cluster->controller.lock);
+        cluster->controller.next_member = server->member;
+        pthread_mutex_unlock(&cluster->controller.lock);
+        CHECK_INT(tap, parameter_server_run(&server->options, &server->err), STATUS_DATA);
+        CHECK(tap, strstr(server->err.text, "others have copies of it"));
+        place(cluster, 2, 2, PROTO_NOBODY, PROTO_NOBODY);
+        CHECK_INT(tap, pull(cluster, 1, 2, 3), 1);
         cluster_close(cluster);
         forget_stores(folder);
     });

@@ -53,6 +53,7 @@ struct parameter_server {
     size_t held;               // parameters
     struct files_system store; // folder -1: none
     struct flusher *flusher;
+    uint32_t damaged;              // shards that the store could not give back
     struct replicator *replicator; // NULL until it serves
     struct part_saver *saver;      // the same
 
@@ -293,6 +294,7 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
     if (status)
         return error_context(err, "%s", server->o->store);
     say_restored(server, &restored);
+    server->damaged = restored.damaged;
     return STATUS_OK;
 }
 
@@ -484,12 +486,31 @@ static int obey_routes(struct parameter_server *server, const struct proto_route
     return replicator_meet(server->replicator, routes, err);
 }
 
+// A primary brings all copies to what it has: who lost a shard to its disk must not be one.
+static int check_damage(const struct parameter_server *server, const struct proto_list *places,
+                        uint32_t member, struct error *err) {
+    const struct proto_place *at = places->at;
+    size_t all = server->model->parameter_count;
+    struct proto_piece stamp;
+    for (uint32_t shard = 0; (size_t)shard * PROTO_SHARD_FLOATS < all && server->damaged; shard++) {
+        const struct proto_place *place = &at[proto_bucket_of(shard, places->count)];
+        bool copied = place->second != PROTO_NOBODY || place->third != PROTO_NOBODY;
+        if (place->primary == member && copied && !ps_stamps(server->ps, shard, 1, &stamp))
+            return error_set(err, STATUS_DATA,
+                             "shard %" PRIu32 " is damaged in %s; others have copies of it", shard,
+                             server->o->store);
+    }
+    return STATUS_OK;
+}
+
 static int obey_places(struct parameter_server *server, const struct proto_list *places,
                        struct error *err) {
     struct member_identity identity;
     member_identity(server->member, &identity);
     size_t floats = held_floats(server, places, identity.member);
     int status = take_parameters(server, floats, err);
+    if (!status && places->count)
+        status = check_damage(server, places, identity.member, err);
     if (status)
         return status;
     note_idleness(server, floats == 0);
