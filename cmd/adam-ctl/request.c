@@ -257,7 +257,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     struct launch *launch = &r->launch;
     launch->conf = conf;
     launch->folder = r->folder;
-    launch->own_parts = !strcmp(r->file.settings.checkpoint_parts, "local");
+    launch->own_parts = status == STATUS_OK && !strcmp(r->file.settings.checkpoint_parts, "local");
     launch->set = options->set.items;
     launch->set_count = options->set.count;
     launch->controllers = (int)options->controllers;
