@@ -84,7 +84,8 @@ static int copy_step(struct persist *persist, const struct step *step, struct er
 }
 
 // Nothing counts in the oldest segment any more. It does no harm when its name comes back after a
-// crash, whichever of those behind it do: all that they hold has newer records.
+// crash: all that it holds has newer records. But the one behind it must be there then, which says
+// where the log went on: else what is missing between would count as damage.
 static int remove_oldest(struct persist *persist, struct error *err) {
     const struct files *files = persist->files;
     char name[SEGMENT_NAME_MAX];
@@ -95,7 +96,8 @@ static int remove_oldest(struct persist *persist, struct error *err) {
     persist->segment_count--;
     memmove(&persist->segments[0], &persist->segments[1],
             persist->segment_count * sizeof *persist->segments);
-    return STATUS_OK;
+    why = files->sync_names(files->self);
+    return why ? files_error(why, "sync the removal of", name, err) : STATUS_OK;
 }
 
 int persist_clean(struct persist *persist, struct error *err) {

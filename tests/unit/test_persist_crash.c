@@ -129,6 +129,19 @@ static void test_kills(struct tap *tap) {
     });
 }
 
+static void test_removals(struct tap *tap) {
+    TEST(tap, "a segment is removed durably before the next one is", {
+        struct known known = {{0}, {0}};
+        int undone = 0;
+        sim_begin(&disk);
+        work(ROUNDS, 0, &known);
+        for (int i = 0; i < disk.file_count; i++)
+            undone += disk.file[i].durably_there && !disk.file[i].there;
+        CHECK_INT(tap, undone, 0);
+        sim_end(&disk);
+    });
+}
+
 static void test_cuts(struct tap *tap) {
     uint64_t operations = count_operations();
     TEST(tap, "the power goes at each operation, and what was not synced is lost", {
@@ -230,6 +243,7 @@ static void test_cleaning(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_kills(&tap);
+    test_removals(&tap);
     test_cuts(&tap);
     test_failing_disk(&tap);
     test_cleaning(&tap);
