@@ -91,9 +91,10 @@ buckets_of() {
         ends_well
         mv run "run-${protocol%:*}"
     done
-    # What happened is in the metrics, as adam-metrics(5) says.
+    # What happened is in the metrics, as adam-metrics(5) says. (Whether a secondary takes over, or
+    # the server is back before and gone for good, depends on who is faster.)
     cat run-*/metrics.jsonl >all
-    jq -es 'map(select(.event == "places")) | (map(.taken_over) | add) > 0 and all(has("completed") and has("dropped"))' all
+    jq -es 'map(select(.event == "places")) | (map(.completed) | add) > 0 and all(has("taken_over") and has("dropped"))' all
     jq -es 'map(select(.event == "ps_lost")) | length >= 3 and all(.name == "ps-1" and .member > 0)' all
 }
 
