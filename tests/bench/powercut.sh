@@ -67,18 +67,19 @@ start_run() {
     disown "$up"
 }
 
-# The version up to which server $1 has been seen since line $2 of the metrics.
+# The version up to which server $1 (any: whichever) has been seen since line $2 of the metrics.
 seen() {
     [ -e run/metrics.jsonl ] || { echo 0 && return; }
     tail -n "+$2" run/metrics.jsonl | jq -s --arg name "$1" \
-        'map(select(.event == "ps" and .name == $name) | .step) | max // 0'
+        'map(select(.event == "ps" and ($name == "any" or .name == $name)) | .step) | max // 0'
 }
 
-# Waits until training goes on from where it is; the number of the first line of metrics since.
+# Waits until training goes on from where it is; the number of the first line of metrics since. With
+# copies a server may be the primary of no shard.
 await_training() {
     local from=$1 tries=0 before=
-    until [ "$(seen ps-1 "$from")" -gt "${before:-0}" ] && [ "$before" ]; do
-        before=$(seen ps-1 "$from")
+    until [ "$(seen any "$from")" -gt "${before:-0}" ] && [ "$before" ]; do
+        before=$(seen any "$from")
         sleep 0.2
         if ! kill -0 "$up" 2>/dev/null || [ $((tries += 1)) -gt 600 ]; then
             cat err >&2
