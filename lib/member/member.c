@@ -26,6 +26,8 @@ enum {
     LINE_MOST = 1 << 16,     // of a report
 };
 static const double first_pause = 0.05, longest_pause = 2, leaving_time = 2;
+// Of several controllers another leads soon: so long it is looked for, with no longer pauses.
+static const double election = 10, election_pause = 0.2;
 
 struct report {
     struct report *next;
@@ -566,6 +568,12 @@ static void leave_run(struct member *member) {
     kept_drop(answer);
 }
 
+static double next_pause(const struct member *member, double pause) {
+    double waited = clock_seconds() - member->patience.since;
+    bool elects = member->controllers > 1 && waited < election;
+    return fmin(2 * pause, elects ? election_pause : longest_pause);
+}
+
 static void *member_thread(void *context) {
     struct member *member = context;
     double pause = first_pause;
@@ -592,7 +600,7 @@ static void *member_thread(void *context) {
         if (++member->turn % (member->controllers ? member->controllers : 1))
             continue;
         pause_member(member, pause, false);
-        pause = fmin(2 * pause, longest_pause);
+        pause = next_pause(member, pause);
     }
     atomic_store(&member->over, true);
     tell_news(member);
