@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "store/output.h"
 
 enum { PARTS_MOST = 8 };
@@ -102,18 +103,9 @@ static int system_write(void *self, int file, uint64_t at, const struct files_pa
 
 static int system_read(void *self, int file, uint64_t at, void *to, size_t size, size_t *got) {
     (void)self;
-    *got = 0;
-    while (*got < size) {
-        ssize_t n = pread(file, (char *)to + *got, size - *got, (off_t)(at + *got));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return errno;
-        if (n == 0)
-            break;
-        *got += (size_t)n;
-    }
-    return 0;
+    ssize_t n = io_read_at(file, to, size, (off_t)at);
+    *got = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? errno : 0;
 }
 
 static int system_sync(void *self, int file) {

@@ -1,5 +1,4 @@
 // manifest.json: what is in a checkpoint's folder, with sizes and checksums.
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "run/checkpoint_internal.h"
 #include "store/crc.h"
@@ -75,17 +75,10 @@ static int read_open(struct bytes *bytes, int fd, const char *path, struct error
     if (!bytes->data)
         return error_set(err, STATUS_IO, "out of memory for the %lld bytes of %s",
                          (long long)stat_of.st_size, path);
-    while (bytes->size < (size_t)stat_of.st_size) {
-        size_t left = (size_t)stat_of.st_size - bytes->size;
-        ssize_t n = read(fd, bytes->data + bytes->size, left);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return error_errno(err, STATUS_IO, "%s", path);
-        if (n == 0)
-            break;
-        bytes->size += (size_t)n;
-    }
+    ssize_t n = io_read_at(fd, bytes->data, (size_t)stat_of.st_size, 0);
+    if (n < 0)
+        return error_errno(err, STATUS_IO, "%s", path);
+    bytes->size = (size_t)n;
     return STATUS_OK;
 }
 

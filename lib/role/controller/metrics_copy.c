@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "run/metrics.h"
 
@@ -150,11 +151,13 @@ static int step(struct metrics_copy *copy, struct quorum *quorum, struct error *
     if (leader == copy->id || leader == PROTO_NOBODY)
         return STATUS_OK;
     int status = STATUS_OK;
+    if (leader == copy->leader && answered && copy->fresh)
+        status = keep_answer(copy, err);
+    if (status || clock_seconds() < copy->due)
+        return status;
     if (leader != copy->leader)
         status = follow_leader(copy, leader, err);
-    else if (answered && copy->fresh)
-        status = keep_answer(copy, err);
-    if (!status && clock_seconds() >= copy->due)
+    if (!status)
         ask_leader(copy, quorum);
     return status;
 }
@@ -215,7 +218,7 @@ struct lines { // of the metrics, on their way
 
 // Whole lines of the file, from there on, as many as have room.
 static void read_lines(struct lines *lines, int fd, uint64_t from) {
-    ssize_t n = from <= INT64_MAX ? pread(fd, lines->bytes, ROOM, (off_t)from) : 0;
+    ssize_t n = from <= INT64_MAX ? io_read_at(fd, lines->bytes, ROOM, (off_t)from) : 0;
     const char *end = n > 0 ? memrchr(lines->bytes, '\n', (size_t)n) : NULL;
     lines->part = (struct link_part){lines->bytes, end ? (size_t)(end - lines->bytes) + 1 : 0};
 }

@@ -1,13 +1,14 @@
 #include "role/paramserver/part_read.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "run/checkpoint_parts.h"
 
@@ -31,22 +32,15 @@ static char *path_of(const char *dir, const struct proto_read_part *message) {
 static int read_bytes(struct reading *reading, int fd, const struct proto_read_part *message,
                       const char *path, struct error *err) {
     struct stat about;
-    if (fstat(fd, &about) || message->offset > INT64_MAX)
+    if (message->offset > INT64_MAX)
+        return error_set(err, STATUS_DATA, "%s has no byte %" PRIu64, path, message->offset);
+    if (fstat(fd, &about))
         return error_errno(err, STATUS_IO, "%s", path);
     reading->size = (uint64_t)about.st_size;
-    size_t got = 0;
-    while (got < message->bytes) {
-        ssize_t n =
-            pread(fd, reading->bytes + got, message->bytes - got, (off_t)(message->offset + got));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return error_errno(err, STATUS_IO, "%s", path);
-        if (n == 0)
-            break;
-        got += (size_t)n;
-    }
-    reading->part = (struct link_part){reading->bytes, got};
+    ssize_t n = io_read_at(fd, reading->bytes, message->bytes, (off_t)message->offset);
+    if (n < 0)
+        return error_errno(err, STATUS_IO, "%s", path);
+    reading->part = (struct link_part){reading->bytes, (size_t)n};
     return STATUS_OK;
 }
 
