@@ -49,13 +49,6 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
-static bool is_drained(const struct cluster *cluster, uint32_t number) {
-    for (size_t i = 0; i < cluster->member_count; i++)
-        if (cluster->members[i].number == number)
-            return cluster->members[i].draining;
-    return false;
-}
-
 int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
                     cluster_absent *absent, const void *self, struct error *err) {
     uint32_t count;
@@ -66,7 +59,8 @@ int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
     if (placement_succeed(&placement, before, number, servers, count, cluster->routes_epoch + 1))
         cluster->routes_epoch++;
     free(servers);
-    bool drains = is_drained(cluster, before) && cluster_serves(cluster, number);
+    const struct cluster_member *member = cluster_numbered(cluster, before);
+    bool drains = member && member->draining && cluster_serves(cluster, number);
     cluster_leave(cluster, before);
     return drains ? cluster_drain(cluster, number, err) : STATUS_OK;
 }
