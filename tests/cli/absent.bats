@@ -16,6 +16,7 @@ NET
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epoch-end = 1' 'eval-every = 0' 'metrics-every = 0.1' \
         'data-servers = 2' "silence = $SILENCE" >run.conf
+    workers_rest 200
 }
 
 setup() {
@@ -83,7 +84,7 @@ ends_with() {
     local protocol stopped=() controllers=()
     for protocol in async hardsync softsync:1; do
         local name=${protocol%:*}
-        begin "$name" --set "protocol=$protocol" --set workers=1 --set epochs=60
+        begin "$name" --set "protocol=$protocol" --set workers=1 --set epochs=40
         controllers+=("$ctl")
         stopped+=("$serve2")
     done
@@ -102,7 +103,7 @@ ends_with() {
     for ctl in "${controllers[@]}"; do ends_with 0; done
     for name in async hardsync softsync; do
         [ -e $name/DONE ]
-        [ "$(finished $name)" -eq $((60 * $(samples))) ]
+        [ "$(finished $name)" -eq $((40 * $(samples))) ]
         [ "$(count $name idle)" -ge 1 ]
         grep '"event":"idle"' $name/metrics.jsonl | jq -e '.seconds >= 10 and (.workers | length) == 1 and (.workers[0].waits_for | startswith("data server ipc:"))'
         [ "$(count $name idle_over)" -eq "$(count $name idle)" ]
@@ -111,7 +112,7 @@ ends_with() {
 }
 
 @test "a data server that is killed, and started again late without a journal, goes on in the run's epoch" {
-    begin run --set epochs=200
+    begin run --set epochs=50
     wait_for epoch_is run 3
     kill -KILL "$serve2"
     # All that can be done without it is done.
@@ -120,7 +121,7 @@ ends_with() {
     ends_with 0
     [ -e run/DONE ]
     grep -q 'adam-serve: begins with epoch [0-9]*, in which the run is' run.serve.err
-    [ "$(finished run)" -eq $((200 * $(samples))) ]
+    [ "$(finished run)" -eq $((50 * $(samples))) ]
 }
 
 both_served_all() {

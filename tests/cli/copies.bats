@@ -8,6 +8,7 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR"
     digits_conf 1200 8
     sed -i '/^servers/d' run.conf
+    workers_rest 500
 }
 
 setup() {

@@ -4,25 +4,26 @@
 load ../helper/common
 load ../helper/casualties
 
-EPOCHS=80
+EPOCHS=40
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     adam-prep draw 3000 --seed 3 --split test=0.2 -o digits.arec
     cat >small.net <<'NET'
 input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
-conv    c1 maps=12 kernel=5 act=relu
+conv    c1 maps=6 kernel=5 stride=2 act=relu
 maxpool    size=2
-dense      units=60 act=relu
+dense      units=40 act=relu
 softmax    units=10
 NET
     # No sample is left out of an epoch.
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
-        'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 40' \
+        'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 20' \
         'metrics-every = 0.1' 'checkpoint-every = 1' "silence = $SILENCE" >run.conf
     # What the run reaches when nobody is killed.
     adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1
     accuracy whole >expected
+    workers_rest 500
 }
 
 setup() {
@@ -46,14 +47,14 @@ on_lease() {
 
 @test "kill -9 of workers at any moment: the run goes on to the same accuracy" {
     begin
-    moment 2 12
+    moment 1 6
     kill_again worker-1
-    moment 20 30
+    moment 10 15
     kill_again worker-2
-    moment 40 50
+    moment 20 25
     kill_again worker-1
     # All at once.
-    moment 50 60
+    moment 25 30
     left 'worker-[0-9]' | xargs kill -KILL
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
@@ -62,11 +63,11 @@ on_lease() {
 
 @test "kill -9 of the data server: no sample is lost, or doubled beyond what was out on lease" {
     begin
-    moment 2 12
+    moment 1 6
     kill_again serve-1
-    moment 30 40
+    moment 15 20
     kill_again serve-1
-    moment 50 60
+    moment 25 30
     kill_again serve-1
     ends_well
     # Its journal has every sample of every epoch, once.
@@ -80,9 +81,9 @@ on_lease() {
 
 @test "kill -9 of the controller: it is back, and the run ends as it would have" {
     begin
-    moment 2 12
+    moment 1 6
     kill_again controller
-    moment 30 50
+    moment 15 25
     kill_again controller
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
@@ -91,7 +92,7 @@ on_lease() {
 @test "kill -9 of a parameter server: the run stops and says what to do; --resume goes on" {
     begin
     wait_for test -e run/latest
-    moment 10 40
+    moment 5 20
     # A model of one shard is with one of them.
     local server
     server=$(basename "$(grep -l 'adam-ps: holds' run/log/ps-*.log)" .log)
@@ -110,7 +111,7 @@ on_lease() {
 
 @test "Ctrl-C: saved, status 75, no process left; --resume goes on" {
     begin
-    moment 10 40
+    moment 5 20
     [ "$(left | wc -l)" -eq 8 ]
     kill -INT "$run"
     wait_end
@@ -125,7 +126,7 @@ on_lease() {
 @test "a second Ctrl-C ends all at once, and leaves no socket" {
     export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR
     begin
-    moment 2 10
+    moment 1 5
     kill -STOP "$(left controller)" # it will not save
     kill -INT "$run"
     wait_for grep -q 'once more ends' err

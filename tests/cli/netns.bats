@@ -7,6 +7,7 @@ load ../helper/netns
 setup_file() {
     adam-prep draw 2000 --seed 1 -q -o "$BATS_FILE_TMPDIR/train.arec"
     adam-prep draw 2000 --seed 2 -q -o "$BATS_FILE_TMPDIR/test.arec"
+    workers_rest 200
 }
 
 setup() {
@@ -172,7 +173,7 @@ lose_server() {
 # The second data server, on machine 2, has one half of the data.
 cut_data_server() {
     on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure \
-        --set data-servers=2 --set epochs=60 --set push=delta
+        --set data-servers=2 --set epochs=30 --set push=delta
     on 1 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
     on 1 serve-1 adam-serve train.arec --range 1/2 --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
     on 2 serve-2 adam-serve train.arec --range 2/2 --controller $CONTROLLER --listen tcp://10.0.0.2:0 --insecure --name serve-2
@@ -186,7 +187,7 @@ cut_data_server() {
     wait "${process[controller]}"
     wait "${process[worker-3]}"
     [ -e run/DONE ]
-    [ "$(jq -s 'map(select(.role == "controller").samples | numbers) | max' run/metrics.jsonl)" -eq $((60 * 2000)) ]
+    [ "$(jq -s 'map(select(.role == "controller").samples | numbers) | max' run/metrics.jsonl)" -eq $((30 * 2000)) ]
 }
 
 @test "a data server behind a cut cable: the workers wait for its half of the data, and train on all of it" {

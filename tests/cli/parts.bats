@@ -9,6 +9,7 @@ setup_file() {
     digits_conf 1200 8
     sed -i '/^servers/d' run.conf
     printf 'momentum = 0.9\ncheckpoint-parts = shared\n' >>run.conf
+    workers_rest 500
 }
 
 setup() {

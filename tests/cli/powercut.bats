@@ -14,8 +14,9 @@ dense      units=680 act=relu
 softmax    units=10
 END
     printf '%s\n' 'model = two.net' 'data = digits.arec' 'test = digits-test.arec' 'rate = 0.02' \
-        'batch = 8' 'epochs = 80' 'eval-every = 5' 'checkpoint-every = 100000' \
+        'batch = 8' 'epochs = 30' 'eval-every = 5' 'checkpoint-every = 100000' \
         'metrics-every = 0.1' >run.conf
+    workers_rest 300
 }
 
 setup() {
@@ -49,7 +50,7 @@ saved_version() {
 
 # A checkpoint that is written now is well beyond version $1.
 is_beyond() {
-    adam-ctl checkpoint run && [ "$(saved_version)" -gt $(($1 + 30)) ]
+    adam-ctl checkpoint run && [ "$(saved_version)" -gt $(($1 + 12)) ]
 }
 
 run_id() {

@@ -7,6 +7,7 @@ load ../helper/run
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     digits_conf 1200 8
+    workers_rest 300
 }
 
 setup() {

@@ -3,6 +3,10 @@
 load ../helper/common
 load ../helper/worker
 
+setup_file() {
+    workers_rest 200
+}
+
 setup() {
     cd "$BATS_TEST_TMPDIR"
     tiny_set
@@ -19,7 +23,7 @@ stop_now() {
 # stopped within an epoch. It has epochs for that. The run in a is the same without a stop.
 stop_and_go() {
     local round torn=0
-    tiny "$@" --eval-every 0 --checkpoint-every 0 --out a
+    REST=0 tiny "$@" --eval-every 0 --checkpoint-every 0 --out a
     start_tiny "$@" --eval-every 0 --checkpoint-every 0 --out b
     for ((round = 1; round <= 3 || !torn; round++)); do
         stop_now
@@ -38,12 +42,12 @@ resumed_times() {
 }
 
 @test "one thread: stopped in mid-epoch and resumed, the same bytes come out" {
-    stop_and_go --threads 1 --epochs 6000 --batch 3 --momentum 0.9 --ops 'noise 3; hflip p=0.3' \
+    stop_and_go --threads 1 --epochs 1000 --batch 3 --momentum 0.9 --ops 'noise 3; hflip p=0.3' \
         --schedule cosine --warmup 2
 }
 
 @test "adagrad too, in step with three threads" {
-    stop_and_go --sync --threads 3 --epochs 2000 --batch 3 --optimizer adagrad
+    stop_and_go --sync --threads 3 --epochs 1000 --batch 3 --optimizer adagrad
 }
 
 @test "a run of some epochs, resumed for more, is the run of all" {
