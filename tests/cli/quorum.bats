@@ -129,6 +129,20 @@ end_controllers() {
     [ -e run/latest ]
 }
 
+@test "a run that was stopped goes on from its checkpoint when its controllers are started again" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for beyond 0
+    run_ok adam-ctl down run
+    end_controllers 75
+    start_controllers --set epochs=4000
+    start_members
+    wait_for beyond 0
+    grep -q "going on from run" c?.log
+    run_ok adam-ctl down run
+    end_controllers 75
+}
+
 @test "a leader that stood still finds another one, and stands by" {
     start_controllers --set epochs=4000
     start_members

@@ -21,6 +21,7 @@ struct standby {
     uint32_t leader;  // that was named last; PROTO_NOBODY
     uint64_t version; // of the state that was looked at last
     bool lacks_record;
+    bool took_part; // in a run that was not over
     struct metrics_copy *metrics;
 };
 
@@ -83,6 +84,14 @@ static void say_waiting(struct standby *s) {
 
 // --- standing by --------------------------------------------------------------------------------
 
+// Whether the newest state is the end of this controller's run. A run that was stopped or lost
+// before this controller began is one to go on from, by whoever leads (controller_open.c).
+static bool is_end(struct standby *s, const struct cluster *cluster) {
+    bool over = cluster->stage == CLUSTER_OVER;
+    s->took_part |= !over;
+    return over && (s->took_part || (cluster->finished && !s->doors->config->resume));
+}
+
 // Whether the run has ended, as its newest state says; *err has how.
 static int look_for_end(struct standby *s, bool *over, struct error *err) {
     uint64_t version;
@@ -92,7 +101,7 @@ static int look_for_end(struct standby *s, bool *over, struct error *err) {
     if (text && version != s->version) {
         s->version = version;
         status = cluster_read(&cluster, text, strlen(text), err);
-        *over = !status && cluster.stage == CLUSTER_OVER;
+        *over = !status && is_end(s, &cluster);
         if (*over && cluster.status)
             status = error_set(err, cluster.status, "%s", cluster.why ? cluster.why : "");
         cluster_free(&cluster);
@@ -145,6 +154,7 @@ static int stand_by(struct standby *s, bool *over, struct error *err) {
 static int lead(struct standby *s, bool *over, struct error *err) {
     struct error why = {0};
     const struct controller_config *config = s->doors->config;
+    s->took_part = true;
     standby_say(s, "controller %u of %u leads", config->id + 1, config->controllers);
     int status = controller_lead(s->doors, over, &why);
     if (status == STATUS_UNAVAILABLE && !*over && !quorum_status(s->doors->quorum, NULL)) {
