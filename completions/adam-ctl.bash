@@ -70,9 +70,9 @@ _adam_ctl() {
     up:--serve) return ;;
     up:--ps) return ;;
     up:--copies) return ;;
+    up:--controllers) return ;;
     up:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
-    up:--controllers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
     up:--ssh) return ;;
@@ -83,6 +83,7 @@ _adam_ctl() {
     sh:--serve) return ;;
     sh:--ps) return ;;
     sh:--copies) return ;;
+    sh:--controllers) return ;;
     sh:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
@@ -91,6 +92,7 @@ _adam_ctl() {
     systemd:--serve) return ;;
     systemd:--ps) return ;;
     systemd:--copies) return ;;
+    systemd:--controllers) return ;;
     systemd:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
@@ -100,6 +102,7 @@ _adam_ctl() {
     sbatch:--serve) return ;;
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
+    sbatch:--controllers) return ;;
     sbatch:--set) offer_key 'data labels test test-labels from ops epochs batch optimizer rate schedule warmup momentum decay epsilon clip eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
@@ -148,13 +151,13 @@ _adam_ctl() {
     drain:*) offer -d ;;
     gather:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     gather:*) offer -d ;;
-    up:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --controllers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
+    up:-*) offer -W '--out -o --serve --ps --copies --controllers --set --resume --force -f --workers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --dry-run -n --quiet -q --help -h --version -V' ;;
     up:*) offer -f ;;
-    sh:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --help -h --version -V' ;;
+    sh:-*) offer -W '--out -o --serve --ps --copies --controllers --set --resume --force -f --workers --threads -t --store --flush --help -h --version -V' ;;
     sh:*) offer -f ;;
-    systemd:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --user --units --help -h --version -V' ;;
+    systemd:-*) offer -W '--out -o --serve --ps --copies --controllers --set --resume --force -f --workers --threads -t --store --flush --user --units --help -h --version -V' ;;
     systemd:*) offer -f ;;
-    sbatch:-*) offer -W '--out -o --serve --ps --copies --set --resume --force -f --workers --threads -t --store --flush --host --warning --keys --insecure --help -h --version -V' ;;
+    sbatch:-*) offer -W '--out -o --serve --ps --copies --controllers --set --resume --force -f --workers --threads -t --store --flush --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
     doctor:-*) offer -W '--out -o --serve --ps --copies --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
     doctor:*) offer -f ;;

@@ -82,6 +82,13 @@ static int name_command(const struct subcommand *subcommand, struct error *err) 
     return setenv(COMMAND_VARIABLE, subcommand->typed, 1) == 0 ? STATUS_OK : error_nomem(err);
 }
 
+// What the command line and RUN.conf come to, for all that start a run.
+static int open_request(struct request *request, const struct launch_options *options,
+                        const char *conf, struct error *err) {
+    int status = request_open(request, options, conf, err);
+    return status == STATUS_OK ? request_check_store(request, err) : status;
+}
+
 static int run_up(const struct subcommand *subcommand, char **operands, int count,
                   struct error *err) {
     const struct launch_options *options = subcommand->options;
@@ -89,9 +96,7 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     struct plan plan = {0};
     struct revival revival = {0};
     (void)count;
-    int status = request_open(&request, options, operands[0], err);
-    if (status == STATUS_OK)
-        status = request_check_store(&request, err);
+    int status = open_request(&request, options, operands[0], err);
     if (status == STATUS_OK)
         status = find_beginning(&request.launch, &revival, err);
     request.launch.aside = options->hosts && request_may_set_aside(&request.launch);
@@ -115,9 +120,7 @@ static int run_sh(const struct subcommand *subcommand, char **operands, int coun
                   struct error *err) {
     struct request request;
     (void)count;
-    int status = request_open(&request, subcommand->options, operands[0], err);
-    if (status == STATUS_OK)
-        status = request_check_store(&request, err);
+    int status = open_request(&request, subcommand->options, operands[0], err);
     if (status == STATUS_OK) {
         request.launch.aside = request_may_set_aside(&request.launch);
         request_share_processors(&request.launch);
@@ -134,21 +137,19 @@ static const char *base_name(const char *path) {
 
 static int run_sbatch(const struct subcommand *subcommand, char **operands, int count,
                       struct error *err) {
-    const struct launch_options *options = subcommand->options;
+    struct launch_options options = *(const struct launch_options *)subcommand->options;
     struct request request;
     char address[32];
     (void)count;
-    int status = request_open(&request, options, operands[0], err);
-    if (status == STATUS_OK)
-        status = request_check_store(&request, err);
-    snprintf(address, sizeof address, "%s://%c:0", options->keys ? "tls+tcp" : "tcp", LAUNCH_HOST);
+    options.job = true;
+    int status = open_request(&request, &options, operands[0], err);
+    snprintf(address, sizeof address, "%s://%c:0", options.keys ? "tls+tcp" : "tcp", LAUNCH_HOST);
     if (status == STATUS_OK) {
-        const struct slurm slurm = {base_name(request.folder), request.here, options->host,
-                                    (int)options->warning};
+        const struct slurm slurm = {base_name(request.folder), request.here, options.host,
+                                    (int)options.warning};
         request.launch.aside = request_may_set_aside(&request.launch);
         request.launch.member = address;
-        if (!request.launch.listen)
-            request.launch.listen = address;
+        request.launch.listen = options.controllers > 1 ? NULL : address;
         status = launch_check(&request.launch, NULL, err);
         if (status == STATUS_OK)
             status = print_text(schedulers_sbatch(&request.launch, &slurm), err);
@@ -181,7 +182,7 @@ static int put_unit(const char *folder, const char *name, const char *text, stru
 static int put_units(const struct launch *launch, const struct systemd *systemd, const char *folder,
                      struct error *err) {
     int status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < SCHEDULERS_UNITS; i++) {
+    for (size_t i = 0; status == STATUS_OK && i < schedulers_units(launch); i++) {
         char *name, *text = schedulers_unit(launch, systemd, i, &name);
         if (!text)
             return error_nomem(err);
@@ -200,9 +201,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
     char self[PATH_MAX] = "";
     const struct passwd *user = getpwuid(getuid());
     (void)count;
-    int status = request_open(&request, options, operands[0], err);
-    if (status == STATUS_OK)
-        status = request_check_store(&request, err);
+    int status = open_request(&request, options, operands[0], err);
     if (status == STATUS_OK && !user)
         status = error_set(err, STATUS_NOINPUT, "this user has no name");
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)
@@ -229,6 +228,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
     TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
         INT(0, "serve", "N", &(o)->serve, 1, 1024, "1", "data servers"),                           \
         INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"), COPIES_ROW(&(o)->copies),  \
+        INT(0, "controllers", "N", &(o)->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),     \
         LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
         FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
         FLAG('f', "force", &(o)->force, "replace a run in DIR")
@@ -244,7 +244,6 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
-        INT(0, "controllers", "N", &o->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),

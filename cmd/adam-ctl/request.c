@@ -22,6 +22,7 @@ void request_free(struct request *request) {
     free(request->stores);
     free(request->quorum);
     free(request->first);
+    free(request->own);
 }
 
 // Without the slashes at its end: paths are shown.
@@ -95,11 +96,22 @@ static bool can_be_found(const char *address, enum address_kind kind) {
 }
 
 // In the run's folder.
-static void put_sockets(struct grow *list, const struct request *r, int64_t controllers) {
+static int name_sockets(struct request *r, struct error *err) {
     const char *slash = *r->folder == '/' ? "" : "/", *here = *r->folder == '/' ? "" : r->here;
-    for (int64_t i = 1; i <= controllers; i++)
-        grow_format(list, "%sipc://%s%s%s/controller-%" PRId64 ".socket", i > 1 ? "," : "", here,
-                    slash, r->folder, i);
+    struct grow own = {0};
+    grow_format(&own, "ipc://%s%s%s/controller-%c.socket", here, slash, r->folder, LAUNCH_NUMBER);
+    r->own = grow_take(&own);
+    r->launch.own = r->own;
+    return r->own ? STATUS_OK : error_nomem(err);
+}
+
+static void put_sockets(struct grow *list, const struct request *r, int64_t controllers) {
+    char digits[24];
+    for (int64_t i = 1; i <= controllers; i++) {
+        snprintf(digits, sizeof digits, "%" PRId64, i);
+        grow_format(list, "%s", i > 1 ? "," : "");
+        launch_fill(list, r->own, digits, NULL);
+    }
 }
 
 // On the first hosts that take one.
@@ -129,6 +141,15 @@ static char *quorum_addresses(const struct request *r, const struct launch_optio
     return grow_take(&list);
 }
 
+static int check_controllers(const struct launch_options *options, struct error *err) {
+    if (options->controllers < 2 || options->controllers % 2)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "--controllers %" PRId64 ": 3 survive the loss of one, 5 of two, and an even "
+                     "number gains nothing",
+                     options->controllers);
+}
+
 static int count_addresses(const struct launch_options *options, size_t addresses,
                            struct error *err) {
     if (addresses == (size_t)options->controllers)
@@ -156,6 +177,9 @@ static bool any_is_remote(const struct request *r, const struct words *addresses
 static int name_quorum(struct request *r, const struct launch_options *options, struct error *err) {
     struct words addresses;
     uint32_t id;
+    bool sockets = !options->listen && !options->hosts;
+    if (sockets && name_sockets(r, err))
+        return err->status;
     r->quorum = quorum_addresses(r, options);
     r->first = r->quorum ? strndup(r->quorum, strcspn(r->quorum, ",")) : NULL;
     if (!r->first)
@@ -246,7 +270,9 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = error_nomem(err);
     if (status == STATUS_OK && options->hosts)
         status = hosts_read(&r->hosts, options->hosts, err);
-    if (status == STATUS_OK && options->controllers > 1)
+    if (status == STATUS_OK)
+        status = check_controllers(options, err);
+    if (status == STATUS_OK && options->controllers > 1 && !options->job)
         status = name_quorum(r, options, err);
     if (status == STATUS_OK)
         status = name_stores(r, options, err);

@@ -17,6 +17,7 @@ struct request {
     char *folder, *member, *here;
     char *stores;         // folder of the stores
     char *quorum, *first; // of several controllers: their addresses, and one of these
+    char *own;            // and each one's as launch.h has it
 };
 
 // Reads RUN.conf and --hosts. request_free also after a failure.

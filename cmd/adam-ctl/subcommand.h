@@ -83,6 +83,7 @@ struct launch_options { // up, doctor, sh, systemd, sbatch
     int64_t serve, ps, workers, threads, warning; // workers 0, threads 0: not told
     int64_t controllers, copies;                  // 0: one; 0: as RUN.conf says
     bool resume, force, insecure, dry_run, quiet, user, json;
+    bool job; // of Slurm, which says where controllers are
 };
 size_t launch_subcommands(struct subcommand *subcommands, struct launch_options *options);
 size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options *options);

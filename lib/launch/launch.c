@@ -196,6 +196,13 @@ void launch_secrets(const struct launch *launch, struct words *out) {
         words_add(out, "--insecure");
 }
 
+void launch_down(const struct launch *launch, struct words *out) {
+    words_add(out, "adam-ctl");
+    words_add(out, "down");
+    launch_secrets(launch, out);
+    words_add(out, launch->folder);
+}
+
 static void add_controller(const struct launch *launch, struct words *out) {
     words_add(out, "adam-ctl");
     words_add(out, "controller");
@@ -223,6 +230,8 @@ static void add_controller(const struct launch *launch, struct words *out) {
     launch_secrets(launch, out);
     if (launch->resume && !launch->revive)
         add_option(out, "--resume", launch->folder);
+    if (launch->quorum)
+        add_option(out, "--listen", launch->own);
 }
 
 static void add_own_address(const struct launch *launch, int number, struct words *out) {
@@ -333,7 +342,7 @@ void launch_process(const struct launch *launch, enum proto_role role, int numbe
         launch_fill(&text, open.items[i], digits, host);
         words_take(out, grow_take(&text));
     }
-    if (role == PROTO_ROLE_CONTROLLER && launch->quorum)
+    if (role == PROTO_ROLE_CONTROLLER && launch->quorum && !launch->own)
         add_own_address(launch, number, out);
     out->failed |= open.failed;
     words_free(&open);
@@ -527,10 +536,7 @@ static int add_host_processes(struct plan *plan, const struct launch *launch, en
 }
 
 static int add_down(struct plan *plan, const struct launch *launch, struct error *err) {
-    words_add(&plan->down, "adam-ctl");
-    words_add(&plan->down, "down");
-    launch_secrets(launch, &plan->down);
-    words_add(&plan->down, launch->folder);
+    launch_down(launch, &plan->down);
     return plan->down.failed ? error_nomem(err) : STATUS_OK;
 }
 

@@ -55,6 +55,7 @@ struct launch {
     const char *ssh;         // how hosts are reached: words with blanks between them; NULL: "ssh"
     const char *listen;      // address of the controller; NULL: a Unix socket
     const char *quorum;      // of several controllers: their addresses with commas between
+    const char *own;         // of each of them: its own with LAUNCH_NUMBER; NULL: as quorum has it
     bool remote_controllers; // some of these run on hosts, which have the run's folder then
     const char *dial;        // where the others find it; NULL: in its port file
     const char *member; // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket
@@ -91,6 +92,8 @@ const char *launch_short(enum proto_role role);
 
 // The command of a role, with holes.
 void launch_command(const struct launch *launch, enum proto_role role, struct words *out);
+// The command by which a person ends the run.
+void launch_down(const struct launch *launch, struct words *out);
 // The options of its connections.
 void launch_secrets(const struct launch *launch, struct words *out);
 // The command of one process.

@@ -18,9 +18,11 @@ struct slurm {
     const char *host;   // how a node calls itself: text for a shell, such as $(hostname)
     int warning;        // seconds before the end of its time at which it is told to stop
 };
-// A batch script of Slurm (sbatch(1)): the controller in the batch step, a step for each
-// other role. Told to stop (SIGTERM), the run saves itself and is queued again, and goes on
-// from what its folder holds. The launch's `member` and `listen` may have LAUNCH_HOST.
+// A batch script of Slurm (sbatch(1)): the controllers in the batch step, whose loss ends the job
+// in any case; a step for each other role. Several controllers get addresses that the job makes,
+// and the launch has no `quorum` and no `listen` then. Told to stop (SIGTERM), the run saves itself
+// and is queued again, and goes on from what its folder holds. The launch's `member` and `listen`
+// may have LAUNCH_HOST.
 char *schedulers_sbatch(const struct launch *launch, const struct slurm *slurm);
 
 struct systemd {
@@ -30,8 +32,9 @@ struct systemd {
     const char *path;   // folder of the programs
 };
 // The units of systemd(1), one by one: a target first, then a service for each role, of
-// which the data servers, parameter servers and workers are templates. *name is the file's.
-#define SCHEDULERS_UNITS (1 + LAUNCH_ROLES)
+// which the data servers, parameter servers and workers are templates, and of several controllers
+// these, too; then one that ends the run before they are stopped. *name is the file's.
+size_t schedulers_units(const struct launch *launch);
 char *schedulers_unit(const struct launch *launch, const struct systemd *systemd, size_t which,
                       char **name);
 

@@ -9,16 +9,9 @@
 // it wants the nodes. To be told once, the controller is deaf to signals like all others,
 // and the script asks it to stop: they end by its order, after it has saved.
 static void put_stop(struct grow *out, const struct launch *launch) {
-    struct words down = {0};
-    words_add(&down, "adam-ctl");
-    words_add(&down, "down");
-    words_add(&down, launch->folder);
-    launch_secrets(launch, &down);
-    grow_format(
-        out, "asked=\ntrap stop TERM\nstop() {\n    [ ! \"$asked\" ] || return\n    asked=1\n    ");
-    shell_line(out, &down);
-    grow_format(out, " &\n}\n\n");
-    words_free(&down);
+    shell_ask(out, launch);
+    grow_format(out, "\nasked=\ntrap stop TERM\nstop() {\n    [ ! \"$asked\" ] || return\n"
+                     "    ask &\n    asked=$!\n}\n\n");
 }
 
 // A job that Slurm itself ends or queues again is no longer RUNNING.
@@ -57,9 +50,9 @@ static void put_directives(struct grow *out, const struct launch *launch,
 }
 
 // The functions twice: here, and as text for the shells of the steps.
-static void put_functions(struct grow *out) {
+static void put_functions(struct grow *out, const struct launch *launch) {
     grow_format(out, "\nfunctions=$(cat <<'END'\n");
-    shell_functions(out);
+    shell_functions(out, launch);
     grow_format(out, "END\n)\neval \"$functions\"\n\n");
 }
 
@@ -94,17 +87,43 @@ static void put_beginning(struct grow *out, const struct launch *launch) {
     words_free(&folder);
 }
 
-static void put_controller(struct grow *out, const struct launch *launch) {
+// Controllers that are several must know each other's addresses before they begin. Jobs that share
+// the node are not to have the same ones.
+static void put_quorum(struct grow *out, const struct launch *launch) {
+    const char *scheme = launch->keys ? "tls+tcp" : "tcp";
+    grow_format(out,
+                "port=$((2000 + SLURM_JOB_ID %% 1000)) # and a digit: the controller's number\n"
+                "quorum=");
+    for (int i = 1; i <= launch->controllers; i++)
+        grow_format(out, "%s%s://$host:${port}%d", i > 1 ? "," : "", scheme, i);
+    grow_format(out, "\nfor n in");
+    for (int i = 1; i <= launch->controllers; i++)
+        grow_format(out, " %d", i);
+    grow_format(out, "; do\n");
+}
+
+static void put_own_address(struct grow *out, const struct launch *launch) {
+    grow_format(out, " --quorum \"$quorum\" --listen \"%s://$host:$port$n\"",
+                launch->keys ? "tls+tcp" : "tcp");
+}
+
+static void put_controllers(struct grow *out, const struct launch *launch) {
     struct launch open = *launch;
     struct words command = {0};
+    bool several = launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
     open.resume = false;
     launch_command(&open, PROTO_ROLE_CONTROLLER, &command);
     put_beginning(out, launch);
+    grow_format(out, "controllers=\n");
+    if (several)
+        put_quorum(out, launch);
     grow_format(out, "leads=1 deaf=1 ");
     shell_keep(out, LAUNCH_AGAIN, &command);
+    if (several)
+        put_own_address(out, launch);
     grow_format(out, " \"$@\"");
     put_log(out, launch, PROTO_ROLE_CONTROLLER);
-    grow_format(out, " &\ncontroller=$!\n");
+    grow_format(out, " &\ncontrollers=\"$controllers $!\"\n%s", several ? "done\n" : "");
     words_free(&command);
 }
 
@@ -131,14 +150,14 @@ static void put_step(struct grow *out, const struct launch *launch, const struct
 char *schedulers_sbatch(const struct launch *launch, const struct slurm *slurm) {
     struct grow out = {0};
     put_directives(&out, launch, slurm);
-    put_functions(&out);
+    put_functions(&out, launch);
     grow_format(&out, "host=%s\n", slurm->host);
     put_stop(&out, launch);
-    put_controller(&out, launch);
+    put_controllers(&out, launch);
     grow_format(&out, "others=\n");
     for (size_t i = 1; i < LAUNCH_ROLES; i++)
         put_step(&out, launch, slurm, launch_roles[i]);
-    shell_await(&out);
+    shell_await(&out, launch);
     grow_put(&out, ending, sizeof ending - 1);
     return grow_take(&out);
 }

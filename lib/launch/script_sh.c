@@ -8,11 +8,22 @@ static const char stopping[] = //
     "\n"
     "# The first signal stops the run through the controller, which saves; a second one ends\n"
     "# all of it.\n"
+    "asked=\n"
     "stop() {\n"
-    "    trap 'kill $controller $others' TERM INT HUP\n"
-    "    kill \"$controller\"\n"
+    "    trap 'kill $controllers $others $asked' TERM INT HUP\n"
+    "    %s\n"
     "}\n"
-    "trap stop TERM INT HUP\n";
+    "trap stop TERM INT HUP\n"
+    "\n"
+    "controllers= others=\n";
+
+// Of several controllers nobody here knows which one leads.
+static void put_stop(struct grow *out, const struct launch *launch) {
+    bool several = launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
+    if (several)
+        shell_ask(out, launch);
+    grow_format(out, stopping, several ? "ask &\n    asked=$!" : "kill $controllers");
+}
 
 // The controller tells the others when it is over; who did not hear it is told here.
 static const char ending[] = //
@@ -29,8 +40,8 @@ static void put_background_process(struct grow *out, const struct launch *launch
     shell_keep(out, launch_policy(role), &command);
     grow_format(out, " >>");
     shell_line(out, &log);
-    grow_format(out, " 2>&1 &\n%s\n",
-                role == PROTO_ROLE_CONTROLLER ? "controller=$! others=" : "others=\"$others $!\"");
+    const char *list = role == PROTO_ROLE_CONTROLLER ? "controllers" : "others";
+    grow_format(out, " 2>&1 &\n%s=\"$%s $!\"\n", list, list);
     words_free(&command);
     words_free(&log);
 }
@@ -50,13 +61,12 @@ char *schedulers_sh(const struct launch *launch, const char *folder) {
     if (launch->force)
         shell_forget(&out, launch);
     grow_format(&out, "\n");
-    shell_functions(&out);
-    grow_put(&out, stopping, sizeof stopping - 1);
-    grow_format(&out, "\n");
+    shell_functions(&out, launch);
+    put_stop(&out, launch);
     for (size_t i = 0; i < LAUNCH_ROLES; i++)
         for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++)
             put_background_process(&out, launch, launch_roles[i], n);
-    shell_await(&out);
+    shell_await(&out, launch);
     grow_put(&out, ending, sizeof ending - 1);
     return grow_take(&out);
 }

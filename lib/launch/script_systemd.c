@@ -24,11 +24,15 @@ static void put_word(struct grow *out, const char *word) {
         grow_put(out, "\"", 1);
 }
 
+static bool has_several_controllers(const struct launch *launch) {
+    return launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
+}
+
 // "adam-run-ps@.service"; of an instance with its number.
-static void put_service(struct grow *out, const struct systemd *systemd, enum proto_role role,
-                        int number) {
+static void put_service(struct grow *out, const struct launch *launch,
+                        const struct systemd *systemd, enum proto_role role, int number) {
     grow_format(out, "%s-%s", systemd->name, launch_short(role));
-    if (role != PROTO_ROLE_CONTROLLER) {
+    if (role != PROTO_ROLE_CONTROLLER || has_several_controllers(launch)) {
         grow_format(out, "@");
         if (number)
             grow_format(out, "%d", number);
@@ -44,7 +48,7 @@ static void put_services(struct grow *out, const char *key, const struct launch 
         for (int n = 1; n <= launch_count(launch, launch_roles[i]); n++) {
             if (i > first || n > 1)
                 grow_format(out, " ");
-            put_service(out, systemd, launch_roles[i], n);
+            put_service(out, launch, systemd, launch_roles[i], n);
         }
     grow_format(out, "\n");
 }
@@ -53,6 +57,8 @@ static void put_target(struct grow *out, const struct launch *launch,
                        const struct systemd *systemd) {
     grow_format(out, "[Unit]\nDescription=The run in %s\n", launch->folder);
     put_services(out, "Wants", launch, systemd, 0);
+    if (has_several_controllers(launch))
+        grow_format(out, "Wants=%s-end.service\n", systemd->name);
     grow_format(out, "\n[Install]\nWantedBy=%s\n",
                 systemd->user ? "multi-user.target" : "default.target");
 }
@@ -140,12 +146,8 @@ static void put_exec_start(struct grow *out, const struct systemd *systemd,
     }
 }
 
-static void put_service_body(struct grow *out, const struct launch *launch,
-                             const struct systemd *systemd, enum proto_role role) {
-    struct words command = {0};
-    launch_command(launch, role, &command);
-    out->failed |= command.failed;
-    grow_format(out, "\n[Service]\nType=exec\n");
+// Whose process it is, and where it works.
+static void put_place(struct grow *out, const struct systemd *systemd) {
     if (systemd->user)
         grow_format(out, "User=%s\n", systemd->user);
     grow_format(out, "WorkingDirectory=");
@@ -154,8 +156,18 @@ static void put_service_body(struct grow *out, const struct launch *launch,
     // The sockets of all are in it: it goes with none of them.
     grow_format(out,
                 "\nRuntimeDirectory=%s\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
-                "Environment=XDG_RUNTIME_DIR=%%t/%s\nExecStart=",
+                "Environment=XDG_RUNTIME_DIR=%%t/%s\n",
                 systemd->name, systemd->name);
+}
+
+static void put_service_body(struct grow *out, const struct launch *launch,
+                             const struct systemd *systemd, enum proto_role role) {
+    struct words command = {0};
+    launch_command(launch, role, &command);
+    out->failed |= command.failed;
+    grow_format(out, "\n[Service]\nType=exec\n");
+    put_place(out, systemd);
+    grow_format(out, "ExecStart=");
     put_exec_start(out, systemd, &command);
     grow_format(out, "\n");
     if (role == PROTO_ROLE_CONTROLLER)
@@ -165,15 +177,57 @@ static void put_service_body(struct grow *out, const struct launch *launch,
     words_free(&command);
 }
 
+// Until no controller is there any more (66): the one that was told may die before it has saved.
+static char *end_script(const struct launch *launch, const struct systemd *systemd) {
+    struct words down = {0}, whole = {0};
+    launch_down(launch, &down);
+    words_format(&whole, "%s/%s", systemd->path, down.failed ? "" : down.items[0]);
+    for (size_t i = 1; i < down.count; i++)
+        words_add(&whole, down.items[i]);
+    char *line = down.failed || whole.failed ? NULL : words_line(whole.items, whole.count);
+    struct grow script = {.failed = !line};
+    grow_format(&script, "until %s; [ $? = 66 ]; do sleep 1; done", line ? line : "");
+    free(line);
+    words_free(&down);
+    words_free(&whole);
+    return grow_take(&script);
+}
+
+// Of several controllers only the one that leads can save, and only with the others: before any is
+// stopped the run ends by its order.
+static void put_end(struct grow *out, const struct launch *launch, const struct systemd *systemd) {
+    char *script = end_script(launch, systemd);
+    out->failed |= !script;
+    grow_format(out,
+                "[Unit]\nDescription=The end of the run in %s\nPartOf=%s.target\n"
+                "# Who is started last is stopped first: it saves the run while all are there.\n",
+                launch->folder, systemd->name);
+    put_services(out, "After", launch, systemd, 0);
+    grow_format(out, "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n");
+    put_place(out, systemd);
+    grow_format(out, "ExecStop=/bin/sh -c ");
+    put_word(out, script ? script : "");
+    grow_format(out, "\nTimeoutStopSec=10min\n");
+    put_hardening(out, launch, systemd, PROTO_ROLE_CONTROLLER);
+    free(script);
+}
+
+size_t schedulers_units(const struct launch *launch) {
+    return 1 + LAUNCH_ROLES + has_several_controllers(launch);
+}
+
 char *schedulers_unit(const struct launch *launch, const struct systemd *systemd, size_t which,
                       char **name) {
     struct grow out = {0}, file = {0};
     if (which == 0) {
         grow_format(&file, "%s.target", systemd->name);
         put_target(&out, launch, systemd);
+    } else if (which > LAUNCH_ROLES) {
+        grow_format(&file, "%s-end.service", systemd->name);
+        put_end(&out, launch, systemd);
     } else {
         enum proto_role role = launch_roles[which - 1];
-        put_service(&file, systemd, role, 0);
+        put_service(&file, launch, systemd, role, 0);
         put_unit(&out, launch, systemd, role);
         put_service_body(&out, launch, systemd, role);
     }

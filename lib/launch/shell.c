@@ -39,13 +39,45 @@ static const char functions[] = //
     "        [ \"$left\" -gt 0 ] && [ ! \"$stop\" ] || return \"$status\"\n"
     "        echo \"$1: status $status; again in $pause s\" >&2\n"
     "        sleep \"$pause\"\n"
+    "        [ ! \"$stop\" ] || return \"$status\"\n"
     "        left=$((left - 1))\n"
     "        [ \"$pause\" -ge 30 ] || pause=$((pause * 2))\n"
     "    done\n"
     "}\n";
 
-void shell_functions(struct grow *out) {
+// Of several controllers one that was killed and is started again may not find the others any more:
+// the run has ended when most have.
+static const char await_most[] = //
+    "\n"
+    "# await_most PROCESS...: until most of them have ended; the status of one that has.\n"
+    "await_most() {\n"
+    "    while :; do\n"
+    "        ended=0\n"
+    "        for one; do\n"
+    "            kill -0 \"$one\" 2>/dev/null || ended=$((ended + 1)) last=$one\n"
+    "        done\n"
+    "        [ \"$ended\" -le $(($# / 2)) ] || break\n"
+    "        sleep 1\n"
+    "    done\n"
+    "    wait \"$last\"\n"
+    "    status=$?\n"
+    "}\n";
+
+void shell_functions(struct grow *out, const struct launch *launch) {
     grow_put(out, functions, sizeof functions - 1);
+    if (launch_count(launch, PROTO_ROLE_CONTROLLER) > 1)
+        grow_put(out, await_most, sizeof await_most - 1);
+}
+
+// Again until the script ends: a controller that was told may die before it has saved.
+void shell_ask(struct grow *out, const struct launch *launch) {
+    struct words down = {0};
+    launch_down(launch, &down);
+    grow_format(out,
+                "\n# Whoever leads the run saves and ends it.\nask() {\n    while :; do\n        ");
+    shell_line(out, &down);
+    grow_format(out, "\n        sleep 1\n    done\n}\n");
+    words_free(&down);
 }
 
 // A line of plain words, which are freed, and what goes on with the last one as it is.
@@ -75,7 +107,7 @@ void shell_prepare(struct grow *out, const struct launch *launch) {
     bool clears = !launch_keeps_states(launch);
     if (clears)
         words_format(&clear, "%s/" LAUNCH_STATE, launch->folder);
-    for (int i = 1; i <= launch->controllers && launch->quorum && clears; i++)
+    for (int i = 1; i <= launch->controllers && launch->controllers > 1 && clears; i++)
         words_format(&clear, "%s/" LAUNCH_STATE_OF, launch->folder, i);
     put_words_line(out, &clear);
 }
@@ -127,14 +159,17 @@ void shell_keep(struct grow *out, enum launch_policy policy, const struct words 
     shell_line(out, command);
 }
 
-void shell_await(struct grow *out) {
-    grow_format(out, "\n"
-                     "await \"$controller\"\n"
-                     "result=$status\n"
-                     "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
-                     "    left=\n"
-                     "    for one in $others; do kill -0 \"$one\" 2>/dev/null && left=\"$left "
-                     "$one\"; done\n"
-                     "    [ \"$left\" ] && sleep 1 || break\n"
-                     "done\n");
+void shell_await(struct grow *out, const struct launch *launch) {
+    bool several = launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
+    grow_format(out, "\n%s\n", several ? "await_most $controllers" : "await $controllers");
+    grow_format(out,
+                "result=$status\n"
+                "[ ! \"$asked\" ] || kill \"$asked\"\n"
+                "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
+                "    left=\n"
+                "    for one in %s$others; do kill -0 \"$one\" 2>/dev/null && left=\"$left "
+                "$one\"; done\n"
+                "    [ \"$left\" ] && sleep 1 || break\n"
+                "done\n",
+                several ? "$controllers " : "");
 }

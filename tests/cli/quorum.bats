@@ -120,6 +120,46 @@ end_controllers() {
     [ -e run/latest ]
 }
 
+@test "as a script for sh: the controller that is killed is itself again, and SIGTERM saves the run" {
+    adam-ctl sh "$conf" --out run --controllers 3 --ps 2 --set epochs=4000 >run.sh
+    start sh run.sh
+    wait_for beyond 0
+    kill -KILL "$(pgrep -f -- "--listen ipc://$PWD/run/controller-1.socket")"
+    wait_for says "status 137; again in 1 s" run/log/controller-1.log
+    wait_for standbys 2
+    if grep "has no record" run/log/*.log; then return 1; fi
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e run/latest ]
+}
+
+# What systemd would start: of unit $1 instance $2.
+start_unit() {
+    start sh -c "exec $(sed -n 's/^ExecStart=//p' "units/adam-run-$1@.service" | sed "s/%i/$2/g")" 2>>"unit-$1-$2.log"
+}
+
+@test "as units of systemd: the controller that is killed is itself again, and the end saves the run" {
+    local id
+    mkdir units run
+    adam-ctl systemd "$conf" --out run --controllers 3 --threads 1 --set epochs=4000 --units units
+    for id in serve ps worker; do start_unit $id 1; done
+    for id in 1 2 3; do
+        start_unit controller $id
+        controllers[id]=$pid
+    done
+    wait_for beyond 0
+    wait_for standbys 2
+    kill -KILL "${controllers[1]}"
+    start_unit controller 1
+    controllers[1]=$pid
+    wait_for standbys 2
+    # Quotes and doubled dollars are systemd's.
+    eval "$(sed -n 's/^ExecStop=//p' units/adam-run-end.service | sed 's/"/'"'"'/g; s/\$\$/$/g')" 2>end.log
+    end_controllers 75
+    [ -e run/latest ]
+}
+
 @test "SIGTERM to adam-ctl up saves the run, whoever leads" {
     start adam-ctl up "$conf" --out run --controllers 3 --ps 2 --set epochs=400 -q 2>up.log
     wait_for beyond 0

@@ -17,6 +17,7 @@ teardown() {
 }
 
 all_parts=(controller serve-1 ps-1 ps-2 worker-1 worker-2)
+several=(controller-1 controller-2 controller-3 "${all_parts[@]:1}")
 
 # --- sh -----------------------------------------------------------------------------------
 
@@ -81,6 +82,66 @@ begin_sh() {
     none_left
 }
 
+begin_several_sh() {
+    "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 --controllers 3 >bin/run.sh
+    start sh "$PWD/bin/run.sh"
+    wait_for all_here "${several[@]}"
+}
+
+@test "sh: several controllers are those of adam-ctl up, and one that is killed is itself again" {
+    begin_several_sh
+    if command -v shellcheck; then shellcheck -s sh -S error bin/run.sh; fi
+    sort calls >calls.sh
+    "$CTL" -n up run.conf --ps 2 --workers 2 --threads 1 --controllers 3 | sed -n 's/ &$//p' | sort | diff - calls.sh
+    local old
+    old=$(cat pids/controller-2)
+    rm pids/controller-2
+    kill -KILL "$old"
+    wait_for all_here "${several[@]}"
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    [ -e saved ]
+    none_left
+    [ "$(grep -c controller terms)" = 1 ] # whoever leads is told by command, none by a signal
+}
+
+@test "sh: the run has ended when most controllers have, and the last one is told" {
+    begin_several_sh
+    echo 3 >ends/controller-1
+    wait_for not_here controller-1
+    all_here "${several[@]:1}"
+    echo 3 >ends/controller-3
+    echo 0 >ends/serve-1
+    wait_end
+    [ "$status" -eq 3 ]
+    none_left
+    grep -qx controller-2 terms
+}
+not_here() {
+    ! kill -0 "$(cat "pids/$1")" 2>/dev/null
+}
+
+@test "sh: a second signal ends several controllers and all others at once" {
+    begin_several_sh
+    rm bin/adam-ctl
+    printf '#!/bin/sh\ntouch asked\n' >bin/adam-ctl # and nobody hears it
+    chmod +x bin/adam-ctl
+    kill -TERM "$pid"
+    wait_for test -e asked
+    kill -TERM "$pid"
+    wait_end
+    none_left
+}
+
+@test "sh, systemd, Slurm: 2 or 4 controllers are refused" {
+    local kind
+    for kind in sh systemd "sbatch --insecure"; do
+        run_status 2 "$CTL" $kind run.conf --controllers 4
+        [[ "$stderr" = *"--controllers 4: 3 survive the loss of one, 5 of two, and an even number gains nothing"* ]]
+    done
+}
+
 # --- systemd ------------------------------------------------------------------------------
 
 # The units of a run whose names have all that must be escaped.
@@ -106,6 +167,23 @@ write_units() {
     done
 }
 
+@test "systemd: several controllers are instances of one unit, and end by order before they are stopped" {
+    need systemd-analyze
+    local instances="adam-run-controller@1.service adam-run-controller@2.service adam-run-controller@3.service"
+    write_units --controllers 3
+    [ "$(cd units && echo *controller* *end*)" = "adam-run-controller@.service adam-run-end.service" ]
+    XDG_RUNTIME_DIR=$PWD run systemd-analyze verify --man=no --recursive-errors=no units/adam-run.target \
+        units/adam-run-{controller,serve,ps,worker}@1.service units/adam-run-end.service
+    printf '%s\n' "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    grep -q "^Wants=$instances " units/adam-run.target
+    grep -qx "Wants=adam-run-end.service" units/adam-run.target
+    grep -q "^After=$instances adam-run-serve@1" units/adam-run-end.service
+    grep -q "^ExecStart=.* --listen \"\?ipc://.*/run/controller-%i.socket\"\?$" units/adam-run-controller@.service
+    run_ok systemd-analyze security --offline=true --threshold=30 units/adam-run-end.service
+}
+
 @test "systemd: what the services may do is little" {
     need systemd-analyze
     write_units
@@ -123,9 +201,10 @@ write_units() {
 
 # --- Slurm --------------------------------------------------------------------------------
 
+# With more options.
 begin_job() {
     slurm_start
-    "$CTL" sbatch run.conf --ps 2 --workers 2 --threads 2 --insecure --warning 30 >job.sh
+    "$CTL" sbatch run.conf --ps 2 --workers 2 --threads 2 --insecure --warning 30 "$@" >job.sh
     sbatch <job.sh
     wait_for all_here "${all_parts[@]}"
     job_is RUNNING
@@ -136,8 +215,8 @@ goes_on() {
     wait_for job_is PENDING
     none_left
     [ -e saved ]
-    [ "$(cat terms)" = controller ]
-    rm -f ends/* pids/* terms saved
+    [[ "$(cat terms)" = controller* ]]
+    rm -f ends/* pids/* terms saved over downs
     scancel --name other 2>/dev/null || true
     wait_for all_here "${all_parts[@]}"
     grep -q 'adam-ctl controller run.conf.* --resume run$' calls
@@ -156,6 +235,23 @@ goes_on() {
     wait_for job_is COMPLETED
     none_left
     grep -q 'worker-2 is here' run/log/worker-2.log
+}
+
+@test "Slurm: several controllers have addresses of the job, and one that is killed is itself again" {
+    all_parts=("${several[@]}")
+    begin_job --controllers 3
+    local old list port
+    port=$((2000 + $(squeue -h -o %i) % 1000))
+    list=tcp://$(hostname):${port}1,tcp://$(hostname):${port}2,tcp://$(hostname):${port}3
+    grep -q "adam-ctl controller run.conf .* --quorum $list --listen tcp://$(hostname):${port}2$" calls
+    old=$(cat pids/controller-2)
+    rm pids/controller-2
+    kill -KILL "$old"
+    wait_for all_here "${several[@]}"
+    touch run/controller-2.state # what the next start of the job must not find
+    scancel --batch --signal=TERM "$(squeue -h -o %i)"
+    goes_on
+    [ ! -e run/controller-2.state ]
 }
 
 @test "Slurm: told to stop, it saves, is queued again and goes on" {

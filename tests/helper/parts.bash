@@ -4,7 +4,8 @@
 # Each writes its command line to calls, its number to pids/NAME and a line to its log, and
 # is there until ends/NAME, or ends/all, holds the status to end with. On SIGTERM, or by
 # adam-ctl down, the controller takes a moment, leaves "saved" and run/latest and ends with
-# status 75, and the others with it. Who was told to end is in terms, a line each.
+# status 75, and the others with it; of several, controller-N by their place in --quorum, those that
+# only hear of it end with 75, too. Who was told to end is in terms, a line each.
 pretend() {
     mkdir bin pids ends
     cat >bin/part <<'END'
@@ -21,17 +22,25 @@ while [ $# -gt 0 ]; do
     --name) name=$2 ;;
     --ready-fd) fd=$2 ;;
     --port-file) port=$2 ;;
+    --quorum) quorum=$2 ;;
+    --listen) listen=$2 ;;
     esac
     shift
 done
+number=1
+while [ "${quorum-}" ] && [ "${quorum%%,*}" != "$listen" ]; do
+    quorum=${quorum#*,} number=$((number + 1))
+done
+if [ "${quorum-}" ]; then name=controller-$number; fi
 end() {
     echo "$name" >>terms
-    if [ "$name" = controller ]; then
+    if [[ "$name" = controller* ]]; then
         echo "adam-ctl: stopping" >&2
         sleep 0.3
         echo saved >saved
         touch run/latest
         echo "adam-ctl: stopped; --resume goes on with run" >&2
+        echo 75 >over
         echo 0 >ends/all
         exit 75
     fi
@@ -47,7 +56,8 @@ if [ "$port" ]; then echo ipc:///nowhere >"$port"; fi
 if [ -s "ends/$name" ]; then exit "$(cat "ends/$name")"; fi
 if [ "$fd" ]; then echo >&$fd; fi
 while :; do
-    if [ "$name" = controller ] && [ -s downs ]; then rm downs; end; fi
+    if [[ "$name" = controller* ]] && [ -s over ]; then exit "$(cat over)"; fi
+    if [[ "$name" = controller* ]] && rm downs 2>/dev/null; then end; fi
     for file in ends/$name ends/all; do
         if [ -s $file ]; then echo "$name ends"; exit "$(cat $file)"; fi
     done
