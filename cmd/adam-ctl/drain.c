@@ -24,7 +24,7 @@ static int begin_one(const struct admin_options *o, const char *place, const cha
     return status;
 }
 
-// Buckets that the servers of this name still have, or copy. *there: such a server is there.
+// Buckets that the servers of this name still have, or copy. *there: such a server has not left.
 static uint32_t count_left(const struct proto_status *status, const struct proto_places *places,
                            const char *name, bool *there) {
     const struct proto_member *members = status->members.at;
@@ -42,7 +42,7 @@ static uint32_t count_left(const struct proto_status *status, const struct proto
     return left;
 }
 
-// "ps-2: 341 buckets to move; ps-3: 12 buckets to move"; empty when none is left.
+// "ps-2: 341 buckets to move; ps-3: to leave"; empty when all have left.
 static char *list_left(const struct proto_status *status, const struct proto_places *places,
                        char **names, int count) {
     struct grow text = {0};
@@ -50,23 +50,18 @@ static char *list_left(const struct proto_status *status, const struct proto_pla
     for (int i = 0; i < count; i++) {
         bool there;
         uint32_t left = count_left(status, places, names[i], &there);
+        if (!there)
+            continue;
+        grow_format(&text, "%s%s: ", text.length ? "; " : "", names[i]);
         if (left)
-            grow_format(&text, "%s%s: %u bucket%s to move", text.length ? "; " : "", names[i], left,
-                        left > 1 ? "s" : "");
+            grow_format(&text, "%u bucket%s to move", left, left > 1 ? "s" : "");
+        else
+            grow_format(&text, "to leave");
     }
     return grow_take(&text);
 }
 
-static void say_ends(const struct proto_status *status, const struct proto_places *places,
-                     char **names, int count) {
-    for (int i = 0; i < count; i++) {
-        bool there;
-        count_left(status, places, names[i], &there);
-        printf(there ? "%s may be switched off\n" : "%s is gone\n", names[i]); // NOLINT: those two
-    }
-}
-
-// *over: all have moved, and it was said.
+// *over: all have left, and it was said.
 static int look(const struct admin_options *o, char **operands, int count,
                 struct progress *progress, bool *over, struct error *err) {
     struct kept *status_of, *places_of;
@@ -84,7 +79,8 @@ static int look(const struct admin_options *o, char **operands, int count,
     *over = left && !*left;
     if (*over) {
         progress_clear(progress);
-        say_ends(members, places, operands + 1, count - 1);
+        for (int i = 1; i < count; i++)
+            printf("%s has left, and may be switched off\n", operands[i]);
     } else if (left && progress_due(progress)) {
         progress_line(progress, "%s", left);
     }

@@ -75,13 +75,14 @@ static void put_unit(struct grow *out, const struct launch *launch, const struct
     put_services(out, "After", launch, systemd, 1);
 }
 
-// Nothing is started again that ended by itself or cannot work: 75 is stopped and saved, 2
+// Nothing is started again that ended by itself or cannot work: 75 is stopped and saved, 1 a
+// parameter server that was drained, 2
 // and 65 to 73 are the command line, the model, the data or a file. When a parameter server
 // is lost the controller ends with 69; started again, it goes on from the last checkpoint.
 static const char policy[] = //
     "Restart=on-failure\n"
     "RestartSec=2\n"
-    "SuccessExitStatus=75\n"
+    "SuccessExitStatus=1 75\n"
     "RestartPreventExitStatus=1 2 3 65 66 73\n";
 
 static void put_path(struct grow *out, const struct systemd *systemd, const char *folder) {

@@ -304,6 +304,11 @@ static void member_ended(struct supervisor *s, struct slot *slot, int wait_statu
         slot_enter(slot, SLOT_LEFT);
         return;
     }
+    if (exited && status == STATUS_SKIPPED) { // as long as the run goes on
+        slot_enter(slot, SLOT_OVER);
+        say_line(s, "%s was drained, and has left; the run goes on without it", slot->process->who);
+        return;
+    }
     show_last_words(s, slot);
     if (!may_work(wait_status)) {
         give_slot_up(s, slot, why, 0, status);

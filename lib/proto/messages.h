@@ -74,7 +74,8 @@
 #define PROTO_ORDERS(O)                                                                            \
     O(0, NOTHING, "nothing")                                                                       \
     O(1, SAVE, "save")                                                                             \
-    O(2, STOP, "stop")
+    O(2, STOP, "stop")                                                                             \
+    O(3, LEAVE, "leave")
 
 // What a push holds: U(number, NAME, name).
 #define PROTO_UPDATES(U)                                                                           \

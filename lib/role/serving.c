@@ -22,6 +22,8 @@ static const char *reason_of(int status, const struct error *err) {
     switch (status) {
     case STATUS_OK:
         return "as ordered";
+    case STATUS_SKIPPED:
+        return "it was drained";
     case STATUS_STOPPED:
         return "stopped by a signal or an administrator";
     default:
@@ -35,26 +37,33 @@ void serving_leave(struct member *member, int status, const struct error *err) {
     member_close(member, reason);
 }
 
-// STATUS_SKIPPED: go on.
-static int whether_to_end(const struct serving_role *role, void *self, struct member *member,
-                          const struct serving_hooks *hooks, struct error *err) {
+// Whether it ends, with *status.
+static bool is_to_end(const struct serving_role *role, void *self, struct member *member,
+                      const struct serving_hooks *hooks, int *status, struct error *err) {
     struct member_order order;
-    int status = member_status(member, err);
-    if (status)
-        return status;
-    if (member_take_order(member, &order) && order.order == PROTO_ORDER_STOP)
-        return STATUS_OK;
-    if (role->stop_wanted(self) || hooks->stop(hooks->self))
-        return error_set(err, STATUS_STOPPED, "stopped on request");
-    return STATUS_SKIPPED;
+    *status = member_status(member, err);
+    if (*status)
+        return true;
+    bool ordered = member_take_order(member, &order);
+    bool leaves = ordered && order.order == PROTO_ORDER_LEAVE;
+    if (leaves) {
+        serving_say(hooks, "it was drained, and leaves the run");
+        *status = STATUS_SKIPPED;
+    }
+    if (leaves || (ordered && order.order == PROTO_ORDER_STOP))
+        return true;
+    if (!role->stop_wanted(self) && !hooks->stop(hooks->self))
+        return false;
+    *status = error_set(err, STATUS_STOPPED, "stopped on request");
+    return true;
 }
 
 static int serve_until_end(const struct serving_role *role, void *self, struct member *member,
                            const struct serving_hooks *hooks, struct error *err) {
     for (;;) {
         uint32_t seen = member_news(member);
-        int status = whether_to_end(role, self, member, hooks, err);
-        if (status != STATUS_SKIPPED)
+        int status;
+        if (is_to_end(role, self, member, hooks, &status, err))
             return status;
         status = role->turn(self, err);
         if (status)

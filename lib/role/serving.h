@@ -32,6 +32,7 @@ struct serving_role {
 };
 
 // The role's life, until it is told to stop: STATUS_OK when the controller ordered it,
+// STATUS_SKIPPED when it was drained and leaves while the run goes on (nothing is in err then),
 // STATUS_STOPPED when the owner or somebody by the network wished it, or the session is
 // over; or what went wrong.
 int serving_run(const struct serving_role *role, void *self, const struct serving_hooks *hooks,

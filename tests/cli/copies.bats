@@ -130,16 +130,29 @@ buckets_of() {
     run_status 69 adam-ctl drain run ps-7
     [[ $stderr = *"no parameter server is called ps-7"* ]]
     run_ok adam-ctl drain run ps-2
-    [ "$output" = "ps-2 may be switched off" ]
-    [ "$(buckets_of ps-2)" -eq 0 ]
+    [ "$output" = "ps-2 has left, and may be switched off" ]
+    [ -z "$(buckets_of ps-2)" ] # no such server is there
     [ "$(buckets_of ps-1)" -eq 1024 ]
     run_status 69 adam-ctl drain run ps-1
     [[ $stderr = *"no other server can take the buckets of ps-1"* ]]
     jq -es 'map(select(.event == "drain" or .event == "drained")) | map([.name, .buckets]) == [["ps-2", 512], ["ps-2", 0]]' run/metrics.jsonl
-    kill_server ps-2
-    # It is started again, and has a share as any that joins.
+    # Nobody starts it again, also not with a controller that lost what it knew of the others.
+    wait_for grep -q "ps-2 was drained, and has left; the run goes on without it" up.log
+    [ -z "$(server_pid ps-2)" ]
+    kill -KILL "$(pgrep -P "$up" -f "adam-ctl controller")"
+    wait_for grep -q "the run in run goes on" run/log/controller.log
+    beyond 0
+    wait_for beyond "$(jq ".epoch + 3" status.json)"
+    [ "$(grep -c "serves a model" run/log/ps-2.log)" -eq 1 ]
+    # Started by hand, it has a share as any that joins.
+    start adam-ps --controller @run/controller.port --name ps-2 2>ps-2.log
+    by_hand=$pid
     shared() { [ "$(buckets_of ps-2)" -eq 512 ] && [ "$(buckets_of ps-1)" -eq 512 ]; }
     wait_for shared
+    run_ok adam-ctl drain run ps-2
+    pid=$by_hand
+    wait_end
+    [ "$status" -eq 1 ]
     run_ok adam-ctl down run
     pid=$up
     wait_end
@@ -154,7 +167,7 @@ buckets_of() {
     jq -e '[.buckets[].count] | add == 1024' status.json
     run_ok adam-ctl drain run ps-3 --no-wait
     run_ok adam-ctl drain run ps-3
-    [ "$(buckets_of ps-3)" -eq 0 ]
+    [ -z "$(buckets_of ps-3)" ]
     run_status 69 adam-ctl drain run ps-2
     [[ $stderr = *"each is to be on 2 servers, and 1 would be left"* ]]
     run_ok adam-ctl down --now run

@@ -104,8 +104,54 @@ static void test_window(struct tap *tap) {
     });
 }
 
+static void drain_say(void *self, const char *text) {
+    struct scene *s = self;
+    if (strstr(text, "serve-1 was drained, and has left"))
+        s->restarts = -1;
+}
+
+// The controller is there again: longer passes than anybody waits to start again.
+static void drain_hear(void *self, const char *text) {
+    (void)self;
+    if (strstr(text, "again"))
+        atomic_fetch_add(&ahead, 60);
+}
+
+// The controller is killed once the other one has left, and stops when it is started again and the
+// other one had the time to be.
+static void test_drained(struct tap *tap) {
+    TEST(tap, "who was drained is not started again, nor with a controller that was killed", {
+        struct scene s;
+        struct error err = {0};
+        char text[512];
+        open_scene(&s, 0);
+        words_free(&s.processes[0].command);
+        words_free(&s.processes[1].command);
+        snprintf(
+            text, sizeof text,
+            "echo >&3; if [ -e %s/again ]; then echo again; sleep 2; exit 75; fi; touch %s/again; "
+            "while ! [ -e %s/left ]; do sleep 0.05; done; sleep 0.5; kill -KILL $$",
+            s.log, s.log, s.log);
+        put_process(&s.processes[0], PROTO_ROLE_CONTROLLER, s.processes[0].name, text);
+        snprintf(text, sizeof text, "echo x >>%s/left; exit 1", s.log);
+        put_process(&s.processes[1], PROTO_ROLE_PARAMETER_SERVER, s.processes[1].name, text);
+        const struct supervise_config config = {&s.plan, s.folder, {&s, drain_say, drain_hear}};
+        int by_signal;
+        CHECK_INT(tap, supervise_run(&config, &by_signal, &err), STATUS_STOPPED);
+        CHECK_INT(tap, s.restarts, -1);
+        struct stat left;
+        snprintf(text, sizeof text, "%s/left", s.log);
+        CHECK(tap, !stat(text, &left) && left.st_size == 2);
+        unlink(text);
+        snprintf(text, sizeof text, "%s/again", s.log);
+        unlink(text);
+        close_scene(&s);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_window(&tap);
+    test_drained(&tap);
     return tap_done(&tap);
 }

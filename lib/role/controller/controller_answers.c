@@ -167,7 +167,13 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     return send_answer(queued, PROTO_TYPE_JOINED, &joined);
 }
 
-// Parameter servers stay until whoever reads from them has left.
+// It has no bucket any more, and everybody was told.
+static bool is_drained(const struct controller *c, const struct cluster_member *member) {
+    const struct vital *vital = vitals_of(&c->vitals, member->number);
+    return member->draining && vital && vital->drained;
+}
+
+// Parameter servers stay until whoever reads from them has left, or they are drained.
 static enum proto_order order_for(const struct controller *c, const struct cluster_member *member) {
     const struct cluster *cluster = c->cluster;
     bool readers = cluster_count(cluster, PROTO_ROLE_EVALUATOR) > 0 ||
@@ -181,7 +187,7 @@ static enum proto_order order_for(const struct controller *c, const struct clust
         return member->role == PROTO_ROLE_PARAMETER_SERVER && readers ? PROTO_ORDER_NOTHING
                                                                       : PROTO_ORDER_STOP;
     default:
-        return PROTO_ORDER_NOTHING;
+        return is_drained(c, member) ? PROTO_ORDER_LEAVE : PROTO_ORDER_NOTHING;
     }
 }
 
@@ -390,9 +396,9 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         out->silent = (uint32_t)((now - vital->heard) * 1000);
     }
     if (member->draining && !member->gone)
-        out->waits_for = proto_text(cluster_serves(c->cluster, member->number)
-                                        ? "its buckets to move away"
-                                        : "nothing: it may be switched off");
+        out->waits_for =
+            proto_text(cluster_serves(c->cluster, member->number) ? "its buckets to move away"
+                                                                  : "nothing: it leaves the run");
     if (controller_withholds(c, member)) {
         out->state = PROTO_STATE_WAITING;
         out->waits_for = proto_text("the end of the warm start");

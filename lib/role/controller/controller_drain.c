@@ -90,6 +90,8 @@ static int begin_drain(struct controller *c, uint32_t number, struct error *err)
     int status = controller_draft(c, &next, err);
     if (!status)
         status = cluster_drain(next, number, err);
+    if (!status)
+        next->order++; // for the one to leave
     status = controller_commit(c, next, status, err);
     if (status)
         return status;
@@ -120,7 +122,7 @@ void controller_look_at_drains(struct controller *c) {
             continue;
         vitals_drained(&c->vitals, member->number);
         cluster_name(name, member);
-        controller_say(c, "%s has no bucket any more, and may be switched off", name);
+        controller_say(c, "%s has no bucket any more, and leaves", name);
         report_drain(c, "drained", member, 0);
     }
 }
