@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,11 +231,12 @@ int run_folder_create(const char *path, struct error *err) {
 
 // Of the metrics, by controllers that stood by.
 static void remove_copies(const char *run) {
-    for (int i = 1; i <= 9; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "controller-%d.metrics", i);
-        remove_run_file(run, name);
-    }
+    DIR *folder = opendir(run);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (!fnmatch("controller-[0-9]*.metrics", entry->d_name, 0))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
 }
 
 int run_folder_make(const char *run, struct error *err) {
