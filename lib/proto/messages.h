@@ -197,6 +197,10 @@
 
 #define PROTO_TOKEN(F, L) F(ID, token, 0, "of a checkpoint in parts")
 
+#define PROTO_DROPPED(F, L)                                                                        \
+    F(ID, run, 0, "that saved it")                                                                 \
+    F(ID, token, 0, "of the checkpoint")
+
 #define PROTO_REACHED(F, L)                                                                        \
     F(U32, shard, 0, "which")                                                                      \
     F(U64, version, 0, "of the oldest of its weights that were saved")
@@ -245,6 +249,7 @@
     R(LEASE_ID, lease_id)                                                                          \
     R(TENSOR, tensor)                                                                              \
     R(TOKEN, token)                                                                                \
+    R(DROPPED, dropped)                                                                            \
     R(REACHED, reached)                                                                            \
     R(NAMED, named)                                                                                \
     R(MEMBER, member)
@@ -502,6 +507,8 @@
 
 #define PROTO_PART(F, L) F(U64, size, 0, "bytes of the whole file")
 
+#define PROTO_DROP_PARTS(F, L) L(dropped, checkpoints, 4096, "that are no more")
+
 // Replication (lib/replica/replica.h has the protocol).
 
 #define PROTO_PREPARE(F, L)                                                                        \
@@ -604,6 +611,8 @@
     M(0x0508, READ_PART, read_part, PART, 0,                                                       \
       "asks for bytes of a part in the server's own folder")                                       \
     M(0x8508, PART, part, NONE, 1, "these bytes, fewer at the end of the file")                    \
+    M(0x0509, DROP_PARTS, drop_parts, DONE, 0,                                                     \
+      "removes parts of checkpoints from the server's own folder")                                 \
     M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
       "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
     M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \

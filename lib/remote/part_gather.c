@@ -71,6 +71,21 @@ static const struct part_holder *find_holder(const struct part_gather *g, const 
     return NULL;
 }
 
+int part_drop(const struct part_gather *gather, const struct proto_server *server,
+              const struct proto_drop_parts *message, struct error *err) {
+    char address[PROTO_ADDRESS_MAX + 1];
+    struct link_request request = {.type = PROTO_TYPE_DROP_PARTS, .message = message};
+    struct link *link;
+    printable_copy(address, sizeof address, server->administration.at,
+                   server->administration.length);
+    int status = dial(&link, gather, address, err);
+    if (status)
+        return status;
+    status = link_call(link, &request, NULL, err);
+    link_close(link);
+    return status ? error_context(err, "%s", address) : STATUS_OK;
+}
+
 // --- a part -----------------------------------------------------------------------------
 
 static int refuse_answer(const struct fetch *fetch, const struct kept *answer, struct error *err) {

@@ -30,6 +30,10 @@ struct part_gather { // what it points to is the caller's
 // STATUS_CANTCREATE, STATUS_IO.
 int part_gather(const struct part_gather *gather, const json_t *manifest, const char *folder,
                 struct error *err);
+// A server removes its parts of these checkpoints. STATUS_UNAVAILABLE, with its address: it does
+// not answer, or refuses; statuses of link_dial.
+int part_drop(const struct part_gather *gather, const struct proto_server *server,
+              const struct proto_drop_parts *message, struct error *err);
 // The name and the address of a server, asked from itself. STATUS_UNAVAILABLE.
 int part_holder_ask(struct part_holder *holder, const struct proto_server *server,
                     const struct part_gather *gather, struct error *err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "run/checkpoint_internal.h"
@@ -29,15 +30,14 @@ bool checkpoint_manifest_token(const json_t *manifest, uint8_t run[CHECKPOINT_TO
            token_read(token, json_string_value(json_object_get(parts, "token")));
 }
 
-size_t checkpoint_kept_tokens(const char *run, uint8_t tokens[][CHECKPOINT_TOKEN], size_t most) {
+size_t checkpoint_own_list(const char *run, struct checkpoint_own *own, size_t most) {
     size_t clocks_count, count = 0;
     uint64_t *clocks = run_folder_clocks(run, &clocks_count);
     for (size_t i = 0; i < clocks_count && count < most; i++) {
-        uint8_t id[CHECKPOINT_TOKEN];
         json_t *manifest = NULL;
         char *folder = run_folder_checkpoint(run, clocks[i]);
         if (folder && !checkpoint_manifest(&manifest, folder, NULL))
-            count += checkpoint_manifest_token(manifest, id, tokens[count]);
+            count += checkpoint_manifest_token(manifest, own[count].run, own[count].token);
         json_decref(manifest);
         free(folder);
     }
@@ -74,6 +74,17 @@ int checkpoint_own_make(const char *folder, const uint8_t token[CHECKPOINT_TOKEN
         return status;
     checkpoint_token_text(text, token);
     return checkpoint_write_text(folder, CHECKPOINT_TOKEN_FILE, text, &sum, err);
+}
+
+void checkpoint_own_remove(const char *dir, const struct checkpoint_own *own) {
+    char *folder = checkpoint_own_folder(dir, own->run, own->token);
+    char *around = run_folder_own(dir, own->run);
+    if (folder)
+        run_folder_remove(folder);
+    if (around)
+        rmdir(around);
+    free(around);
+    free(folder);
 }
 
 static bool is_kept(const char *name, const uint8_t (*kept)[CHECKPOINT_TOKEN], size_t count) {

@@ -55,9 +55,13 @@ int checkpoint_draft_end(struct checkpoint_draft *draft, int status, struct erro
 // False: it names none.
 bool checkpoint_manifest_token(const json_t *manifest, uint8_t run[CHECKPOINT_TOKEN],
                                uint8_t token[CHECKPOINT_TOKEN]);
-// The tokens of checkpoints of the run whose parts are not in their folders, at most `most`, the
-// newest: those that must stay. Returns their number.
-size_t checkpoint_kept_tokens(const char *run, uint8_t tokens[][CHECKPOINT_TOKEN], size_t most);
+// Of a checkpoint whose parts are not in its folder: who has them knows them by this.
+struct checkpoint_own {
+    uint8_t run[CHECKPOINT_TOKEN], token[CHECKPOINT_TOKEN];
+};
+// Such checkpoints in the run's folder, at most `most`, the newest: their parts must stay. Returns
+// their number.
+size_t checkpoint_own_list(const char *run, struct checkpoint_own *own, size_t most);
 
 // --- of who writes a part ---------------------------------------------------------
 
@@ -71,6 +75,8 @@ char *checkpoint_own_folder(const char *dir, const uint8_t run[CHECKPOINT_TOKEN]
 // Makes it, with its token in it. STATUS_CANTCREATE, STATUS_IO.
 int checkpoint_own_make(const char *folder, const uint8_t token[CHECKPOINT_TOKEN],
                         struct error *err);
+// Removes the folder of one checkpoint, and that of its run when it was the last.
+void checkpoint_own_remove(const char *dir, const struct checkpoint_own *own);
 // Removes the folders of all other checkpoints of the run than these.
 void checkpoint_own_prune(const char *dir, const uint8_t run[CHECKPOINT_TOKEN],
                           const uint8_t (*kept)[CHECKPOINT_TOKEN], size_t count);

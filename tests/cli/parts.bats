@@ -159,9 +159,9 @@ is_apart() {
     for _ in 1 2 3 4; do run_ok adam-ctl checkpoint run; done
     newest=$output
     is_apart "$newest"
-    # As many as the run keeps, and those of the checkpoint before them.
+    # As many as the run keeps.
     for name in ps-1 ps-2 ps-3; do
-        [ "$(find run/parts/$name -name 'model-*.safetensors' | wc -l)" = 3 ]
+        [ "$(find run/parts/$name -name 'model-*.safetensors' | wc -l)" = 2 ]
     done
     run_status 69 adam-eval --model run --data "$BATS_FILE_TMPDIR/test.arec"
     [[ $stderr = *"model-00001-of-00003.safetensors is on the disk of parameter server 'ps-"*"': adam-ctl gather brings it here"* ]]
@@ -210,6 +210,18 @@ is_apart() {
     [ "$(jq .epoch run/DONE)" = "$epoch" ]
     parts check "$old" >tensors
     is_apart run/latest
+    # Parts that an earlier run left go with its checkpoint, and what no checkpoint of this folder names
+    # stays.
+    mkdir -p run/parts/ps-1/00000000000000000000000000000000/00000000000000000000000000000001
+    run_ok adam-ctl up "$conf" --out run --resume --ps 3 --workers 1 --threads 1 -q --set keep-last=1 \
+        --set checkpoint-parts=local --set epochs=$((epoch + 1))
+    [ ! -e "$old" ]
+    is_apart run/latest
+    last=$(jq -r '.parts | .run + "/" + .token' run/latest/manifest.json)
+    [ "$(ls run/parts/ps-1)" = "$(printf '%s\n' "${last%/*}" 00000000000000000000000000000000 | LC_ALL=C sort)" ]
+    for name in ps-2 ps-3; do
+        [ "$(cd run/parts/$name && echo ??*/*)" = "$last" ]
+    done
 }
 
 @test "a server without a folder for parts is named" {

@@ -425,6 +425,11 @@ static const struct proto_read_part golden_read_part = {
     .bytes = 4194304,
 };
 
+static const struct proto_dropped golden_dropped[] = {{{{0x40, 0x41}}, {{0x20, 0x21}}},
+                                                      {{{0x50}}, {{0x30}}}};
+
+static const struct proto_drop_parts golden_drop_parts = {.checkpoints = {golden_dropped, 2}};
+
 static const struct proto_part golden_part = {.size = 0x123456789};
 
 static const struct proto_reached golden_reached[] = {{0, 41}, {70000, 0x100000002}};
@@ -607,6 +612,12 @@ static const struct golden golden_messages[] = {
      "404100000000000000000000000000002021000000000000000000000000000002000000"
      "03000000000000000100000000004000"},
     {PROTO_TYPE_PART, &golden_part, "8967452301000000"},
+    {PROTO_TYPE_DROP_PARTS, &golden_drop_parts,
+     "02000000"
+     "40410000000000000000000000000000"
+     "20210000000000000000000000000000"
+     "50000000000000000000000000000000"
+     "30000000000000000000000000000000"},
     {PROTO_TYPE_PREPARE, &golden_prepare,
      "0300000070110100090000000000000008000000000000002900000000000000090000000000"
      "00002d0000000000000000050000000000008002000000050000000000000011000000000000"

@@ -454,6 +454,13 @@ static void test_own(struct tap *tap) {
                   2);
         checkpoint_own_prune(folder, run_id, NULL, 0);
         CHECK_INT(tap, files_in(in(run)), 1);
+        make_own(tap, 3);
+        struct checkpoint_own own = {.token = {3}};
+        memcpy(own.run, run_id, sizeof own.run);
+        checkpoint_own_remove(folder, &own);
+        CHECK_INT(tap, files_in(in(run)), 1); // the other one stays
+        checkpoint_own_remove(folder, &own);
+        CHECK_INT(tap, files_in(in(run)), 1);
         run_folder_remove(in(run));
         CHECK_INT(tap, files_in(folder), 0);
     });

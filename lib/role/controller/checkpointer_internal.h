@@ -1,6 +1,7 @@
 // What the parts of the checkpointer share: checkpointer.c (its thread and jobs),
 // checkpointer_weights.c (the first weights), checkpointer_model.c (tests and saves the model),
-// checkpointer_parts.c (has the parameter servers save it).
+// checkpointer_parts.c (has the parameter servers save it), checkpointer_drop.c (and remove what is
+// not needed any more).
 // Only the checkpointer's thread calls the functions.
 #ifndef ADAM_ROLE_CONTROLLER_CHECKPOINTER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CHECKPOINTER_INTERNAL_H
@@ -11,6 +12,7 @@
 #include "remote/servers_client.h"
 #include "role/controller/checkpointer.h"
 #include "run/checkpoint.h"
+#include "run/checkpoint_parts.h"
 #include "train/feed.h"
 
 struct error;
@@ -75,6 +77,16 @@ int checkpointer_save(struct checkpointer *s, struct error *err);
 // A checkpoint in parts. STATUS_UNAVAILABLE: a server does not answer; STATUS_DIVERGED: a weight is
 // not finite; STATUS_STOPPED when the checkpointer stops meanwhile; those of checkpoint_draft_save.
 int checkpointer_save_parts(struct checkpointer *s, struct error *err);
+// Checkpoints of the run's folder that have their parts with servers; items are to be freed with
+// free(). STATUS_IO: out of memory.
+struct own_parts {
+    struct checkpoint_own *items;
+    size_t count;
+};
+int checkpointer_list_own(const struct checkpointer *s, struct own_parts *own, struct error *err);
+// Those that were there before a checkpoint was made, and are no more: the servers remove their
+// parts, as far as they are there.
+void checkpointer_drop_parts(struct checkpointer *s, const struct own_parts *before);
 // Writes RUN/DONE.
 int checkpointer_finish(struct checkpointer *s, struct error *err);
 

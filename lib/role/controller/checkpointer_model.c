@@ -145,6 +145,17 @@ static bool is_saved(const struct checkpointer *s) {
            access(s->result.path, F_OK) == 0;
 }
 
+static int save_new(struct checkpointer *s, struct error *err) {
+    struct own_parts before;
+    int status = checkpointer_list_own(s, &before, err);
+    if (!status)
+        status = saves_parts(s) ? checkpointer_save_parts(s, err) : save_whole(s, err);
+    if (!status)
+        checkpointer_drop_parts(s, &before);
+    free(before.items);
+    return status;
+}
+
 int checkpointer_save(struct checkpointer *s, struct error *err) {
     double before = clock_seconds();
     int status = name_path(s, err);
@@ -152,7 +163,7 @@ int checkpointer_save(struct checkpointer *s, struct error *err) {
         return status;
     bool there = is_saved(s);
     if (!there)
-        status = saves_parts(s) ? checkpointer_save_parts(s, err) : save_whole(s, err);
+        status = save_new(s, err);
     if (!status)
         status = name_path(s, err); // parts may be newer than the clock was
     if (status)

@@ -189,15 +189,16 @@ static bool stay_with_servers(const struct checkpointer *s) {
 
 // Which of these servers still may need the parts that they have.
 static int list_kept(struct orders *all, struct error *err) {
-    enum { MOST = 4096 }; // as in save_part
-    uint8_t(*tokens)[CHECKPOINT_TOKEN] = mem_array(MOST, sizeof *tokens);
-    all->kept = mem_zeroed(MOST, sizeof *all->kept);
-    if (tokens && all->kept)
-        all->kept_count = (uint32_t)checkpoint_kept_tokens(all->s->config.folder, tokens, MOST);
+    struct own_parts own;
+    int status = checkpointer_list_own(all->s, &own, err);
+    if (status)
+        return status;
+    all->kept = mem_zeroed(own.count + 1, sizeof *all->kept);
+    all->kept_count = all->kept ? (uint32_t)own.count : 0;
     for (uint32_t i = 0; i < all->kept_count; i++)
-        memcpy(all->kept[i].token.bytes, tokens[i], CHECKPOINT_TOKEN);
-    free(tokens);
-    return tokens && all->kept ? STATUS_OK : error_nomem(err);
+        memcpy(all->kept[i].token.bytes, own.items[i].token, CHECKPOINT_TOKEN);
+    free(own.items);
+    return all->kept ? STATUS_OK : error_nomem(err);
 }
 
 static int name_holders(struct orders *all, struct error *err) {

@@ -459,7 +459,7 @@ static void hear_save(struct caller *caller, uint64_t request, uint16_t type,
                       const union proto_message *message) {
     const struct paths *paths = caller->path->paths;
     const struct paths_hooks *hooks = &paths->options.hooks;
-    if (type == PROTO_TYPE_SAVE_PART && caller->role != PROTO_ROLE_CONTROLLER)
+    if (type != PROTO_TYPE_READ_PART && caller->role != PROTO_ROLE_CONTROLLER)
         refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type, "");
     else if (!atomic_load(&paths->serving))
         refuse_request(caller, request, type, PROTO_REFUSAL_NOT_READY, 100, "");
@@ -476,7 +476,8 @@ static void hear_admin(struct caller *caller, uint64_t request, uint16_t type,
         if (request)
             send_answer(caller, request, PROTO_TYPE_DONE, NULL, NULL);
         paths->options.hooks.stop(paths->options.hooks.self);
-    } else if (type == PROTO_TYPE_SAVE_PART || (type == PROTO_TYPE_READ_PART && request)) {
+    } else if (type == PROTO_TYPE_SAVE_PART ||
+               ((type == PROTO_TYPE_READ_PART || type == PROTO_TYPE_DROP_PARTS) && request)) {
         hear_save(caller, request, type, message);
     } else {
         refuse_request(caller, request, type, PROTO_REFUSAL_WRONG_ROLE, type,

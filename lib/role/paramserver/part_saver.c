@@ -302,8 +302,25 @@ static void carry_out(struct part_saver *saver, const struct queued_request *que
     free_part(&part);
 }
 
+// A server without a folder has none.
+static void drop_parts(const struct part_saver *saver, const struct queued_request *queued) {
+    const struct proto_list *list = &queued->message->message.drop_parts.checkpoints;
+    const struct proto_dropped *dropped = list->at;
+    for (uint32_t i = 0; saver->options.folder && i < list->count; i++) {
+        struct checkpoint_own own;
+        memcpy(own.run, dropped[i].run.bytes, sizeof own.run);
+        memcpy(own.token, dropped[i].token.bytes, sizeof own.token);
+        checkpoint_own_remove(saver->options.folder, &own);
+    }
+    struct error err = {0};
+    if (link_answer(queued->link, queued->request, PROTO_TYPE_DONE, NULL, NULL, &err))
+        link_break(queued->link, err.text);
+}
+
 static void carry_out_any(struct part_saver *saver, const struct queued_request *queued) {
-    if (queued->type == PROTO_TYPE_READ_PART)
+    if (queued->type == PROTO_TYPE_DROP_PARTS)
+        drop_parts(saver, queued);
+    else if (queued->type == PROTO_TYPE_READ_PART)
         part_read(saver->options.folder, saver->options.name, queued);
     else
         carry_out(saver, queued);

@@ -45,6 +45,7 @@ void part_saver_route(struct part_saver *saver, struct kept *routes);
 // tensors; stopping, when it was ended.
 void part_saver_hear(struct part_saver *saver, struct link *link, uint64_t request, uint16_t type,
                      const union proto_message *message);
+// Also read_part and drop_parts are heard, and done in turn.
 // The link is closed: nobody waits for what it ordered.
 void part_saver_left(struct part_saver *saver, const struct link *link);
 
