@@ -252,23 +252,6 @@ uint64_t replica_deadline(const struct replica *r) {
     return r->deadline;
 }
 
-enum proto_refusal replica_examine(const struct replica *r, uint32_t shard, uint64_t epoch,
-                                   bool pull, uint64_t now) {
-    if (shard >= r->options.shards)
-        return PROTO_REFUSAL_NOT_HERE;
-    const struct shard *s = &r->shards[shard];
-    const struct bucket *bucket = &r->buckets[s->bucket];
-    if (epoch < bucket->place.epoch)
-        return PROTO_REFUSAL_STALE_ROUTE;
-    if (epoch > bucket->place.epoch)
-        return PROTO_REFUSAL_BUSY;
-    if (bucket->role != REPLICA_PRIMARY)
-        return PROTO_REFUSAL_NOT_HERE;
-    if (now >= r->lease)
-        return PROTO_REFUSAL_BUSY;
-    return pull && !s->open ? PROTO_REFUSAL_NOT_READY : PROTO_REFUSAL_NONE;
-}
-
 uint64_t replica_version(const struct replica *r, uint32_t shard) {
     return r->shards[shard].committed;
 }

@@ -190,17 +190,6 @@ void replica_tick(struct replica *replica, uint64_t now);
 
 uint64_t replica_deadline(const struct replica *replica);
 
-// Whether this server serves the shard to somebody who has routes of this epoch. Refused as
-//   NOT_HERE     it is not the primary
-//   STALE_ROUTE  the asker's epoch is lower
-//   BUSY         the server's is, or its lease is over: look up the routes, ask again
-//   NOT_READY    a pull only: after a takeover no version may be told yet
-// `now` is a time at which the answer is complete already: a lease that ended while it was made
-// does not count. A push that is carried out while pulls are NOT_READY is answered when it is
-// replicated, whatever the run's ack: before that there is no version to tell.
-enum proto_refusal replica_examine(const struct replica *replica, uint32_t shard, uint64_t epoch,
-                                   bool pull, uint64_t now);
-
 // The version to tell those who pull or push. All members have it, so it never goes back. The
 // values may be newer: "DNN models are capable of learning even in the presence of small amounts
 // of lost updates" (Adam 3.3.2).

@@ -1,6 +1,7 @@
 // Parameter servers: small arrays of counters, kept equal by the real replica.
 #include <string.h>
 
+#include "../helper/replica_serving.h"
 #include "core/error.h"
 #include "sim.h"
 
@@ -182,10 +183,17 @@ static void tell_all_applied(struct server *s) {
         tell_applied(s, i);
 }
 
+static enum proto_refusal examine(const struct server *s, const struct request *request,
+                                  bool pull) {
+    return replica_serving(s->replica, request->shard,
+                           proto_bucket_of(request->shard, s->world->bucket_count), request->epoch,
+                           pull, s->world->now < s->lease);
+}
+
 static enum proto_refusal examine_push(const struct server *s, const struct request *request) {
     if (s->world->stored && store_is_late(s))
         return PROTO_REFUSAL_BUSY;
-    return replica_examine(s->replica, request->shard, request->epoch, false, s->world->now);
+    return examine(s, request, false);
 }
 
 static void receive_push(struct server *s, const struct request *request) {
@@ -198,7 +206,7 @@ static void receive_push(struct server *s, const struct request *request) {
     }
     struct values *values = &s->values[request->shard];
     bool new = apply(values, request);
-    bool open = !replica_examine(s->replica, request->shard, request->epoch, true, w->now);
+    bool open = !examine(s, request, true);
     if (w->memory_ack && open)
         acknowledge(s, request, replica_version(s->replica, request->shard));
     else
@@ -213,8 +221,7 @@ static void receive_push(struct server *s, const struct request *request) {
 }
 
 static void receive_pull(struct server *s, const struct request *request) {
-    enum proto_refusal refusal =
-        replica_examine(s->replica, request->shard, request->epoch, true, s->world->now);
+    enum proto_refusal refusal = examine(s, request, true);
     if (!refusal)
         check_serving(s->world, s, request->shard);
     answer(s, *request, refusal, refusal ? 0 : replica_version(s->replica, request->shard));
@@ -279,6 +286,7 @@ static void open_replica(struct server *s, uint32_t member) {
         .outdated = host_outdated,
     };
     s->member = member;
+    s->lease = 0;
     if (replica_open(&s->replica, &options, &s->host, w->now, NULL))
         fault(w, "server %u cannot start", s->slot);
     for (uint32_t i = 0; s->replica && i < w->shard_count; i++)
@@ -311,8 +319,10 @@ static void obey(struct server *s, const struct packet *packet) {
     tell_all_applied(s);
     if (state->assigned)
         replica_route(s->replica, state->places, s->world->bucket_count, s->world->now);
-    if (packet->places.lease)
-        replica_lease(s->replica, packet->places.lease);
+    if (packet->places.lease) {
+        s->lease = packet->places.lease;
+        replica_lease(s->replica, s->lease);
+    }
 }
 
 // One that is gone for the controllers starts again, with what it has, as a new member.

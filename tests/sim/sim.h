@@ -218,6 +218,7 @@ struct server {
     uint16_t incarnation;
     struct replica *replica;
     struct replica_host host;
+    uint64_t lease; // as the replica has it
     struct values values[SHARDS];
     struct replica_stamp installed[SHARDS];
     uint64_t untold[SHARDS]; // blocks that pushes changed, of which the replica does not know yet
