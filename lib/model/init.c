@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "model/init.h"
 #include "model/layer.h"
 
 static const struct layer *first_reader(const struct model *model, const struct layer *layer) {
@@ -46,25 +47,17 @@ static enum init init_kind(const struct model *model, const struct layer *layer,
     return layer->units > 0 && !lively ? INIT_STANDARD : INIT_HE;
 }
 
-enum { BLOCK = 4096 }; // weights made at once, while they are in the L1 cache
-
 static void fill_normal(float *weights, size_t n, float deviation, struct random *random) {
-    for (size_t i = 0; i < n; i += BLOCK) {
-        size_t count = n - i < BLOCK ? n - i : BLOCK;
-        random_normals(random, weights + i, count);
-        for (size_t j = i; j < i + count; j++)
-            weights[j] *= deviation;
-    }
+    random_normals(random, weights, n);
+    for (size_t j = 0; j < n; j++)
+        weights[j] *= deviation;
 }
 
 static void fill_uniform(float *weights, size_t n, float half, struct random *random) {
-    uint32_t words[BLOCK];
-    for (size_t i = 0; i < n; i += BLOCK) {
-        size_t count = n - i < BLOCK ? n - i : BLOCK;
-        random_words(random, words, count);
-        for (size_t j = 0; j < count; j++)
-            weights[i + j] = half * ((float)(words[j] >> 8) * 0x1p-23f - 1.0f);
-    }
+    uint32_t words[MODEL_FILLER_BLOCK];
+    random_words(random, words, n);
+    for (size_t j = 0; j < n; j++)
+        weights[j] = half * ((float)(words[j] >> 8) * 0x1p-23f - 1.0f);
 }
 
 // Small scores give every class nearly the same probability, whatever the scale of the
@@ -74,9 +67,8 @@ static void fill_uniform(float *weights, size_t n, float half, struct random *ra
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard
 // deviation is sqrt(2/n_l)". Glorot and Bengio 2010, eq. 16: uniform within
 // +-sqrt(6)/sqrt(n_j + n_j+1); eq. 1, the "standard initialization": within +-1/sqrt(n_j).
-static void fill_weights(const struct layer *layer, enum init kind, float *weights,
+static void fill_weights(const struct layer *layer, enum init kind, float *weights, size_t n,
                          struct random *random) {
-    size_t n = layer->weights.count;
     double in = (double)layer->weights.fan_in, out = (double)layer->weights.fan_out;
     switch (kind) {
     case INIT_HE:
@@ -104,23 +96,67 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
     }
 }
 
-static void fill_parameters(const struct model *model, float *parameters, uint64_t seed,
-                            bool lively) {
-    for (int i = 0; i < model->layer_count; i++) {
-        const struct layer *layer = &model->layers[i];
-        struct random random = random_stream(seed, hash_bytes("init", 4),
-                                             hash_bytes(layer->name, strlen(layer->name)));
-        fill_weights(layer, init_kind(model, layer, lively), parameters + layer->weights.offset,
-                     &random);
-        for (size_t j = 0; j < layer->biases.count; j++)
-            parameters[layer->biases.offset + j] = layer->bias;
+// --- one after the other ----------------------------------------------------------------
+
+static size_t layer_count(const struct layer *layer) {
+    return layer->weights.count + layer->biases.count;
+}
+
+struct model_filler model_filler(const struct model *model, uint64_t seed, bool lively) {
+    return (struct model_filler){.model = model, .seed = seed, .lively = lively};
+}
+
+static void begin_layer(struct model_filler *f, const struct layer *layer) {
+    f->random =
+        random_stream(f->seed, hash_bytes("init", 4), hash_bytes(layer->name, strlen(layer->name)));
+}
+
+// The next weights of the layer, or its biases.
+static void make_block(struct model_filler *f, const struct layer *layer) {
+    size_t end = f->done < layer->weights.count ? layer->weights.count : layer_count(layer);
+    size_t n = end - f->done < MODEL_FILLER_BLOCK ? end - f->done : MODEL_FILLER_BLOCK;
+    if (f->done == 0)
+        begin_layer(f, layer);
+    if (f->done < layer->weights.count)
+        fill_weights(layer, init_kind(f->model, layer, f->lively), f->block, n, &f->random);
+    else
+        for (size_t i = 0; i < n; i++)
+            f->block[i] = layer->bias;
+    f->done += n;
+    f->given = 0;
+    f->made = n;
+}
+
+// False: there are no more.
+static bool next_block(struct model_filler *f) {
+    while (f->layer < f->model->layer_count) {
+        const struct layer *layer = &f->model->layers[f->layer];
+        if (f->done < layer_count(layer)) {
+            make_block(f, layer);
+            return true;
+        }
+        f->layer++;
+        f->done = 0;
+    }
+    return false;
+}
+
+void model_fill(struct model_filler *f, float *into, size_t n) {
+    while (n > 0 && (f->given < f->made || next_block(f))) {
+        size_t left = f->made - f->given, count = left < n ? left : n;
+        memcpy(into, f->block + f->given, count * sizeof *into);
+        f->given += count;
+        into += count;
+        n -= count;
     }
 }
 
 void model_init(const struct model *model, float *parameters, uint64_t seed) {
-    fill_parameters(model, parameters, seed, false);
+    struct model_filler filler = model_filler(model, seed, false);
+    model_fill(&filler, parameters, model->parameter_count);
 }
 
 void model_init_lively(const struct model *model, float *parameters, uint64_t seed) {
-    fill_parameters(model, parameters, seed, true);
+    struct model_filler filler = model_filler(model, seed, true);
+    model_fill(&filler, parameters, model->parameter_count);
 }

@@ -136,6 +136,7 @@ struct store {
     enum proto_quantity quantity;
     const float *values;
     const uint64_t *versions; // that the shards have then
+    size_t first;             // float that values[0] is; no span begins before it
 };
 void exchange_store(struct exchange *exchange, const struct store *store);
 

@@ -449,10 +449,11 @@ static void begin_exchange(struct exchange *exchange, enum exchange_op op,
     servers_pump(servers);
 }
 
-static void set_parts(struct exchange *exchange, const float *values) {
+// `values` begin with float `first`.
+static void set_parts(struct exchange *exchange, const float *values, size_t first) {
     for (size_t i = 0; i < exchange->span_count; i++)
         exchange->parts[i] = (struct link_part){
-            values ? values + exchange->spans[i].first : NULL,
+            values ? values + (exchange->spans[i].first - first) : NULL,
             exchange->spans[i].n * sizeof *values,
         };
 }
@@ -464,7 +465,7 @@ void exchange_pull(struct exchange *exchange, const struct pull *pull) {
 
 void exchange_push(struct exchange *exchange, const struct push *push) {
     exchange->push = *push;
-    set_parts(exchange, push->values);
+    set_parts(exchange, push->values, 0);
     begin_exchange(exchange, EXCHANGE_OP_PUSH, push->versions);
 }
 
@@ -479,7 +480,7 @@ void exchange_push_factors(struct exchange *exchange, const struct push_factors 
 
 void exchange_store(struct exchange *exchange, const struct store *store) {
     exchange->store = *store;
-    set_parts(exchange, store->values);
+    set_parts(exchange, store->values, store->first);
     begin_exchange(exchange, EXCHANGE_OP_STORE, store->versions);
 }
 

@@ -6,6 +6,7 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "model/init.h"
 #include "model/layer.h"
 #include "model/net.h"
 #include "model/table.h"
@@ -589,6 +590,23 @@ static void test_init(struct tap *tap) {
         check_uniform(tap, model, w, "out", sqrt(6.0 / 400));
         check_normal(tap, model, w, "sm", 0.01 * sqrt(1.0 / 300));
         free(w);
+        model_free(model);
+    });
+    TEST(tap, "initial weights that are made in pieces are the same", {
+        struct model *model = parse(tap, text);
+        size_t n = model->parameter_count;
+        float *whole = mem_floats(n), *pieces = mem_floats(n + 8);
+        model_init(model, whole, 7);
+        struct model_filler filler = model_filler(model, 7, false);
+        for (size_t first = 0, size = 1; first < n; first += size, size = size * 3 % 10007) {
+            size = n - first < size ? n - first : size;
+            model_fill(&filler, pieces + first, size);
+        }
+        CHECK(tap, !memcmp(whole, pieces, n * sizeof *whole));
+        model_fill(&filler, pieces + n, 8); // nothing is left
+        CHECK_NEAR(tap, spread_of(pieces + n, 8).largest, 0, 0);
+        free(whole);
+        free(pieces);
         model_free(model);
     });
     TEST(tap, "outputs that read no dense layer begin near zero", {

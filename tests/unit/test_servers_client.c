@@ -167,7 +167,7 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, exchange_open(&store, s.servers, EXCHANGE_STORE, spans, 3, NULL), STATUS_OK);
         number(s.mine, 1);
         s.versions[0] = s.versions[1] = 5;
-        exchange_store(store, &(struct store){PROTO_QUANTITY_STATE, s.mine, s.versions});
+        exchange_store(store, &(struct store){PROTO_QUANTITY_STATE, s.mine + 10, s.versions, 10});
         CHECK_INT(tap, exchange_wait(store, NULL, NULL), STATUS_OK);
         memset(s.mine, 0, FLOATS * sizeof *s.mine);
         s.versions[0] = s.versions[1] = 0;

@@ -81,8 +81,7 @@ static int open_servers(struct checkpointer *s, struct error *err) {
     s->state_versions = mem_zeroed(shards, sizeof *s->state_versions);
     if (!s->versions || !s->state_versions)
         return error_nomem(err);
-    status = exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);
-    return status ? status : exchange_open(&s->store, s->servers, EXCHANGE_STORE, &all, 1, err);
+    return exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);
 }
 
 static void report_start(struct checkpointer *s, bool resumed) {
@@ -231,8 +230,6 @@ void checkpointer_close(struct checkpointer *s) {
         pthread_join(s->thread, NULL);
     if (s->pull)
         exchange_close(s->pull);
-    if (s->store)
-        exchange_close(s->store);
     if (s->servers)
         servers_close(s->servers);
     feed_close(s->feed);

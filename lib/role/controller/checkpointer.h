@@ -23,7 +23,7 @@ struct secrets; // net/secrets.h
 struct checkpointer_config { // what it points to outlives it, but for `resume` and the model
     const char *folder;      // of the run
     const char *command;     // for the record
-    const char *resume;      // checkpoint with the first weights; NULL: model_init
+    const char *resume;      // checkpoint with the first weights; NULL: as model_init has them
     const char *model_name, *model;
     struct proto_id run;
     uint64_t model_hash;

@@ -34,7 +34,7 @@ struct checkpointer {
     struct checkpoint checkpoint;
     struct kept *known; // routes
     struct servers *servers;
-    struct exchange *pull, *store;
+    struct exchange *pull;
     uint64_t *versions, *state_versions; // of the copy
     struct feed *feed;
     struct data_servers_data data;

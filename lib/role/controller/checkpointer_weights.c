@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "model/init.h"
 #include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
 #include "run/checkpoint_parts.h"
@@ -52,10 +53,7 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
                          c->model->name);
     adopt(&c->parameters, &from->parameters);
     if (from->state && from->optimizer.rule == c->optimizer.rule)
-        adopt(&c->state, &from->state);
-    else if (optimizer_state_name(c->optimizer.rule) &&
-             !(c->state = mem_floats(c->model->parameter_count)))
-        return error_nomem(err);
+        adopt(&c->state, &from->state); // else it is zeros
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
@@ -134,36 +132,76 @@ static int load_weights(struct checkpointer *s, struct error *err) {
     return status;
 }
 
-static int store_quantity(struct checkpointer *s, enum proto_quantity quantity, const float *values,
-                          struct error *err) {
-    const struct store store = {.quantity = quantity, .values = values, .versions = s->versions};
-    exchange_store(s->store, &store);
-    return exchange_wait(s->store, NULL, err);
-}
+// --- to the servers -----------------------------------------------------------------------
 
-// State comes first: a server that has all weights is ready.
-static int store_weights(struct checkpointer *s, struct error *err) {
-    const struct checkpoint *c = &s->checkpoint;
-    int status = STATUS_OK;
-    for (size_t i = 0; i < servers_shards(s->servers); i++)
-        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
-    if (c->state)
-        status = store_quantity(s, PROTO_QUANTITY_STATE, c->state, err);
-    return status ? status : store_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, err);
-}
+enum { CHUNK = 8 * PROTO_SHARD_FLOATS }; // floats that are stored at once: whole shards
 
-static int make_weights(struct checkpointer *s, struct error *err) {
-    int status = checkpointer_make_room(s, true, err);
-    if (!status)
-        model_init(s->checkpoint.model, s->checkpoint.parameters, s->checkpoint.seed);
+static int store_chunk(struct checkpointer *s, enum proto_quantity quantity, const float *values,
+                       struct span span, struct error *err) {
+    const struct store store = {
+        .quantity = quantity, .values = values, .versions = s->versions, .first = span.first};
+    struct exchange *exchange;
+    int status = exchange_open(&exchange, s->servers, EXCHANGE_STORE, &span, 1, err);
+    if (status)
+        return status;
+    exchange_store(exchange, &store);
+    status = exchange_wait(exchange, NULL, err);
+    exchange_close(exchange);
     return status;
 }
 
+static struct span chunk_at(const struct checkpointer *s, size_t first) {
+    size_t left = s->checkpoint.model->parameter_count - first;
+    return (struct span){first, left < CHUNK ? left : CHUNK};
+}
+
+static int store_all(struct checkpointer *s, enum proto_quantity quantity, const float *values,
+                     struct error *err) {
+    int status = STATUS_OK;
+    size_t end = s->checkpoint.model->parameter_count;
+    for (size_t first = 0; !status && first < end; first += CHUNK)
+        status = store_chunk(s, quantity, values + first, chunk_at(s, first), err);
+    return status;
+}
+
+// What is nowhere whole: a filler makes it, or with NULL it is all zeros.
+static int store_made(struct checkpointer *s, enum proto_quantity quantity,
+                      struct model_filler *filler, struct error *err) {
+    float *chunk = mem_floats(CHUNK);
+    int status = chunk ? STATUS_OK : error_nomem(err);
+    size_t end = s->checkpoint.model->parameter_count;
+    for (size_t first = 0; !status && first < end; first += CHUNK) {
+        const struct span span = chunk_at(s, first);
+        if (filler)
+            model_fill(filler, chunk, span.n);
+        status = store_chunk(s, quantity, chunk, span, err);
+    }
+    free(chunk);
+    return status;
+}
+
+// State comes first: a server that has all weights is ready.
+static int store_state(struct checkpointer *s, struct error *err) {
+    const struct checkpoint *c = &s->checkpoint;
+    if (!optimizer_state_name(c->optimizer.rule))
+        return STATUS_OK;
+    return c->state ? store_all(s, PROTO_QUANTITY_STATE, c->state, err)
+                    : store_made(s, PROTO_QUANTITY_STATE, NULL, err);
+}
+
+static int store_weights(struct checkpointer *s, struct error *err) {
+    const struct checkpoint *c = &s->checkpoint;
+    struct model_filler filler = model_filler(c->model, c->seed, false);
+    for (size_t i = 0; i < servers_shards(s->servers); i++)
+        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
+    int status = store_state(s, err);
+    if (status)
+        return status;
+    return c->parameters ? store_all(s, PROTO_QUANTITY_WEIGHT, c->parameters, err)
+                         : store_made(s, PROTO_QUANTITY_WEIGHT, &filler, err);
+}
+
 int checkpointer_initialise(struct checkpointer *s, struct error *err) {
-    int status;
-    if (s->resume)
-        status = load_weights(s, err);
-    else
-        status = make_weights(s, err);
+    int status = s->resume ? load_weights(s, err) : STATUS_OK;
     return status ? status : store_weights(s, err);
 }
