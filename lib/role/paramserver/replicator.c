@@ -197,17 +197,23 @@ static double seconds_left(const struct replicator *r) {
     return deadline > now ? (double)(deadline - now) / 1000 : 0;
 }
 
+// All that is wanted now: what was wanted before and was not sent yet is not sent any more.
 static void send_proposals(struct replicator *r) {
-    if (r->proposal_count)
+    if (r->proposal_count || r->proposed)
         member_propose(r->options.member, r->proposals, r->proposal_count);
+    r->proposed = r->proposal_count > 0;
     r->proposal_count = 0;
 }
 
 static void let_time_pass(struct replicator *r) {
+    uint64_t now = replicator_now();
     if (!r->replica)
         return;
     replica_lease(r->replica, atomic_load(&r->lease));
-    replica_tick(r->replica, replicator_now());
+    if (now < replica_deadline(r->replica))
+        return;
+    replica_tick(r->replica, now);
+    send_proposals(r);
 }
 
 static void *replicate(void *context) {
@@ -220,7 +226,6 @@ static void *replicate(void *context) {
         replicator_take_kept(r);
         take_applied(r);
         let_time_pass(r);
-        send_proposals(r);
         double left = seconds_left(r);
         if (left != 0)
             gate_wait(&r->work, seen, left);

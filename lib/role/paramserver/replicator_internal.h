@@ -46,6 +46,7 @@ struct replicator {
     uint64_t looked;                                   // when places were asked for last
     struct proto_proposal proposals[MEMBER_PROPOSALS]; // to be sent together
     uint32_t proposal_count;
+    bool proposed; // something, with the tick before
 
     pthread_mutex_t lock;           // of all that follows
     struct kept *places;            // to be obeyed; NULL: none
