@@ -279,6 +279,7 @@ static void open_replica(struct server *s, uint32_t member) {
         .outdated = host_outdated,
     };
     s->member = member;
+    s->lease = 0;
     if (replica_open(&s->replica, &options, &s->host, w->now, NULL))
         fault(w, "server %u cannot start", s->slot);
     for (uint32_t i = 0; s->replica && i < w->shard_count; i++)
@@ -312,7 +313,7 @@ static void obey(struct server *s, const struct packet *packet) {
     if (state->assigned)
         replica_route(s->replica, state->places, s->world->bucket_count, s->world->now);
     if (packet->places.lease)
-        replica_lease(s->replica, packet->places.lease);
+        replica_lease(s->replica, s->lease = packet->places.lease);
 }
 
 // One that is gone for the controllers starts again, with what it has, as a new member.

@@ -53,13 +53,14 @@ static bool stands_to_lead(const struct quorum *quorum) {
     return paxos_standing(record_paxos(quorum->record)) != PAXOS_FOLLOWER;
 }
 
-// Messages point into the register's memory, so they go before its next step.
-static void end_step(struct quorum *quorum, int status, const struct error *err,
-                     const struct paxos_output *output) {
+static void send_message(void *self, const struct proto_paxos *message) {
+    const struct quorum *quorum = self;
+    relink_send(quorum->peers[message->to], PROTO_TYPE_PAXOS, message);
+}
+
+static void end_step(struct quorum *quorum, int status, const struct error *err) {
     if (status && !quorum->failed.status)
         quorum->failed = *err;
-    for (uint32_t i = 0; !status && i < output->count; i++)
-        relink_send(quorum->peers[output->messages[i].to], PROTO_TYPE_PAXOS, &output->messages[i]);
     if (paxos_standing(record_paxos(quorum->record)) == PAXOS_LEADER)
         quorum->led = clock_seconds();
 }
@@ -73,7 +74,7 @@ static void take_messages(struct quorum *quorum) {
         if (message->from < quorum->config.members)
             quorum->heard[message->from] = clock_seconds();
         int status = record_receive(quorum->record, message, &output, &err);
-        end_step(quorum, status, &err, &output);
+        end_step(quorum, status, &err);
         queued_request_free(queued);
     }
 }
@@ -84,7 +85,7 @@ static void let_time_pass(struct quorum *quorum) {
     if (quorum->failed.status || record_due(quorum->record) > 0)
         return;
     int status = record_tick(quorum->record, &output, &err);
-    end_step(quorum, status, &err, &output);
+    end_step(quorum, status, &err);
 }
 
 // What others look at here.
@@ -172,7 +173,7 @@ static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *ver
     if (!status)
         status = record_propose(quorum->record, text, &output, err);
     if (!status || status == STATUS_IO || status == STATUS_CANTCREATE)
-        end_step(quorum, status, err, &output);
+        end_step(quorum, status, err);
     *version = paxos_record(record_paxos(quorum->record)).state.version;
     pthread_mutex_unlock(&quorum->lock);
     return status;
@@ -199,6 +200,8 @@ static int open_record(struct quorum *quorum, struct error *err) {
         .id = quorum->config.id,
         .members = quorum->config.members,
         .rejoin = quorum->config.rejoin,
+        .send = send_message,
+        .self = quorum,
     };
     if (getrandom(&options.start, sizeof options.start, 0) != sizeof options.start)
         return error_errno(err, STATUS_IO, "getrandom");
@@ -244,6 +247,25 @@ bool quorum_leads(struct quorum *quorum) {
                  clock_seconds() < quorum->led + between_ballots;
     pthread_mutex_unlock(&quorum->lock);
     return leads;
+}
+
+double quorum_lease(struct quorum *quorum, double lease) {
+    if (is_alone(quorum))
+        return lease;
+    pthread_mutex_lock(&quorum->lock);
+    double now = clock_seconds();
+    uint64_t confirmed = paxos_confirmed(record_paxos(quorum->record), (uint64_t)(now * 1000));
+    pthread_mutex_unlock(&quorum->lock);
+    return confirmed ? (double)confirmed / 1000 + lease - now : 0;
+}
+
+double quorum_inherited(struct quorum *quorum) {
+    if (is_alone(quorum))
+        return clock_seconds();
+    pthread_mutex_lock(&quorum->lock);
+    uint64_t inherited = paxos_inherited(record_paxos(quorum->record));
+    pthread_mutex_unlock(&quorum->lock);
+    return (double)(inherited + 1) / 1000;
 }
 
 uint32_t quorum_leader(struct quorum *quorum) {
