@@ -560,8 +560,11 @@ static bool is_unseated(const struct controller *c, int status) {
 }
 
 int controller_lead(struct doors *doors, bool *over, struct error *err) {
-    struct controller c = {
-        .config = doors->config, .doors = doors, .accounted = NAN, .led_since = clock_seconds()};
+    struct controller c = {.config = doors->config,
+                           .doors = doors,
+                           .accounted = NAN,
+                           .began = clock_seconds(),
+                           .inherited = quorum_inherited(doors->quorum)};
     int status = open_controller(&c, err);
     bool ran = !status;
     *over = false;

@@ -52,7 +52,8 @@ struct controller {
     struct queued_request *saves,
         *saving;        // requests for the next checkpoint, and for the one under way
     double asked_again; // clock_seconds; until then servers may not have asked for leases
-    double led_since;   // clock_seconds
+    double began;       // clock_seconds when it began to lead
+    double inherited;   // clock_seconds after which no other controller gave leases
     uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
     double placed_at;                       // clock_seconds
     double stage_began;                     // clock_seconds

@@ -12,20 +12,27 @@
 
 static const double lease = CONTROLLER_LEASE / 1000.0;
 static const double again = 1; // seconds after which places are looked at again
+// Seconds for which one that has just begun to lead moves nothing: it hears first who lives, and
+// who is to be replaced.
+static const double settling = 2 * CONTROLLER_LEASE / 1000.0;
 
 // --- leases -------------------------------------------------------------------------------------
 
-// Whether the server may still answer as a primary. One that leads since a moment ago does not know
-// what was granted before. Safety never rests on this: it only spares readers a stale primary.
+// Whether the server may still answer as a primary. One that has just begun to lead does not know
+// what was granted before, but when that ended. Safety never rests on this: it only spares readers
+// a stale primary.
 static bool has_lease(const struct controller *c, uint32_t server) {
     const struct vital *vital = vitals_of(&c->vitals, server);
     double now = clock_seconds();
-    return now < c->led_since + lease || now < c->asked_again || (vital && now < vital->leased);
+    return now < c->inherited + lease || now < c->asked_again || (vital && now < vital->leased);
 }
 
 static void give_lease(struct controller *c, uint32_t server, struct proto_places *places) {
-    places->lease = CONTROLLER_LEASE;
-    vitals_lease(&c->vitals, server, clock_seconds() + lease);
+    double left = quorum_lease(c->doors->quorum, lease);
+    if (left <= 0)
+        return;
+    places->lease = (uint32_t)(left * 1000);
+    vitals_lease(&c->vitals, server, clock_seconds() + left);
 }
 
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
@@ -82,6 +89,15 @@ static void tell_changes(struct controller *c, const struct changes *changes,
                                 (json_int_t)changes->dropped));
 }
 
+// Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
+static int fill_places(const struct controller *c, struct cluster *next, struct error *err) {
+    bool filled, settles = clock_seconds() < c->began + settling;
+    return settles || cluster_lost(next)
+               ? STATUS_OK
+               : cluster_fill(next, controller_is_unheard, c, &filled, err);
+}
+
+// What follows from the changes is agreed on with them: each agreement takes its time.
 static int carry_out(struct controller *c, struct changes *changes, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
@@ -90,6 +106,8 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     bool any = changes->taken_over || changes->completed || changes->dropped;
     char *takeovers =
         !status && changes->taken_over ? controller_takeovers(c->cluster, next) : NULL;
+    if (!status && any)
+        status = fill_places(c, next, err);
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
         tell_changes(c, changes, takeovers);
@@ -122,13 +140,6 @@ void controller_drop_proposals(struct controller *c) {
 
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err) {
     return cluster_may_lose(c->cluster, server, controller_is_unheard, c, may, err);
-}
-
-// Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
-static int fill_places(const struct controller *c, struct cluster *next, struct error *err) {
-    bool filled;
-    return cluster_lost(next) ? STATUS_OK
-                              : cluster_fill(next, controller_is_absent, c, &filled, err);
 }
 
 bool controller_lacks_servers(const struct controller *c) {
