@@ -85,6 +85,7 @@ static void host_closed(void *self, uint32_t shard) {
 static void host_outdated(void *self) {
     struct replicator *r = self;
     uint64_t now = replicator_now();
+    r->outdated = r->hearing != NULL;
     if (now < r->looked + LOOK)
         return;
     r->looked = now;
@@ -163,6 +164,7 @@ static void obey_places(struct replicator *r) {
     ps_route(r->options.ps, places->at, places->count, r->options.identity.member);
     tell_kept(r);
     kept_drop(kept);
+    replicator_take_early(r);
 }
 
 // --- changes ----------------------------------------------------------------------------
@@ -356,6 +358,7 @@ void replicator_free(struct replicator *r) {
         return;
     request_queue_close(&r->inbox);
     replicator_forget_kept(r);
+    replicator_forget_early(r);
     kept_drop(r->places);
     kept_drop(r->members);
     pool_free(&r->place.pool);
