@@ -29,7 +29,8 @@ struct paxos {
     uint64_t deadline; // of the next election, or of a leader's next heartbeat
     uint64_t seen;     // highest ballot heard of
     uint64_t now;      // of this step
-    uint64_t led; // when there was a leader last; at first the start, before which is not known
+    uint64_t led;    // when there was a leader last; at first the start, before which is not known
+    uint32_t led_by; // who that was; PROTO_NOBODY
 
     // A candidate, then a leader: who promised, then who accepted. The ballot is `promised`.
     uint32_t votes;
@@ -190,6 +191,11 @@ static bool is_stale(struct paxos *p, const struct proto_paxos *m, struct paxos_
     return true;
 }
 
+static void note_leader(struct paxos *p, uint32_t leader, uint64_t now) {
+    p->led_by = leader;
+    p->led = now;
+}
+
 static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                             struct paxos_output *out) {
     if (p->blank || is_stale(p, m, out))
@@ -200,7 +206,8 @@ static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64
     promise_ballot(p, m->ballot, now, out);
     struct proto_paxos *promise = message_to(p, out, m->from, PROTO_PAXOS_PROMISE);
     put_state(p, promise);
-    promise->time = now - p->led;
+    // Who led before it did is known to a leader.
+    promise->time = m->from == p->led_by ? now : now - p->led;
 }
 
 // A member without a vote only learns who leads.
@@ -215,7 +222,7 @@ static void follow_sender(struct paxos *p, const struct proto_paxos *m, uint64_t
                           struct paxos_output *out) {
     promise_ballot(p, m->ballot, now, out);
     p->leader = m->from;
-    p->led = now;
+    note_leader(p, m->from, now);
     p->followed = now + p->config.election;
     p->deadline = now + election_timeout(p);
 }
@@ -280,12 +287,13 @@ static void become_leader(struct paxos *p, uint64_t now, struct paxos_output *ou
 // "persist own ballot before sending prepare": the output's order sees to that.
 static void begin_campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
     uint64_t highest = p->seen > p->promised ? p->seen : p->promised;
+    if (p->standing != PAXOS_LEADER) // that one knows what it did itself
+        p->inherited = p->led;
     promise_ballot(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
     set_standing(p, PAXOS_CANDIDATE);
     p->leader = PROTO_NOBODY;
     p->admitting = PROTO_NOBODY;
     p->votes = bit_of(p->config.id);
-    p->inherited = p->led;
     p->best_accepted = p->accepted;
     room_set(&p->best, p->state.version, p->state.bytes, p->state.length);
     if (is_majority(p, p->votes))
@@ -423,7 +431,7 @@ static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
 static void begin_step(struct paxos *p, uint64_t now) {
     p->now = now;
     if (p->standing == PAXOS_LEADER)
-        p->led = now;
+        note_leader(p, p->config.id, now);
 }
 
 void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -521,7 +529,7 @@ int paxos_open(struct paxos **paxos, const struct paxos_config *config,
         return error_nomem(err);
     }
     p->random = random_stream(config->seed, config->id, record ? record->promised : 0);
-    p->leader = p->admitting = PROTO_NOBODY;
+    p->leader = p->admitting = p->led_by = PROTO_NOBODY;
     p->led = now;
     p->blank = !record && config->members > 1;
     p->deadline = p->blank || config->members == 1 ? now : now + election_timeout(p);

@@ -118,8 +118,9 @@ enum paxos_standing paxos_standing(const struct paxos *paxos);
 bool paxos_blank(const struct paxos *paxos);
 // Of a leader: when it sent what a majority has answered since; 0: not yet.
 uint64_t paxos_confirmed(const struct paxos *paxos, uint64_t now);
-// Of a leader: no leader with a lower ballot is ever confirmed at a later time than this. Times are
-// intervals from now by the clocks of all members, so these must run alike.
+// Of a leader: no other leader with a lower ballot is ever confirmed at a later time than this, nor
+// was this member before it followed another or started. Times are intervals from now by the clocks
+// of all members, so these must run alike.
 uint64_t paxos_inherited(const struct paxos *paxos);
 // True while this member may propose.
 bool paxos_ready(const struct paxos *paxos);

@@ -338,8 +338,8 @@
       "number of the blank member's start")                                                        \
     F(U64, version, 0, "of the state; of blank and rejoin: the receiver's start, as far as known") \
     F(U64, time, 0,                                                                                \
-      "milliseconds of the sender's clock, which accepted gives back; of promise: since it heard " \
-      "a leader")                                                                                  \
+      "milliseconds of the sender's clock, which accepted gives back; of promise: since another "  \
+      "than the receiver led")                                                                     \
     F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")
 
 #define PROTO_GET_METRICS(F, L)                                                                    \

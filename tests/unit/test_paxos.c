@@ -40,7 +40,8 @@ struct member {
     struct kept kept;
     bool ran, wiped; // it had a record once; its disk was lost, and it is not back yet
     bool knows;
-    uint64_t version; // newest committed that it told of
+    uint64_t followed; // times that it did not lead any more
+    uint64_t version;  // newest committed that it told of
 };
 
 struct ballot_commit {
@@ -49,6 +50,8 @@ struct ballot_commit {
 
 struct leadership { // of a ballot
     uint64_t ballot, confirmed, inherited;
+    uint32_t member;
+    uint64_t followed;
 };
 
 struct cluster {
@@ -147,9 +150,15 @@ static struct leadership *leadership_of(struct cluster *c, uint64_t ballot) {
     return &c->leadership[at];
 }
 
+// The member did not follow another meanwhile, nor start again.
+static bool goes_on(const struct leadership *a, const struct leadership *b) {
+    return a->member == b->member && a->followed == b->followed;
+}
+
 // No leader is confirmed after a time that one with a higher ballot has inherited.
 static void check_confirmed(struct cluster *c, uint32_t i) {
     const struct paxos *paxos = c->member[i].paxos;
+    c->member[i].followed += paxos_standing(paxos) == PAXOS_FOLLOWER;
     uint64_t ballot = paxos_record(paxos).promised;
     uint64_t confirmed = paxos_confirmed(paxos, clock_of(c, i));
     if (paxos_standing(paxos) != PAXOS_LEADER || confirmed == 0)
@@ -157,10 +166,14 @@ static void check_confirmed(struct cluster *c, uint32_t i) {
     struct leadership *own = leadership_of(c, ballot);
     if (!own)
         return;
+    own->member = i;
+    own->followed = c->member[i].followed;
     own->confirmed = confirmed - clock_of(c, i) + c->now;
     own->inherited = paxos_inherited(paxos) - clock_of(c, i) + c->now;
     for (size_t k = 0; k < c->leaderships; k++) {
         const struct leadership *other = &c->leadership[k];
+        if (goes_on(other, own))
+            continue;
         if ((other->ballot < ballot && other->confirmed > own->inherited) ||
             (other->ballot > ballot && own->confirmed > other->inherited))
             fault(c, "a leader is confirmed later than another knows", i, 0);
@@ -200,6 +213,7 @@ static void crash(struct cluster *c, uint32_t i) {
     paxos_close(c->member[i].paxos);
     c->member[i].paxos = NULL;
     c->member[i].knows = false;
+    c->member[i].followed++;
 }
 
 static void start(struct cluster *c, uint32_t i) {

@@ -90,7 +90,7 @@ static void tell_changes(struct controller *c, const struct changes *changes,
 }
 
 // Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
-static int fill_places(const struct controller *c, struct cluster *next, struct error *err) {
+int controller_fill(const struct controller *c, struct cluster *next, struct error *err) {
     bool filled, settles = clock_seconds() < c->began + settling;
     return settles || cluster_lost(next)
                ? STATUS_OK
@@ -107,7 +107,7 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     char *takeovers =
         !status && changes->taken_over ? controller_takeovers(c->cluster, next) : NULL;
     if (!status && any)
-        status = fill_places(c, next, err);
+        status = controller_fill(c, next, err);
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
         tell_changes(c, changes, takeovers);
@@ -115,7 +115,7 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
 
-int controller_propose(struct controller *c, struct error *err) {
+static int answer_proposals(struct controller *c, struct error *err) {
     struct changes changes = {0};
     if (!c->proposals)
         return STATUS_OK;
@@ -160,22 +160,30 @@ static int give_copies(struct controller *c, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        status = fill_places(c, next, err);
+        status = controller_fill(c, next, err);
     bool changed = !status && next->routes_epoch != c->cluster->routes_epoch;
     status = controller_commit(c, next, status || changed ? status : STATUS_SKIPPED, err);
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
 
-int controller_place(struct controller *c, struct error *err) {
+static int look_at_places(struct controller *c, struct error *err) {
     double now = clock_seconds();
-    if (c->cluster->stage <= CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING)
+    if (!is_time_to_place(c, now))
         return STATUS_OK;
-    int status = controller_lose_gone(c, err);
-    if (status || !is_time_to_place(c, now))
-        return status;
-    status = give_copies(c, err);
+    int status = give_copies(c, err);
     c->placed_at = now;
     c->placed_members = c->cluster->members_epoch;
     c->placed_routes = c->cluster->routes_epoch;
+    return status;
+}
+
+int controller_place(struct controller *c, struct error *err) {
+    uint64_t before = c->agreements;
+    bool trains = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING;
+    int status = trains ? controller_lose_gone(c, err) : STATUS_OK;
+    if (!status && c->agreements == before)
+        status = answer_proposals(c, err);
+    if (!status && trains && c->agreements == before)
+        status = look_at_places(c, err);
     return status;
 }

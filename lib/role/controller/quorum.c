@@ -40,6 +40,7 @@ struct quorum {
     struct record *record; // NULL: none yet, of a controller alone
     struct error failed;   // why it takes part no more
     double led;            // clock_seconds when it led last; 0: never
+    uint64_t confirmed;    // milliseconds, when it gave a lease last
     double heard[PAXOS_MEMBERS_MAX];
 };
 
@@ -255,6 +256,7 @@ double quorum_lease(struct quorum *quorum, double lease) {
     pthread_mutex_lock(&quorum->lock);
     double now = clock_seconds();
     uint64_t confirmed = paxos_confirmed(record_paxos(quorum->record), (uint64_t)(now * 1000));
+    quorum->confirmed = confirmed ? confirmed : quorum->confirmed;
     pthread_mutex_unlock(&quorum->lock);
     return confirmed ? (double)confirmed / 1000 + lease - now : 0;
 }
@@ -264,6 +266,8 @@ double quorum_inherited(struct quorum *quorum) {
         return clock_seconds();
     pthread_mutex_lock(&quorum->lock);
     uint64_t inherited = paxos_inherited(record_paxos(quorum->record));
+    if (inherited < quorum->confirmed) // its own, as a leader before
+        inherited = quorum->confirmed;
     pthread_mutex_unlock(&quorum->lock);
     return (double)(inherited + 1) / 1000;
 }
