@@ -41,6 +41,7 @@ struct quorum {
     struct error failed;   // why it takes part no more
     double led;            // clock_seconds when it led last; 0: never
     uint64_t confirmed;    // milliseconds, when it gave a lease last
+    uint64_t told;         // version of the state that its controller knows
     double heard[PAXOS_MEMBERS_MAX];
 };
 
@@ -155,6 +156,7 @@ static int look_at_proposal(struct quorum *quorum, uint64_t version, const char 
     if (known && state.version >= version) {
         bool same = state.version == version && state.length == strlen(text) &&
                     !memcmp(state.bytes, text, state.length);
+        quorum->told = same ? version : quorum->told;
         return same ? STATUS_OK : leads_no_more(err);
     }
     if (!stands_to_lead(quorum) || clock_seconds() > quorum->led + between_ballots)
@@ -163,7 +165,9 @@ static int look_at_proposal(struct quorum *quorum, uint64_t version, const char 
     return STATUS_OK;
 }
 
-// Has it sent to the others; they must have it before the version is agreed on.
+// Has it sent to the others; they must have it before the version is agreed on. Another may have
+// led for a moment, and what it had agreed on must not be forgotten: "each state is made from its
+// predecessor".
 static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *version,
                           struct error *err) {
     struct paxos_output output;
@@ -171,6 +175,8 @@ static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *ver
     int status = quorum->failed.status;
     if (status)
         *err = quorum->failed;
+    if (!status && paxos_record(record_paxos(quorum->record)).state.version != quorum->told)
+        status = leads_no_more(err);
     if (!status)
         status = record_propose(quorum->record, text, &output, err);
     if (!status || status == STATUS_IO || status == STATUS_CANTCREATE)
@@ -303,7 +309,9 @@ char *quorum_state(struct quorum *quorum, uint64_t *version) {
     char *text = NULL;
     *version = 0;
     pthread_mutex_lock(&quorum->lock);
-    if (quorum->record && paxos_committed(record_paxos(quorum->record), &state) && state.length) {
+    bool known = quorum->record && paxos_committed(record_paxos(quorum->record), &state);
+    quorum->told = known ? state.version : 0;
+    if (known && state.length) {
         text = strndup((const char *)state.bytes, state.length);
         *version = state.version;
     }
