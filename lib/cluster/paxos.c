@@ -28,6 +28,9 @@ struct paxos {
     uint64_t followed; // until then a leader is not doubted
     uint64_t deadline; // of the next election, or of a leader's next heartbeat
     uint64_t seen;     // highest ballot heard of
+    uint64_t now;      // of this step
+    uint64_t led;    // when there was a leader last; at first the start, before which is not known
+    uint32_t led_by; // who that was; PROTO_NOBODY
 
     // A candidate, then a leader: who promised, then who accepted. The ballot is `promised`.
     uint32_t votes;
@@ -36,6 +39,8 @@ struct paxos {
     bool ready;   // its first state is committed
     bool pending; // a proposal is on its way
     uint64_t heard[PAXOS_MEMBERS_MAX];
+    uint64_t answered[PAXOS_MEMBERS_MAX]; // when what each of them answered was sent
+    uint64_t inherited;                   // the latest `led` of those who promised
 
     bool known; // the newest committed state is known
     struct room committed;
@@ -99,6 +104,7 @@ static struct proto_paxos *message_to(struct paxos *p, struct paxos_output *out,
         .ballot = p->promised,
         .accepted = p->accepted,
         .version = p->state.version,
+        .time = p->now,
     };
     return m;
 }
@@ -185,6 +191,11 @@ static bool is_stale(struct paxos *p, const struct proto_paxos *m, struct paxos_
     return true;
 }
 
+static void note_leader(struct paxos *p, uint32_t leader, uint64_t now) {
+    p->led_by = leader;
+    p->led = now;
+}
+
 static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                             struct paxos_output *out) {
     if (p->blank || is_stale(p, m, out))
@@ -193,7 +204,10 @@ static void receive_prepare(struct paxos *p, const struct proto_paxos *m, uint64
     if (doubted && now < p->followed)
         return;
     promise_ballot(p, m->ballot, now, out);
-    put_state(p, message_to(p, out, m->from, PROTO_PAXOS_PROMISE));
+    struct proto_paxos *promise = message_to(p, out, m->from, PROTO_PAXOS_PROMISE);
+    put_state(p, promise);
+    // Who led before it did is known to a leader.
+    promise->time = m->from == p->led_by ? now : now - p->led;
 }
 
 // A member without a vote only learns who leads.
@@ -208,8 +222,13 @@ static void follow_sender(struct paxos *p, const struct proto_paxos *m, uint64_t
                           struct paxos_output *out) {
     promise_ballot(p, m->ballot, now, out);
     p->leader = m->from;
+    note_leader(p, m->from, now);
     p->followed = now + p->config.election;
     p->deadline = now + election_timeout(p);
+}
+
+static void send_accepted(struct paxos *p, const struct proto_paxos *m, struct paxos_output *out) {
+    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED)->time = m->time;
 }
 
 static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -219,7 +238,7 @@ static void receive_accept(struct paxos *p, const struct proto_paxos *m, uint64_
     follow_sender(p, m, now, out);
     if (is_newer(m->ballot, m->version, p->accepted, p->state.version))
         accept_state(p, m->version, m->state.at, m->state.length, out);
-    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+    send_accepted(p, m, out);
 }
 
 static void receive_commit(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -229,7 +248,7 @@ static void receive_commit(struct paxos *p, const struct proto_paxos *m, uint64_
     follow_sender(p, m, now, out);
     if (m->accepted == m->ballot && p->accepted == m->ballot && p->state.version == m->version)
         learn_value(p, out);
-    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+    send_accepted(p, m, out);
 }
 
 // The proposer.
@@ -268,6 +287,8 @@ static void become_leader(struct paxos *p, uint64_t now, struct paxos_output *ou
 // "persist own ballot before sending prepare": the output's order sees to that.
 static void begin_campaign(struct paxos *p, uint64_t now, struct paxos_output *out) {
     uint64_t highest = p->seen > p->promised ? p->seen : p->promised;
+    if (p->standing != PAXOS_LEADER) // that one knows what it did itself
+        p->inherited = p->led;
     promise_ballot(p, ((highest >> 8) + 1) << 8 | p->config.id, now, out);
     set_standing(p, PAXOS_CANDIDATE);
     p->leader = PROTO_NOBODY;
@@ -281,11 +302,19 @@ static void begin_campaign(struct paxos *p, uint64_t now, struct paxos_output *o
         send_others(p, out, send_prepare);
 }
 
+// What is on its way for long counts from its arrival: later is safe.
+static void note_led(struct paxos *p, const struct proto_paxos *m, uint64_t now) {
+    uint64_t led = now - (m->time < now ? m->time : now);
+    if (led > p->inherited)
+        p->inherited = led;
+}
+
 static void receive_promise(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                             struct paxos_output *out) {
     if (p->standing != PAXOS_CANDIDATE || m->ballot != p->promised)
         return;
     p->votes |= bit_of(m->from);
+    note_led(p, m, now);
     if (is_newer(m->accepted, m->version, p->best_accepted, p->best.version)) {
         p->best_accepted = m->accepted;
         room_set(&p->best, m->version, m->state.at, m->state.length);
@@ -309,6 +338,8 @@ static void receive_accepted(struct paxos *p, const struct proto_paxos *m, uint6
     if (p->standing != PAXOS_LEADER || m->ballot != p->promised)
         return;
     p->heard[m->from] = now;
+    if (m->time <= now && m->time > p->answered[m->from])
+        p->answered[m->from] = m->time;
     if (m->accepted != p->promised || m->version != p->state.version) {
         send_accept(p, out, m->from); // it missed the last one
         return;
@@ -385,7 +416,7 @@ static void receive_admit(struct paxos *p, const struct proto_paxos *m, uint64_t
     end_blankness(p, now, out);
     follow_sender(p, m, now, out);
     accept_state(p, m->version, m->state.at, m->state.length, out);
-    message_to(p, out, m->from, PROTO_PAXOS_ACCEPTED);
+    send_accepted(p, m, out);
 }
 
 static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
@@ -395,6 +426,12 @@ static bool is_plausible(const struct paxos *p, const struct proto_paxos *m) {
     return m->to == p->config.id && m->from < members && m->from != m->to &&
            owner_of(m->ballot) < members && (!owned || owner_of(m->ballot) == m->from) &&
            m->state.length <= p->config.state_max;
+}
+
+static void begin_step(struct paxos *p, uint64_t now) {
+    p->now = now;
+    if (p->standing == PAXOS_LEADER)
+        note_leader(p, p->config.id, now);
 }
 
 void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
@@ -408,6 +445,7 @@ void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
         [PROTO_PAXOS_ADMIT] = receive_admit,
     };
     *out = (struct paxos_output){0};
+    begin_step(p, now);
     if (m->step < sizeof receive / sizeof *receive && is_plausible(p, m))
         receive[m->step](p, m, now, out);
 }
@@ -423,6 +461,7 @@ static bool is_alone(const struct paxos *p, uint64_t now) {
 
 void paxos_tick(struct paxos *p, uint64_t now, struct paxos_output *out) {
     *out = (struct paxos_output){0};
+    begin_step(p, now);
     if (now < p->deadline)
         return;
     if (p->blank) {
@@ -448,6 +487,7 @@ int paxos_propose(struct paxos *p, const void *state, uint32_t length, uint64_t 
                          length, p->config.state_max);
     if (!paxos_ready(p))
         return error_set(err, STATUS_UNAVAILABLE, "this controller cannot propose now");
+    begin_step(p, now);
     p->deadline = now + p->config.heartbeat;
     propose_value(p, p->state.version + 1, state, length, out);
     return STATUS_OK;
@@ -489,7 +529,8 @@ int paxos_open(struct paxos **paxos, const struct paxos_config *config,
         return error_nomem(err);
     }
     p->random = random_stream(config->seed, config->id, record ? record->promised : 0);
-    p->leader = p->admitting = PROTO_NOBODY;
+    p->leader = p->admitting = p->led_by = PROTO_NOBODY;
+    p->led = now;
     p->blank = !record && config->members > 1;
     p->deadline = p->blank || config->members == 1 ? now : now + election_timeout(p);
     if (record) {
@@ -524,6 +565,29 @@ enum paxos_standing paxos_standing(const struct paxos *p) {
 
 bool paxos_blank(const struct paxos *p) {
     return p->blank;
+}
+
+// When it had sent all that this member answered.
+static uint64_t answered_by(const struct paxos *p, uint32_t member, uint64_t now) {
+    return member == p->config.id ? now : p->answered[member];
+}
+
+// The latest time that a majority reaches.
+uint64_t paxos_confirmed(const struct paxos *p, uint64_t now) {
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < p->config.members; i++) {
+        uint64_t time = answered_by(p, i, now);
+        uint32_t votes = 0;
+        for (uint32_t k = 0; k < p->config.members; k++)
+            votes |= answered_by(p, k, now) >= time ? bit_of(k) : 0;
+        if (is_majority(p, votes) && time > latest)
+            latest = time;
+    }
+    return p->standing == PAXOS_LEADER ? latest : 0;
+}
+
+uint64_t paxos_inherited(const struct paxos *p) {
+    return p->inherited;
 }
 
 bool paxos_ready(const struct paxos *p) {

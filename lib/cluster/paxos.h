@@ -23,6 +23,12 @@
 // it. A member that hears from a leader ignores candidates: otherwise a member that receives
 // nothing would unseat every leader.
 //
+// What a leader does without the others' consent, as giving leases, it may only do for a bounded
+// time after a majority answered it: its messages carry the time, and answers give it back
+// (paxos_confirmed). Who answered it and then promises a higher ballot tells for how long it has
+// not heard a leader. One of them is in each majority, so that a new leader knows a time after
+// which no other was confirmed (paxos_inherited).
+//
 // A member without a record is blank: it may have made promises that it forgot, so it has no
 // vote. It says so to the others, with a number of this start.
 //
@@ -70,7 +76,9 @@ struct paxos_record {
 
 // What one step asks of its caller, in this order: if `persist`, write the record to stable
 // storage, or stop the member; then send the messages, any of which may be lost; then act on
-// the committed state, if it is new. States in messages are valid until the next step.
+// the committed state, if it is new. States in messages are valid until the next step. Messages
+// that say `accept` may go before the record is written: their ballot is in it already, and the
+// vote of their sender counts only in a later step.
 struct paxos_output {
     bool persist;
     bool committed;
@@ -108,6 +116,12 @@ struct paxos_record paxos_record(const struct paxos *paxos);
 enum paxos_standing paxos_standing(const struct paxos *paxos);
 // Whether the member has no vote, as it has no record.
 bool paxos_blank(const struct paxos *paxos);
+// Of a leader: when it sent what a majority has answered since; 0: not yet.
+uint64_t paxos_confirmed(const struct paxos *paxos, uint64_t now);
+// Of a leader: no other leader with a lower ballot is ever confirmed at a later time than this, nor
+// was this member before it followed another or started. Times are intervals from now by the clocks
+// of all members, so these must run alike.
+uint64_t paxos_inherited(const struct paxos *paxos);
 // True while this member may propose.
 bool paxos_ready(const struct paxos *paxos);
 // The leader, as far as this member knows, or PROTO_NOBODY.

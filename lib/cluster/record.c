@@ -24,6 +24,8 @@ struct record {
     char *path;
     struct paxos *paxos;
     bool stopped; // it could not remember what it promised: it takes part no more
+    void (*send)(void *self, const struct proto_paxos *message);
+    void *self;
 };
 
 static uint64_t milliseconds_now(void) {
@@ -152,11 +154,20 @@ static int check_stopped(const struct record *record, struct error *err) {
                : STATUS_OK;
 }
 
-static int keep_step(struct record *record, struct paxos_output *output, struct error *err) {
+static void send_messages(const struct record *record, const struct paxos_output *output,
+                          bool accepts) {
+    for (uint32_t i = 0; record->send && i < output->count; i++)
+        if (accepts == (output->messages[i].step == PROTO_PAXOS_ACCEPT))
+            record->send(record->self, &output->messages[i]);
+}
+
+// The others write what they accept while this one does.
+static int keep_step(struct record *record, const struct paxos_output *output, struct error *err) {
+    send_messages(record, output, true);
     int status = output->persist ? save_record(record, err) : STATUS_OK;
     record->stopped = status != STATUS_OK;
-    if (status)
-        output->count = 0;
+    if (!status)
+        send_messages(record, output, false);
     return status;
 }
 
@@ -225,6 +236,8 @@ int record_open(struct record **out, const char *path, const struct record_optio
         record_close(record);
         return error_nomem(err);
     }
+    record->send = options->send;
+    record->self = options->self;
     bool there = access(path, F_OK) == 0;
     int status = there ? load_record(path, &kept, &state, err) : STATUS_OK;
     if (!status)

@@ -1,6 +1,6 @@
 // A controller's register and its memory on the disk: a member of the Paxos register
 // (cluster/paxos.h), and a file with what it must never forget. The file is written before a step
-// returns, so what the step asks to be sent may go.
+// returns.
 //
 //   {"v":1,"promised":256,"accepted":256,"version":7,"state":{...},"crc32":"8d3f11c2"}
 //
@@ -28,6 +28,10 @@ struct record_options {
     uint32_t id, members; // of the register
     uint64_t start;       // as in struct paxos_config
     bool rejoin;
+    // Takes a message to another member, or loses it; it is valid until the return. NULL: there is
+    // none.
+    void (*send)(void *self, const struct proto_paxos *message);
+    void *self;
 };
 
 // Opens the member whose file is `path`, without a record when there is no such file.
@@ -49,9 +53,9 @@ const char *record_state(const struct record *record, size_t *size);
 // The member, for its standing and leader.
 const struct paxos *record_paxos(const struct record *record);
 
-// Each step is one of paxos.h, with the time of now, and writes what it must. Then the messages
-// of `output` may be sent. STATUS_IO or STATUS_CANTCREATE when the file cannot be written: it
-// stays whole, nothing may be sent, and every later step is refused: a Paxos member that cannot
+// Each step is one of paxos.h, with the time of now: it writes what it must, and sends the messages
+// of `output`. STATUS_IO or STATUS_CANTCREATE when the file cannot be written: it stays whole,
+// nothing is sent that needs it, and every later step is refused: a Paxos member that cannot
 // remember stops.
 int record_tick(struct record *record, struct paxos_output *output, struct error *err);
 int record_receive(struct record *record, const struct proto_paxos *message,

@@ -284,12 +284,13 @@ static int fetch_places(struct member *member, struct error *err) {
     return STATUS_OK;
 }
 
+// The lease before proposals: these are answered when all controllers have agreed.
 static int send_about_places(struct member *member, struct error *err) {
-    int status = send_proposals(member, err);
-    bool wanted = take_wish(member);
-    if (!status && (wanted || places_due(member) <= clock_seconds()))
-        status = fetch_places(member, err);
-    return status;
+    bool due = places_due(member) <= clock_seconds();
+    int status = due ? fetch_places(member, err) : STATUS_OK;
+    if (!status)
+        status = send_proposals(member, err);
+    return !status && take_wish(member) ? fetch_places(member, err) : status;
 }
 
 // --- reports -----------------------------------------------------------------

@@ -110,8 +110,8 @@ uint64_t member_looked(const struct member *member);
 
 // Asks for places and lease now.
 void member_look_places(struct member *member);
-// Sends proposals of a parameter server, soon and once, in the place of those that were not sent
-// yet. Beyond MEMBER_PROPOSALS they are forgotten.
+// All that a parameter server wants of the controller now: sent soon and once, in the place of what
+// it wanted before. Beyond MEMBER_PROPOSALS they are forgotten.
 #define MEMBER_PROPOSALS 4096
 void member_propose(struct member *member, const struct proto_proposal *proposals, uint32_t count);
 

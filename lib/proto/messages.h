@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 7
+#define PROTO_VERSION 8
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -343,6 +343,9 @@
       "ballot under which the sender's state was accepted; of blank, rejoin and admit: the "       \
       "number of the blank member's start")                                                        \
     F(U64, version, 0, "of the state; of blank and rejoin: the receiver's start, as far as known") \
+    F(U64, time, 0,                                                                                \
+      "milliseconds of the sender's clock, which accepted gives back; of promise: since another "  \
+      "than the receiver led")                                                                     \
     F(BYTES, state, (1 << 20) - 64, "the controllers' whole state, where the step carries it")
 
 #define PROTO_GET_METRICS(F, L)                                                                    \

@@ -119,7 +119,7 @@ struct replica_host {
     void (*keep)(void *self, uint32_t shard, struct replica_stamp stamp, struct replica_load *load);
     // The message is valid until the return. It may be lost, doubled and overtaken.
     void (*send)(void *self, const struct replica_message *message);
-    // To the controllers; may be lost: it is repeated while it is wanted.
+    // To the controllers; may be lost: each tick proposes all that is wanted then.
     void (*propose)(void *self, const struct proto_proposal *proposal);
     // Pushes up to this version of the shard are on all members of its bucket.
     void (*replicated)(void *self, uint32_t shard, uint64_t version);

@@ -72,7 +72,6 @@ struct bucket {
     struct proto_place place;
     enum replica_role role;
     uint64_t heard;           // of the primary
-    uint64_t proposed;        // when the controllers were told last
     bool alive;               // the joiner was heard in this epoch
     uint64_t answered[SLOTS]; // when each of the others answered a pulse last
     bool counted;             // the joiner has everything: rounds wait for it

@@ -54,7 +54,6 @@ void bucket_place(struct replica *r, struct bucket *bucket, const struct proto_p
     bucket->role = after;
     bucket->alive = bucket->counted = false;
     memset(bucket->answered, 0, sizeof bucket->answered);
-    bucket->proposed = 0; // what was proposed was of the epoch before
     if (before == REPLICA_NONE || place->primary != primary)
         bucket->heard = now;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s)) {
@@ -71,8 +70,8 @@ void bucket_place(struct replica *r, struct bucket *bucket, const struct proto_p
 
 // --- proposals ----------------------------------------------------------------------------
 
-static void propose(struct replica *r, struct bucket *bucket, enum proto_change change,
-                    uint32_t member, uint64_t now) {
+static void propose(struct replica *r, const struct bucket *bucket, enum proto_change change,
+                    uint32_t member) {
     const struct proto_proposal proposal = {
         .change = (uint16_t)change,
         .bucket = bucket->place.bucket,
@@ -80,7 +79,6 @@ static void propose(struct replica *r, struct bucket *bucket, enum proto_change 
         .primary = bucket->place.primary,
         .member = member,
     };
-    bucket->proposed = now;
     r->host->propose(r->host->self, &proposal);
 }
 
@@ -113,28 +111,22 @@ static bool bucket_lacks(struct replica *r, const struct bucket *bucket, int slo
 
 // "A member is dropped only by a new epoch": until then rounds wait for it.
 static void primary_tick(struct replica *r, struct bucket *bucket, uint64_t now) {
-    bool soon = now - bucket->proposed < r->options.resend;
-    if (!bucket->counted && joiner_has_all(r, bucket)) {
-        bucket->counted = true;
-        soon = false;
-    }
-    if (soon)
-        return;
+    bucket->counted |= joiner_has_all(r, bucket);
     for (int slot = 0; slot < SLOTS; slot++)
         if (bucket_lacks(r, bucket, slot, now)) {
-            propose(r, bucket, PROTO_CHANGE_DROP, slot_member(bucket, slot), now);
+            propose(r, bucket, PROTO_CHANGE_DROP, slot_member(bucket, slot));
             return;
         }
     if (bucket->counted)
-        propose(r, bucket, PROTO_CHANGE_COMPLETE, bucket->place.joiner, now);
+        propose(r, bucket, PROTO_CHANGE_COMPLETE, bucket->place.joiner);
 }
 
 // "Parameter servers that are secondary for a bucket initiate a role change proposal to be a
 //  primary along with previous primary lease information to the controller in the event of
 //  prolonged absence of heart beats from the current primary." (Adam 3.3.3)
-static void secondary_tick(struct replica *r, struct bucket *bucket, uint64_t now) {
-    if (now - bucket->heard >= r->options.silence && now - bucket->proposed >= r->options.silence)
-        propose(r, bucket, PROTO_CHANGE_TAKE_OVER, r->options.member, now);
+static void secondary_tick(struct replica *r, const struct bucket *bucket, uint64_t now) {
+    if (now - bucket->heard >= r->options.silence)
+        propose(r, bucket, PROTO_CHANGE_TAKE_OVER, r->options.member);
 }
 
 void bucket_tick(struct replica *r, struct bucket *bucket, uint64_t now) {

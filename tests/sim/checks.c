@@ -157,14 +157,22 @@ void check_acknowledged(struct world *w, const struct request *request) {
 
 // --- a stale primary serves for a bounded time --------------------------------------------
 
-// "leases only bound how long a stale primary answers": it has its last lease from a leader that
-// had lost the others already, and from an answer that came late.
+// "leases only bound how long a stale primary answers": one that did not hear of its successor ends
+// with its last lease, from a leader that may have lost the others already.
 void check_serving(struct world *w, const struct server *server, uint32_t shard) {
     uint32_t bucket = proto_bucket_of(shard, w->bucket_count);
     uint64_t epoch = replica_bucket(server->replica, bucket).place.epoch;
-    if (epoch < w->served[bucket] && w->now > w->changed_at[bucket] + LEASE + STALE)
+    if (epoch < w->served[bucket] && w->now > w->changed_at[bucket] + LEASE)
         fault(w, "member %u serves bucket %u long after another became its primary", server->member,
               bucket);
+}
+
+// Not before its lease is over, whoever gave that.
+void check_takeover(struct world *w, uint32_t member) {
+    for (uint32_t slot = 0; slot < w->server_count; slot++)
+        if (w->servers[slot].member == member && w->nodes[FIRST_SERVER + slot].up &&
+            w->servers[slot].lease > w->now)
+            fault(w, "a primary, member %u, is replaced while it has a lease", member);
 }
 
 static void note_primary(struct world *w, const struct agreed_state *before, uint32_t bucket) {

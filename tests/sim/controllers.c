@@ -67,11 +67,11 @@ static void send_paxos(struct world *w, const struct proto_paxos *message) {
 }
 
 // A leader serves when its first state is committed: before, what it knows may be old. It has heard
-// nobody yet: all leases count from then.
+// nobody yet.
 static void follow_standing(struct world *w, struct controller *c) {
     bool leads = paxos_standing(c->paxos) == PAXOS_LEADER && (c->leads || paxos_ready(c->paxos));
     if (leads && !c->leads)
-        c->since = w->now;
+        c->since = w->now, c->inherited = paxos_inherited(c->paxos);
     c->leads = leads;
 }
 
@@ -91,17 +91,23 @@ static void take_committed(struct world *w, uint32_t i) {
         check_leader(w, i, paxos_record(c->paxos).promised);
 }
 
+static void send_messages(struct world *w, const struct paxos_output *out, bool accepts) {
+    for (uint32_t k = 0; k < out->count; k++)
+        if (accepts == (out->messages[k].step == PROTO_PAXOS_ACCEPT))
+            send_paxos(w, &out->messages[k]);
+}
+
 // What was not synced is lost with the crash, and nothing was sent that needed it.
 static void act_on(struct world *w, uint32_t i, const struct paxos_output *out) {
     struct controller *c = &w->controllers[i];
+    send_messages(w, out, true);
     if (out->persist && w->rate > 0 && !w->healed && happens(w, 5)) {
         controller_crash(w, i);
         return;
     }
     if (out->persist)
         keep_record(c);
-    for (uint32_t k = 0; k < out->count; k++)
-        send_paxos(w, &out->messages[k]);
+    send_messages(w, out, false);
     follow_standing(w, c);
     if (out->committed)
         take_committed(w, i);
@@ -221,6 +227,14 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
     propose(w, i, &next);
 }
 
+// The end of a lease that was asked for at this time; 0: none. Who is at an agreement answers
+// nobody meanwhile.
+static uint64_t lease_until(const struct world *w, const struct controller *c, uint64_t asked) {
+    uint64_t confirmed = paxos_confirmed(c->paxos, w->now);
+    bool may = may_propose(c) && confirmed > 0 && confirmed + LEASE > w->now;
+    return may ? asked + confirmed + LEASE - w->now : 0;
+}
+
 static void receive_heart(struct world *w, uint32_t i, const struct packet *packet) {
     struct controller *c = &w->controllers[i];
     if (!c->leads || !c->knows)
@@ -228,16 +242,15 @@ static void receive_heart(struct world *w, uint32_t i, const struct packet *pack
     const struct agreed_server *server = state_server(&c->state, packet->member.member);
     if (server)
         c->heard[server->slot] = w->now;
-    send_places(w, i, packet->from, server ? packet->sent + LEASE : 0);
+    send_places(w, i, packet->from, server ? lease_until(w, c, packet->sent) : 0);
 }
 
 // Whether the member may still serve as the primary. "Safety never rests on clocks": it only spares
 // readers a stale primary.
 static bool has_lease(const struct world *w, const struct controller *c, uint32_t member) {
     const struct agreed_server *server = state_server(&c->state, member);
-    uint64_t heard =
-        server && c->heard[server->slot] > c->since ? c->heard[server->slot] : c->since;
-    return w->now < heard + LEASE;
+    uint64_t heard = server ? c->heard[server->slot] : 0;
+    return w->now < c->inherited + LEASE || w->now < heard + LEASE;
 }
 
 static void receive_proposal(struct world *w, uint32_t i, const struct proto_proposal *proposal) {
@@ -250,8 +263,11 @@ static void receive_proposal(struct world *w, uint32_t i, const struct proto_pro
     struct agreed_state next = draft(c);
     struct placement placement = placement_of(w, &next);
     uint32_t count = list_servers(w, c, &next, servers);
-    if (placement_propose(&placement, proposal, servers, count, next.epoch))
-        propose(w, i, &next);
+    if (!placement_propose(&placement, proposal, servers, count, next.epoch))
+        return;
+    if (proposal->change == PROTO_CHANGE_TAKE_OVER)
+        check_takeover(w, proposal->primary);
+    propose(w, i, &next);
 }
 
 // --- time ---------------------------------------------------------------------------------
@@ -313,7 +329,7 @@ static void tick(struct world *w, uint32_t i) {
 // One that was stopped has heard nobody meanwhile, which says nothing of the members.
 static void look_at_clock(const struct world *w, struct controller *c) {
     if (w->now - c->stepped > AWAY)
-        c->since = w->now;
+        c->since = c->inherited = w->now;
     c->stepped = w->now;
 }
 

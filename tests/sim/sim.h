@@ -48,7 +48,6 @@ enum {
     TICK = 10,      // milliseconds
     LEASE = 80,     //
     GONE = 240,     // silence after which a server is gone
-    STALE = 300,    // for which a leader may give leases that is none any more
     HEALED = 20000, // milliseconds after which a healed cluster must be quiet
     STUCK = 100,    // milliseconds after which it matters that what is prepared is not installed
 };
@@ -151,6 +150,7 @@ struct controller {
     struct agreed_state state; // committed
     bool knows, leads;
     uint64_t version, since; // since: leading, or at work again
+    uint64_t inherited;      // all leases that it does not know of were given until then
     uint64_t stepped;        // when it was at work last
     uint64_t heard[SERVERS]; // by slot
     bool drain[SERVERS];     // wanted
@@ -377,6 +377,8 @@ uint64_t store_window(const struct world *w);
 void check_ended(struct world *w, uint32_t slot, uint64_t time, uint64_t answered);
 void check_replicated(struct world *w, const struct server *server, uint32_t shard);
 void check_serving(struct world *w, const struct server *server, uint32_t shard);
+// Another takes the place of this primary.
+void check_takeover(struct world *w, uint32_t member);
 void check_acknowledged(struct world *w, const struct request *request);
 void check_committed(struct world *w, uint64_t version, const struct agreed_state *state);
 void check_leader(struct world *w, uint32_t controller, uint64_t ballot);

@@ -40,11 +40,18 @@ struct member {
     struct kept kept;
     bool ran, wiped; // it had a record once; its disk was lost, and it is not back yet
     bool knows;
-    uint64_t version; // newest committed that it told of
+    uint64_t followed; // times that it did not lead any more
+    uint64_t version;  // newest committed that it told of
 };
 
 struct ballot_commit {
     uint64_t ballot, low, high; // versions that its leader committed
+};
+
+struct leadership { // of a ballot
+    uint64_t ballot, confirmed, inherited;
+    uint32_t member;
+    uint64_t followed;
 };
 
 struct cluster {
@@ -63,6 +70,8 @@ struct cluster {
     uint64_t newest, commits;
     struct ballot_commit leader[LEADERS];
     size_t leaders;
+    struct leadership leadership[LEADERS];
+    size_t leaderships;
     struct proto_room room;
     char fault[256]; // the first one found
 };
@@ -73,6 +82,11 @@ static void fault(struct cluster *c, const char *what, uint32_t member, uint64_t
                  "%" PRIu32 " members, seed %" PRIu64 ": %.120s (member %" PRIu32
                  ", version %" PRIu64 ")",
                  c->members, c->seed, what, member, version);
+}
+
+// Of a member: they run alike, and were never set.
+static uint64_t clock_of(const struct cluster *c, uint32_t i) {
+    return c->now + 10000 * (PAXOS_MEMBERS_MAX - i);
 }
 
 static bool happens(struct cluster *c, uint32_t thousandths) {
@@ -125,6 +139,47 @@ static void check_leader(struct cluster *c, uint32_t i) {
             fault(c, "a leader forgot what another had committed", i, version);
 }
 
+static struct leadership *leadership_of(struct cluster *c, uint64_t ballot) {
+    size_t at = 0;
+    while (at < c->leaderships && c->leadership[at].ballot != ballot)
+        at++;
+    if (at == LEADERS)
+        return NULL;
+    if (at == c->leaderships)
+        c->leadership[c->leaderships++] = (struct leadership){.ballot = ballot};
+    return &c->leadership[at];
+}
+
+// The member did not follow another meanwhile, nor start again.
+static bool goes_on(const struct leadership *a, const struct leadership *b) {
+    return a->member == b->member && a->followed == b->followed;
+}
+
+// No leader is confirmed after a time that one with a higher ballot has inherited.
+static void check_confirmed(struct cluster *c, uint32_t i) {
+    const struct paxos *paxos = c->member[i].paxos;
+    c->member[i].followed += paxos_standing(paxos) == PAXOS_FOLLOWER;
+    uint64_t ballot = paxos_record(paxos).promised;
+    uint64_t confirmed = paxos_confirmed(paxos, clock_of(c, i));
+    if (paxos_standing(paxos) != PAXOS_LEADER || confirmed == 0)
+        return;
+    struct leadership *own = leadership_of(c, ballot);
+    if (!own)
+        return;
+    own->member = i;
+    own->followed = c->member[i].followed;
+    own->confirmed = confirmed - clock_of(c, i) + c->now;
+    own->inherited = paxos_inherited(paxos) - clock_of(c, i) + c->now;
+    for (size_t k = 0; k < c->leaderships; k++) {
+        const struct leadership *other = &c->leadership[k];
+        if (goes_on(other, own))
+            continue;
+        if ((other->ballot < ballot && other->confirmed > own->inherited) ||
+            (other->ballot > ballot && own->confirmed > other->inherited))
+            fault(c, "a leader is confirmed later than another knows", i, 0);
+    }
+}
+
 static void keep_record(struct cluster *c, uint32_t i) {
     struct kept *kept = &c->member[i].kept;
     struct paxos_record record = paxos_record(c->member[i].paxos);
@@ -158,6 +213,7 @@ static void crash(struct cluster *c, uint32_t i) {
     paxos_close(c->member[i].paxos);
     c->member[i].paxos = NULL;
     c->member[i].knows = false;
+    c->member[i].followed++;
 }
 
 static void start(struct cluster *c, uint32_t i) {
@@ -173,7 +229,8 @@ static void start(struct cluster *c, uint32_t i) {
     };
     struct kept *kept = &c->member[i].kept;
     struct error err = {0};
-    if (paxos_open(&c->member[i].paxos, &config, kept->any ? &kept->record : NULL, c->now, &err))
+    if (paxos_open(&c->member[i].paxos, &config, kept->any ? &kept->record : NULL, clock_of(c, i),
+                   &err))
         fault(c, err.text, i, 0);
 }
 
@@ -189,6 +246,9 @@ static bool is_founded(const struct cluster *c) {
 static void obey(struct cluster *c, uint32_t i, const struct paxos_output *out) {
     bool crashes = is_founded(c) && happens(c, c->crash);
     uint32_t point = random_below(&c->random, 4), sent = out->count;
+    bool first = out->count > 0 && out->messages[0].step == PROTO_PAXOS_ACCEPT;
+    for (uint32_t k = 0; first && k < sent; k++)
+        send_packet(c, &out->messages[k]);
     if (crashes && point == 0) {
         crash(c, i);
         return;
@@ -197,13 +257,14 @@ static void obey(struct cluster *c, uint32_t i, const struct paxos_output *out) 
         keep_record(c, i);
     if (crashes && sent > 0)
         sent = point == 1 ? 0 : random_below(&c->random, sent + 1);
-    for (uint32_t k = 0; k < sent; k++)
+    for (uint32_t k = 0; !first && k < sent; k++)
         send_packet(c, &out->messages[k]);
     if (out->committed) {
         check_committed(c, i);
         if (paxos_standing(c->member[i].paxos) == PAXOS_LEADER)
             check_leader(c, i);
     }
+    check_confirmed(c, i);
     if (crashes)
         crash(c, i);
 }
@@ -212,7 +273,7 @@ static void tick(struct cluster *c, uint32_t i) {
     struct paxos_output out;
     if (!c->member[i].paxos)
         return;
-    paxos_tick(c->member[i].paxos, c->now, &out);
+    paxos_tick(c->member[i].paxos, clock_of(c, i), &out);
     obey(c, i, &out);
 }
 
@@ -229,7 +290,7 @@ static void deliver(struct cluster *c, size_t at, bool again) {
         fault(c, err.text, packet.from, 0);
         return;
     }
-    paxos_receive(c->member[packet.to].paxos, &message, c->now, &out);
+    paxos_receive(c->member[packet.to].paxos, &message, clock_of(c, packet.to), &out);
     obey(c, packet.to, &out);
 }
 
@@ -254,7 +315,7 @@ static void propose(struct cluster *c, uint32_t i) {
     uint64_t word[3] = {state.version + 1, ++c->values, 0};
     if (state.version > 0)
         memcpy(&word[2], state.bytes + 8, 8);
-    if (paxos_propose(c->member[i].paxos, word, STATE, c->now, &out, NULL))
+    if (paxos_propose(c->member[i].paxos, word, STATE, clock_of(c, i), &out, NULL))
         fault(c, "a ready leader does not propose", i, state.version);
     obey(c, i, &out);
 }
@@ -440,6 +501,48 @@ static void test_deaf(struct tap *tap) {
         paxos_close(member[i]);
 }
 
+// Member 0 of five leads; then three answer it, then nobody.
+static void test_confirmed(struct tap *tap) {
+    struct paxos_config config = alone;
+    struct paxos *member[5] = {NULL};
+    struct paxos_output out, ignored;
+    config.members = 5;
+    for (config.id = 0; config.id < 5; config.id++)
+        CHECK_INT(tap, paxos_open(&member[config.id], &config, &new_record, 0, NULL), 0);
+    paxos_tick(member[0], 1000, &out);
+    settle(member, &out, PROTO_NOBODY, 1000);
+    TEST(tap, "a leader is confirmed as of when it sent what a majority answered", {
+        CHECK_INT(tap, paxos_confirmed(member[0], 1050), 1000);
+        paxos_tick(member[0], 1100, &out);
+        settle(member, &out, 4, 1150);
+        CHECK_INT(tap, paxos_confirmed(member[0], 1150), 1100);
+        paxos_tick(member[0], 1250, &out);
+        CHECK_INT(tap, paxos_confirmed(member[0], 1299), 1100);
+        CHECK_INT(tap, paxos_confirmed(member[1], 1299), 0);
+    });
+    TEST(tap, "answers to what it has not sent yet confirm nothing", {
+        for (uint32_t i = 1; i < 5; i++) {
+            const struct proto_paxos liar = {.step = PROTO_PAXOS_ACCEPTED,
+                                             .from = i,
+                                             .ballot = paxos_record(member[0]).promised,
+                                             .accepted = paxos_record(member[0]).promised,
+                                             .version = paxos_record(member[0]).state.version,
+                                             .time = 9999999};
+            paxos_receive(member[0], &liar, 1300, &ignored);
+        }
+        CHECK_INT(tap, paxos_confirmed(member[0], 1300), 1100);
+    });
+    TEST(tap, "the next leader knows when that one was heard last", {
+        uint64_t now = paxos_deadline(member[2]);
+        paxos_tick(member[2], now, &out);
+        settle(member, &out, 0, now + 100);
+        CHECK_INT(tap, paxos_standing(member[2]), PAXOS_LEADER);
+        CHECK_INT(tap, paxos_inherited(member[2]), 1150);
+    });
+    for (int i = 0; i < 5; i++)
+        paxos_close(member[i]);
+}
+
 // The one message of this step to this member, or NULL.
 static const struct proto_paxos *message_of(const struct paxos_output *out, uint16_t step,
                                             uint32_t to) {
@@ -584,6 +687,7 @@ int main(void) {
         test_schedules(&tap, members[i], cluster);
     test_alone(&tap);
     test_deaf(&tap);
+    test_confirmed(&tap);
     test_rejoin(&tap);
     test_refusals(&tap);
     free(cluster);

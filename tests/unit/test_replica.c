@@ -27,6 +27,7 @@ struct stand {
     uint64_t replicated[SHARDS]; // version + 1; 0: never told
     int reads, installs, closed, outdated, kept;
     struct replica_stamp keep;
+    struct proto_proposal proposal; // its last one
     bool no_memory;
 };
 
@@ -102,7 +103,7 @@ static void host_send(void *self, const struct replica_message *m) {
 
 static void host_propose(void *self, const struct proto_proposal *proposal) {
     struct stand *s = self;
-    s->rig->proposal = *proposal;
+    s->rig->proposal = s->proposal = *proposal;
     s->rig->proposals++;
 }
 
@@ -833,6 +834,24 @@ static void test_silence(struct tap *tap, struct rig *rig) {
         CHECK_INT(tap, rig->proposal.primary, A);
         rig_close(tap, rig);
     });
+    TEST(tap, "what is wanted is proposed at each tick, and no longer", {
+        rig_open(rig, &usual, false);
+        route_all(rig, place(7, A, B, NONE, NONE));
+        for (int i = 0; i < 6; i++, tick_all(rig, 10))
+            drop_all(rig);
+        for (int i = 0; i < 3; i++, tick_all(rig, 10)) {
+            drop_all(rig);
+            CHECK(tap, rig->proposals > 0);
+            rig->proposals = 0;
+        }
+        settle(rig, NONE);
+        tick_all(rig, 10);
+        settle(rig, NONE);
+        rig->proposals = 0;
+        tick_all(rig, 10);
+        CHECK_INT(tap, rig->proposals, 0);
+        rig_close(tap, rig);
+    });
     TEST(tap, "a primary proposes to drop who does not answer, and waits until it is dropped", {
         rig_open(rig, &usual, false);
         route_all(rig, place(7, A, B, C, NONE));
@@ -841,8 +860,8 @@ static void test_silence(struct tap *tap, struct rig *rig) {
         for (int i = 0; i < 12; i++, tick_all(rig, 10))
             settle(rig, C);
         CHECK(tap, !is_replicated(rig, A, 0));
-        CHECK_INT(tap, rig->proposal.change, PROTO_CHANGE_DROP);
-        CHECK_INT(tap, rig->proposal.member, C);
+        CHECK_INT(tap, rig->stands[0].proposal.change, PROTO_CHANGE_DROP);
+        CHECK_INT(tap, rig->stands[0].proposal.member, C);
         rig_close(tap, rig);
     });
 }

@@ -539,6 +539,41 @@ static void test_strangers(struct tap *tap, const char *folder) {
     });
 }
 
+static void pass_over(struct link_request *request) {
+    (void)request;
+}
+
+static void test_early(struct tap *tap, const char *folder) {
+    TEST(tap, "what a new primary says before its role is known here waits for word of it", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, 3);
+        store(cluster, 0, 1, 1);
+        struct link *link = dial(&cluster->servers[1], PROTO_ROLE_PARAMETER_SERVER, 3);
+        for (uint64_t epoch = 2; epoch < 8; epoch++) {
+            const struct proto_commit commit = {.from = 3, .epoch = epoch};
+            place(cluster, epoch, 3, 2, 1);
+            CHECK_INT(tap, ask(link, PROTO_TYPE_COMMIT, &commit, NULL, NULL, NULL),
+                      PROTO_REFUSAL_NONE);
+        }
+        link_close(link);
+        cluster_close(cluster);
+    });
+    TEST(tap, "and ends with the server when that never comes", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, 3);
+        store(cluster, 0, 1, 1);
+        struct link *link = dial(&cluster->servers[1], PROTO_ROLE_PARAMETER_SERVER, 3);
+        const struct proto_commit commit = {.from = 3, .epoch = 9};
+        const struct proto_pulse pulse = {.from = 3};
+        struct link_request early = {
+            .type = PROTO_TYPE_COMMIT, .message = &commit, .done = pass_over};
+        CHECK_INT(tap, link_ask(link, &early, NULL), STATUS_OK);
+        CHECK_INT(tap, ask(link, PROTO_TYPE_PULSE, &pulse, NULL, NULL, NULL), PROTO_REFUSAL_NONE);
+        cluster_close(cluster);
+        link_close(link);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     char folder[] = "/tmp/adam-ps-XXXXXX", command[64];
@@ -548,6 +583,7 @@ int main(void) {
     test_proposals(&tap, folder);
     test_durable(&tap, folder);
     test_strangers(&tap, folder);
+    test_early(&tap, folder);
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) ? 1 : tap_done(&tap);
 }

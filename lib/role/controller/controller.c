@@ -53,6 +53,7 @@ int controller_commit(struct controller *c, struct cluster *next, int status, st
     if (status)
         return status;
     c->cluster = c->agreed.state;
+    c->agreements++;
     progress_follow(&c->progress, c->cluster);
     if (!enters)
         return STATUS_OK;
@@ -470,13 +471,11 @@ static int controller_step(struct controller *c, struct error *err) {
     if (!status)
         status = answer_all(c, err);
     if (!status)
-        status = controller_propose(c, err);
+        status = controller_place(c, err);
     if (!status)
         status = look_for_wishes(c, err);
     if (!status)
         status = check_silence(c, err);
-    if (!status)
-        status = controller_place(c, err);
     if (!status)
         controller_look_at_drains(c);
     if (!status)
@@ -497,8 +496,9 @@ static int run_until_left(struct controller *c, struct error *err) {
     int status = STATUS_OK;
     while (!status && !c->all_left) {
         uint32_t seen = gate_look(&c->doors->gate);
+        uint64_t before = c->agreements;
         status = controller_step(c, err);
-        if (!status && !c->all_left)
+        if (!status && !c->all_left && c->agreements == before)
             gate_wait(&c->doors->gate, seen, TICK);
     }
     if (!status && c->cluster->status)
@@ -560,8 +560,11 @@ static bool is_unseated(const struct controller *c, int status) {
 }
 
 int controller_lead(struct doors *doors, bool *over, struct error *err) {
-    struct controller c = {
-        .config = doors->config, .doors = doors, .accounted = NAN, .led_since = clock_seconds()};
+    struct controller c = {.config = doors->config,
+                           .doors = doors,
+                           .accounted = NAN,
+                           .began = clock_seconds(),
+                           .inherited = quorum_inherited(doors->quorum)};
     int status = open_controller(&c, err);
     bool ran = !status;
     *over = false;

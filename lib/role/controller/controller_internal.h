@@ -50,9 +50,11 @@ struct controller {
     uint64_t impostors;               // requests with the session of another member
     struct queued_request *proposals; // of parameter servers
     struct queued_request *saves,
-        *saving;        // requests for the next checkpoint, and for the one under way
-    double asked_again; // clock_seconds; until then servers may not have asked for leases
-    double led_since;   // clock_seconds
+        *saving;         // requests for the next checkpoint, and for the one under way
+    double asked_again;  // clock_seconds; until then servers may not have asked for leases
+    uint64_t agreements; // of the controllers, since then
+    double began;        // clock_seconds when it began to lead
+    double inherited;    // clock_seconds after which no other controller gave leases
     uint64_t placed_members, placed_routes; // epochs for which copies were looked at last
     double placed_at;                       // clock_seconds
     double stage_began;                     // clock_seconds
@@ -102,21 +104,24 @@ void controller_hear_all(struct controller *c);
 // All buckets, unless the asker knows them, and a lease for a parameter server (NULL: others).
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
                        struct proto_places *places);
-// Carries out what may be of parameter servers' proposals, when all else that came was answered: a
-// lease that was asked for in time is known by then.
-int controller_propose(struct controller *c, struct error *err);
 // At the end, or when it leads no more: who made them makes them again.
 void controller_drop_proposals(struct controller *c);
 // Whether the run can go on without this parameter server: others that are heard have its buckets.
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
 // Whether some buckets are on servers that are gone.
 bool controller_lacks_servers(const struct controller *c);
-// Gives the places of servers that are gone to others, and copies to those that have too few.
+// Gives copies to buckets that have too few, in the draft.
+int controller_fill(const struct controller *c, struct cluster *next, struct error *err);
+// Gives the places of servers that are gone to others, carries out what may be of parameter
+// servers' proposals, and gives copies to buckets that have too few: the first of these that there
+// is something for, as whoever asks what was agreed on should not wait for more. Call it when all
+// that came was answered: a lease that was asked for in time is known by then.
 int controller_place(struct controller *c, struct error *err);
 
 // controller_losses.c
 //
-// The places of servers that are gone go to others that have the buckets, and are heard.
+// The places of a server that is gone go to others that have the buckets, and are heard: of one at
+// a time.
 int controller_lose_gone(struct controller *c, struct error *err);
 // Of primaries that were silent, and are none in the draft: "ps-1 is silent: ps-2 is the primary of
 // 341 buckets now, ps-3 of 170". Free it with free(); NULL when out of memory.

@@ -82,7 +82,7 @@ static int lose_one(struct controller *c, uint32_t number, struct error *err) {
         return status;
     cluster_lose(next, number);
     char *heirs = list_heirs(c->cluster, next, number);
-    status = controller_commit(c, next, STATUS_OK, err);
+    status = controller_commit(c, next, controller_fill(c, next, err), err);
     const struct cluster_member *lost = status ? NULL : cluster_numbered(c->cluster, number);
     if (lost) {
         cluster_name(name, lost);
@@ -102,8 +102,6 @@ void controller_tell_loss(struct controller *c, const struct cluster_member *mem
 }
 
 int controller_lose_gone(struct controller *c, struct error *err) {
-    int status = STATUS_OK;
-    for (const struct cluster_member *member; !status && (member = find_gone(c, err));)
-        status = lose_one(c, member->number, err);
-    return status;
+    const struct cluster_member *member = find_gone(c, err);
+    return member ? lose_one(c, member->number, err) : STATUS_OK;
 }

@@ -12,20 +12,27 @@
 
 static const double lease = CONTROLLER_LEASE / 1000.0;
 static const double again = 1; // seconds after which places are looked at again
+// Seconds for which one that has just begun to lead moves nothing: it hears first who lives, and
+// who is to be replaced.
+static const double settling = 2 * CONTROLLER_LEASE / 1000.0;
 
 // --- leases -------------------------------------------------------------------------------------
 
-// Whether the server may still answer as a primary. One that leads since a moment ago does not know
-// what was granted before. Safety never rests on this: it only spares readers a stale primary.
+// Whether the server may still answer as a primary. One that has just begun to lead does not know
+// what was granted before, but when that ended. Safety never rests on this: it only spares readers
+// a stale primary.
 static bool has_lease(const struct controller *c, uint32_t server) {
     const struct vital *vital = vitals_of(&c->vitals, server);
     double now = clock_seconds();
-    return now < c->led_since + lease || now < c->asked_again || (vital && now < vital->leased);
+    return now < c->inherited + lease || now < c->asked_again || (vital && now < vital->leased);
 }
 
 static void give_lease(struct controller *c, uint32_t server, struct proto_places *places) {
-    places->lease = CONTROLLER_LEASE;
-    vitals_lease(&c->vitals, server, clock_seconds() + lease);
+    double left = quorum_lease(c->doors->quorum, lease);
+    if (left <= 0)
+        return;
+    places->lease = (uint32_t)(left * 1000);
+    vitals_lease(&c->vitals, server, clock_seconds() + left);
 }
 
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
@@ -82,6 +89,15 @@ static void tell_changes(struct controller *c, const struct changes *changes,
                                 (json_int_t)changes->dropped));
 }
 
+// Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
+int controller_fill(const struct controller *c, struct cluster *next, struct error *err) {
+    bool filled, settles = clock_seconds() < c->began + settling;
+    return settles || cluster_lost(next)
+               ? STATUS_OK
+               : cluster_fill(next, controller_is_unheard, c, &filled, err);
+}
+
+// What follows from the changes is agreed on with them: each agreement takes its time.
 static int carry_out(struct controller *c, struct changes *changes, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
@@ -90,6 +106,8 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     bool any = changes->taken_over || changes->completed || changes->dropped;
     char *takeovers =
         !status && changes->taken_over ? controller_takeovers(c->cluster, next) : NULL;
+    if (!status && any)
+        status = controller_fill(c, next, err);
     status = controller_commit(c, next, status || any ? status : STATUS_SKIPPED, err);
     if (!status)
         tell_changes(c, changes, takeovers);
@@ -97,7 +115,7 @@ static int carry_out(struct controller *c, struct changes *changes, struct error
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
 
-int controller_propose(struct controller *c, struct error *err) {
+static int answer_proposals(struct controller *c, struct error *err) {
     struct changes changes = {0};
     if (!c->proposals)
         return STATUS_OK;
@@ -124,13 +142,6 @@ int controller_may_lose(const struct controller *c, uint32_t server, bool *may, 
     return cluster_may_lose(c->cluster, server, controller_is_unheard, c, may, err);
 }
 
-// Nothing is moved while a bucket has nobody: whoever comes may be the one that has its values.
-static int fill_places(const struct controller *c, struct cluster *next, struct error *err) {
-    bool filled;
-    return cluster_lost(next) ? STATUS_OK
-                              : cluster_fill(next, controller_is_absent, c, &filled, err);
-}
-
 bool controller_lacks_servers(const struct controller *c) {
     const struct cluster *cluster = c->cluster;
     for (size_t i = 0; i < cluster->member_count; i++)
@@ -149,22 +160,30 @@ static int give_copies(struct controller *c, struct error *err) {
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        status = fill_places(c, next, err);
+        status = controller_fill(c, next, err);
     bool changed = !status && next->routes_epoch != c->cluster->routes_epoch;
     status = controller_commit(c, next, status || changed ? status : STATUS_SKIPPED, err);
     return status == STATUS_SKIPPED ? STATUS_OK : status;
 }
 
-int controller_place(struct controller *c, struct error *err) {
+static int look_at_places(struct controller *c, struct error *err) {
     double now = clock_seconds();
-    if (c->cluster->stage <= CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING)
+    if (!is_time_to_place(c, now))
         return STATUS_OK;
-    int status = controller_lose_gone(c, err);
-    if (status || !is_time_to_place(c, now))
-        return status;
-    status = give_copies(c, err);
+    int status = give_copies(c, err);
     c->placed_at = now;
     c->placed_members = c->cluster->members_epoch;
     c->placed_routes = c->cluster->routes_epoch;
+    return status;
+}
+
+int controller_place(struct controller *c, struct error *err) {
+    uint64_t before = c->agreements;
+    bool trains = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING;
+    int status = trains ? controller_lose_gone(c, err) : STATUS_OK;
+    if (!status && c->agreements == before)
+        status = answer_proposals(c, err);
+    if (!status && trains && c->agreements == before)
+        status = look_at_places(c, err);
     return status;
 }

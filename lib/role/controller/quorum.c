@@ -40,6 +40,8 @@ struct quorum {
     struct record *record; // NULL: none yet, of a controller alone
     struct error failed;   // why it takes part no more
     double led;            // clock_seconds when it led last; 0: never
+    uint64_t confirmed;    // milliseconds, when it gave a lease last
+    uint64_t told;         // version of the state that its controller knows
     double heard[PAXOS_MEMBERS_MAX];
 };
 
@@ -53,13 +55,14 @@ static bool stands_to_lead(const struct quorum *quorum) {
     return paxos_standing(record_paxos(quorum->record)) != PAXOS_FOLLOWER;
 }
 
-// Messages point into the register's memory, so they go before its next step.
-static void end_step(struct quorum *quorum, int status, const struct error *err,
-                     const struct paxos_output *output) {
+static void send_message(void *self, const struct proto_paxos *message) {
+    const struct quorum *quorum = self;
+    relink_send(quorum->peers[message->to], PROTO_TYPE_PAXOS, message);
+}
+
+static void end_step(struct quorum *quorum, int status, const struct error *err) {
     if (status && !quorum->failed.status)
         quorum->failed = *err;
-    for (uint32_t i = 0; !status && i < output->count; i++)
-        relink_send(quorum->peers[output->messages[i].to], PROTO_TYPE_PAXOS, &output->messages[i]);
     if (paxos_standing(record_paxos(quorum->record)) == PAXOS_LEADER)
         quorum->led = clock_seconds();
 }
@@ -73,7 +76,7 @@ static void take_messages(struct quorum *quorum) {
         if (message->from < quorum->config.members)
             quorum->heard[message->from] = clock_seconds();
         int status = record_receive(quorum->record, message, &output, &err);
-        end_step(quorum, status, &err, &output);
+        end_step(quorum, status, &err);
         queued_request_free(queued);
     }
 }
@@ -84,7 +87,7 @@ static void let_time_pass(struct quorum *quorum) {
     if (quorum->failed.status || record_due(quorum->record) > 0)
         return;
     int status = record_tick(quorum->record, &output, &err);
-    end_step(quorum, status, &err, &output);
+    end_step(quorum, status, &err);
 }
 
 // What others look at here.
@@ -153,6 +156,7 @@ static int look_at_proposal(struct quorum *quorum, uint64_t version, const char 
     if (known && state.version >= version) {
         bool same = state.version == version && state.length == strlen(text) &&
                     !memcmp(state.bytes, text, state.length);
+        quorum->told = same ? version : quorum->told;
         return same ? STATUS_OK : leads_no_more(err);
     }
     if (!stands_to_lead(quorum) || clock_seconds() > quorum->led + between_ballots)
@@ -161,7 +165,9 @@ static int look_at_proposal(struct quorum *quorum, uint64_t version, const char 
     return STATUS_OK;
 }
 
-// Has it sent to the others; they must have it before the version is agreed on.
+// Has it sent to the others; they must have it before the version is agreed on. Another may have
+// led for a moment, and what it had agreed on must not be forgotten: "each state is made from its
+// predecessor".
 static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *version,
                           struct error *err) {
     struct paxos_output output;
@@ -169,10 +175,12 @@ static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *ver
     int status = quorum->failed.status;
     if (status)
         *err = quorum->failed;
+    if (!status && paxos_record(record_paxos(quorum->record)).state.version != quorum->told)
+        status = leads_no_more(err);
     if (!status)
         status = record_propose(quorum->record, text, &output, err);
     if (!status || status == STATUS_IO || status == STATUS_CANTCREATE)
-        end_step(quorum, status, err, &output);
+        end_step(quorum, status, err);
     *version = paxos_record(record_paxos(quorum->record)).state.version;
     pthread_mutex_unlock(&quorum->lock);
     return status;
@@ -199,6 +207,8 @@ static int open_record(struct quorum *quorum, struct error *err) {
         .id = quorum->config.id,
         .members = quorum->config.members,
         .rejoin = quorum->config.rejoin,
+        .send = send_message,
+        .self = quorum,
     };
     if (getrandom(&options.start, sizeof options.start, 0) != sizeof options.start)
         return error_errno(err, STATUS_IO, "getrandom");
@@ -246,6 +256,28 @@ bool quorum_leads(struct quorum *quorum) {
     return leads;
 }
 
+double quorum_lease(struct quorum *quorum, double lease) {
+    if (is_alone(quorum))
+        return lease;
+    pthread_mutex_lock(&quorum->lock);
+    double now = clock_seconds();
+    uint64_t confirmed = paxos_confirmed(record_paxos(quorum->record), (uint64_t)(now * 1000));
+    quorum->confirmed = confirmed ? confirmed : quorum->confirmed;
+    pthread_mutex_unlock(&quorum->lock);
+    return confirmed ? (double)confirmed / 1000 + lease - now : 0;
+}
+
+double quorum_inherited(struct quorum *quorum) {
+    if (is_alone(quorum))
+        return clock_seconds();
+    pthread_mutex_lock(&quorum->lock);
+    uint64_t inherited = paxos_inherited(record_paxos(quorum->record));
+    if (inherited < quorum->confirmed) // its own, as a leader before
+        inherited = quorum->confirmed;
+    pthread_mutex_unlock(&quorum->lock);
+    return (double)(inherited + 1) / 1000;
+}
+
 uint32_t quorum_leader(struct quorum *quorum) {
     if (is_alone(quorum))
         return 0;
@@ -277,7 +309,9 @@ char *quorum_state(struct quorum *quorum, uint64_t *version) {
     char *text = NULL;
     *version = 0;
     pthread_mutex_lock(&quorum->lock);
-    if (quorum->record && paxos_committed(record_paxos(quorum->record), &state) && state.length) {
+    bool known = quorum->record && paxos_committed(record_paxos(quorum->record), &state);
+    quorum->told = known ? state.version : 0;
+    if (known && state.length) {
         text = strndup((const char *)state.bytes, state.length);
         *version = state.version;
     }

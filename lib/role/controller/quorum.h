@@ -48,6 +48,12 @@ void quorum_close(struct quorum *quorum);
 bool quorum_ready(struct quorum *quorum);
 // Whether it leads still. It stays true while it takes a higher ballot.
 bool quorum_leads(struct quorum *quorum);
+// Seconds for which a lease of `lease` seconds, given now, may run: it counts from when a majority
+// was known to follow this controller. Not above 0: none may be given.
+double quorum_lease(struct quorum *quorum, double lease);
+// Of one that leads: clock_seconds after which no controller that led before gave leases. Those of
+// a controller alone are its own from before its start.
+double quorum_inherited(struct quorum *quorum);
 // Who leads, as far as this one knows; PROTO_NOBODY.
 uint32_t quorum_leader(struct quorum *quorum);
 // Why it takes part no more: its record could not be written. STATUS_OK while it does.

@@ -85,6 +85,7 @@ static void host_closed(void *self, uint32_t shard) {
 static void host_outdated(void *self) {
     struct replicator *r = self;
     uint64_t now = replicator_now();
+    r->outdated = r->hearing != NULL;
     if (now < r->looked + LOOK)
         return;
     r->looked = now;
@@ -163,6 +164,7 @@ static void obey_places(struct replicator *r) {
     ps_route(r->options.ps, places->at, places->count, r->options.identity.member);
     tell_kept(r);
     kept_drop(kept);
+    replicator_take_early(r);
 }
 
 // --- changes ----------------------------------------------------------------------------
@@ -197,17 +199,23 @@ static double seconds_left(const struct replicator *r) {
     return deadline > now ? (double)(deadline - now) / 1000 : 0;
 }
 
+// All that is wanted now: what was wanted before and was not sent yet is not sent any more.
 static void send_proposals(struct replicator *r) {
-    if (r->proposal_count)
+    if (r->proposal_count || r->proposed)
         member_propose(r->options.member, r->proposals, r->proposal_count);
+    r->proposed = r->proposal_count > 0;
     r->proposal_count = 0;
 }
 
 static void let_time_pass(struct replicator *r) {
+    uint64_t now = replicator_now();
     if (!r->replica)
         return;
     replica_lease(r->replica, atomic_load(&r->lease));
-    replica_tick(r->replica, replicator_now());
+    if (now < replica_deadline(r->replica))
+        return;
+    replica_tick(r->replica, now);
+    send_proposals(r);
 }
 
 static void *replicate(void *context) {
@@ -220,7 +228,6 @@ static void *replicate(void *context) {
         replicator_take_kept(r);
         take_applied(r);
         let_time_pass(r);
-        send_proposals(r);
         double left = seconds_left(r);
         if (left != 0)
             gate_wait(&r->work, seen, left);
@@ -351,6 +358,7 @@ void replicator_free(struct replicator *r) {
         return;
     request_queue_close(&r->inbox);
     replicator_forget_kept(r);
+    replicator_forget_early(r);
     kept_drop(r->places);
     kept_drop(r->members);
     pool_free(&r->place.pool);

@@ -1,6 +1,9 @@
 #include "role/paramserver/replicator_internal.h"
 
-enum { AGAIN = 100 }; // milliseconds after which one that was refused may ask again
+enum {
+    AGAIN = 100,                 // milliseconds after which one that was refused may ask again
+    EARLY_MOST = LINK_WINDOW / 4 // of a new primary: its pulses must find room, too
+};
 
 // --- whose they are ---------------------------------------------------------------------
 
@@ -128,24 +131,62 @@ static void wait_for_store(struct replicator *r, struct queued_request *request)
     shard->waiting = request;
 }
 
+// A new primary has heard of its role first. To be sent all of it again would take longer than to
+// hear of it here.
+static void wait_for_places(struct replicator *r, struct queued_request *request) {
+    struct queued_request **last = &r->early;
+    while (*last)
+        last = &(*last)->next;
+    request->next = NULL;
+    *last = request;
+    r->early_count++;
+}
+
 void replicator_settle(struct replicator *r, struct queued_request *request) {
-    bool answered = !r->hearing;
+    bool answered = !r->hearing, early = r->outdated && r->early_count < EARLY_MOST;
     r->hearing = NULL;
+    r->outdated = false;
     if (answered)
         queued_request_free(request);
+    else if (early)
+        wait_for_places(r, request);
     else if (waits_for_store(r, request))
         wait_for_store(r, request);
     else
         put_off(request);
 }
 
+static void take_request(struct replicator *r, struct queued_request *request) {
+    r->hearing = request;
+    if (r->replica)
+        hear(r, request);
+    replicator_settle(r, request);
+}
+
 void replicator_take_requests(struct replicator *r) {
     struct queued_request *request;
-    while ((request = request_queue_take(&r->inbox))) {
-        r->hearing = request;
-        if (r->replica)
-            hear(r, request);
-        replicator_settle(r, request);
+    while ((request = request_queue_take(&r->inbox)))
+        take_request(r, request);
+}
+
+static struct queued_request *take_early(struct replicator *r) {
+    struct queued_request *list = r->early;
+    r->early = NULL;
+    r->early_count = 0;
+    return list;
+}
+
+void replicator_take_early(struct replicator *r) {
+    for (struct queued_request *request = take_early(r), *next; request; request = next) {
+        next = request->next;
+        take_request(r, request);
+    }
+}
+
+void replicator_forget_early(struct replicator *r) {
+    for (struct queued_request *request = take_early(r), *next; request; request = next) {
+        next = request->next;
+        queued_request_free(request);
     }
 }
 

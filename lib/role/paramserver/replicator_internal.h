@@ -39,13 +39,17 @@ struct replicator {
     // The thread's own.
     struct load_place place;
     struct replica_host host;
-    struct replica *replica;                           // NULL: no places yet
-    uint32_t buckets;                                  // that it has
-    struct queued_request *hearing;                    // being heard, and not answered yet
-    struct attended *attended;                         // of each shard; NULL: nothing is kept
-    uint64_t looked;                                   // when places were asked for last
+    struct replica *replica;        // NULL: no places yet
+    uint32_t buckets;               // that it has
+    struct queued_request *hearing; // being heard, and not answered yet
+    struct attended *attended;      // of each shard; NULL: nothing is kept
+    uint64_t looked;                // when places were asked for last
+    struct queued_request *early;   // of epochs that are to be told yet
+    uint32_t early_count;
+    bool outdated;                                     // what is being heard is such a one
     struct proto_proposal proposals[MEMBER_PROPOSALS]; // to be sent together
     uint32_t proposal_count;
+    bool proposed; // something, with the tick before
 
     pthread_mutex_t lock;           // of all that follows
     struct kept *places;            // to be obeyed; NULL: none
@@ -70,7 +74,11 @@ void replicator_take_answers(struct replicator *r);
 // Answers the request that is being heard, if the message does that.
 void replicator_answer(struct replicator *r, const struct replica_message *message);
 void replicator_take_requests(struct replicator *r);
-// The request was heard. What the replica has no answer to was late, or early; or it waits for the
+// Hears again what came before the places did that it belongs to.
+void replicator_take_early(struct replicator *r);
+// At the end.
+void replicator_forget_early(struct replicator *r);
+// The request was heard. What the replica has no answer to was late, or waits for places or for the
 // store. Takes it over.
 void replicator_settle(struct replicator *r, struct queued_request *request);
 
