@@ -25,6 +25,8 @@ struct files {
     int (*create)(void *self, const char *name, int *file);
     // An existing one, for reading; `size` in bytes.
     int (*open)(void *self, const char *name, int *file, uint64_t *size);
+    // An existing one, for reading and writing.
+    int (*open_to_write)(void *self, const char *name, int *file);
     void (*close)(void *self, int file);
     // Gives the file this size, and blocks of the disk for all of it: ENOSPC comes here.
     int (*allocate)(void *self, int file, uint64_t size);

@@ -54,6 +54,11 @@ static int system_open(void *self, const char *name, int *file, uint64_t *size) 
     return why;
 }
 
+static int system_open_to_write(void *self, const char *name, int *file) {
+    *file = openat(folder_of(self), name, O_RDWR | O_CLOEXEC);
+    return *file < 0 ? errno : 0;
+}
+
 static void system_close(void *self, int file) {
     (void)self;
     close(file);
@@ -127,6 +132,7 @@ static struct files system_files(struct files_system *system) {
         .list = system_list,
         .create = system_create,
         .open = system_open,
+        .open_to_write = system_open_to_write,
         .close = system_close,
         .allocate = system_allocate,
         .write = system_write,

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/invariant.h"
+#include "core/mem.h"
 #include "persist/persist_internal.h"
 
 // --- one segment ------------------------------------------------------------------------
@@ -132,23 +133,6 @@ static int find_end(struct judged *judged, struct error *err) {
 
 // --- all of them ------------------------------------------------------------------------
 
-// What a process wrote before it was killed may still be on its way to the disk.
-static int sync_last(const struct persist *persist, struct error *err) {
-    const struct files *files = persist->files;
-    char name[SEGMENT_NAME_MAX];
-    uint64_t size;
-    int file;
-    segment_name(persist->segments[persist->segment_count - 1].number, name);
-    int why = files->open(files->self, name, &file, &size);
-    if (why)
-        return files_error(why, "open", name, err);
-    why = files->sync(files->self, file);
-    files->close(files->self, file);
-    if (!why)
-        why = files->sync_names(files->self);
-    return why ? files_error(why, "sync", name, err) : STATUS_OK;
-}
-
 static bool has_begin(const struct scan *scan) {
     return scan->headed || scan->count;
 }
@@ -173,13 +157,54 @@ static int read_segments(struct persist *persist, struct judged *last, struct er
     return status;
 }
 
+enum { AGAIN = 64 * PERSIST_BLOCK }; // bytes that are written again at once
+
+static int write_again(const struct files *files, int file, uint64_t end, uint8_t *bytes) {
+    size_t got = AGAIN;
+    for (uint64_t at = 0; at < end && got; at += got) {
+        size_t size = end - at < AGAIN ? (size_t)(end - at) : AGAIN;
+        int why = files->read(files->self, file, at, bytes, size, &got);
+        const struct files_part part = {bytes, got};
+        if (!why)
+            why = files->write(files->self, file, at, &part, 1);
+        if (why)
+            return why;
+    }
+    return 0;
+}
+
+static int sync_again(const struct files *files, const char *name, uint64_t end, uint8_t *bytes) {
+    int file, why = files->open_to_write(files->self, name, &file);
+    if (why)
+        return why;
+    why = write_again(files, file, end, bytes);
+    if (!why)
+        why = files->sync(files->self, file);
+    files->close(files->self, file);
+    return why ? why : files->sync_names(files->self);
+}
+
+// What a process wrote before it was killed may still be on its way to the disk. A sync alone does
+// not bring it there: after one that failed, pages that are not on the disk count as clean.
+static int keep_last(const struct persist *persist, const struct judged *last, struct error *err) {
+    const struct scan *scan = &last->scan;
+    const struct found *end = scan->count ? &scan->found[scan->count - 1] : NULL;
+    char name[SEGMENT_NAME_MAX];
+    uint8_t *bytes = mem_array(AGAIN, 1);
+    if (!bytes)
+        return error_nomem(err);
+    segment_name(last->segment->number, name);
+    int why = sync_again(persist->files, name,
+                         end ? end->entry.at + end->entry.size : PERSIST_BLOCK, bytes);
+    free(bytes);
+    return why ? files_error(why, "sync", name, err) : STATUS_OK;
+}
+
 int recover(struct persist *persist, struct error *err) {
     struct judged last = {.persist = persist};
-    int status = STATUS_OK;
-    if (persist->segment_count && !persist->looks)
-        status = sync_last(persist, err);
-    if (!status)
-        status = read_segments(persist, &last, err);
+    int status = read_segments(persist, &last, err);
+    if (!status && last.segment && !persist->looks)
+        status = keep_last(persist, &last, err);
     if (!status && last.segment)
         status = find_end(&last, err);
     if (!status && last.segment)

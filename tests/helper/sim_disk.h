@@ -109,6 +109,11 @@ static inline int sim_open(void *self, const char *name, int *file, uint64_t *si
     return 0;
 }
 
+static inline int sim_open_to_write(void *self, const char *name, int *file) {
+    uint64_t size;
+    return sim_open(self, name, file, &size);
+}
+
 static inline void sim_close(void *self, int file) {
     (void)self;
     (void)file;
@@ -209,9 +214,9 @@ static inline int sim_remove(void *self, const char *name) {
 
 static inline void sim_begin(struct sim_disk *disk) {
     *disk = (struct sim_disk){.room = UINT64_MAX / 2, .seed = 1, .failure = EIO};
-    disk->files =
-        (struct files){disk,      sim_list, sim_create, sim_open,       sim_close, sim_allocate,
-                       sim_write, sim_read, sim_sync,   sim_sync_names, sim_remove};
+    disk->files = (struct files){
+        disk,         sim_list,  sim_create, sim_open, sim_open_to_write, sim_close,
+        sim_allocate, sim_write, sim_read,   sim_sync, sim_sync_names,    sim_remove};
 }
 
 static inline bool sim_kept(struct sim_disk *disk, enum sim_loss loss) {

@@ -129,6 +129,33 @@ static void test_kills(struct tap *tap) {
     });
 }
 
+// As before, but of the next start an operation fails: what was not synced then counts as clean.
+static int fail_after_kill(struct tap *tap, uint64_t at, uint64_t seed) {
+    struct known known = {{0}, {0}};
+    sim_begin(&disk);
+    disk.seed = seed;
+    disk.cut_at = at;
+    work(ROUNDS, 0, &known);
+    disk.dead = false;
+    disk.cut_at = 0;
+    disk.fail_at = disk.fail_until = disk.operations + 1 + seed % 3;
+    persist_close(open_quietly());
+    disk.fail_at = 0;
+    adopt_states(&known);
+    sim_power(&disk, SIM_LOSES_ALL);
+    int wrong = check_states(tap, &known, "power cut after a start that failed, at", at);
+    sim_end(&disk);
+    return wrong;
+}
+
+static void test_failing_starts(struct tap *tap) {
+    uint64_t operations = count_operations();
+    TEST(tap, "killed at each operation, and what a start finds after one that failed survives", {
+        for (uint64_t at = 1, wrong = 0; at <= operations && wrong < 3; at++)
+            wrong += (uint64_t)fail_after_kill(tap, at, at);
+    });
+}
+
 static void test_removals(struct tap *tap) {
     TEST(tap, "a segment is removed durably before the next one is", {
         struct known known = {{0}, {0}};
@@ -243,6 +270,7 @@ static void test_cleaning(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_kills(&tap);
+    test_failing_starts(&tap);
     test_removals(&tap);
     test_cuts(&tap);
     test_failing_disk(&tap);
