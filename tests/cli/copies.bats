@@ -141,7 +141,7 @@ buckets_of() {
     [ -z "$(server_pid ps-2)" ]
     kill -KILL "$(pgrep -P "$up" -f "adam-ctl controller")"
     wait_for grep -q "the run in run goes on" run/log/controller.log
-    beyond 0
+    wait_for beyond 0
     wait_for beyond "$(jq ".epoch + 3" status.json)"
     [ "$(grep -c "serves a model" run/log/ps-2.log)" -eq 1 ]
     # Started by hand, it has a share as any that joins.
