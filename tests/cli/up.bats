@@ -84,7 +84,7 @@ END
 @test "SIGINT, SIGTERM and SIGHUP stop it through the controller: saved, status 75, none left" {
     local number
     for number in INT TERM HUP; do
-        rm -rf run saved terms pids/* ends/*
+        rm -rf run saved over terms pids/* ends/*
         begin
         kill -$number "$pid"
         wait_end
@@ -463,11 +463,12 @@ END
     mkdir run
     touch run/controller-1.state run/controller-3.state
     start "$CTL" up run.conf --controllers 3 --hosts hosts --ps 2 2>err
-    wait_for all_here controller serve-1 ps-1 ps-2 worker-1 worker-2 worker-3
+    wait_for all_here controller-1 controller-2 controller-3 serve-1 ps-1 ps-2 worker-1 worker-2 worker-3
     [ "$(cut -d' ' -f1 ssh-clears | tr '\n' ' ')" = "n01 n03 n04 " ]
     [ ! -e run/controller-1.state ] && [ ! -e run/controller-3.state ]
     [ "$(grep -c 'adam-ctl controller .*--listen tcp://\(127.0.0.1\|localhost\|127.0.0.4\):7000' calls)" = 3 ]
-    finish 3
+    echo 3 | tee ends/controller-{1,2,3}
+    finish
     [ "$status" -eq 3 ]
     none_left
 }

@@ -66,6 +66,13 @@ run_status() {
     fi
 }
 
+# Sleeps for $1 milliseconds, below 1000, without a process of its own.
+nap() {
+    if [ -z "${nap_from:-}" ]; then exec {nap_from}<> <(:); fi
+    local thousandths=00$1
+    read -rt "0.${thousandths: -3}" -u "$nap_from" || true
+}
+
 # Waits until a command succeeds; fails after a minute, which no sound run takes (under a
 # sanitizer: SLOWER minutes). It asks less often the longer it waits: each 0.05 s at first, each
 # 0.3 s in the end.
@@ -73,7 +80,7 @@ wait_for() {
     local end=$((SECONDS + 60 * ${SLOWER:-1})) pause=50
     while ((SECONDS <= end)); do
         if "$@" >/dev/null 2>&1; then return 0; fi
-        sleep "0.$(printf %03d $pause)"
+        nap $pause
         pause=$((pause < 300 ? pause + 10 : 300))
     done
     echo "never came true: $*"
