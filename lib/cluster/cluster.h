@@ -147,12 +147,15 @@ bool cluster_part_told(double *epoch, double told);
 // --- transitions --------------------------------------------------------------------------
 
 // A new member, with a session that was never used before. A member of the same role at the same
-// address is gone: it was started again. STATUS_UNAVAILABLE when there are too many. The
-// pointer is valid until the next transition.
+// address is gone: it was started again. A parameter server is draining if one of its name was
+// drained, and has not left: it was started again, too. STATUS_UNAVAILABLE when there are too many.
+// The pointer is valid until the next transition.
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  const struct cluster_member **member, struct error *err);
 // The member is gone. Does nothing when there is no such member.
 void cluster_leave(struct cluster *cluster, uint32_t number);
+// The same, as it wished. Who is drained is so no more: under its name another may come.
+void cluster_retire(struct cluster *cluster, uint32_t number);
 // The warm start is over: members that waited train.
 void cluster_warm(struct cluster *cluster);
 // Divides the buckets among the parameter servers that are there, each the primary of a run of

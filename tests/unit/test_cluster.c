@@ -341,6 +341,24 @@ static void test_copies(struct tap *tap) {
     cluster_free(&c);
 }
 
+static void test_drained(struct tap *tap) {
+    TEST(tap, "one that was drained, and has not left, is drained when it is started again", {
+        struct cluster c = begin();
+        uint32_t first = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        c.members[c.member_count - 1].draining = true;
+        cluster_leave(&c, first); // it was silent
+        uint32_t again = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2");
+        CHECK(tap, cluster_numbered(&c, again)->draining);
+        uint32_t worker = joined(&c, PROTO_ROLE_WORKER, "");
+        CHECK(tap, !cluster_numbered(&c, worker)->draining);
+        cluster_retire(&c, again); // it leaves
+        uint32_t next = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:3");
+        CHECK(tap, !cluster_numbered(&c, next)->draining);
+        cluster_retire(&c, 99);
+        cluster_free(&c);
+    });
+}
+
 static void test_progress(struct tap *tap) {
     TEST(tap, "no fewer samples than none were trained on", {
         struct cluster c = begin();
@@ -587,6 +605,7 @@ int main(void) {
     test_members(&tap);
     test_text(&tap);
     test_copies(&tap);
+    test_drained(&tap);
     test_progress(&tap);
     test_vitals(&tap);
     test_idle(&tap);

@@ -203,7 +203,7 @@ static int let_member_leave(struct controller *c, uint32_t number, struct error 
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        cluster_leave(next, number);
+        cluster_retire(next, number);
     status = controller_commit(c, next, status, err);
     if (!status)
         vitals_forget(&c->vitals, number);
@@ -285,7 +285,8 @@ static int answer_leave(struct controller *c, struct queued_request *queued, str
     if (status)
         return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
-    controller_tell_loss(c, cluster_numbered(c->cluster, number));
+    if (!drained)
+        controller_tell_loss(c, cluster_numbered(c->cluster, number));
     return answer_done(queued);
 }
 
@@ -293,6 +294,7 @@ static int answer_leave(struct controller *c, struct queued_request *queued, str
 
 // Who asks, as far as it matters for what it may see.
 static const struct cluster_member *reader_of(const struct queued_request *queued) {
+    bool drained = member->draining;
     static const struct cluster_member reader = {.role = PROTO_ROLE_WORKER};
     enum proto_role role = role_of(queued);
     return role == PROTO_ROLE_WORKER || role == PROTO_ROLE_EVALUATOR ? &reader : NULL;
