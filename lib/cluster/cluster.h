@@ -163,9 +163,9 @@ void cluster_warm(struct cluster *cluster);
 // STATUS_UNAVAILABLE when there is none.
 int cluster_assign(struct cluster *cluster, struct error *err);
 // Parameter server `number` came back with the store of `before`, who is gone: it has from now on
-// what that had and nobody else who is not absent has (placement_succeed). What is to be moved from
-// the one is to be moved from the other.
-int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
+// what that had and nobody else who is not absent has (placement_succeed, with `lacks`). What is to
+// be moved from the one is to be moved from the other.
+int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number, const bool *lacks,
                     cluster_absent *absent, const void *self, struct error *err);
 // A parameter server is gone, or away, and others take over its buckets (placement_lose): those of
 // which it was the only member stay, see cluster_lost. It remains a member, if it is one.

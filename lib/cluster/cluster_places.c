@@ -49,14 +49,15 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
-int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
+int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number, const bool *lacks,
                     cluster_absent *absent, const void *self, struct error *err) {
     uint32_t count;
     struct placement placement = placement_of(cluster);
     struct placement_server *servers = list_servers(cluster, absent, self, &count);
     if (!servers)
         return error_nomem(err);
-    if (placement_succeed(&placement, before, number, servers, count, cluster->routes_epoch + 1))
+    if (placement_succeed(&placement, before, number, lacks, servers, count,
+                          cluster->routes_epoch + 1))
         cluster->routes_epoch++;
     free(servers);
     const struct cluster_member *member = cluster_numbered(cluster, before);

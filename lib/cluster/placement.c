@@ -205,14 +205,15 @@ static void rename_places(struct proto_place *place, uint32_t member, uint32_t n
     rename_member(&place->joiner, member, number);
 }
 
-bool placement_succeed(struct placement *p, uint32_t member, uint32_t number,
+bool placement_succeed(struct placement *p, uint32_t member, uint32_t number, const bool *lacks,
                        struct placement_server *servers, uint32_t count, uint64_t epoch) {
     bool any = false;
     for (uint32_t b = 0; b < p->count; b++) {
         struct proto_place *place = &p->places[b];
         if (!is_here(place, member))
             continue;
-        if (is_heard_beside(place, member, servers, count))
+        bool lacking = lacks && lacks[b] && placement_members(place) > 1;
+        if (lacking || is_heard_beside(place, member, servers, count))
             remove_member(place, member);
         else
             rename_places(place, member, number);

@@ -49,9 +49,12 @@ bool placement_lose(struct placement *placement, uint32_t member, uint64_t epoch
 
 // The server `member` came back as `number`, with what it had: it has its places, but for those in
 // buckets of which another member was heard lately. What that has is newer, and has each push that
-// was answered as replicated. Returns whether anything changed.
+// was answered as replicated. And but for those in buckets of which it `lacks` values (a flag for
+// each bucket; NULL: of none) and that have another member, who may come back with them: a primary
+// brings its copies to what it has. Returns whether anything changed.
 bool placement_succeed(struct placement *placement, uint32_t member, uint32_t number,
-                       struct placement_server *servers, uint32_t count, uint64_t epoch);
+                       const bool *lacks, struct placement_server *servers, uint32_t count,
+                       uint64_t epoch);
 
 // "The controller will elect one of the secondary machines to be the new primary" (Adam 3.3.3):
 // carries out what a server proposes, if the epoch is the bucket's and the roles are as it says.

@@ -176,14 +176,17 @@ static bool may_return(const struct world *w, const struct controller *c) {
 
 // It was started again, and has what its store had.
 static void return_server(struct world *w, const struct controller *c, struct agreed_state *next,
-                          uint32_t index) {
+                          uint32_t index, bool empty) {
     struct placement placement = placement_of(w, next);
     struct placement_server servers[LIVING];
+    bool lacks[BUCKETS];
+    memset(lacks, empty, sizeof lacks);
     uint32_t member = next->servers[index].member;
     forget_server(next, index);
     uint32_t count = list_servers(w, c, next, servers);
     if (next->assigned)
-        placement_succeed(&placement, member, next->next_member, servers, count, next->epoch);
+        placement_succeed(&placement, member, next->next_member, lacks, servers, count,
+                          next->epoch);
 }
 
 // --- what is asked of it ------------------------------------------------------------------
@@ -214,7 +217,7 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
         if (c->state.servers[k].incarnation >= incarnation || (w->stored && !may_return(w, c)))
             return;
         if (w->stored)
-            return_server(w, c, &next, k);
+            return_server(w, c, &next, k, packet->member.empty);
         else
             remove_server(w, &next, k); // it was started again
     }

@@ -333,7 +333,7 @@ static void test_copies(struct tap *tap) {
     TEST(tap, "one that dies while it is drained, and comes back, is drained on", {
         uint32_t heir = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "");
         CHECK(tap, cluster_serves(&c, 3));
-        CHECK_INT(tap, cluster_succeed(&c, 3, heir, all_silent, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_succeed(&c, 3, heir, NULL, all_silent, NULL, NULL), STATUS_OK);
         CHECK(tap, cluster_serves(&c, heir) && !cluster_serves(&c, 3));
         CHECK(tap, c.members[c.member_count - 1].number == heir);
         CHECK(tap, c.members[c.member_count - 1].draining);

@@ -17,7 +17,7 @@ struct rig {
 };
 
 static void begin(struct rig *rig, uint32_t copies, uint32_t servers) {
-    *rig = (struct rig){.placement = {copies, BUCKETS, NULL}, .count = servers};
+    *rig = (struct rig){.placement = {.copies = copies, .count = BUCKETS}, .count = servers};
     rig->placement.places = rig->places;
     for (uint32_t i = 0; i < servers; i++)
         rig->servers[i] = (struct placement_server){.member = 10 + i, .heard = true};
@@ -302,7 +302,7 @@ static void test_succession(struct tap *tap) {
         memcpy(rig.before, rig.places, sizeof rig.places);
         for (uint32_t i = 0; i < 3; i++)
             rig.servers[i].heard = false; // all came to grief at once
-        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, NULL, rig.servers, 3, ++rig.epoch));
         for (uint32_t b = 0; b < BUCKETS; b++) {
             const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
             bool had = was->primary == 11 || was->second == 11;
@@ -311,20 +311,56 @@ static void test_succession(struct tap *tap) {
             CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
         }
         CHECK(tap, !placement_has(&rig.placement, 11));
-        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, NULL, rig.servers, 3, ++rig.epoch));
     });
     TEST(tap, "where another member was heard, who comes back has no place: that one is newer", {
         struct rig rig;
         begin(&rig, 2, 3);
         memcpy(rig.before, rig.places, sizeof rig.places);
         rig.servers[0].heard = rig.servers[1].heard = false; // 10 and 11: 12 lives
-        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, NULL, rig.servers, 3, ++rig.epoch));
         for (uint32_t b = 0; b < BUCKETS; b++) {
             const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
             bool had = has(was, 11), other = has(was, 12);
             CHECK(tap, has(is, 99) == (had && !other) && !has(is, 11));
             CHECK(tap, !had || !other || is->primary == 12);
         }
+    });
+}
+
+static void test_lacking(struct tap *tap) {
+    TEST(tap, "who comes back without values leaves them to a member that may have them", {
+        struct rig rig;
+        bool lacks[BUCKETS];
+        begin(&rig, 2, 3);
+        memcpy(rig.before, rig.places, sizeof rig.places);
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            lacks[b] = b % 2;
+        for (uint32_t i = 0; i < 3; i++)
+            rig.servers[i].heard = false;
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, lacks, rig.servers, 3, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
+            bool had = has(was, 11);
+            CHECK(tap, has(is, 99) == (had && !lacks[b]) && !has(is, 11));
+            CHECK(tap, placement_members(is) == (had && lacks[b] ? 1 : 2) && differ(is));
+            CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
+        }
+        // The others come back, too.
+        CHECK(tap, placement_succeed(&rig.placement, 10, 98, NULL, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 12, 97, NULL, rig.servers, 3, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            CHECK(tap, has(&rig.places[b], 98) == has(&rig.before[b], 10));
+    });
+    TEST(tap, "where nobody else can have them it has its place, and lacks them", {
+        struct rig rig;
+        bool lacks[BUCKETS];
+        memset(lacks, true, sizeof lacks);
+        begin(&rig, 1, 2);
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, lacks, rig.servers, 2, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            CHECK(tap, rig.places[b].primary != 11);
+        CHECK(tap, placement_has(&rig.placement, 99));
     });
 }
 
@@ -341,5 +377,6 @@ int main(void) {
     test_random(&tap, rig);
     free(rig);
     test_succession(&tap);
+    test_lacking(&tap);
     return tap_done(&tap);
 }

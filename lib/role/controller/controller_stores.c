@@ -2,7 +2,10 @@
 // 3.3.2). What they had not written yet is lost: "DNN models are capable of learning even in the
 // presence of small amounts of lost updates". That holds where each push counts for itself. Where
 // workers share steps (hardsync, softsync) a step that is lost would be waited for.
+#include <stdlib.h>
+
 #include "core/clock.h"
+#include "core/mem.h"
 #include "role/controller/controller_internal.h"
 
 bool controller_can_return(const struct controller *c, const struct cluster_member *server) {
@@ -76,6 +79,30 @@ bool controller_knows_others(const struct controller *c, uint32_t server) {
             return false;
     }
     return true;
+}
+
+// Bits of the shards that are told. Those that the model has not are nobody's.
+static void mark_held(const struct proto_list *list, bool *has, size_t shards) {
+    const struct proto_held *held = list->at;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (held[i].shard < shards)
+            has[held[i].shard] = true;
+}
+
+bool *controller_lacks(const struct controller *c, const struct proto_join *join) {
+    size_t shards = (c->parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS;
+    uint32_t buckets = (uint32_t)c->cluster->place_count;
+    bool *has = mem_zeroed(shards + 1, sizeof *has);
+    bool *lacks = mem_zeroed(buckets + 1, sizeof *lacks);
+    if (!has || !lacks) {
+        free(has), free(lacks);
+        return NULL;
+    }
+    mark_held(&join->held, has, shards);
+    for (size_t i = 0; buckets && i < shards; i++)
+        lacks[proto_bucket_of((uint32_t)i, buckets)] |= !has[i];
+    free(has);
+    return lacks;
 }
 
 const struct cluster_member *controller_returning(const struct controller *c,
