@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cluster/placement.h"
+#include "cluster/partings.h"
 #include "proto/proto.h"
 
 struct error;
@@ -174,9 +174,10 @@ void cluster_lose(struct cluster *cluster, uint32_t number);
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,
                     struct error *err);
 // Gives joiners to buckets that need them (placement_fill); *changed: some did. `absent` tells
-// which servers were not heard lately (NULL: all were).
-int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self, bool *changed,
-                 struct error *err);
+// which servers were not heard lately (NULL: all were), `parted` which did not reach each other
+// (NULL: all do).
+int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self,
+                 const struct partings *parted, bool *changed, struct error *err);
 // The buckets of this parameter server move away with the next cluster_fill. STATUS_USAGE when it
 // is none, or is gone.
 int cluster_drain(struct cluster *cluster, uint32_t number, struct error *err);

@@ -9,6 +9,7 @@ enum {
     HEARTBEAT = 12,
     ELECTION = 50,
     AWAY = 50,
+    PARTED = 500,
     ASSIGN = 600, // by then buckets are given to those that are there
 };
 
@@ -134,7 +135,8 @@ static struct agreed_state draft(const struct controller *c) {
 }
 
 static struct placement placement_of(const struct world *w, struct agreed_state *state) {
-    return (struct placement){w->copies, w->bucket_count, state->places};
+    return (struct placement){
+        .copies = w->copies, .count = w->bucket_count, .places = state->places};
 }
 
 static uint64_t last_heard(const struct controller *c, const struct agreed_server *server) {
@@ -270,6 +272,8 @@ static void receive_proposal(struct world *w, uint32_t i, const struct proto_pro
         return;
     if (proposal->change == PROTO_CHANGE_TAKE_OVER)
         check_takeover(w, proposal->primary);
+    if (proposal->change == PROTO_CHANGE_DROP)
+        partings_add(&c->partings, proposal->primary, proposal->member, (double)(w->now + PARTED));
     propose(w, i, &next);
 }
 
@@ -300,9 +304,11 @@ static bool drain_servers(const struct controller *c, struct agreed_state *next)
     return changed;
 }
 
-static bool place_buckets(const struct world *w, const struct controller *c,
-                          struct agreed_state *next) {
+static bool place_buckets(const struct world *w, struct controller *c, struct agreed_state *next) {
     struct placement placement = placement_of(w, next);
+    partings_expire(&c->partings, (double)w->now);
+    placement.parted = c->partings.items;
+    placement.parted_count = c->partings.count;
     struct placement_server servers[LIVING];
     uint32_t count = list_servers(w, c, next, servers);
     if (next->assigned)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "../helper/sim_disk.h"
+#include "cluster/partings.h"
 #include "cluster/paxos.h"
 #include "cluster/placement.h"
 #include "core/random.h"
@@ -155,6 +156,7 @@ struct controller {
     uint64_t stepped;        // when it was at work last
     uint64_t heard[SERVERS]; // by slot
     bool drain[SERVERS];     // wanted
+    struct partings partings;
 };
 
 struct waiting { // a push that is applied and not answered

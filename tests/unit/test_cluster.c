@@ -311,7 +311,7 @@ static void test_copies(struct tap *tap) {
     });
     TEST(tap, "joiners come, and are members when their primary says so", {
         uint64_t epoch = c.routes_epoch;
-        CHECK_INT(tap, cluster_fill(&c, NULL, NULL, &changed, NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_fill(&c, NULL, NULL, NULL, &changed, NULL), STATUS_OK);
         CHECK(tap, changed && c.routes_epoch == epoch + 1);
         uint32_t b = 0;
         while (c.places[b].joiner == PROTO_NOBODY)

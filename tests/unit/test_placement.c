@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
-#include "cluster/placement.h"
+#include "cluster/partings.h"
 #include "core/random.h"
 
 enum { BUCKETS = 1024, SERVERS = 12, SLACK = 20 };
@@ -364,6 +364,81 @@ static void test_lacking(struct tap *tap) {
     });
 }
 
+// The joiner of each bucket whose primary is `one` is dropped if it is `other`, and the same the
+// other way round; else it is complete.
+static uint32_t answer_parted(struct tap *tap, struct rig *rig, uint32_t one, uint32_t other) {
+    uint32_t dropped = 0;
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        const struct proto_place *place = &rig->places[b];
+        bool parted = (place->primary == one && place->joiner == other) ||
+                      (place->primary == other && place->joiner == one);
+        if (place->joiner == PROTO_NOBODY)
+            continue;
+        dropped += parted;
+        CHECK(tap,
+              propose(rig, parted ? PROTO_CHANGE_DROP : PROTO_CHANGE_COMPLETE, b, place->joiner));
+    }
+    return dropped;
+}
+
+static void drop_parted(struct tap *tap, struct rig *rig, uint32_t one, uint32_t other) {
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        const struct proto_place *place = &rig->places[b];
+        if (place->primary == one && has(place, other))
+            CHECK(tap, propose(rig, PROTO_CHANGE_DROP, b, other));
+        else if (place->primary == other && has(place, one))
+            CHECK(tap, propose(rig, PROTO_CHANGE_DROP, b, one));
+    }
+}
+
+static void test_parted(struct tap *tap, struct rig *rig) {
+    const struct placement_parting parting = {11, 12, 0};
+    TEST(tap, "who was dropped by a primary that does not reach it is not given to it again", {
+        for (uint32_t copies = 2; copies <= PLACEMENT_COPIES_MAX; copies++) {
+            begin(rig, copies, copies + 1);
+            finish(tap, rig);
+            drop_parted(tap, rig, 11, 12);
+            rig->placement.parted = &parting;
+            rig->placement.parted_count = 1;
+            int rounds = 0;
+            while (fill(rig) && ++rounds < 100)
+                CHECK_INT(tap, answer_parted(tap, rig, 11, 12), 0);
+            CHECK(tap, rounds > 0 && rounds < 100);
+            CHECK_INT(tap, short_of(rig, copies), 0);
+            drop_parted(tap, rig, 11, 12); // nothing
+            CHECK_INT(tap, short_of(rig, copies), 0);
+        }
+    });
+    TEST(tap, "where nobody else is there it is", {
+        begin(rig, 2, 2);
+        CHECK(tap, propose(rig, PROTO_CHANGE_DROP, 0, rig->places[0].second));
+        const struct placement_parting both = {10, 11, 0};
+        rig->placement.parted = &both;
+        rig->placement.parted_count = 1;
+        CHECK(tap, fill(rig));
+        CHECK(tap, rig->places[0].joiner != PROTO_NOBODY);
+    });
+}
+
+static void test_partings(struct tap *tap) {
+    TEST(tap, "partings end, are renewed, and of too many the first to end are forgotten", {
+        struct partings p = {0};
+        partings_add(&p, 1, 2, 10);
+        partings_add(&p, 2, 1, 20);
+        CHECK_INT(tap, p.count, 1);
+        partings_add(&p, 3, 4, 15);
+        partings_expire(&p, 15);
+        CHECK(tap, p.count == 1 && placement_parts(&p.items[0], 1, 2));
+        for (uint32_t i = 0; i < PLACEMENT_PARTINGS; i++)
+            partings_add(&p, 100, 200 + i, 30);
+        CHECK_INT(tap, p.count, PLACEMENT_PARTINGS);
+        partings_expire(&p, 20); // it was (1, 2)
+        CHECK_INT(tap, p.count, PLACEMENT_PARTINGS);
+        partings_expire(&p, 30);
+        CHECK_INT(tap, p.count, 0);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct rig *rig = calloc(1, sizeof *rig);
@@ -375,8 +450,10 @@ int main(void) {
     test_drain(&tap, rig);
     test_propose(&tap, rig);
     test_random(&tap, rig);
+    test_parted(&tap, rig);
     free(rig);
     test_succession(&tap);
     test_lacking(&tap);
+    test_partings(&tap);
     return tap_done(&tap);
 }

@@ -28,6 +28,7 @@ struct controller {
     const struct cluster *cluster; // agreed.state; controller_commit changes it
     struct part_progress progress; // of its parts, since it was agreed
     struct vitals vitals;
+    struct partings partings; // of parameter servers
     struct metrics *metrics;
     struct checkpointer *checkpointer;
     uint64_t model_hash;
