@@ -46,6 +46,7 @@
 #define PROTO_NAME_MAX 64
 #define PROTO_ADDRESS_MAX 256
 #define PROTO_PIECES_MAX 4096
+#define PROTO_HELD_MAX 65536
 
 // "The model parameters are divided into 1 MB sized shards" (Adam 3.3.1).
 #define PROTO_SHARD_FLOATS (1 << 18)
@@ -300,7 +301,7 @@
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
     F(U64, samples, 0, "of a data server: how many it serves")                                     \
     F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")        \
-    L(held, held, 65536, "of the same: shards of this run that its store has, ascending")
+    L(held, held, PROTO_HELD_MAX, "of the same: shards of this run that its store has, ascending")
 
 #define PROTO_JOINED(F, L)                                                                         \
     F(U32, member, 0, "its number in this run")                                                    \

@@ -26,7 +26,7 @@ static int list_shards(const struct persist *persist, struct proto_held **shards
     struct proto_held *list = mem_zeroed(all + 1, sizeof *list);
     if (!list)
         return error_nomem(err);
-    for (size_t i = 0; i < all; i++)
+    for (size_t i = 0; i < all && *count < PROTO_HELD_MAX; i++)
         if (!entries[i].damaged && entries[i].version > 0)
             list[(*count)++].shard = entries[i].shard;
     *shards = list;
