@@ -10,7 +10,8 @@ enum {
     ELECTION = 50,
     AWAY = 50,
     PARTED = 500,
-    ASSIGN = 600, // by then buckets are given to those that are there
+    OUTLIVES = 80, // two are heard within this if they ended at once
+    ASSIGN = 600,  // by then buckets are given to those that are there
 };
 
 const struct agreed_server *state_server(const struct agreed_state *state, uint32_t member) {
@@ -170,10 +171,36 @@ static void remove_server(struct world *w, struct agreed_state *next, uint32_t i
     forget_server(next, index);
 }
 
+// Of a bucket of this server: whether another that has it may live, and none is known to. One that
+// was not heard after this one may have died with it.
+static bool others_may_live(const struct world *w, const struct controller *c,
+                            const struct proto_place *place, const struct agreed_server *server) {
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    bool may = false;
+    for (int i = 0; i < 3; i++) {
+        const struct agreed_server *other =
+            members[i] == server->member ? NULL : state_server(&c->state, members[i]);
+        if (!other || w->now - c->heard[other->slot] >= GONE / 2)
+            continue;
+        if (c->heard[other->slot] > c->heard[server->slot] + OUTLIVES)
+            return false;
+        may = true;
+    }
+    return may;
+}
+
 // A leader has to hear the members, or their silence, before it knows whether one that has all
 // lives: until then nobody returns with what a store had.
-static bool may_return(const struct world *w, const struct controller *c) {
-    return w->now - c->since >= GONE;
+static bool may_return(const struct world *w, const struct controller *c,
+                       const struct agreed_server *server) {
+    bool knows = w->now - c->since >= GONE;
+    for (uint32_t b = 0; c->state.assigned && b < w->bucket_count; b++) {
+        const struct proto_place *place = &c->state.places[b];
+        bool here = place->primary == server->member || place->second == server->member ||
+                    place->third == server->member;
+        knows &= !here || !others_may_live(w, c, place, server);
+    }
+    return knows;
 }
 
 // It was started again, and has what its store had.
@@ -216,7 +243,8 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
             continue;
         if (c->state.servers[k].incarnation == incarnation)
             send_places(w, i, packet->from, 0);
-        if (c->state.servers[k].incarnation >= incarnation || (w->stored && !may_return(w, c)))
+        if (c->state.servers[k].incarnation >= incarnation ||
+            (w->stored && !may_return(w, c, &c->state.servers[k])))
             return;
         if (w->stored)
             return_server(w, c, &next, k, packet->member.empty);

@@ -58,7 +58,7 @@ static void crash_server(struct world *w) {
     if (!w->nodes[FIRST_SERVER + slot].up || (!rash && !may_crash(w, slot)))
         return;
     server_end(w, slot, happens(w, 300) ? CRASH_POWER : CRASH_KILLED);
-    if (w->stored && !rash && happens(w, 200))
+    if (w->stored && !rash && w->slow == 0 && happens(w, 200))
         store_replace(w, slot);
     w->calm_until = w->now + CALM;
 }
@@ -73,7 +73,9 @@ static void crash_controller(struct world *w) {
 static void cut_power(struct world *w) {
     trace(w, "the power goes");
     uint32_t burnt = drawn(w, w->server_count);
-    bool burns = happens(w, 300) && w->nodes[FIRST_SERVER + burnt].up && may_crash(w, burnt);
+    // What is on its way for long lets a server seem to live that has died.
+    bool burns =
+        w->slow == 0 && happens(w, 300) && w->nodes[FIRST_SERVER + burnt].up && may_crash(w, burnt);
     for (uint32_t i = 0; i < w->server_count; i++)
         if (w->nodes[FIRST_SERVER + i].up)
             server_end(w, i, CRASH_POWER);

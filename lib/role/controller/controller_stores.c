@@ -55,6 +55,14 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
     return now < c->lost_since + c->settings.server_patience;
 }
 
+// Whether `other` was heard after the last that was heard of `server`. Two that came to grief at
+// once fell silent within a heartbeat.
+static bool outlives(const struct controller *c, uint32_t other, uint32_t server) {
+    const struct vital *last = vitals_of(&c->vitals, server);
+    const struct vital *vital = vitals_of(&c->vitals, other);
+    return vital && (!last || vital->heard > last->heard + 2 * CONTROLLER_HEARTBEAT / 1000.0);
+}
+
 // Of a bucket of this server: whether another that has it may live, and none is known to.
 static bool others_may_live(const struct controller *c, const struct proto_place *place,
                             uint32_t server) {
@@ -64,7 +72,7 @@ static bool others_may_live(const struct controller *c, const struct proto_place
         const struct cluster_member *member = members[i] == PROTO_NOBODY || members[i] == server
                                                   ? NULL
                                                   : cluster_numbered(c->cluster, members[i]);
-        if (member && !controller_is_unheard(c, member))
+        if (member && !controller_is_unheard(c, member) && outlives(c, member->number, server))
             return false;
         may |= member && !controller_is_absent(c, member);
     }
