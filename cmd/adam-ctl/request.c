@@ -12,6 +12,7 @@
 #include "core/mem.h"
 #include "member/place.h"
 #include "net/address.h"
+#include "run/checkpoint_parts.h"
 
 void request_free(struct request *request) {
     run_file_free(&request->file);
@@ -260,6 +261,13 @@ static int count_workers(const struct launch_options *options, const struct host
     return hosts->count ? hosts_slots(hosts) : 1;
 }
 
+// Also where the run goes on from parts that its servers have, whatever it saves from now on.
+static bool keeps_parts(const struct request *r, const struct launch_options *options) {
+    struct checkpoint_own own;
+    return !strcmp(r->file.settings.checkpoint_parts, "local") ||
+           (options->resume && checkpoint_own_list(r->folder, &own, 1) > 0);
+}
+
 int request_open(struct request *r, const struct launch_options *options, const char *conf,
                  struct error *err) {
     *r = (struct request){0};
@@ -283,7 +291,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     struct launch *launch = &r->launch;
     launch->conf = conf;
     launch->folder = r->folder;
-    launch->own_parts = status == STATUS_OK && !strcmp(r->file.settings.checkpoint_parts, "local");
+    launch->own_parts = status == STATUS_OK && keeps_parts(r, options);
     launch->set = options->set.items;
     launch->set_count = options->set.count;
     launch->controllers = (int)options->controllers;

@@ -129,6 +129,33 @@ void cluster_leave(struct cluster *cluster, uint32_t number) {
     forget_oldest(cluster);
 }
 
+// Parameter servers of this name whose buckets have moved away.
+static bool is_drained(const struct cluster *cluster, const struct cluster_member *member,
+                       const char *name) {
+    return member->role == PROTO_ROLE_PARAMETER_SERVER && member->draining &&
+           !strcmp(member->name, name) && !cluster_serves(cluster, member->number);
+}
+
+static bool goes_on_leaving(const struct cluster *cluster, const struct cluster_member *member) {
+    bool server = member->role == PROTO_ROLE_PARAMETER_SERVER;
+    for (size_t i = 0; server && i < cluster->member_count; i++)
+        if (is_drained(cluster, &cluster->members[i], member->name))
+            return true;
+    return false;
+}
+
+void cluster_retire(struct cluster *cluster, uint32_t number) {
+    const struct cluster_member *member = living_member(cluster, number);
+    char name[PROTO_NAME_MAX + 1] = "";
+    if (member)
+        memcpy(name, member->name, sizeof name);
+    bool drained = member && is_drained(cluster, member, name);
+    cluster_leave(cluster, number);
+    for (size_t i = 0; drained && i < cluster->member_count; i++)
+        if (is_drained(cluster, &cluster->members[i], name))
+            cluster->members[i].draining = false;
+}
+
 void cluster_warm(struct cluster *cluster) {
     cluster->warm = true;
     cluster->members_epoch++;
@@ -175,6 +202,7 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
     COPY(new->training, join->training);
     COPY(new->replication, join->replication);
     COPY(new->administration, join->administration);
+    new->draining = goes_on_leaving(cluster, new);
     *member = new;
     cluster->members_epoch++;
     if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)

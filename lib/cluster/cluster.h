@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cluster/placement.h"
+#include "cluster/partings.h"
 #include "proto/proto.h"
 
 struct error;
@@ -147,12 +147,15 @@ bool cluster_part_told(double *epoch, double told);
 // --- transitions --------------------------------------------------------------------------
 
 // A new member, with a session that was never used before. A member of the same role at the same
-// address is gone: it was started again. STATUS_UNAVAILABLE when there are too many. The
-// pointer is valid until the next transition.
+// address is gone: it was started again. A parameter server is draining if one of its name was
+// drained, and has not left: it was started again, too. STATUS_UNAVAILABLE when there are too many.
+// The pointer is valid until the next transition.
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  const struct cluster_member **member, struct error *err);
 // The member is gone. Does nothing when there is no such member.
 void cluster_leave(struct cluster *cluster, uint32_t number);
+// The same, as it wished. Who is drained is so no more: under its name another may come.
+void cluster_retire(struct cluster *cluster, uint32_t number);
 // The warm start is over: members that waited train.
 void cluster_warm(struct cluster *cluster);
 // Divides the buckets among the parameter servers that are there, each the primary of a run of
@@ -160,9 +163,9 @@ void cluster_warm(struct cluster *cluster);
 // STATUS_UNAVAILABLE when there is none.
 int cluster_assign(struct cluster *cluster, struct error *err);
 // Parameter server `number` came back with the store of `before`, who is gone: it has from now on
-// what that had and nobody else who is not absent has (placement_succeed). What is to be moved from
-// the one is to be moved from the other.
-int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
+// what that had and nobody else who is not absent has (placement_succeed, with `lacks`). What is to
+// be moved from the one is to be moved from the other.
+int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number, const bool *lacks,
                     cluster_absent *absent, const void *self, struct error *err);
 // A parameter server is gone, or away, and others take over its buckets (placement_lose): those of
 // which it was the only member stay, see cluster_lost. It remains a member, if it is one.
@@ -171,9 +174,10 @@ void cluster_lose(struct cluster *cluster, uint32_t number);
 int cluster_propose(struct cluster *cluster, const struct proto_proposal *proposal, bool *changed,
                     struct error *err);
 // Gives joiners to buckets that need them (placement_fill); *changed: some did. `absent` tells
-// which servers were not heard lately (NULL: all were).
-int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self, bool *changed,
-                 struct error *err);
+// which servers were not heard lately (NULL: all were), `parted` which did not reach each other
+// (NULL: all do).
+int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self,
+                 const struct partings *parted, bool *changed, struct error *err);
 // The buckets of this parameter server move away with the next cluster_fill. STATUS_USAGE when it
 // is none, or is gone.
 int cluster_drain(struct cluster *cluster, uint32_t number, struct error *err);

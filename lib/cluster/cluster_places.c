@@ -6,7 +6,9 @@
 #include "core/mem.h"
 
 static struct placement placement_of(const struct cluster *cluster) {
-    return (struct placement){cluster->copies, (uint32_t)cluster->place_count, cluster->places};
+    return (struct placement){.copies = cluster->copies,
+                              .count = (uint32_t)cluster->place_count,
+                              .places = cluster->places};
 }
 
 // The parameter servers that live, to be freed; NULL when out of memory.
@@ -49,14 +51,15 @@ int cluster_assign(struct cluster *cluster, struct error *err) {
     return STATUS_OK;
 }
 
-int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number,
+int cluster_succeed(struct cluster *cluster, uint32_t before, uint32_t number, const bool *lacks,
                     cluster_absent *absent, const void *self, struct error *err) {
     uint32_t count;
     struct placement placement = placement_of(cluster);
     struct placement_server *servers = list_servers(cluster, absent, self, &count);
     if (!servers)
         return error_nomem(err);
-    if (placement_succeed(&placement, before, number, servers, count, cluster->routes_epoch + 1))
+    if (placement_succeed(&placement, before, number, lacks, servers, count,
+                          cluster->routes_epoch + 1))
         cluster->routes_epoch++;
     free(servers);
     const struct cluster_member *member = cluster_numbered(cluster, before);
@@ -84,10 +87,12 @@ int cluster_propose(struct cluster *cluster, const struct proto_proposal *propos
     return STATUS_OK;
 }
 
-int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self, bool *changed,
-                 struct error *err) {
+int cluster_fill(struct cluster *cluster, cluster_absent *absent, const void *self,
+                 const struct partings *parted, bool *changed, struct error *err) {
     uint32_t count;
     struct placement placement = placement_of(cluster);
+    placement.parted = parted ? parted->items : NULL;
+    placement.parted_count = parted ? parted->count : 0;
     struct placement_server *servers = list_servers(cluster, absent, self, &count);
     if (!servers)
         return error_nomem(err);

@@ -131,13 +131,28 @@ static bool is_heard(struct placement_server *servers, uint32_t count, uint32_t 
     return server && server->heard;
 }
 
-// The server with the fewest copies that may get this bucket; NULL: none.
-static struct placement_server *least_loaded(struct placement_server *servers, uint32_t count,
-                                             const struct proto_place *place) {
+bool placement_parts(const struct placement_parting *parting, uint32_t one, uint32_t other) {
+    return (parting->one == one && parting->other == other) ||
+           (parting->one == other && parting->other == one);
+}
+
+static bool are_parted(const struct placement *p, uint32_t one, uint32_t other) {
+    for (uint32_t i = 0; i < p->parted_count; i++)
+        if (placement_parts(&p->parted[i], one, other))
+            return true;
+    return false;
+}
+
+// The server with the fewest copies that may get this bucket, of those that its primary reaches or
+// of those that it does not; NULL: none.
+static struct placement_server *least_loaded(const struct placement *p,
+                                             struct placement_server *servers, uint32_t count,
+                                             const struct proto_place *place, bool reached) {
     struct placement_server *least = NULL;
     for (uint32_t i = 0; i < count; i++)
         if (servers[i].heard && !servers[i].draining && !is_here(place, servers[i].member) &&
-            (!least || servers[i].copies < least->copies))
+            (!least || servers[i].copies < least->copies) &&
+            are_parted(p, place->primary, servers[i].member) != reached)
             least = &servers[i];
     return least;
 }
@@ -205,14 +220,15 @@ static void rename_places(struct proto_place *place, uint32_t member, uint32_t n
     rename_member(&place->joiner, member, number);
 }
 
-bool placement_succeed(struct placement *p, uint32_t member, uint32_t number,
+bool placement_succeed(struct placement *p, uint32_t member, uint32_t number, const bool *lacks,
                        struct placement_server *servers, uint32_t count, uint64_t epoch) {
     bool any = false;
     for (uint32_t b = 0; b < p->count; b++) {
         struct proto_place *place = &p->places[b];
         if (!is_here(place, member))
             continue;
-        if (is_heard_beside(place, member, servers, count))
+        bool lacking = lacks && lacks[b] && placement_members(place) > 1;
+        if (lacking || is_heard_beside(place, member, servers, count))
             remove_member(place, member);
         else
             rename_places(place, member, number);
@@ -271,6 +287,13 @@ static bool add_joiner(struct proto_place *place, struct placement_server *serve
     return true;
 }
 
+static struct placement_server *choose_joiner(const struct placement *p,
+                                              struct placement_server *servers, uint32_t count,
+                                              const struct proto_place *place) {
+    struct placement_server *reached = least_loaded(p, servers, count, place, true);
+    return reached ? reached : least_loaded(p, servers, count, place, false);
+}
+
 // Buckets with too few members, and those that a draining server has.
 static bool fill_places(struct placement *p, struct placement_server *servers, uint32_t count,
                         uint64_t epoch) {
@@ -282,7 +305,7 @@ static bool fill_places(struct placement *p, struct placement_server *servers, u
                       is_draining(servers, count, place->third);
         if (place->joiner == PROTO_NOBODY && is_heard(servers, count, place->primary) &&
             (placement_members(place) < p->copies || drains))
-            changed |= add_joiner(place, least_loaded(servers, count, place), epoch);
+            changed |= add_joiner(place, choose_joiner(p, servers, count, place), epoch);
     }
     return changed;
 }
@@ -316,7 +339,7 @@ static struct shares find_shares(const struct placement_server *servers, uint32_
 // Begins to move a copy, if one server has too many or the other too few: so each copy moves once.
 static bool move_copy(const struct placement *p, struct proto_place *place, struct shares shares,
                       struct placement_server *servers, uint32_t count, uint64_t epoch) {
-    struct placement_server *least = least_loaded(servers, count, place);
+    struct placement_server *least = least_loaded(p, servers, count, place, true);
     struct placement_server *most = most_loaded(servers, count, place);
     if (!is_heard(servers, count, place->primary) || place->joiner != PROTO_NOBODY ||
         placement_members(place) != p->copies || !least || !most || most->copies <= shares.low ||
@@ -331,9 +354,9 @@ static bool move_copy(const struct placement *p, struct proto_place *place, stru
 }
 
 // The primary and a secondary change roles where the one has at least two primary roles more, or
-// is draining.
-static bool move_primary(struct proto_place *place, struct placement_server *servers,
-                         uint32_t count, uint64_t epoch) {
+// is draining. Not where it could not reach the other secondary.
+static bool move_primary(const struct placement *p, struct proto_place *place,
+                         struct placement_server *servers, uint32_t count, uint64_t epoch) {
     struct placement_server *primary = find_server(servers, count, place->primary), *best = NULL;
     const uint32_t seconds[] = {place->second, place->third};
     for (int i = 0; primary && primary->heard && i < 2; i++) {
@@ -342,7 +365,8 @@ static bool move_primary(struct proto_place *place, struct placement_server *ser
             (!best || server->primaries < best->primaries))
             best = server;
     }
-    if (!best || (!primary->draining && primary->primaries < best->primaries + 2))
+    if (!best || (!primary->draining && (primary->primaries < best->primaries + 2 ||
+                                         are_parted(p, place->second, place->third))))
         return false;
     primary->primaries--;
     best->primaries++;
@@ -359,7 +383,7 @@ bool placement_fill(struct placement *p, struct placement_server *servers, uint3
     struct shares shares = find_shares(servers, count);
     for (uint32_t b = 0; b < p->count; b++) {
         changed |= move_copy(p, &p->places[b], shares, servers, count, epoch);
-        changed |= move_primary(&p->places[b], servers, count, epoch);
+        changed |= move_primary(p, &p->places[b], servers, count, epoch);
     }
     return changed;
 }

@@ -20,10 +20,19 @@
 // "There are three copies of each parameter shard in the system" (Adam 3.3.3)
 #define PLACEMENT_COPIES_MAX 3
 
+// Two servers that did not reach each other lately, though others may reach both.
+#define PLACEMENT_PARTINGS 64 // at most
+struct placement_parting {
+    uint32_t one, other;
+    double until; // for the caller
+};
+
 struct placement {
-    uint32_t copies;            // members wanted for each bucket, 1 to PLACEMENT_COPIES_MAX
-    uint32_t count;             // buckets
-    struct proto_place *places; // of all buckets, in order
+    uint32_t copies;                        // wanted of each bucket, 1 to PLACEMENT_COPIES_MAX
+    uint32_t count;                         // buckets
+    struct proto_place *places;             // of all buckets, in order
+    const struct placement_parting *parted; //
+    uint32_t parted_count;                  // 0: none
 };
 
 // A server that lives. The caller fills in member and draining; arrays are in ascending order of
@@ -49,9 +58,12 @@ bool placement_lose(struct placement *placement, uint32_t member, uint64_t epoch
 
 // The server `member` came back as `number`, with what it had: it has its places, but for those in
 // buckets of which another member was heard lately. What that has is newer, and has each push that
-// was answered as replicated. Returns whether anything changed.
+// was answered as replicated. And but for those in buckets of which it `lacks` values (a flag for
+// each bucket; NULL: of none) and that have another member, who may come back with them: a primary
+// brings its copies to what it has. Returns whether anything changed.
 bool placement_succeed(struct placement *placement, uint32_t member, uint32_t number,
-                       struct placement_server *servers, uint32_t count, uint64_t epoch);
+                       const bool *lacks, struct placement_server *servers, uint32_t count,
+                       uint64_t epoch);
 
 // "The controller will elect one of the secondary machines to be the new primary" (Adam 3.3.3):
 // carries out what a server proposes, if the epoch is the bucket's and the roles are as it says.
@@ -66,7 +78,9 @@ bool placement_propose(struct placement *placement, const struct proto_proposal 
 // joiners to buckets that have too few members or a draining one, and then moves copies and primary
 // roles until no two servers differ by more than one, where that can be. Moves nothing else,
 // nothing to a server that was not heard lately, and nothing of a bucket whose primary was not:
-// that would only put off that a secondary takes over. Returns whether anything changed.
+// that would only put off that a secondary takes over. Who is parted from the primary of a bucket
+// joins it only where it has too few members and nobody else is there. Returns whether anything
+// changed.
 bool placement_fill(struct placement *placement, struct placement_server *servers, uint32_t count,
                     uint64_t epoch);
 
@@ -80,5 +94,6 @@ bool placement_may_lose(const struct placement *placement, uint32_t member,
 bool placement_has(const struct placement *placement, uint32_t member);
 
 uint32_t placement_members(const struct proto_place *place); // primary and secondaries
+bool placement_parts(const struct placement_parting *parting, uint32_t one, uint32_t other);
 
 #endif

@@ -347,7 +347,8 @@ static struct proto_text text_or_none(const char *text) {
     return proto_text(text ? text : "");
 }
 
-static int join_run(struct member *member, const struct proto_welcome *welcome, struct error *err) {
+static int ask_to_join(struct member *member, const struct proto_list *held, struct kept **answer,
+                       struct error *err) {
     const struct member_options *o = &member->options;
     const struct proto_join join = {
         .role = (uint16_t)o->role,
@@ -360,9 +361,23 @@ static int join_run(struct member *member, const struct proto_welcome *welcome, 
         .first = o->first,
         .samples = o->samples,
         .stores = o->stores,
+        .held = *held,
     };
+    return ask_controller(member, PROTO_TYPE_JOIN, &join, answer, err);
+}
+
+static int join_run(struct member *member, const struct proto_welcome *welcome, struct error *err) {
+    const struct member_hooks *hooks = &member->options.hooks;
+    struct proto_held *shards = NULL;
+    uint32_t count = 0;
     struct kept *answer;
-    int status = ask_controller(member, PROTO_TYPE_JOIN, &join, &answer, err);
+    int status =
+        hooks->held ? hooks->held(hooks->self, &welcome->run, &shards, &count, err) : STATUS_OK;
+    if (!status) {
+        const struct proto_list held = proto_list(shards, count);
+        status = ask_to_join(member, &held, &answer, err);
+    }
+    free(shards);
     if (status)
         return status;
     const struct proto_joined *joined = &answer->message.joined;

@@ -37,6 +37,10 @@ struct member_hooks {
     // How the role is doing, asked for before each heartbeat. All is zero, `loss` is NAN
     // and `session` is set. Texts must last until the next call. NULL: STATE_WORKING.
     void (*figures)(void *self, struct proto_heartbeat *figures);
+    // Of a parameter server with a store, before it joins: the shards of this run that it has, to
+    // be freed with free(). NULL: not asked.
+    int (*held)(void *self, const struct proto_id *run, struct proto_held **shards, uint32_t *count,
+                struct error *err);
     // The controller's lease on the buckets of which the member is the primary runs until then
     // (clock_seconds). NULL: not needed.
     void (*lease)(void *self, double until);

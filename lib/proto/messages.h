@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 8
+#define PROTO_VERSION 9
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -46,6 +46,7 @@
 #define PROTO_NAME_MAX 64
 #define PROTO_ADDRESS_MAX 256
 #define PROTO_PIECES_MAX 4096
+#define PROTO_HELD_MAX 65536
 
 // "The model parameters are divided into 1 MB sized shards" (Adam 3.3.1).
 #define PROTO_SHARD_FLOATS (1 << 18)
@@ -205,6 +206,8 @@
     F(U32, shard, 0, "which")                                                                      \
     F(U64, version, 0, "of the oldest of its weights that were saved")
 
+#define PROTO_HELD(F, L) F(U32, shard, 0, "which")
+
 #define PROTO_NAMED(F, L) F(TEXT, name, PROTO_ADDRESS_MAX, "what it is called")
 
 // How a member is doing.
@@ -251,6 +254,7 @@
     R(TOKEN, token)                                                                                \
     R(DROPPED, dropped)                                                                            \
     R(REACHED, reached)                                                                            \
+    R(HELD, held)                                                                                  \
     R(NAMED, named)                                                                                \
     R(MEMBER, member)
 
@@ -296,7 +300,8 @@
     F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")                         \
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
     F(U64, samples, 0, "of a data server: how many it serves")                                     \
-    F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")
+    F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")        \
+    L(held, held, PROTO_HELD_MAX, "of the same: shards of this run that its store has, ascending")
 
 #define PROTO_JOINED(F, L)                                                                         \
     F(U32, member, 0, "its number in this run")                                                    \

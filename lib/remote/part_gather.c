@@ -23,6 +23,7 @@ struct fetch {
     uint64_t bytes;
     uint32_t crc;
     struct proto_read_part ask;
+    bool refused; // the server is there, and does not give it
 };
 
 static int dial(struct link **link, const struct part_gather *g, const char *address,
@@ -88,8 +89,9 @@ int part_drop(const struct part_gather *gather, const struct proto_server *serve
 
 // --- a part -----------------------------------------------------------------------------
 
-static int refuse_answer(const struct fetch *fetch, const struct kept *answer, struct error *err) {
+static int refuse_answer(struct fetch *fetch, const struct kept *answer, struct error *err) {
     const struct proto_refused *refused = &answer->message.refused;
+    fetch->refused = answer->type == PROTO_TYPE_REFUSED && refused->code == PROTO_REFUSAL_STORAGE;
     return answer->type == PROTO_TYPE_REFUSED
                ? error_set(err, STATUS_UNAVAILABLE, "%s: %.*s", proto_refusal_name(refused->code),
                            (int)refused->text.length, refused->text.at)
@@ -223,6 +225,8 @@ int part_gather(const struct part_gather *gather, const json_t *manifest, const 
         status = read_entry(&fetch, manifest, entry, err);
         if (!status && !is_there(folder, fetch.name))
             status = fetch_part(gather, &fetch, folder, err);
+        if (gather->refused)
+            *gather->refused |= fetch.refused;
     }
     return status;
 }

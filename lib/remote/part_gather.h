@@ -22,6 +22,7 @@ struct part_gather { // what it points to is the caller's
     const struct proto_hello *hello;
     const struct secrets *keys;
     bool insecure;
+    bool *refused; // set where it fails since a server that is there has no such part; or NULL
 };
 
 // Fetches all files that the manifest says servers have, and that are not there, into the folder:

@@ -194,6 +194,13 @@ static int name_sound(const char *run, struct error *err) {
     return err->status;
 }
 
+int checkpoint_name_sound(const char *path, struct error *err) {
+    char *run = run_folder_of(path);
+    int status = run ? name_sound(run, err) : err->status;
+    free(run);
+    return status;
+}
+
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err) {
     const struct checkpoint_wanted wanted = {sets, set_count, state};
@@ -201,9 +208,5 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char 
     // What is sound without `sets` is not damaged.
     if ((status != STATUS_DATA && status != STATUS_NOINPUT) || is_sound(path))
         return status;
-    char *run = run_folder_of(path);
-    if (run)
-        status = name_sound(run, err);
-    free(run);
-    return status;
+    return checkpoint_name_sound(path, err);
 }

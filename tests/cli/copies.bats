@@ -159,6 +159,24 @@ buckets_of() {
     [ "$status" -eq 75 ]
 }
 
+@test "a server that was drained, and is killed before it has left, leaves when it is started again" {
+    begin 2 3 --set epochs=100000
+    kill -STOP "$(server_pid ps-2)"
+    run_ok adam-ctl drain run ps-2 --no-wait
+    wait_for grep -q "(ps-2) has no bucket any more, and leaves" run/log/controller.log
+    kill -KILL "$(server_pid ps-2)"
+    wait_for grep -q "ps-2 was drained, and has left; the run goes on without it" up.log
+    [ "$(grep -c "serves a model" run/log/ps-2.log)" -eq 2 ]
+    # Started by hand after that, it has a share.
+    start adam-ps --controller @run/controller.port --name ps-2 2>ps-2.log
+    shared() { [ "$(buckets_of ps-2)" -gt 0 ]; }
+    wait_for shared
+    run_ok adam-ctl down --now run
+    pid=$up
+    wait_end
+    [ "$status" -eq 75 ]
+}
+
 @test "status says bucket by bucket who has it" {
     begin 2 3 --set epochs=100000
     run_ok adam-ctl status run --buckets

@@ -128,11 +128,19 @@ unpart() {
 
 # Of the ten shards (proto_bucket_of) none has a copy at both of these servers.
 parted() {
-    until_true "[.members[] | select(.name == \"ps-$1\").member] as \$a
+    until_true "$(apart "$@" all)"
+}
+
+# The same as an expression, of all copies, or of those of buckets of which one of the two is the
+# primary.
+apart() {
+    local which=$3 primary=true
+    [ "$which" = all ] || primary='(.primary | IN($a[], $b[]))'
+    echo "[.members[] | select(.name == \"ps-$1\").member] as \$a
         | [.members[] | select(.name == \"ps-$2\").member] as \$b
         | [range(10) * 2654435769 % 4294967296 * 1024 / 4294967296 | floor] as \$used
         | [.buckets[] | . as \$at
-            | select(any(\$used[]; \$at.first <= . and . < \$at.first + \$at.count))]
+            | select(any(\$used[]; \$at.first <= . and . < \$at.first + \$at.count) and $primary)]
         | all(([.primary] + .secondaries) as \$here
             | \$here - \$a == \$here or \$here - \$b == \$here)"
 }
@@ -166,15 +174,24 @@ cut_from_others() {
     balance
 }
 
-# Servers 2 and 3 are parted; the controller, server 4 and who pushes talk to both.
+# Servers 2 and 3 are parted; the controller, the other servers and who pushes talk to both. Each
+# bucket has all its copies while that lasts: the others have them instead.
 bridge() {
     start_all
     until_true "$whole"
     part 2 3
-    parted 2 3
+    until_true "($whole) and ($(apart 2 3 primary))"
     unpart 2 3
     until_true "$whole"
     balance
+}
+
+bridge_of_three() {
+    sed -i 's/^copies = .*/copies = 3/; s/^servers = .*/servers = 4/' run.conf
+    whole=${whole//== 3/== 4}
+    whole=${whole//== 1/== 2}
+    start_server 5
+    bridge
 }
 
 # The clocks of all machines jump by a day and back, while a server is cut off.
@@ -235,6 +252,11 @@ late_requests() {
 
 @test "two parameter servers that everybody else can talk to, and that cannot talk to each other" {
     netns_run 5 bridge
+    [[ $output = *"in the weights"* ]]
+}
+
+@test "the same, with three copies and four servers: each shard has three meanwhile" {
+    netns_run 5 bridge_of_three
     [[ $output = *"in the weights"* ]]
 }
 

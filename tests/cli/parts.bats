@@ -224,6 +224,34 @@ is_apart() {
     done
 }
 
+@test "a run that had parts at its servers goes on from them, whatever it saves then" {
+    begin --ps 2 --set checkpoint-parts=local --set checkpoint-every=0 --set eval-every=0
+    end_run
+    [ -z "$(find run/latest/ -name 'model*.safetensors')" ]
+    epoch=$(jq -r '.epoch | ceil + 1' run/latest/manifest.json)
+    run_ok adam-ctl up "$conf" --out run --resume --ps 2 --workers 1 --threads 1 -q \
+        --set checkpoint-parts=off --set epochs="$epoch"
+    [ -e run/latest/model.safetensors ]
+}
+
+@test "a part that its server has no more ends the run that would go on from it, and is named" {
+    begin --ps 1 --set checkpoint-parts=local --set checkpoint-every=0 --set eval-every=0
+    end_run
+    # A server of the right name that does not know where its parts are.
+    start adam-ctl controller "$conf" --out run --resume run --set epochs=100000 2>controller.log
+    controller=$pid
+    wait_for adam-ctl status run
+    start adam-ps --controller @run/controller.port --name ps-1 2>ps.log
+    start adam-serve "$BATS_FILE_TMPDIR/train.arec" --controller @run/controller.port --name serve 2>serve.log
+    pid=$controller
+    wait_end
+    [ "$status" -eq 69 ]
+    grep "model-00001-of-00001.safetensors of parameter server 'ps-1': storage failed: ps-1: it has no folder for parts: --checkpoints DIR names it" controller.log
+    rm "$(find run/parts/ps-1 -name 'model-*.safetensors')"
+    run_status 69 adam-ctl up "$conf" --out run --resume --ps 1 --workers 1 --threads 1 --set epochs=100000
+    [[ $stderr = *"model-00001-of-00001.safetensors of parameter server 'ps-1': storage failed: ps-1: "*"No such file"*"; no other checkpoint in run is sound"* ]]
+}
+
 @test "a server without a folder for parts is named" {
     start adam-ctl controller "$conf" --out run --set epochs=100000 --set checkpoint-parts=local 2>controller.log
     controller=$pid

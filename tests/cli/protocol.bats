@@ -10,6 +10,12 @@ load ../helper/common
     diff table manual
 }
 
+@test "it says which version it is of" {
+    local version
+    version=$(sed -nE 's/^#define PROTO_VERSION (.*)/\1/p' "$ROOT/lib/proto/messages.h")
+    grep -qx "This is version $version\." "$ROOT/man/adam-protocol.5"
+}
+
 @test "the limits named in its text are those of the code" {
     local name
     for name in PROTO_BODY_MAX PROTO_PAYLOAD_MAX PROTO_STRANGER_MAX PROTO_SHARD_FLOATS; do

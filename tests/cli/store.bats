@@ -12,11 +12,11 @@ start_server() {
     start adam-ps --controller @ctl.port --name "$1" --store "$1.store" --flush 0.05s "${@:2}" 2>"$1.log"
 }
 
-# A run of one server with a store, and no worker yet; $1 epochs.
+# A run of one server with a store, and no worker yet; $1 epochs, and more lines of the run file.
 begin_run_with_store() {
     adam-prep draw 400 --seed 1 -o train.arec
     printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' "epochs = ${1:-4}" 'batch = 8' \
-        'rate = 0.02' 'servers = 1' 'metrics-every = 0.1' >run.conf
+        'rate = 0.02' 'servers = 1' 'metrics-every = 0.1' "${@:2}" >run.conf
     start adam-ctl controller run.conf --out run --port-file ctl.port 2>ctl.log
     controller=$pid
     start_server ps-0
@@ -196,6 +196,35 @@ trained() {
     pid=$controller
     wait_end
     [ "$status" -eq 69 ]
+}
+
+@test "a primary that comes back without its store, before its copies do, takes nothing from them" {
+    begin_run_with_store 100000 'copies = 2'
+    wait_for grep -q "ps-0) joined" ctl.log
+    start_server ps-1
+    copy=$pid
+    start adam-worker --controller @ctl.port --threads 1 2>worker.log
+    wait_for trained 1
+    stored() { adam-ctl store check --json ps-1.store | jq -e '.shards | length == 1'; }
+    kill -KILL "$server" "$copy"
+    wait_for stored
+    # The server of the first bucket, which is that of the only shard, was the first to come.
+    rm -r ps-0.store
+    start_server ps-0
+    wait_for grep -q "(ps-0) has a store without any shard of this run" ctl.log
+    before=$(adam-ctl status run --json | jq .epoch)
+    start_server ps-1
+    wait_for grep -q "has 1 shards from its store" ps-1.log
+    wait_for trained "$(jq -n "$before + 1")"
+    # The one that came first copies it.
+    whole() { adam-ctl status run --json | jq -e '.buckets | all(.joiner == null and (.secondaries | length) == 1)'; }
+    wait_for whole
+    run_ok adam-ctl down run
+    pid=$controller
+    wait_end
+    [ "$status" -eq 75 ]
+    jq -es 'map(select(.event == "eval" or .event == "ps_returned")) | length > 0' run/metrics.jsonl
+    [ -e run/latest ]
 }
 
 @test "two servers with stores have two names" {

@@ -39,6 +39,7 @@ static const struct proto_refused golden_refused = {
     .text = {"bucket 3 is in epoch 7", 22},
 };
 
+static const struct proto_held golden_held[] = {{1}, {70000}};
 static const struct proto_join golden_join = {
     .role = 1,
     .threads = 16,
@@ -50,6 +51,7 @@ static const struct proto_join golden_join = {
     .first = 500,
     .samples = 0x100000001ull,
     .stores = 1,
+    .held = {golden_held, 2},
 };
 
 static const struct proto_joined golden_joined = {
@@ -510,7 +512,8 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_JOIN, &golden_join,
      "01001000000000000000100000000400000070732030130000007463703a2f2f31302e30"
      "2e302e313a37303031130000007463703a2f2f31302e302e312e313a373030320e000000"
-     "6970633a2f2f2f72756e2f707330f401000000000000010000000100000001"},
+     "6970633a2f2f2f72756e2f707330f401000000000000010000000100000001"
+     "020000000100000070110100"},
     {PROTO_TYPE_JOINED, &golden_joined, "040000000807060504030201f40100008813000007000000"},
     {PROTO_TYPE_HEARTBEAT, &golden_heartbeat,
      "05000000000000000100ef0300000000000007fa0000000000004d000000000000005400"

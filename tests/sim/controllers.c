@@ -9,7 +9,9 @@ enum {
     HEARTBEAT = 12,
     ELECTION = 50,
     AWAY = 50,
-    ASSIGN = 600, // by then buckets are given to those that are there
+    PARTED = 500,
+    OUTLIVES = 80, // two are heard within this if they ended at once
+    ASSIGN = 600,  // by then buckets are given to those that are there
 };
 
 const struct agreed_server *state_server(const struct agreed_state *state, uint32_t member) {
@@ -134,7 +136,8 @@ static struct agreed_state draft(const struct controller *c) {
 }
 
 static struct placement placement_of(const struct world *w, struct agreed_state *state) {
-    return (struct placement){w->copies, w->bucket_count, state->places};
+    return (struct placement){
+        .copies = w->copies, .count = w->bucket_count, .places = state->places};
 }
 
 static uint64_t last_heard(const struct controller *c, const struct agreed_server *server) {
@@ -168,22 +171,51 @@ static void remove_server(struct world *w, struct agreed_state *next, uint32_t i
     forget_server(next, index);
 }
 
+// Of a bucket of this server: whether another that has it may live, and none is known to. One that
+// was not heard after this one may have died with it.
+static bool others_may_live(const struct world *w, const struct controller *c,
+                            const struct proto_place *place, const struct agreed_server *server) {
+    const uint32_t members[] = {place->primary, place->second, place->third};
+    bool may = false;
+    for (int i = 0; i < 3; i++) {
+        const struct agreed_server *other =
+            members[i] == server->member ? NULL : state_server(&c->state, members[i]);
+        if (!other || w->now - c->heard[other->slot] >= GONE / 2)
+            continue;
+        if (c->heard[other->slot] > c->heard[server->slot] + OUTLIVES)
+            return false;
+        may = true;
+    }
+    return may;
+}
+
 // A leader has to hear the members, or their silence, before it knows whether one that has all
 // lives: until then nobody returns with what a store had.
-static bool may_return(const struct world *w, const struct controller *c) {
-    return w->now - c->since >= GONE;
+static bool may_return(const struct world *w, const struct controller *c,
+                       const struct agreed_server *server) {
+    bool knows = w->now - c->since >= GONE;
+    for (uint32_t b = 0; c->state.assigned && b < w->bucket_count; b++) {
+        const struct proto_place *place = &c->state.places[b];
+        bool here = place->primary == server->member || place->second == server->member ||
+                    place->third == server->member;
+        knows &= !here || !others_may_live(w, c, place, server);
+    }
+    return knows;
 }
 
 // It was started again, and has what its store had.
 static void return_server(struct world *w, const struct controller *c, struct agreed_state *next,
-                          uint32_t index) {
+                          uint32_t index, bool empty) {
     struct placement placement = placement_of(w, next);
     struct placement_server servers[LIVING];
+    bool lacks[BUCKETS];
+    memset(lacks, empty, sizeof lacks);
     uint32_t member = next->servers[index].member;
     forget_server(next, index);
     uint32_t count = list_servers(w, c, next, servers);
     if (next->assigned)
-        placement_succeed(&placement, member, next->next_member, servers, count, next->epoch);
+        placement_succeed(&placement, member, next->next_member, lacks, servers, count,
+                          next->epoch);
 }
 
 // --- what is asked of it ------------------------------------------------------------------
@@ -211,10 +243,11 @@ static void receive_join(struct world *w, uint32_t i, const struct packet *packe
             continue;
         if (c->state.servers[k].incarnation == incarnation)
             send_places(w, i, packet->from, 0);
-        if (c->state.servers[k].incarnation >= incarnation || (w->stored && !may_return(w, c)))
+        if (c->state.servers[k].incarnation >= incarnation ||
+            (w->stored && !may_return(w, c, &c->state.servers[k])))
             return;
         if (w->stored)
-            return_server(w, c, &next, k);
+            return_server(w, c, &next, k, packet->member.empty);
         else
             remove_server(w, &next, k); // it was started again
     }
@@ -267,6 +300,8 @@ static void receive_proposal(struct world *w, uint32_t i, const struct proto_pro
         return;
     if (proposal->change == PROTO_CHANGE_TAKE_OVER)
         check_takeover(w, proposal->primary);
+    if (proposal->change == PROTO_CHANGE_DROP)
+        partings_add(&c->partings, proposal->primary, proposal->member, (double)(w->now + PARTED));
     propose(w, i, &next);
 }
 
@@ -297,9 +332,11 @@ static bool drain_servers(const struct controller *c, struct agreed_state *next)
     return changed;
 }
 
-static bool place_buckets(const struct world *w, const struct controller *c,
-                          struct agreed_state *next) {
+static bool place_buckets(const struct world *w, struct controller *c, struct agreed_state *next) {
     struct placement placement = placement_of(w, next);
+    partings_expire(&c->partings, (double)w->now);
+    placement.parted = c->partings.items;
+    placement.parted_count = c->partings.count;
     struct placement_server servers[LIVING];
     uint32_t count = list_servers(w, c, next, servers);
     if (next->assigned)

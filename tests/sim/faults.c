@@ -51,12 +51,15 @@ void faults_begin(struct world *w) {
 
 // --- processes ----------------------------------------------------------------------------
 
+// Where others have all that it has, what is on its disk may be lost, too.
 static void crash_server(struct world *w) {
     uint32_t slot = drawn(w, SERVERS);
     bool rash = w->stored && happens(w, 200);
     if (!w->nodes[FIRST_SERVER + slot].up || (!rash && !may_crash(w, slot)))
         return;
     server_end(w, slot, happens(w, 300) ? CRASH_POWER : CRASH_KILLED);
+    if (w->stored && !rash && w->slow == 0 && happens(w, 200))
+        store_replace(w, slot);
     w->calm_until = w->now + CALM;
 }
 
@@ -69,9 +72,15 @@ static void crash_controller(struct world *w) {
 // Of all machines at once.
 static void cut_power(struct world *w) {
     trace(w, "the power goes");
+    uint32_t burnt = drawn(w, w->server_count);
+    // What is on its way for long lets a server seem to live that has died.
+    bool burns =
+        w->slow == 0 && happens(w, 300) && w->nodes[FIRST_SERVER + burnt].up && may_crash(w, burnt);
     for (uint32_t i = 0; i < w->server_count; i++)
         if (w->nodes[FIRST_SERVER + i].up)
             server_end(w, i, CRASH_POWER);
+    if (burns)
+        store_replace(w, burnt);
     for (uint32_t i = 0; i < w->controller_count; i++)
         if (w->nodes[i].up)
             controller_crash(w, i);

@@ -291,6 +291,7 @@ static void open_replica(struct server *s, uint32_t member) {
         fault(w, "server %u cannot start", s->slot);
     for (uint32_t i = 0; s->replica && i < w->shard_count; i++)
         replica_restore(s->replica, i, s->installed[i]);
+    w->stores[s->slot].replaced = false;
     trace(w, "server %u is member %u", s->slot, member);
 }
 
@@ -344,6 +345,7 @@ static void tick(struct server *s) {
     packet.member.slot = s->slot;
     packet.member.incarnation = s->incarnation;
     packet.member.member = s->member;
+    packet.member.empty = w->stores[s->slot].replaced;
     bool due = !s->member || s->wants_places || s->ticks++ % 2 == 0;
     s->wants_places = false;
     if (due)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "../helper/sim_disk.h"
+#include "cluster/partings.h"
 #include "cluster/paxos.h"
 #include "cluster/placement.h"
 #include "core/random.h"
@@ -121,6 +122,7 @@ struct packet {
         struct {
             uint32_t member, slot;
             uint16_t incarnation;
+            bool empty; // a join: its store has nothing of the run
         } member;
         struct proto_proposal proposal;
         struct replica_message replica;
@@ -154,6 +156,7 @@ struct controller {
     uint64_t stepped;        // when it was at work last
     uint64_t heard[SERVERS]; // by slot
     bool drain[SERVERS];     // wanted
+    struct partings partings;
 };
 
 struct waiting { // a push that is applied and not answered
@@ -208,6 +211,7 @@ struct store {
     // Of the disk:
     uint64_t mended; // when it works again
     uint64_t room;   // that it lacks meanwhile
+    bool replaced;   // by another disk, and no controller knows yet
 };
 
 enum crash { CRASH_ORDERLY, CRASH_KILLED, CRASH_POWER };
@@ -354,6 +358,8 @@ void store_receive(struct server *server, bool flushed);
 // Whether pushes are told to come later: too much is at risk.
 bool store_is_late(const struct server *server);
 void store_break(struct world *w, uint32_t slot);
+// Of a server that is down: its disk is another one, with nothing on it.
+void store_replace(struct world *w, uint32_t slot);
 void stores_mend(struct world *w, bool all);
 
 // clients.c.

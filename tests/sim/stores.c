@@ -345,7 +345,8 @@ void store_close(struct server *s, enum crash how) {
         sim_power(&store->disk, happens(w, 300) ? SIM_LOSES_ALL : SIM_LOSES_SOME);
     const struct sim_disk disk = store->disk;
     uint64_t mended = store->mended, room = store->room;
-    *store = (struct store){.disk = disk, .mended = mended, .room = room};
+    bool replaced = store->replaced;
+    *store = (struct store){.disk = disk, .mended = mended, .room = room, .replaced = replaced};
     store->disk.files.self = &store->disk;
     store->disk.dead = false;
     store->disk.cut_at = 0;
@@ -374,6 +375,17 @@ void store_break(struct world *w, uint32_t slot) {
     disk->broken = what == 1;
     store->room = what == 2 ? disk->room : 0;
     disk->room -= store->room;
+}
+
+void store_replace(struct world *w, uint32_t slot) {
+    struct store *store = &w->stores[slot];
+    uint64_t seed = store->disk.seed;
+    trace(w, "server %u gets another disk", slot);
+    sim_end(&store->disk);
+    *store = (struct store){.replaced = true};
+    sim_begin(&store->disk);
+    store->disk.seed = seed;
+    w->stored_at[slot] = 0; // nothing is to be on it
 }
 
 void stores_mend(struct world *w, bool all) {

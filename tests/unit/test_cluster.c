@@ -311,7 +311,7 @@ static void test_copies(struct tap *tap) {
     });
     TEST(tap, "joiners come, and are members when their primary says so", {
         uint64_t epoch = c.routes_epoch;
-        CHECK_INT(tap, cluster_fill(&c, NULL, NULL, &changed, NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_fill(&c, NULL, NULL, NULL, &changed, NULL), STATUS_OK);
         CHECK(tap, changed && c.routes_epoch == epoch + 1);
         uint32_t b = 0;
         while (c.places[b].joiner == PROTO_NOBODY)
@@ -333,12 +333,30 @@ static void test_copies(struct tap *tap) {
     TEST(tap, "one that dies while it is drained, and comes back, is drained on", {
         uint32_t heir = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "");
         CHECK(tap, cluster_serves(&c, 3));
-        CHECK_INT(tap, cluster_succeed(&c, 3, heir, all_silent, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, cluster_succeed(&c, 3, heir, NULL, all_silent, NULL, NULL), STATUS_OK);
         CHECK(tap, cluster_serves(&c, heir) && !cluster_serves(&c, 3));
         CHECK(tap, c.members[c.member_count - 1].number == heir);
         CHECK(tap, c.members[c.member_count - 1].draining);
     });
     cluster_free(&c);
+}
+
+static void test_drained(struct tap *tap) {
+    TEST(tap, "one that was drained, and has not left, is drained when it is started again", {
+        struct cluster c = begin();
+        uint32_t first = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:1");
+        c.members[c.member_count - 1].draining = true;
+        cluster_leave(&c, first); // it was silent
+        uint32_t again = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:2");
+        CHECK(tap, cluster_numbered(&c, again)->draining);
+        uint32_t worker = joined(&c, PROTO_ROLE_WORKER, "");
+        CHECK(tap, !cluster_numbered(&c, worker)->draining);
+        cluster_retire(&c, again); // it leaves
+        uint32_t next = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:3");
+        CHECK(tap, !cluster_numbered(&c, next)->draining);
+        cluster_retire(&c, 99);
+        cluster_free(&c);
+    });
 }
 
 static void test_progress(struct tap *tap) {
@@ -587,6 +605,7 @@ int main(void) {
     test_members(&tap);
     test_text(&tap);
     test_copies(&tap);
+    test_drained(&tap);
     test_progress(&tap);
     test_vitals(&tap);
     test_idle(&tap);

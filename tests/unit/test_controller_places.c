@@ -479,9 +479,13 @@ static void test_early_return(struct bench *b) {
             try_to_join(b, 0, "ps-1", why);
         while (strstr(why, "this name"));
         CHECK(tap, strstr(why, "not known yet"));
-        beat(b, 1);
-        try_to_join(b, 0, "ps-1", why);
-        CHECK(tap, !*why);
+        int beats = 0;
+        do { // until that one has outlived it: two may have come to grief at once
+            beat(b, 1);
+            beats++;
+            try_to_join(b, 0, "ps-1", why);
+        } while (strstr(why, "not known yet"));
+        CHECK(tap, !*why && beats > 1);
         look(b);
         for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++)
             CHECK(tap, has(&b->places[i], 2) && b->places[i].primary != b->numbers[0] &&

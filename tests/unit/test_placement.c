@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
-#include "cluster/placement.h"
+#include "cluster/partings.h"
 #include "core/random.h"
 
 enum { BUCKETS = 1024, SERVERS = 12, SLACK = 20 };
@@ -17,7 +17,7 @@ struct rig {
 };
 
 static void begin(struct rig *rig, uint32_t copies, uint32_t servers) {
-    *rig = (struct rig){.placement = {copies, BUCKETS, NULL}, .count = servers};
+    *rig = (struct rig){.placement = {.copies = copies, .count = BUCKETS}, .count = servers};
     rig->placement.places = rig->places;
     for (uint32_t i = 0; i < servers; i++)
         rig->servers[i] = (struct placement_server){.member = 10 + i, .heard = true};
@@ -302,7 +302,7 @@ static void test_succession(struct tap *tap) {
         memcpy(rig.before, rig.places, sizeof rig.places);
         for (uint32_t i = 0; i < 3; i++)
             rig.servers[i].heard = false; // all came to grief at once
-        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, NULL, rig.servers, 3, ++rig.epoch));
         for (uint32_t b = 0; b < BUCKETS; b++) {
             const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
             bool had = was->primary == 11 || was->second == 11;
@@ -311,20 +311,131 @@ static void test_succession(struct tap *tap) {
             CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
         }
         CHECK(tap, !placement_has(&rig.placement, 11));
-        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, !placement_succeed(&rig.placement, 11, 98, NULL, rig.servers, 3, ++rig.epoch));
     });
     TEST(tap, "where another member was heard, who comes back has no place: that one is newer", {
         struct rig rig;
         begin(&rig, 2, 3);
         memcpy(rig.before, rig.places, sizeof rig.places);
         rig.servers[0].heard = rig.servers[1].heard = false; // 10 and 11: 12 lives
-        CHECK(tap, placement_succeed(&rig.placement, 11, 99, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, NULL, rig.servers, 3, ++rig.epoch));
         for (uint32_t b = 0; b < BUCKETS; b++) {
             const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
             bool had = has(was, 11), other = has(was, 12);
             CHECK(tap, has(is, 99) == (had && !other) && !has(is, 11));
             CHECK(tap, !had || !other || is->primary == 12);
         }
+    });
+}
+
+static void test_lacking(struct tap *tap) {
+    TEST(tap, "who comes back without values leaves them to a member that may have them", {
+        struct rig rig;
+        bool lacks[BUCKETS];
+        begin(&rig, 2, 3);
+        memcpy(rig.before, rig.places, sizeof rig.places);
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            lacks[b] = b % 2;
+        for (uint32_t i = 0; i < 3; i++)
+            rig.servers[i].heard = false;
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, lacks, rig.servers, 3, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++) {
+            const struct proto_place *was = &rig.before[b], *is = &rig.places[b];
+            bool had = has(was, 11);
+            CHECK(tap, has(is, 99) == (had && !lacks[b]) && !has(is, 11));
+            CHECK(tap, placement_members(is) == (had && lacks[b] ? 1 : 2) && differ(is));
+            CHECK(tap, is->epoch == (had ? rig.epoch : was->epoch));
+        }
+        // The others come back, too.
+        CHECK(tap, placement_succeed(&rig.placement, 10, 98, NULL, rig.servers, 3, ++rig.epoch));
+        CHECK(tap, placement_succeed(&rig.placement, 12, 97, NULL, rig.servers, 3, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            CHECK(tap, has(&rig.places[b], 98) == has(&rig.before[b], 10));
+    });
+    TEST(tap, "where nobody else can have them it has its place, and lacks them", {
+        struct rig rig;
+        bool lacks[BUCKETS];
+        memset(lacks, true, sizeof lacks);
+        begin(&rig, 1, 2);
+        CHECK(tap, placement_succeed(&rig.placement, 11, 99, lacks, rig.servers, 2, ++rig.epoch));
+        for (uint32_t b = 0; b < BUCKETS; b++)
+            CHECK(tap, rig.places[b].primary != 11);
+        CHECK(tap, placement_has(&rig.placement, 99));
+    });
+}
+
+// The joiner of each bucket whose primary is `one` is dropped if it is `other`, and the same the
+// other way round; else it is complete.
+static uint32_t answer_parted(struct tap *tap, struct rig *rig, uint32_t one, uint32_t other) {
+    uint32_t dropped = 0;
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        const struct proto_place *place = &rig->places[b];
+        bool parted = (place->primary == one && place->joiner == other) ||
+                      (place->primary == other && place->joiner == one);
+        if (place->joiner == PROTO_NOBODY)
+            continue;
+        dropped += parted;
+        CHECK(tap,
+              propose(rig, parted ? PROTO_CHANGE_DROP : PROTO_CHANGE_COMPLETE, b, place->joiner));
+    }
+    return dropped;
+}
+
+static void drop_parted(struct tap *tap, struct rig *rig, uint32_t one, uint32_t other) {
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        const struct proto_place *place = &rig->places[b];
+        if (place->primary == one && has(place, other))
+            CHECK(tap, propose(rig, PROTO_CHANGE_DROP, b, other));
+        else if (place->primary == other && has(place, one))
+            CHECK(tap, propose(rig, PROTO_CHANGE_DROP, b, one));
+    }
+}
+
+static void test_parted(struct tap *tap, struct rig *rig) {
+    const struct placement_parting parting = {11, 12, 0};
+    TEST(tap, "who was dropped by a primary that does not reach it is not given to it again", {
+        for (uint32_t copies = 2; copies <= PLACEMENT_COPIES_MAX; copies++) {
+            begin(rig, copies, copies + 1);
+            finish(tap, rig);
+            drop_parted(tap, rig, 11, 12);
+            rig->placement.parted = &parting;
+            rig->placement.parted_count = 1;
+            int rounds = 0;
+            while (fill(rig) && ++rounds < 100)
+                CHECK_INT(tap, answer_parted(tap, rig, 11, 12), 0);
+            CHECK(tap, rounds > 0 && rounds < 100);
+            CHECK_INT(tap, short_of(rig, copies), 0);
+            drop_parted(tap, rig, 11, 12); // nothing
+            CHECK_INT(tap, short_of(rig, copies), 0);
+        }
+    });
+    TEST(tap, "where nobody else is there it is", {
+        begin(rig, 2, 2);
+        CHECK(tap, propose(rig, PROTO_CHANGE_DROP, 0, rig->places[0].second));
+        const struct placement_parting both = {10, 11, 0};
+        rig->placement.parted = &both;
+        rig->placement.parted_count = 1;
+        CHECK(tap, fill(rig));
+        CHECK(tap, rig->places[0].joiner != PROTO_NOBODY);
+    });
+}
+
+static void test_partings(struct tap *tap) {
+    TEST(tap, "partings end, are renewed, and of too many the first to end are forgotten", {
+        struct partings p = {0};
+        partings_add(&p, 1, 2, 10);
+        partings_add(&p, 2, 1, 20);
+        CHECK_INT(tap, p.count, 1);
+        partings_add(&p, 3, 4, 15);
+        partings_expire(&p, 15);
+        CHECK(tap, p.count == 1 && placement_parts(&p.items[0], 1, 2));
+        for (uint32_t i = 0; i < PLACEMENT_PARTINGS; i++)
+            partings_add(&p, 100, 200 + i, 30);
+        CHECK_INT(tap, p.count, PLACEMENT_PARTINGS);
+        partings_expire(&p, 20); // it was (1, 2)
+        CHECK_INT(tap, p.count, PLACEMENT_PARTINGS);
+        partings_expire(&p, 30);
+        CHECK_INT(tap, p.count, 0);
     });
 }
 
@@ -339,7 +450,10 @@ int main(void) {
     test_drain(&tap, rig);
     test_propose(&tap, rig);
     test_random(&tap, rig);
+    test_parted(&tap, rig);
     free(rig);
     test_succession(&tap);
+    test_lacking(&tap);
+    test_partings(&tap);
     return tap_done(&tap);
 }

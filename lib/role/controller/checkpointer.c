@@ -175,6 +175,7 @@ static void finish_job(struct checkpointer *s) {
     result->job = s->job;
     result->err = (struct error){0};
     result->path[0] = 0;
+    result->hopeless = false;
     result->err.status = carry_out_job(s, &s->job, &result->err);
     checkpointer_drop_copy(s);
     result->clock = s->checkpoint.clock;

@@ -50,6 +50,8 @@ struct checkpointer_job {
 struct checkpointer_result {
     struct checkpointer_job job;
     struct error err;   // status: how it ended
+    bool hopeless;      // it ended so for good, whatever the status: a part of what it goes on from
+                        // is not where it was
     uint64_t samples;   // of an epoch
     uint64_t skipped;   // with initialise: the checkpoint's, as in the job
     uint64_t clock;     // of the copy

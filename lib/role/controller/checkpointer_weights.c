@@ -97,7 +97,8 @@ static int gather_parts(struct checkpointer *s, const char *folder, const json_t
     struct part_gather gather = {.holders = holders,
                                  .hello = &hello,
                                  .keys = s->config.keys,
-                                 .insecure = s->config.insecure};
+                                 .insecure = s->config.insecure,
+                                 .refused = &s->result.hopeless};
     int status = holders ? ask_holders(holders, &gather, servers, err) : error_nomem(err);
     if (!status)
         status = part_gather(&gather, manifest, folder, err);
@@ -114,6 +115,8 @@ static int fetch_parts(struct checkpointer *s, struct error *err) {
     if (folder && !checkpoint_manifest(&manifest, folder, NULL) &&
         checkpoint_manifest_token(manifest, run, token))
         status = gather_parts(s, folder, manifest, err);
+    if (status == STATUS_DATA || s->result.hopeless)
+        status = checkpoint_name_sound(s->resume, err);
     json_decref(manifest);
     free(folder);
     return status;

@@ -54,6 +54,16 @@ static bool wants_part(const struct cluster *cluster, const struct cluster_membe
     return member->role == PROTO_ROLE_DATA_SERVER && cluster->part_count > 0;
 }
 
+static int succeed_server(const struct controller *c, struct cluster *next,
+                          const struct proto_join *join, uint32_t before, uint32_t number,
+                          struct error *why) {
+    bool *lacks = controller_lacks(c, join);
+    int status = lacks ? cluster_succeed(next, before, number, lacks, controller_is_unheard, c, why)
+                       : error_nomem(why);
+    free(lacks);
+    return status;
+}
+
 // The member joins in the draft, and takes the part, or the shards, of member `before`. Its number,
 // or 0 with the reason in `why`.
 static uint32_t join_draft(const struct controller *c, struct cluster *next,
@@ -64,18 +74,21 @@ static uint32_t join_draft(const struct controller *c, struct cluster *next,
     uint32_t number = member->number;
     bool part = wants_part(next, member);
     if (before && member->role == PROTO_ROLE_PARAMETER_SERVER &&
-        cluster_succeed(next, before, number, controller_is_unheard, c, why))
+        succeed_server(c, next, join, before, number, why))
         return 0;
     return part && cluster_take_part(next, before, number, why) ? 0 : number;
 }
 
 static void tell_returned(struct controller *c, uint32_t before,
-                          const struct cluster_member *member) {
+                          const struct cluster_member *member, const struct proto_join *join) {
     char name[128];
     cluster_name(name, member);
     vitals_forget(&c->vitals, before);
+    if (join->stores && !join->held.count)
+        controller_say(c, "%s has a store without any shard of this run", name);
     if (!cluster_serves(c->cluster, member->number)) {
-        controller_say(c, "%s is back: others have all that is in its store", name);
+        controller_say(c, "%s is back: others have all that %s", name,
+                       join->held.count ? "is in its store" : "it had");
         return;
     }
     controller_say(c, "%s goes on with the store of parameter server %" PRIu32, name, before);
@@ -86,10 +99,11 @@ static void tell_returned(struct controller *c, uint32_t before,
 
 // What follows from it.
 static int welcome_member(struct controller *c, uint32_t before, bool back,
-                          const struct cluster_member *member, struct error *err) {
+                          const struct cluster_member *member, const struct proto_join *join,
+                          struct error *err) {
     tell_joined(c, member);
     if (before && member->role == PROTO_ROLE_PARAMETER_SERVER)
-        tell_returned(c, before, member);
+        tell_returned(c, before, member, join);
     if (wants_part(c->cluster, member))
         controller_tell_part(c, before, member->number, back);
     return vitals_heard(&c->vitals, member->number, clock_seconds()) ? STATUS_OK : error_nomem(err);
@@ -155,7 +169,7 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     if (why.status)
         return refuse_request(queued, PROTO_REFUSAL_BUSY, why.text);
     const struct cluster_member *member = status ? NULL : cluster_numbered(c->cluster, number);
-    if (status || (status = welcome_member(c, before, back, member, err)))
+    if (status || (status = welcome_member(c, before, back, member, join, err)))
         return status;
     const struct proto_joined joined = {
         .member = member->number,
@@ -203,7 +217,7 @@ static int let_member_leave(struct controller *c, uint32_t number, struct error 
     struct cluster *next;
     int status = controller_draft(c, &next, err);
     if (!status)
-        cluster_leave(next, number);
+        cluster_retire(next, number);
     status = controller_commit(c, next, status, err);
     if (!status)
         vitals_forget(&c->vitals, number);
@@ -279,13 +293,15 @@ static int answer_leave(struct controller *c, struct queued_request *queued, str
     if (!member)
         return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
     uint32_t number = member->number;
+    bool drained = member->draining;
     cluster_name(name, member);
     printable_copy(reason, sizeof reason, message->reason.at, message->reason.length);
     int status = let_member_leave(c, number, err);
     if (status)
         return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
-    controller_tell_loss(c, cluster_numbered(c->cluster, number));
+    if (!drained)
+        controller_tell_loss(c, cluster_numbered(c->cluster, number));
     return answer_done(queued);
 }
 

@@ -28,6 +28,7 @@ struct controller {
     const struct cluster *cluster; // agreed.state; controller_commit changes it
     struct part_progress progress; // of its parts, since it was agreed
     struct vitals vitals;
+    struct partings partings; // of parameter servers
     struct metrics *metrics;
     struct checkpointer *checkpointer;
     uint64_t model_hash;
@@ -150,6 +151,9 @@ bool controller_knows_others(const struct controller *c, uint32_t server);
 bool controller_can_return(const struct controller *c, const struct cluster_member *server);
 // Whether the run waits for a parameter server that is gone to come back with its store.
 bool controller_waits_for_store(struct controller *c, const struct cluster_member *lost);
+// A flag for each bucket: whether the store of the joining server lacks values of it. For free();
+// NULL when out of memory.
+bool *controller_lacks(const struct controller *c, const struct proto_join *join);
 // The server whose shards the joining one has in its store: it takes them over. *alive: that one is
 // there still. NULL: none.
 const struct cluster_member *controller_returning(const struct controller *c,

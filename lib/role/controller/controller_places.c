@@ -12,6 +12,8 @@
 
 static const double lease = CONTROLLER_LEASE / 1000.0;
 static const double again = 1; // seconds after which places are looked at again
+// Seconds for which a server is not given as joiner to a primary that did not reach it.
+static const double parted = 30;
 // Seconds for which one that has just begun to lead moves nothing: it hears first who lives, and
 // who is to be replaced.
 static const double settling = 2 * CONTROLLER_LEASE / 1000.0;
@@ -61,7 +63,14 @@ static bool is_granted(const struct controller *c, const struct proto_proposal *
     return proposal->change != PROTO_CHANGE_TAKE_OVER || !has_lease(c, proposal->primary);
 }
 
-static int try_proposals(const struct controller *c, struct cluster *next,
+// Of one that nobody hears that says nothing.
+static void note_parting(struct controller *c, const struct proto_proposal *proposal) {
+    const struct cluster_member *dropped = cluster_numbered(c->cluster, proposal->member);
+    if (proposal->change == PROTO_CHANGE_DROP && dropped && !controller_is_unheard(c, dropped))
+        partings_add(&c->partings, proposal->primary, proposal->member, clock_seconds() + parted);
+}
+
+static int try_proposals(struct controller *c, struct cluster *next,
                          const struct proto_list *proposals, struct changes *changes,
                          struct error *err) {
     const struct proto_proposal *at = proposals->at;
@@ -70,8 +79,10 @@ static int try_proposals(const struct controller *c, struct cluster *next,
         bool changed = false;
         if (is_granted(c, &at[i]))
             status = cluster_propose(next, &at[i], &changed, err);
-        if (changed)
-            count_change(changes, at[i].change);
+        if (!changed)
+            continue;
+        count_change(changes, at[i].change);
+        note_parting(c, &at[i]);
     }
     return status;
 }
@@ -94,7 +105,7 @@ int controller_fill(const struct controller *c, struct cluster *next, struct err
     bool filled, settles = clock_seconds() < c->began + settling;
     return settles || cluster_lost(next)
                ? STATUS_OK
-               : cluster_fill(next, controller_is_unheard, c, &filled, err);
+               : cluster_fill(next, controller_is_unheard, c, &c->partings, &filled, err);
 }
 
 // What follows from the changes is agreed on with them: each agreement takes its time.
@@ -179,6 +190,7 @@ static int look_at_places(struct controller *c, struct error *err) {
 
 int controller_place(struct controller *c, struct error *err) {
     uint64_t before = c->agreements;
+    partings_expire(&c->partings, clock_seconds());
     bool trains = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING;
     int status = trains ? controller_lose_gone(c, err) : STATUS_OK;
     if (!status && c->agreements == before)

@@ -157,7 +157,7 @@ static int take_failure(struct controller *c, const struct checkpointer_result *
     controller_answer_saves(&c->saving, NULL, result->err.text);
     if (c->cluster->stage >= CLUSTER_STOPPING)
         return STATUS_OK;
-    bool absent = result->err.status == STATUS_UNAVAILABLE;
+    bool absent = result->err.status == STATUS_UNAVAILABLE && !result->hopeless;
     bool needed = result->job.attach || c->cluster->stage == CLUSTER_SAVING;
     if (result->err.status == STATUS_DIVERGED || (needed && !absent))
         return controller_end(c, result->err.status, CLUSTER_STOPPING, result->err.text, err);

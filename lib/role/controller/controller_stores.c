@@ -2,7 +2,10 @@
 // 3.3.2). What they had not written yet is lost: "DNN models are capable of learning even in the
 // presence of small amounts of lost updates". That holds where each push counts for itself. Where
 // workers share steps (hardsync, softsync) a step that is lost would be waited for.
+#include <stdlib.h>
+
 #include "core/clock.h"
+#include "core/mem.h"
 #include "role/controller/controller_internal.h"
 
 bool controller_can_return(const struct controller *c, const struct cluster_member *server) {
@@ -52,6 +55,14 @@ bool controller_waits_for_store(struct controller *c, const struct cluster_membe
     return now < c->lost_since + c->settings.server_patience;
 }
 
+// Whether `other` was heard after the last that was heard of `server`. Two that came to grief at
+// once fell silent within a heartbeat.
+static bool outlives(const struct controller *c, uint32_t other, uint32_t server) {
+    const struct vital *last = vitals_of(&c->vitals, server);
+    const struct vital *vital = vitals_of(&c->vitals, other);
+    return vital && (!last || vital->heard > last->heard + 2 * CONTROLLER_HEARTBEAT / 1000.0);
+}
+
 // Of a bucket of this server: whether another that has it may live, and none is known to.
 static bool others_may_live(const struct controller *c, const struct proto_place *place,
                             uint32_t server) {
@@ -61,7 +72,7 @@ static bool others_may_live(const struct controller *c, const struct proto_place
         const struct cluster_member *member = members[i] == PROTO_NOBODY || members[i] == server
                                                   ? NULL
                                                   : cluster_numbered(c->cluster, members[i]);
-        if (member && !controller_is_unheard(c, member))
+        if (member && !controller_is_unheard(c, member) && outlives(c, member->number, server))
             return false;
         may |= member && !controller_is_absent(c, member);
     }
@@ -76,6 +87,30 @@ bool controller_knows_others(const struct controller *c, uint32_t server) {
             return false;
     }
     return true;
+}
+
+// Bits of the shards that are told. Those that the model has not are nobody's.
+static void mark_held(const struct proto_list *list, bool *has, size_t shards) {
+    const struct proto_held *held = list->at;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (held[i].shard < shards)
+            has[held[i].shard] = true;
+}
+
+bool *controller_lacks(const struct controller *c, const struct proto_join *join) {
+    size_t shards = (c->parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS;
+    uint32_t buckets = (uint32_t)c->cluster->place_count;
+    bool *has = mem_zeroed(shards + 1, sizeof *has);
+    bool *lacks = mem_zeroed(buckets + 1, sizeof *lacks);
+    if (!has || !lacks) {
+        free(has), free(lacks);
+        return NULL;
+    }
+    mark_held(&join->held, has, shards);
+    for (size_t i = 0; buckets && i < shards; i++)
+        lacks[proto_bucket_of((uint32_t)i, buckets)] |= !has[i];
+    free(has);
+    return lacks;
 }
 
 const struct cluster_member *controller_returning(const struct controller *c,

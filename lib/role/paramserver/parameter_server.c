@@ -16,11 +16,11 @@
 #include "member/run_text.h"
 #include "member/sharers.h"
 #include "persist/files_system.h"
-#include "persist/persist.h"
 #include "role/paramserver/flusher.h"
 #include "role/paramserver/parameter_paths.h"
 #include "role/paramserver/part_saver.h"
 #include "role/paramserver/replicator.h"
+#include "role/paramserver/store_look.h"
 #include "run/checkpoint.h"
 #include "run/settings.h"
 
@@ -249,20 +249,10 @@ static int check_store(const struct parameter_server *server, struct error *err)
                      "with --store");
 }
 
-// Whether the folder has a store of another run. Who cannot tell leaves that to the opening.
-static bool is_of_another_run(const struct files *files, const struct proto_id *run) {
-    struct persist *persist;
-    if (persist_look(&persist, files, NULL))
-        return false;
-    bool other = memcmp(persist_owner(persist)->run, run->bytes, sizeof run->bytes) != 0;
-    persist_close(persist);
-    return other;
-}
-
 static int make_way(struct parameter_server *server, const struct proto_id *run,
                     struct error *err) {
     const char *store = server->o->store;
-    if (!server->o->aside || !is_of_another_run(&server->store.files, run))
+    if (!server->o->aside || !store_is_of_another_run(&server->store.files, run))
         return STATUS_OK;
     files_system_close(&server->store);
     int status = run_folder_set_aside(store, err);
@@ -577,6 +567,13 @@ static void take_lease(void *self, double until) {
     pthread_mutex_unlock(&server->lock);
 }
 
+// By the member's thread, before it has joined: nobody else uses the store yet.
+static int list_held(void *self, const struct proto_id *run, struct proto_held **shards,
+                     uint32_t *count, struct error *err) {
+    const struct parameter_server *server = self;
+    return store_list(&server->store.files, run, shards, count, err);
+}
+
 static void ask_to_stop(void *self) {
     struct parameter_server *server = self;
     atomic_store(&server->stop, true);
@@ -668,7 +665,7 @@ static int open_member(struct parameter_server *server, struct error *err) {
         .stores = o->store != NULL,
         .members = true,
         .places = PLACES,
-        .hooks = {server, say_text, fill_figures, take_lease},
+        .hooks = {server, say_text, fill_figures, o->store ? list_held : NULL, take_lease},
     };
     return member_open(&server->member, &options, err);
 }

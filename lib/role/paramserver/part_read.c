@@ -47,7 +47,8 @@ static int read_bytes(struct reading *reading, int fd, const struct proto_read_p
 static int open_and_read(struct reading *reading, const char *dir,
                          const struct proto_read_part *message, struct error *err) {
     if (!dir)
-        return error_set(err, STATUS_NOINPUT, "it has no folder for parts: --checkpoints");
+        return error_set(err, STATUS_NOINPUT,
+                         "it has no folder for parts: --checkpoints DIR names it");
     char *path = path_of(dir, message);
     if (!path || !reading) {
         free(path);

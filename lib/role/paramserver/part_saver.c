@@ -124,7 +124,8 @@ static int find_folder(struct part *part, struct error *err) {
     const uint8_t *run = o->identity.run.bytes;
     part->own = order->folder.length == 0;
     if (part->own && !o->folder)
-        return error_set(err, STATUS_CANTCREATE, "it has no folder for parts: --checkpoints");
+        return error_set(err, STATUS_CANTCREATE,
+                         "it has no folder for parts: --checkpoints DIR names it");
     part->folder = part->own ? checkpoint_own_folder(o->folder, run, order->token.bytes)
                              : strndup(order->folder.at, order->folder.length);
     if (!part->folder)
