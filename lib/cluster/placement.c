@@ -353,20 +353,26 @@ static bool move_copy(const struct placement *p, struct proto_place *place, stru
     return add_joiner(place, least, epoch);
 }
 
+// Whether a member could be the primary: it reaches all others that are here.
+static bool reaches_all(const struct placement *p, const struct proto_place *place,
+                        uint32_t member) {
+    return !are_parted(p, member, place->primary) && !are_parted(p, member, place->second) &&
+           !are_parted(p, member, place->third) && !are_parted(p, member, place->joiner);
+}
+
 // The primary and a secondary change roles where the one has at least two primary roles more, or
-// is draining. Not where it could not reach the other secondary.
+// is draining.
 static bool move_primary(const struct placement *p, struct proto_place *place,
                          struct placement_server *servers, uint32_t count, uint64_t epoch) {
     struct placement_server *primary = find_server(servers, count, place->primary), *best = NULL;
     const uint32_t seconds[] = {place->second, place->third};
     for (int i = 0; primary && primary->heard && i < 2; i++) {
         struct placement_server *server = find_server(servers, count, seconds[i]);
-        if (server && server->heard && !server->draining &&
+        if (server && server->heard && !server->draining && reaches_all(p, place, server->member) &&
             (!best || server->primaries < best->primaries))
             best = server;
     }
-    if (!best || (!primary->draining && (primary->primaries < best->primaries + 2 ||
-                                         are_parted(p, place->second, place->third))))
+    if (!best || (!primary->draining && primary->primaries < best->primaries + 2))
         return false;
     primary->primaries--;
     best->primaries++;
