@@ -24,6 +24,7 @@ NET
     # What the longer runs below come to when nobody is killed.
     train whole 1 48 --set "epochs=$EPOCHS"
     accuracy whole >expected
+    workers_rest 300
 }
 
 setup() {
