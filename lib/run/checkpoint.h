@@ -42,9 +42,8 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 // names the newest sound one of the same run.
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
-// Adds to the error of a checkpoint that cannot be read which of the same run can. Returns its
-// status.
-int checkpoint_name_sound(const char *path, struct error *err);
+// Adds to the error of a checkpoint that cannot be read which of the same run can. err may be NULL.
+void checkpoint_name_sound(const char *path, struct error *err);
 // The folder of the checkpoint that a path leads to, as checkpoint_load takes it: that of RUN, of
 // RUN/latest, itself, or the one that a file lies in. Free with free(); NULL when out of memory.
 char *checkpoint_folder(const char *path);

@@ -172,7 +172,7 @@ static bool is_sound(const char *path) {
 }
 
 // Adds to the error which checkpoint of the run can be read.
-static int name_sound(const char *run, struct error *err) {
+static void name_sound(const char *run, struct error *err) {
     size_t count;
     uint64_t *clocks = run_folder_clocks(run, &count);
     char *sound = NULL;
@@ -191,14 +191,13 @@ static int name_sound(const char *run, struct error *err) {
         error_set(err, why.status, "%s; no other checkpoint in %s is sound", why.text, run);
     free(sound);
     free(clocks);
-    return err->status;
 }
 
-int checkpoint_name_sound(const char *path, struct error *err) {
-    char *run = run_folder_of(path);
-    int status = run ? name_sound(run, err) : err->status;
+void checkpoint_name_sound(const char *path, struct error *err) {
+    char *run = err ? run_folder_of(path) : NULL;
+    if (run)
+        name_sound(run, err);
     free(run);
-    return status;
 }
 
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
@@ -208,5 +207,6 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char 
     // What is sound without `sets` is not damaged.
     if ((status != STATUS_DATA && status != STATUS_NOINPUT) || is_sound(path))
         return status;
-    return checkpoint_name_sound(path, err);
+    checkpoint_name_sound(path, err);
+    return status;
 }

@@ -116,7 +116,7 @@ static int fetch_parts(struct checkpointer *s, struct error *err) {
         checkpoint_manifest_token(manifest, run, token))
         status = gather_parts(s, folder, manifest, err);
     if (status == STATUS_DATA || s->result.hopeless)
-        status = checkpoint_name_sound(s->resume, err);
+        checkpoint_name_sound(s->resume, err);
     json_decref(manifest);
     free(folder);
     return status;
