@@ -212,18 +212,18 @@ static int lose_member(struct controller *c, const struct cluster_member *member
                        struct error *err) {
     struct cluster *next;
     char name[128], why[512];
-    uint32_t number = member->number;
+    const struct cluster_member lost = *member; // who is gone for long may be forgotten at once
     cluster_name(name, member);
-    say_why(c, why, name, vitals_of(&c->vitals, number));
+    say_why(c, why, name, vitals_of(&c->vitals, lost.number));
     int status = controller_draft(c, &next, err);
     if (!status)
         status = remove_member(c, next, member, why, err);
     status = controller_commit(c, next, status, err);
     if (status)
         return status;
-    vitals_forget(&c->vitals, number);
+    vitals_forget(&c->vitals, lost.number);
     controller_say(c, "%s", why);
-    controller_tell_loss(c, cluster_numbered(c->cluster, number));
+    controller_tell_loss(c, &lost);
     return STATUS_OK;
 }
 

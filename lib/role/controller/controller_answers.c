@@ -292,16 +292,14 @@ static int answer_leave(struct controller *c, struct queued_request *queued, str
     char name[128], reason[PROTO_ADDRESS_MAX + 1];
     if (!member)
         return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
-    uint32_t number = member->number;
-    bool drained = member->draining;
+    const struct cluster_member left = *member; // which may be forgotten at once
     cluster_name(name, member);
     printable_copy(reason, sizeof reason, message->reason.at, message->reason.length);
-    int status = let_member_leave(c, number, err);
+    int status = let_member_leave(c, left.number, err);
     if (status)
         return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
-    if (!drained)
-        controller_tell_loss(c, cluster_numbered(c->cluster, number));
+    controller_tell_loss(c, &left);
     return answer_done(queued);
 }
 
