@@ -312,6 +312,30 @@ END
     [ -e run/latest/model.safetensors ]
 }
 
+# Whether so many workers have left.
+have_left() {
+    [ "$(grep -c 'worker .* left: ' controller.log)" -ge "$1" ]
+}
+
+# Of those who are gone the last are remembered: who was there first is forgotten as it leaves.
+@test "whoever leaves after many others have come and gone, the controller goes on" {
+    start_controller --set workers=1 --set epochs=100000 --set metrics-every=0.1
+    start_members 1
+    local first=$worker i others=()
+    wait_for grep -q '"event":"train"' run/metrics.jsonl
+    for ((i = 1; i <= 33; i++)); do
+        start adam-worker --controller @run/controller.port --threads 1 2>others.log
+        others+=("$pid")
+    done
+    wait_for at_least 34 worker working
+    kill -TERM "${others[@]}"
+    wait_for have_left 33
+    kill -TERM "$first"
+    wait_for have_left 34
+    run_ok adam-ctl down run
+    end_controller 75
+}
+
 @test "layers that are to be factors are refused with clip, and with deltas that are no sums of products" {
     run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set momentum=0.9
     [[ "$stderr" = *"factors=d1 and push=delta"* ]]
