@@ -28,11 +28,12 @@ struct placement_parting {
 };
 
 struct placement {
-    uint32_t copies;                        // wanted of each bucket, 1 to PLACEMENT_COPIES_MAX
-    uint32_t count;                         // buckets
-    struct proto_place *places;             // of all buckets, in order
-    const struct placement_parting *parted; //
-    uint32_t parted_count;                  // 0: none
+    uint32_t copies;            // wanted of each bucket, 1 to PLACEMENT_COPIES_MAX
+    uint32_t count;             // buckets
+    struct proto_place *places; // of all buckets, in order
+    // Servers that do not reach each other, `parted_count` pairs, the caller's; 0: all do.
+    const struct placement_parting *parted;
+    uint32_t parted_count;
 };
 
 // A server that lives. The caller fills in member and draining; arrays are in ascending order of

@@ -25,7 +25,7 @@ none_left() {
     [ -z "$(left)" ]
 }
 
-# The data servers have seen so many epochs, in whichever of their last lives.
+# One of the data servers said of late that it has seen so many epochs.
 epoch_is() {
     [ "$(grep '"event":"serve"' run/metrics.jsonl | tail -n 20 | jq -s "map(.epoch) | max >= $1")" = true ]
 }

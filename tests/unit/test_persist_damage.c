@@ -61,6 +61,8 @@ static struct verdict judge_store(struct tap *tap) {
 static void keep_store(uint8_t *kept[SIM_FILES]) {
     for (int i = 0; i < disk.file_count; i++) {
         kept[i] = malloc(disk.file[i].size + 1);
+        if (!kept[i])
+            exit(2);
         if (disk.file[i].size)
             memcpy(kept[i], disk.file[i].now, disk.file[i].size);
     }

@@ -103,7 +103,8 @@ bool *controller_lacks(const struct controller *c, const struct proto_join *join
     bool *has = mem_zeroed(shards + 1, sizeof *has);
     bool *lacks = mem_zeroed(buckets + 1, sizeof *lacks);
     if (!has || !lacks) {
-        free(has), free(lacks);
+        free(has);
+        free(lacks);
         return NULL;
     }
     mark_held(&join->held, has, shards);
