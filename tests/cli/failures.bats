@@ -4,7 +4,7 @@
 load ../helper/common
 load ../helper/casualties
 
-EPOCHS=40
+EPOCHS=20
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
@@ -18,12 +18,12 @@ softmax    units=10
 NET
     # No sample is left out of an epoch.
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
-        'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 20' \
+        'rate = 0.02' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" 'push-every = 4' 'eval-every = 10' \
         'metrics-every = 0.1' 'checkpoint-every = 1' "silence = $SILENCE" >run.conf
     # What the run reaches when nobody is killed.
     adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1
     accuracy whole >expected
-    workers_rest 500
+    workers_rest 1000
 }
 
 setup() {
@@ -47,14 +47,14 @@ on_lease() {
 
 @test "kill -9 of workers at any moment: the run goes on to the same accuracy" {
     begin
-    moment 1 6
+    moment 1 3
     kill_again worker-1
-    moment 10 15
+    moment 5 8
     kill_again worker-2
-    moment 20 25
+    moment 10 12
     kill_again worker-1
     # All at once.
-    moment 25 30
+    moment 13 15
     left 'worker-[0-9]' | xargs kill -KILL
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
@@ -63,11 +63,11 @@ on_lease() {
 
 @test "kill -9 of the data server: no sample is lost, or doubled beyond what was out on lease" {
     begin
-    moment 1 6
+    moment 1 3
     kill_again serve-1
-    moment 15 20
+    moment 7 10
     kill_again serve-1
-    moment 25 30
+    moment 13 15
     kill_again serve-1
     ends_well
     # Its journal has every sample of every epoch, once.
@@ -81,9 +81,9 @@ on_lease() {
 
 @test "kill -9 of the controller: it is back, and the run ends as it would have" {
     begin
-    moment 1 6
+    moment 1 3
     kill_again controller
-    moment 15 25
+    moment 7 12
     kill_again controller
     ends_well
     [ "$(finished)" -eq "$(wanted)" ]
@@ -92,7 +92,7 @@ on_lease() {
 @test "kill -9 of a parameter server: the run stops and says what to do; --resume goes on" {
     begin
     wait_for test -e run/latest
-    moment 5 20
+    moment 3 10
     # A model of one shard is with one of them.
     local server
     server=$(basename "$(grep -l 'adam-ps: holds' run/log/ps-*.log)" .log)
@@ -111,7 +111,7 @@ on_lease() {
 
 @test "Ctrl-C: saved, status 75, no process left; --resume goes on" {
     begin
-    moment 5 20
+    moment 3 10
     [ "$(left | wc -l)" -eq 8 ]
     kill -INT "$run"
     wait_end
@@ -126,7 +126,7 @@ on_lease() {
 @test "a second Ctrl-C ends all at once, and leaves no socket" {
     export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR
     begin
-    moment 1 5
+    moment 1 4
     kill -STOP "$(left controller)" # it will not save
     kill -INT "$run"
     wait_for grep -q 'once more ends' err
