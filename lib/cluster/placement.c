@@ -4,6 +4,8 @@
 
 #include "core/invariant.h"
 
+enum { IN_A_ROW = 8 }; // buckets that a server gets before it is another's turn
+
 // --- one bucket ---------------------------------------------------------------------------
 
 uint32_t placement_members(const struct proto_place *place) {
@@ -143,37 +145,52 @@ static bool are_parted(const struct placement *p, uint32_t one, uint32_t other) 
     return false;
 }
 
-// The server with the fewest copies that may get this bucket, of those that its primary reaches or
-// of those that it does not; NULL: none.
+// Whether the server may get this bucket: one that the primary reaches, or one that it does not.
+static bool may_join(const struct placement *p, const struct placement_server *server,
+                     const struct proto_place *place, bool reached) {
+    return server->heard && !server->draining && !is_here(place, server->member) &&
+           are_parted(p, place->primary, server->member) != reached;
+}
+
+// The server with the fewest copies that may; NULL: none.
 static struct placement_server *least_loaded(const struct placement *p,
                                              struct placement_server *servers, uint32_t count,
                                              const struct proto_place *place, bool reached) {
     struct placement_server *least = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (servers[i].heard && !servers[i].draining && !is_here(place, servers[i].member) &&
-            (!least || servers[i].copies < least->copies) &&
-            are_parted(p, place->primary, servers[i].member) != reached)
+        if (may_join(p, &servers[i], place, reached) &&
+            (!least || servers[i].copies < least->copies))
             least = &servers[i];
     return least;
 }
 
 // --- transitions --------------------------------------------------------------------------
 
+// A server's run of buckets first..end-1 has a stretch for each of the others, whose secondaries
+// are the same servers: their shares are equal, and few places differ from the one before.
+static uint32_t stretch_of(uint32_t b, uint32_t first, uint32_t end, uint32_t count) {
+    return (uint32_t)((uint64_t)(b - first) * (count - 1) / (end - first));
+}
+
 void placement_assign(struct placement *p, const struct placement_server *servers, uint32_t count,
                       uint64_t epoch) {
-    for (uint32_t k = 0, b = 0; b < p->count; b++) {
-        while (b >= (uint64_t)(k + 1) * p->count / count)
-            k++;
-        p->places[b] = (struct proto_place){
-            .bucket = b,
-            .epoch = epoch,
-            .primary = servers[k].member,
-            .second = PROTO_NOBODY,
-            .third = PROTO_NOBODY,
-            .joiner = PROTO_NOBODY,
-        };
-        for (uint32_t i = 1; i < p->copies && i < count; i++)
-            add_secondary(&p->places[b], servers[(k + 1 + (b + i) % (count - 1)) % count].member);
+    for (uint32_t k = 0, first = 0; k < count; k++) {
+        uint32_t end = (uint32_t)((uint64_t)(k + 1) * p->count / count);
+        for (uint32_t b = first; b < end; b++) {
+            p->places[b] = (struct proto_place){
+                .bucket = b,
+                .epoch = epoch,
+                .primary = servers[k].member,
+                .second = PROTO_NOBODY,
+                .third = PROTO_NOBODY,
+                .joiner = PROTO_NOBODY,
+            };
+            uint32_t stretch = stretch_of(b, first, end, count);
+            for (uint32_t i = 0; i + 1 < p->copies && i + 1 < count; i++)
+                add_secondary(&p->places[b],
+                              servers[(k + 1 + (stretch + i) % (count - 1)) % count].member);
+        }
+        first = end;
     }
 }
 
@@ -287,16 +304,23 @@ static bool add_joiner(struct proto_place *place, struct placement_server *serve
     return true;
 }
 
+// Who got the bucket before, for some in a row: so the places of all buckets are few words, where
+// neighbours are alike. Else the server with the fewest.
 static struct placement_server *choose_joiner(const struct placement *p,
                                               struct placement_server *servers, uint32_t count,
-                                              const struct proto_place *place) {
-    struct placement_server *reached = least_loaded(p, servers, count, place, true);
-    return reached ? reached : least_loaded(p, servers, count, place, false);
+                                              const struct proto_place *place,
+                                              struct placement_server *before) {
+    struct placement_server *least = least_loaded(p, servers, count, place, true);
+    if (before && least && may_join(p, before, place, true) &&
+        before->copies < least->copies + IN_A_ROW)
+        return before;
+    return least ? least : least_loaded(p, servers, count, place, false);
 }
 
 // Buckets with too few members, and those that a draining server has.
 static bool fill_places(struct placement *p, struct placement_server *servers, uint32_t count,
                         uint64_t epoch) {
+    struct placement_server *joiner = NULL;
     bool changed = false;
     for (uint32_t b = 0; b < p->count; b++) {
         struct proto_place *place = &p->places[b];
@@ -304,21 +328,12 @@ static bool fill_places(struct placement *p, struct placement_server *servers, u
                       is_draining(servers, count, place->second) ||
                       is_draining(servers, count, place->third);
         if (place->joiner == PROTO_NOBODY && is_heard(servers, count, place->primary) &&
-            (placement_members(place) < p->copies || drains))
-            changed |= add_joiner(place, choose_joiner(p, servers, count, place), epoch);
+            (placement_members(place) < p->copies || drains)) {
+            joiner = choose_joiner(p, servers, count, place, joiner);
+            changed |= add_joiner(place, joiner, epoch);
+        }
     }
     return changed;
-}
-
-// The secondary with the most copies; the primary where there is none. Primary roles move by
-// themselves.
-static struct placement_server *most_loaded(struct placement_server *servers, uint32_t count,
-                                            const struct proto_place *place) {
-    struct placement_server *second = find_server(servers, count, place->second);
-    struct placement_server *third = find_server(servers, count, place->third);
-    if (second && third)
-        return third->copies >= second->copies ? third : second;
-    return second ? second : find_server(servers, count, place->primary);
 }
 
 // The shares of copies that servers should have: as many as fit into each, and one more in some.
@@ -336,20 +351,31 @@ static struct shares find_shares(const struct placement_server *servers, uint32_
     return (struct shares){copies / staying, (copies + staying - 1) / staying};
 }
 
+// The last secondary, if it has more than its share; else the secondary with the most copies; the
+// primary where there is none. Primary roles move by themselves.
+static struct placement_server *choose_giver(struct placement_server *servers, uint32_t count,
+                                             const struct proto_place *place, uint32_t share) {
+    struct placement_server *second = find_server(servers, count, place->second);
+    struct placement_server *third = find_server(servers, count, place->third);
+    if (second && third)
+        return third->copies > share || third->copies >= second->copies ? third : second;
+    return second ? second : find_server(servers, count, place->primary);
+}
+
 // Begins to move a copy, if one server has too many or the other too few: so each copy moves once.
 static bool move_copy(const struct placement *p, struct proto_place *place, struct shares shares,
                       struct placement_server *servers, uint32_t count, uint64_t epoch) {
     struct placement_server *least = least_loaded(p, servers, count, place, true);
-    struct placement_server *most = most_loaded(servers, count, place);
+    struct placement_server *giver = choose_giver(servers, count, place, shares.high);
     if (!is_heard(servers, count, place->primary) || place->joiner != PROTO_NOBODY ||
-        placement_members(place) != p->copies || !least || !most || most->copies <= shares.low ||
-        least->copies >= shares.high || most->copies < least->copies + 2)
+        placement_members(place) != p->copies || !least || !giver || giver->copies <= shares.low ||
+        least->copies >= shares.high || giver->copies < least->copies + 2)
         return false;
-    if (place->second == most->member && place->third != PROTO_NOBODY) {
+    if (place->second == giver->member && place->third != PROTO_NOBODY) {
         place->second = place->third; // the last one leaves
-        place->third = most->member;
+        place->third = giver->member;
     }
-    most->copies--;
+    giver->copies--;
     return add_joiner(place, least, epoch);
 }
 

@@ -127,6 +127,37 @@ static void test_assign(struct tap *tap, struct rig *rig) {
     });
 }
 
+// Buckets whose servers are others than those of the bucket before.
+static uint32_t changes(const struct rig *rig) {
+    uint32_t n = 0;
+    for (uint32_t b = 1; b < BUCKETS; b++)
+        n += rig->places[b].primary != rig->places[b - 1].primary ||
+             rig->places[b].second != rig->places[b - 1].second ||
+             rig->places[b].third != rig->places[b - 1].third;
+    return n;
+}
+
+// What the controllers agree on names each run of buckets once.
+static void test_runs(struct tap *tap, struct rig *rig) {
+    TEST(tap, "neighbouring buckets are on the same servers, whoever is lost, comes or drains", {
+        for (uint32_t copies = 1; copies <= PLACEMENT_COPIES_MAX; copies++) {
+            begin(rig, copies, 5);
+            CHECK(tap, changes(rig) < 5 * 4);
+            finish(tap, rig);
+            if (copies > 1)
+                remove_server(rig, 2);
+            finish(tap, rig);
+            CHECK(tap, changes(rig) < BUCKETS / 16);
+            add_server(rig);
+            finish(tap, rig);
+            CHECK(tap, changes(rig) < BUCKETS / 8);
+            rig->servers[1].draining = true;
+            finish(tap, rig);
+            CHECK(tap, changes(rig) < BUCKETS / 4);
+        }
+    });
+}
+
 static void test_lose(struct tap *tap, struct rig *rig) {
     begin(rig, 3, 6);
     finish(tap, rig);
@@ -445,6 +476,7 @@ int main(void) {
     if (!rig)
         abort();
     test_assign(&tap, rig);
+    test_runs(&tap, rig);
     test_lose(&tap, rig);
     test_come(&tap, rig);
     test_drain(&tap, rig);
