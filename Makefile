@@ -20,6 +20,7 @@
 #   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
+#   DEV=1                          build fast, to try a change: only kernels are optimized (in build/dev)
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
@@ -31,11 +32,12 @@ VERSION = 0.1.0
 PREFIX ?= /usr/local
 DESTDIR ?=
 SAN ?=
+DEV ?=
 TESTS ?=
 FUZZ_SECONDS ?= 60
 SEEDS ?= 1..100000
 MUTANTS ?=
-BUILD = build$(if $(SAN),/$(SAN))
+BUILD = build$(if $(SAN),/$(SAN))$(if $(DEV),/dev)
 
 # Why each library is here, and the Debian package that brings it.
 LIBRARIES += zlib1g-dev            # CRC-32, and gzip of IDX and CIFAR files
@@ -75,7 +77,7 @@ AR = gcc-ar
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 # Yours to set, here or in the environment.
-CFLAGS ?= -O2 -g
+CFLAGS ?= $(if $(DEV),-O0,-O2) -g
 CPPFLAGS ?=
 LDFLAGS ?=
 LDLIBS ?=

@@ -56,10 +56,13 @@ if [ "$port" ]; then echo ipc:///nowhere >"$port"; fi
 if [ -s "ends/$name" ]; then exit "$(cat "ends/$name")"; fi
 if [ "$fd" ]; then echo >&$fd; fi
 while :; do
-    if [[ "$name" = controller* ]] && [ -s over ]; then exit "$(cat over)"; fi
     if [[ "$name" = controller* ]] && rm downs 2>/dev/null; then end; fi
     for file in ends/$name ends/all; do
-        if [ -s $file ]; then echo "$name ends"; exit "$(cat $file)"; fi
+        if [ -s $file ]; then
+            echo "$name ends"
+            if [[ "$name" = controller* ]] && [ -s over ]; then file=over; fi
+            exit "$(cat $file)"
+        fi
     done
     sleep 0.05
 done
