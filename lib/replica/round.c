@@ -218,8 +218,8 @@ void round_answer(struct replica *r, struct shard *shard, int slot, const struct
 
 bool round_lacks(const struct replica *r, const struct shard *shard, int slot, uint64_t now) {
     const struct peer *peer = &shard->round.peers[slot];
-    return peer->tried && peer->state != PEER_LEVEL &&
-           (peer->late || now - peer->first >= r->options.patience);
+    bool silent = peer->tried && now - peer->first >= r->options.patience;
+    return peer->state != PEER_LEVEL && (peer->late || silent);
 }
 
 void round_feed(struct replica *r, struct shard *shard, uint64_t now) {

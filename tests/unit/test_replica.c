@@ -864,6 +864,23 @@ static void test_silence(struct tap *tap, struct rig *rig) {
         CHECK_INT(tap, rig->stands[0].proposal.member, C);
         rig_close(tap, rig);
     });
+    TEST(tap, "and a joiner that does not, at each tick, also while pushes go on", {
+        rig_open(rig, &usual, false);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        route_all(rig, place(2, A, B, NONE, C));
+        for (int i = 0; i < 30; i++) {
+            for (uint32_t shard = 0; shard < SHARDS; shard++)
+                push(rig, A, shard, 0);
+            settle(rig, C);
+            rig->proposals = 0;
+            tick_all(rig, 10);
+            settle(rig, C);
+            CHECK(tap, i < 20 || (rig->proposals > 0 && rig->proposal.change == PROTO_CHANGE_DROP &&
+                                  rig->proposal.member == C));
+        }
+        rig_close(tap, rig);
+    });
 }
 
 // --- storage and memory -------------------------------------------------------------------
