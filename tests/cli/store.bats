@@ -12,11 +12,16 @@ start_server() {
     start adam-ps --controller @ctl.port --name "$1" --store "$1.store" --flush 0.05s "${@:2}" 2>"$1.log"
 }
 
-# A run of one server with a store, and no worker yet; $1 epochs, and more lines of the run file.
-begin_run_with_store() {
+# Data and run file of a run of one server; $1 epochs, and more lines of the file.
+write_run() {
     adam-prep draw 400 --seed 1 -o train.arec
     printf '%s\n' "model = $ROOT/examples/digits.net" 'data = train.arec' "epochs = ${1:-4}" 'batch = 8' \
         'rate = 0.02' 'servers = 1' 'metrics-every = 0.1' "${@:2}" >run.conf
+}
+
+# Such a run, of a server with a store, and no worker yet.
+begin_run_with_store() {
+    write_run "$@"
     start adam-ctl controller run.conf --out run --port-file ctl.port 2>ctl.log
     controller=$pid
     start_server ps-0
@@ -234,15 +239,9 @@ trained() {
 }
 
 @test "where workers share steps a lost step is not waited for" {
-    begin_run_with_store
-    pid=$controller
-    kill -KILL "$pid"
-    wait_end
-    rm -rf run ctl.port
-    echo 'protocol = hardsync' >>run.conf
-    start adam-ctl controller run.conf --out run --port-file ctl.port --set epochs=100000 2>ctl.log
+    write_run 100000 'protocol = hardsync'
+    start adam-ctl controller run.conf --out run --port-file ctl.port 2>ctl.log
     controller=$pid
-    rm -rf ps-1.store
     start_server ps-1
     server=$pid
     start adam-serve --controller @ctl.port train.arec 2>serve.log
