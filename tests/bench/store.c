@@ -86,6 +86,7 @@ static double time_plain(const struct bench *bench) {
         exit(1);
     double seconds = clock_seconds() - begin;
     unlink(path);
+    sync();
     return seconds;
 }
 
