@@ -96,10 +96,11 @@ start() {
 }
 
 # For setup_file: each worker rests for so many microseconds for each sample that it trains on, so
-# that runs which only have to last leave the processors to others.
+# that runs which only have to last leave the processors to others. Longer where programs are slow:
+# as much of the processors is left.
 workers_rest() {
     ${CC:-cc} -shared -fPIC -O1 -o "$BATS_FILE_TMPDIR/rest.so" "$ROOT/tests/helper/preload/rest.c" -ldl
-    export LD_PRELOAD=$BATS_FILE_TMPDIR/rest.so REST=$1
+    export LD_PRELOAD=$BATS_FILE_TMPDIR/rest.so REST=$(($1 * (${SLOWER:-1} + 1) / 2))
     export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
 }
 
