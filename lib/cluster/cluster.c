@@ -152,8 +152,10 @@ void cluster_retire(struct cluster *cluster, uint32_t number) {
     bool drained = member && is_drained(cluster, member, name);
     cluster_leave(cluster, number);
     for (size_t i = 0; drained && i < cluster->member_count; i++)
-        if (is_drained(cluster, &cluster->members[i], name))
+        if (is_drained(cluster, &cluster->members[i], name)) {
             cluster->members[i].draining = false;
+            cluster->members[i].left = true;
+        }
 }
 
 void cluster_warm(struct cluster *cluster) {

@@ -50,6 +50,7 @@ struct cluster_member {
     uint64_t first, samples; // of a data server: those that it serves
     bool gone;               // it left, or was silent for too long; its session is over
     bool draining;           // of a parameter server: its buckets move away
+    bool left;               // of the same: they had, and it is gone for good
     bool stores;             // of the same: what it holds outlives it, under its name
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
@@ -154,7 +155,8 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  const struct cluster_member **member, struct error *err);
 // The member is gone. Does nothing when there is no such member.
 void cluster_leave(struct cluster *cluster, uint32_t number);
-// The same, as it wished. Who is drained is so no more: under its name another may come.
+// The same, as it wished. Who is drained is so no more, but has left: under its name another may
+// come.
 void cluster_retire(struct cluster *cluster, uint32_t number);
 // The warm start is over: members that waited train.
 void cluster_warm(struct cluster *cluster);

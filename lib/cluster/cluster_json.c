@@ -27,6 +27,8 @@ static json_t *member_json(const struct cluster_member *m) {
         json_put(&member, "stores", json_true());
     if (m->draining)
         json_put(&member, "draining", json_true());
+    if (m->left)
+        json_put(&member, "left", json_true());
     return member;
 }
 
@@ -222,6 +224,8 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
         good &= read_flag(object, "stores", &m->stores);
     if (json_object_get(object, "draining"))
         good &= read_flag(object, "draining", &m->draining);
+    if (json_object_get(object, "left"))
+        good &= read_flag(object, "left", &m->left);
     return good && number_of > 0 && number_of < c->next_member && m->session > 0 &&
            m->session < c->next_session;
 }

@@ -131,6 +131,8 @@ buckets_of() {
     [[ $stderr = *"no parameter server is called ps-7"* ]]
     run_ok adam-ctl drain run ps-2
     [ "$output" = "ps-2 has left, and may be switched off" ]
+    run_ok adam-ctl drain run ps-2 # nothing is left to be done
+    [ "$output" = "ps-2 has left, and may be switched off" ]
     [ -z "$(buckets_of ps-2)" ] # no such server is there
     [ "$(buckets_of ps-1)" -eq 1024 ]
     run_status 69 adam-ctl drain run ps-1

@@ -352,6 +352,12 @@ static void test_drained(struct tap *tap) {
         uint32_t worker = joined(&c, PROTO_ROLE_WORKER, "");
         CHECK(tap, !cluster_numbered(&c, worker)->draining);
         cluster_retire(&c, again); // it leaves
+        struct cluster back;
+        CHECK(tap, cluster_numbered(&c, again)->left && !cluster_numbered(&c, worker)->left);
+        CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
+        CHECK(tap, cluster_numbered(&back, again)->left && !cluster_numbered(&back, worker)->left);
+        cluster_free(&back);
+        CHECK_INT(tap, reread(&c, "\"left\":true", "\"left\":1", &back), STATUS_DATA);
         uint32_t next = joined(&c, PROTO_ROLE_PARAMETER_SERVER, "tcp://a:3");
         CHECK(tap, !cluster_numbered(&c, next)->draining);
         cluster_retire(&c, 99);

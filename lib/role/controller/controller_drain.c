@@ -54,12 +54,24 @@ static enum proto_refusal check_others(const struct cluster *cluster,
     return PROTO_REFUSAL_BUSY;
 }
 
+// Whether the newest server of this name was drained, and has left.
+static bool has_left(const struct cluster *cluster, const char *name) {
+    bool left = false;
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *member = &cluster->members[i];
+        if (member->role == PROTO_ROLE_PARAMETER_SERVER && !strcmp(member->name, name))
+            left = member->left;
+    }
+    return left;
+}
+
+// *server: NULL where nothing is left to be done.
 static enum proto_refusal check_drain(const struct controller *c, const char *name,
                                       const struct cluster_member **server, char why[512]) {
     enum cluster_stage stage = c->cluster->stage;
     *server = find_server(c->cluster, name, why);
     if (!*server)
-        return PROTO_REFUSAL_NOT_HERE;
+        return has_left(c->cluster, name) ? PROTO_REFUSAL_NONE : PROTO_REFUSAL_NOT_HERE;
     if (stage == CLUSTER_STARTING || stage >= CLUSTER_STOPPING) {
         snprintf(why, 512, "buckets move while a run trains; this one is %s",
                  cluster_stage_name(stage));
@@ -109,7 +121,7 @@ int controller_drain(struct controller *c, const char *name, enum proto_refusal 
                      char why[512], struct error *err) {
     const struct cluster_member *server;
     *code = check_drain(c, name, &server, why);
-    return *code || server->draining ? 0 : begin_drain(c, server->number, err);
+    return *code || !server || server->draining ? 0 : begin_drain(c, server->number, err);
 }
 
 void controller_look_at_drains(struct controller *c) {
