@@ -20,7 +20,7 @@
 #   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
-#   DEV=1                          build fast, to try a change: only kernels are optimized (in build/dev)
+#   DEV=1                          build fast, with only kernels optimized (in build/dev)
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
