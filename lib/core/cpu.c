@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #endif
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,21 @@ static const char *const level_names[] = {"ref", "avx2", "avx2vnni", "avx512", "
 
 #if defined(__x86_64__)
 // AVX-VNNI, which not all compilers' __builtin_cpu_supports knows: leaf 7.1, EAX.
-static bool has_avx_vnni(void) {
+static bool ask_avx_vnni(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
+}
+
+// Asked once: in a virtual machine each such question stops the processor until the host answers.
+// Threads that ask at the same time race for the same answer.
+static bool has_avx_vnni(void) {
+    static atomic_int known; // 0: not asked yet; 1: no; 2: yes
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!answer) {
+        answer = ask_avx_vnni() ? 2 : 1;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == 2;
 }
 #endif
 

@@ -18,7 +18,7 @@ enum cpu_level {
 bool cpu_has(enum cpu_level level);
 
 enum cpu_level cpu_level(void);
-// Whether ADAM_CPU forces plain C: what can be asked often, as it does not ask the processor.
+// Whether ADAM_CPU forces plain C.
 bool cpu_is_plain(void);
 const char *cpu_level_name(enum cpu_level level);
 
