@@ -129,12 +129,15 @@ static void send_prepare(struct paxos *p, struct paxos_output *out, uint32_t to)
     message_to(p, out, to, PROTO_PAXOS_PREPARE);
 }
 
-static void send_start(struct paxos *p, struct paxos_output *out, uint32_t to) {
-    bool rejoins = p->blank && p->config.rejoin;
-    struct proto_paxos *m =
-        message_to(p, out, to, rejoins ? PROTO_PAXOS_REJOIN : PROTO_PAXOS_BLANK);
+static void tell_start(struct paxos *p, struct paxos_output *out, uint32_t to,
+                       enum proto_paxos_step step) {
+    struct proto_paxos *m = message_to(p, out, to, step);
     m->accepted = p->config.start;
     m->version = p->starts[to];
+}
+
+static void send_start(struct paxos *p, struct paxos_output *out, uint32_t to) {
+    tell_start(p, out, to, p->config.rejoin ? PROTO_PAXOS_REJOIN : PROTO_PAXOS_BLANK);
 }
 
 static void send_others(struct paxos *p, struct paxos_output *out,
@@ -387,13 +390,19 @@ static void meet_blank(struct paxos *p, const struct proto_paxos *m, uint64_t no
         end_blankness(p, now, out);
 }
 
-// A member that has its vote by now confirms that it was blank, too.
+// A member that has its vote by now confirms that it was blank, too; which nobody answers.
 static void receive_blank(struct paxos *p, const struct proto_paxos *m, uint64_t now,
                           struct paxos_output *out) {
     if (p->blank)
         meet_blank(p, m, now, out);
     else if (p->starts[m->from] == m->accepted)
-        send_start(p, out, m->from);
+        tell_start(p, out, m->from, PROTO_PAXOS_WAS_BLANK);
+}
+
+static void receive_was_blank(struct paxos *p, const struct proto_paxos *m, uint64_t now,
+                              struct paxos_output *out) {
+    if (p->blank)
+        meet_blank(p, m, now, out);
 }
 
 // The ballot that admits the sender must be new since it asked, which it does until then.
@@ -442,7 +451,7 @@ void paxos_receive(struct paxos *p, const struct proto_paxos *m, uint64_t now,
         [PROTO_PAXOS_ACCEPT] = receive_accept,   [PROTO_PAXOS_ACCEPTED] = receive_accepted,
         [PROTO_PAXOS_REJECT] = receive_reject,   [PROTO_PAXOS_COMMIT] = receive_commit,
         [PROTO_PAXOS_BLANK] = receive_blank,     [PROTO_PAXOS_REJOIN] = receive_rejoin,
-        [PROTO_PAXOS_ADMIT] = receive_admit,
+        [PROTO_PAXOS_ADMIT] = receive_admit,     [PROTO_PAXOS_WAS_BLANK] = receive_was_blank,
     };
     *out = (struct paxos_output){0};
     begin_step(p, now);

@@ -103,7 +103,8 @@
     P(5, COMMIT, "commit")                                                                         \
     P(6, BLANK, "blank")                                                                           \
     P(7, REJOIN, "rejoin")                                                                         \
-    P(8, ADMIT, "admit")
+    P(8, ADMIT, "admit")                                                                           \
+    P(9, WAS_BLANK, "was blank")
 
 // What a parameter server proposes for a bucket: G(number, NAME, name).
 #define PROTO_CHANGES(G)                                                                           \
@@ -345,9 +346,10 @@
     F(U32, to, 0, "controller that is meant")                                                      \
     F(U64, ballot, 0, "that this is about; of reject: the one that was promised instead")          \
     F(U64, accepted, 0,                                                                            \
-      "ballot under which the sender's state was accepted; of blank, rejoin and admit: the "       \
-      "number of the blank member's start")                                                        \
-    F(U64, version, 0, "of the state; of blank and rejoin: the receiver's start, as far as known") \
+      "ballot under which the sender's state was accepted; of blank, was blank, rejoin and "       \
+      "admit: the number of the blank member's start")                                             \
+    F(U64, version, 0,                                                                             \
+      "of the state; of blank, was blank and rejoin: the receiver's start, as far as known")       \
     F(U64, time, 0,                                                                                \
       "milliseconds of the sender's clock, which accepted gives back; of promise: since another "  \
       "than the receiver led")                                                                     \

@@ -368,6 +368,14 @@ static void heal(struct cluster *c) {
     fault(c, "no agreement though nothing is lost", 0, c->newest);
 }
 
+// While no time passes, messages lead to fewer and fewer others.
+static void fall_silent(struct cluster *c) {
+    for (int n = 0; n < 10 * PACKETS && c->packets > 0 && !*c->fault; n++)
+        deliver(c, 0, false);
+    if (c->packets > 0)
+        fault(c, "messages are answered without an end", c->packet[0].from, c->newest);
+}
+
 static void run_schedule(struct cluster *c) {
     c->random = random_stream(c->seed, c->members, 0);
     // Some schedules are calm, some are rough in one way, some in all.
@@ -383,6 +391,7 @@ static void run_schedule(struct cluster *c) {
     for (int event = 0; event < EVENTS && !*c->fault; event++)
         rough_event(c);
     heal(c);
+    fall_silent(c);
     for (uint32_t i = 0; i < c->members; i++)
         crash(c, i);
     proto_room_free(&c->room);
@@ -613,6 +622,53 @@ static void test_rejoin(struct tap *tap) {
         paxos_close(member[i]);
 }
 
+// Members 1 and 2 say to member 0 that they are, or were, blank; in answer to its start of this
+// number.
+static void tell_blank(struct paxos *paxos, uint64_t start) {
+    struct proto_paxos blank = {
+        .step = PROTO_PAXOS_BLANK, .from = 1, .to = 0, .accepted = 21, .version = start};
+    struct paxos_output out;
+    paxos_receive(paxos, &blank, 0, &out);
+    blank.step = PROTO_PAXOS_WAS_BLANK;
+    blank.from = 2;
+    paxos_receive(paxos, &blank, 0, &out);
+}
+
+static void test_blank(struct tap *tap) {
+    struct paxos_config config = alone;
+    struct paxos *paxos = NULL;
+    struct paxos_output out;
+    config.members = 3;
+    config.start = 12;
+    CHECK_INT(tap, paxos_open(&paxos, &config, NULL, 0, NULL), 0);
+    TEST(tap, "that others were blank during an earlier start gives no vote", {
+        tell_blank(paxos, 11);
+        CHECK(tap, paxos_blank(paxos));
+    });
+    TEST(tap, "that all others were blank during this start does", {
+        tell_blank(paxos, 12);
+        CHECK(tap, !paxos_blank(paxos));
+    });
+    TEST(tap, "who has its vote confirms once that it was blank, and answers no confirmation", {
+        struct proto_paxos blank = {
+            .step = PROTO_PAXOS_BLANK, .from = 1, .to = 0, .accepted = 21, .version = 12};
+        paxos_receive(paxos, &blank, 0, &out);
+        const struct proto_paxos *answer = message_of(&out, PROTO_PAXOS_WAS_BLANK, 1);
+        CHECK(tap, out.count == 1 && answer);
+        CHECK(tap, answer && answer->accepted == 12 && answer->version == 21);
+        blank.step = PROTO_PAXOS_WAS_BLANK;
+        paxos_receive(paxos, &blank, 0, &out);
+        CHECK_INT(tap, out.count, 0);
+    });
+    TEST(tap, "nor does it confirm anything to a start that it knew nothing of then", {
+        const struct proto_paxos blank = {
+            .step = PROTO_PAXOS_BLANK, .from = 1, .to = 0, .accepted = 22, .version = 12};
+        paxos_receive(paxos, &blank, 0, &out);
+        CHECK_INT(tap, out.count, 0);
+    });
+    paxos_close(paxos);
+}
+
 static void test_refusals(struct tap *tap) {
     struct paxos *paxos = NULL;
     struct paxos_output out;
@@ -689,6 +745,7 @@ int main(void) {
     test_deaf(&tap);
     test_confirmed(&tap);
     test_rejoin(&tap);
+    test_blank(&tap);
     test_refusals(&tap);
     free(cluster);
     return tap_done(&tap);
