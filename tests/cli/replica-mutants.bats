@@ -33,11 +33,12 @@ made() {
 row() {
     source=$1
     script=$2
+    seed=${3:-1}
 }
 
 noticed() {
     made "$source" "$script" || return 2
-    ! mutant_passes 200 SIM_SCHEDULES=100000 && grep -q ' seed ' log
+    ! mutant_passes 200 SIM_SEED="$seed" SIM_SCHEDULES=100000 && grep -q ' seed ' log
 }
 
 @test "every mutant of replication fails in the simulation" {

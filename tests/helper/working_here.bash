@@ -1,12 +1,14 @@
 # The processes of a run, found by the folder that they work in, whoever started them:
 # `load ../helper/working_here`, and say in members() which commands are meant.
 
-# Those that work in this folder and whose command line matches.
+# Those that work in this folder and whose command line matches. It starts no process of its own:
+# it looks at all of the machine's, and is asked again and again.
 working_here() {
-    local process
+    local process words IFS=' '
     for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/cwd")" = "$PWD" ] || continue
-        if [[ $(tr '\0' ' ' <"$process/cmdline") =~ $1 ]]; then echo "${process#/proc/}"; fi
+        [ "$process/cwd" -ef . ] || continue
+        mapfile -d '' words 2>/dev/null <"$process/cmdline" || continue
+        if [[ "${words[*]} " =~ $1 ]]; then echo "${process#/proc/}"; fi
     done
 }
 

@@ -202,6 +202,6 @@ def options(about, rounds, seconds=0.3):
     parser.add_argument('--seconds', type=float,
                         help=f'of each turn, two steps at least ({seconds})')
     chosen = parser.parse_args()
-    chosen.rounds = chosen.rounds or (2 if chosen.quick else rounds)
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else rounds)
     chosen.seconds = chosen.seconds or (0.05 if chosen.quick else seconds)
     return chosen
