@@ -66,7 +66,7 @@ ends_with() {
 ends_well() {
     ends_with 0
     [ -e run/DONE ]
-    jq -ne "$(accuracy run) > $(cat expected) - 0.05"
+    jq -ne "$(accuracy run) > $(cat expected) - 0.03"
 }
 accuracy() {
     adam-eval --model "$1/latest" --data digits-test.arec --json | jq .top1
