@@ -10,7 +10,7 @@
 #include "net/ready.h"
 
 enum {
-    PATIENCE = 5000, // milliseconds for a dial, and for calls while the controller hangs up
+    PATIENCE = 5000, // milliseconds for a dial, and for each round of controllers
     AGAIN = 50,      // milliseconds between these
 };
 
@@ -31,13 +31,13 @@ static int check_answer(struct kept *answer, uint16_t wanted, const char *addres
 
 // *again: who was welcomed and has no answer yet can still lose its place to other callers, and
 // what does not lead knows nothing.
-static int call_once(const char *address, const struct link_options *options,
+static int call_once(const char *address, uint32_t patience, const struct link_options *options,
                      struct link_request *request, struct kept **answer, bool *again,
                      struct error *err) {
     const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
     struct link *link;
     *again = false;
-    int status = link_dial(&link, address, options, &hello, PATIENCE, NULL, err);
+    int status = link_dial(&link, address, options, &hello, patience, NULL, err);
     if (status)
         return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
     status = link_call_kept(link, request, answer, err);
@@ -56,24 +56,36 @@ struct errand {
     uint32_t turn, count; // how many were asked; how many controllers there are
 };
 
+// Milliseconds for the next one. It may stand still with its sockets open, as a machine that hangs
+// does: at first all are asked in the time that one would have alone.
+static uint32_t patience_of(const struct errand *errand) {
+    return errand->turn < errand->count ? PATIENCE / errand->count : PATIENCE;
+}
+
 // *again: whether it is worth another try, with the next controller where there are several.
 static int ask_next(struct errand *errand, struct kept **answer, bool *again, struct error *err) {
     char address[PROTO_ADDRESS_MAX];
     struct link_request request = errand->request;
     *again = false;
-    int status = ready_find(errand->text, errand->turn++, address, &errand->count, err);
+    int status = ready_find(errand->text, errand->turn, address, &errand->count, err);
     if (status)
         return status;
-    status = call_once(address, errand->options, &request, answer, again, err);
+    status = call_once(address, patience_of(errand), errand->options, &request, answer, again, err);
+    errand->turn++;
     *again |= status == STATUS_UNAVAILABLE && errand->count > 1;
     if (!status && (status = check_answer(*answer, errand->wanted, address, err)))
         kept_drop(*answer);
     return status;
 }
 
+// Seconds for all tries.
+static double time_for(const struct errand *errand) {
+    return (errand->count > 1 ? 2 : 1) * PATIENCE / 1e3;
+}
+
 // A controller that ends meanwhile takes its address along: then the last answer counts.
 static int ask_in_turn(struct errand *errand, struct kept **answer, struct error *err) {
-    double until = clock_seconds() + PATIENCE / 1e3;
+    double begun = clock_seconds();
     struct error last = {0};
     for (bool again = true; again;) {
         struct error why = {0};
@@ -82,7 +94,7 @@ static int ask_in_turn(struct errand *errand, struct kept **answer, struct error
             return STATUS_OK;
         if (status != STATUS_NOINPUT || !last.status)
             last = why;
-        again &= clock_seconds() < until;
+        again &= clock_seconds() < begun + time_for(errand);
         if (again && errand->turn % errand->count == 0)
             usleep(AGAIN * 1000);
     }

@@ -44,7 +44,8 @@ start_members() {
 
 # The number of the controller that leads.
 leader() {
-    adam-ctl status run --json | jq -er '.members[0].address | capture("c(?<n>[0-9])$").n'
+    adam-ctl status run --json >status.json &&
+        jq -er '.members[0].address | capture("c(?<n>[0-9])$").n' status.json
 }
 
 # One leads, whose number is in the file `leads`.
