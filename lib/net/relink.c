@@ -1,6 +1,8 @@
 #include "net/relink.h"
 
 #include <math.h>
+#include <nng/nng.h>
+#include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -121,6 +123,7 @@ int relink_open(struct relink **out, const struct relink_config *config, struct 
     relink->config = *config;
     snprintf(relink->address, sizeof relink->address, "%s", config->address);
     pthread_mutex_init(&relink->lock, NULL);
+    nng_clock(); // nng starts itself; of threads that are the first to call it only one may
     if (pthread_create(&relink->thread, NULL, relink_thread, relink)) {
         pthread_mutex_destroy(&relink->lock);
         free(relink);
