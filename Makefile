@@ -20,6 +20,7 @@
 #   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
+#   KERNELS=bare                   with SAN: it leaves the kernels alone, which it slows the most
 #   DEV=1                          build fast, with only kernels optimized (in build/dev)
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
@@ -32,12 +33,13 @@ VERSION = 0.1.0
 PREFIX ?= /usr/local
 DESTDIR ?=
 SAN ?=
+KERNELS ?=
 DEV ?=
 TESTS ?=
 FUZZ_SECONDS ?= 60
 SEEDS ?= 1..100000
 MUTANTS ?=
-BUILD = build$(if $(SAN),/$(SAN))$(if $(DEV),/dev)
+BUILD = build$(if $(SAN),/$(SAN)$(if $(KERNELS),/$(KERNELS)))$(if $(DEV),/dev)
 
 # Why each library is here, and the Debian package that brings it.
 LIBRARIES += zlib1g-dev            # CRC-32, and gzip of IDX and CIFAR files
@@ -96,7 +98,7 @@ NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -
 # fuse a multiplication with an addition.
 # Sanitizers take minutes to compile what -O3 makes of the kernels' templates.
 # Tracking their variables for debuggers slows the compiler, and does not change the code.
-KERNEL_OPTIMIZE = $(if $(SAN),-O1,-O3)
+KERNEL_OPTIMIZE = $(if $(SAN),$(if $(KERNELS),-O3 -fno-sanitize=all,-O1),-O3)
 AVX2_FLAGS = -mavx2 -mfma -mf16c
 AVX512_FLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \

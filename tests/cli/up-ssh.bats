@@ -4,6 +4,15 @@
 load ../helper/common
 load ../helper/working_here
 
+# What programs that sshd starts need to know of a sanitizer.
+of_sanitizers() {
+    local name
+    for name in ASAN LSAN TSAN UBSAN; do
+        name=${name}_OPTIONS
+        if [ -n "${!name:-}" ]; then printf ' %s=%s' "$name" "${!name}"; fi
+    done
+}
+
 # A server for this user alone, and a client's configuration that knows it by two names;
 # behind a third nobody listens.
 make_sshd() {
@@ -21,7 +30,7 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
-SetEnv PATH=$PATH
+SetEnv PATH=$PATH$(of_sanitizers)
 CONF
     cat >ssh_config <<CONF
 Host one two three
