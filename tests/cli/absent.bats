@@ -105,7 +105,9 @@ ends_with() {
         [ -e $name/DONE ]
         [ "$(finished $name)" -eq $((40 * $(samples))) ]
         [ "$(count $name idle)" -ge 1 ]
-        grep '"event":"idle"' $name/metrics.jsonl | jq -e '.seconds >= 10 and (.workers | length) == 1 and (.workers[0].waits_for | startswith("data server ipc:"))'
+        grep '"event":"idle"' $name/metrics.jsonl |
+            jq -es 'length > 0 and all(.[]; .seconds >= 10 and (.workers | length) == 1 and
+                (.workers[0].waits_for | startswith("data server ipc:")))'
         [ "$(count $name idle_over)" -eq "$(count $name idle)" ]
         [ "$(count $name left_out)" -eq 0 ]
     done

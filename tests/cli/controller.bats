@@ -43,7 +43,7 @@ end_controller() {
 
 # How many members are in this state: at_least 2 worker working
 at_least() {
-    adam-ctl status run --json | jq -e --argjson n "$1" --arg role "$2" --arg state "$3" \
+    adam-ctl status run --json | is_true --argjson n "$1" --arg role "$2" --arg state "$3" \
         '[.members[] | select(.role == $role and .state == $state)] | length >= $n'
 }
 

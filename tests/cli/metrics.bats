@@ -79,7 +79,7 @@ run_on() {
 }
 
 is_pushed() {
-    adam-ctl status run --json | jq -e '[.members[].pushes] | add > 0'
+    adam-ctl status run --json | is_true '[.members[].pushes] | add > 0'
 }
 
 # The text format of Prometheus, version 0.0.4, as its documentation has it; and what its

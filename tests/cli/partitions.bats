@@ -45,7 +45,7 @@ status() {
 # Waits until the jq expression is true of the status.
 until_true() {
     local start=$SECONDS
-    until status 2>status.log | jq -e "$1" >true.log; do
+    until status 2>status.log | is_true "$1"; do
         if ((SECONDS - start >= 60 * ${SLOWER:-1})); then
             echo "never came true: $1"
             status | jq -c '([.members[] | {member, name, state}]), .buckets' || true

@@ -199,8 +199,9 @@ is_apart() {
     start adam-ctl up "$conf" --out run --resume --ps 2 --workers 1 --threads 1 -q \
         --set checkpoint-parts=local --set epochs="$epoch" 2>two.log
     up=$pid
-    missing() { adam-ctl status run --json | jq -e '.members[0].waits_for | contains("parameter server '"'ps-3'"', which has model-0000")'; }
+    missing() { adam-ctl status run --json | is_true '.members[0].waits_for | contains("parameter server '"'ps-3'"', which has model-0000")'; }
     wait_for missing
+    cat two.log
     run_ok adam-ctl down run
     pid=$up
     wait_end
@@ -274,7 +275,7 @@ is_apart() {
         wait_for lost
         more() { [ "$(find run -maxdepth 1 -name 'ckpt-*' | wc -l)" -gt $((before + 1)) ]; }
         wait_for more
-        complete() { adam-ctl status run --json | jq -e '.buckets | all(.joiner == null and (.secondaries | length) == 1)'; }
+        complete() { adam-ctl status run --json | is_true '.buckets | all(.joiner == null and (.secondaries | length) == 1)'; }
         wait_for complete
     done
     end_run

@@ -83,7 +83,7 @@ ends_well() {
     cat err
     [ "$status" -eq 0 ]
     [ -e run/DONE ]
-    adam-eval --model run/latest --data digits-test.arec --json | jq -e '.top1 > 0.9'
+    adam-eval --model run/latest --data digits-test.arec --json | is_true '.top1 > 0.9'
     all_members 0
 }
 

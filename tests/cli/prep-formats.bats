@@ -228,7 +228,7 @@ END
     [ "$(stat_of tar.dat .kind)" = tar ]
     [ "$(stat_of arec.dat .kind)" = arec ]
     [ "$(stat_of png.dat .samples)" -eq 1 ]
-    adam-prep - -q -o - <tar.dat | adam-prep stat - --json | jq -e '.samples == 16'
+    adam-prep - -q -o - <tar.dat | adam-prep stat - --json | is_true '.samples == 16'
     run_status 65 adam-prep --from idx tar.dat -o x.arec
     echo nothing of the kind >text.dat
     run_status 65 adam-prep text.dat -o x.arec

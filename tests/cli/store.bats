@@ -210,7 +210,7 @@ trained() {
     copy=$pid
     start adam-worker --controller @ctl.port --threads 1 2>worker.log
     wait_for trained 1
-    stored() { adam-ctl store check --json ps-1.store | jq -e '.shards | length == 1'; }
+    stored() { adam-ctl store check --json ps-1.store | is_true '.shards | length == 1'; }
     kill -KILL "$server" "$copy"
     wait_for stored
     # The server of the first bucket, which is that of the only shard, was the first to come.
@@ -222,7 +222,7 @@ trained() {
     wait_for grep -q "has 1 shards from its store" ps-1.log
     wait_for trained "$(jq -n "$before + 1")"
     # The one that came first copies it.
-    whole() { adam-ctl status run --json | jq -e '.buckets | all(.joiner == null and (.secondaries | length) == 1)'; }
+    whole() { adam-ctl status run --json | is_true '.buckets | all(.joiner == null and (.secondaries | length) == 1)'; }
     wait_for whole
     run_ok adam-ctl down run
     pid=$controller

@@ -31,9 +31,9 @@ load ../helper/common
 
 @test "useful FLOPs are those of the published counts: no padding, no errors of the input" {
     # Per sample: MNIST 8.97 MFLOP, CIFAR-10 57.02, speech 248.3 (3 x forward less both).
-    adam-ctl time "$ROOT/examples/mnist.net" --seconds 0 --json | jq -e '.flops == 8969440'
+    adam-ctl time "$ROOT/examples/mnist.net" --seconds 0 --json | is_true '.flops == 8969440'
     adam-ctl time "$ROOT/examples/cifar10_full.net" -b 2 --seconds 0 --json |
-        jq -e '(.flops / 2e6 * 100 | round) == 5702'
+        is_true '(.flops / 2e6 * 100 | round) == 5702'
 }
 
 @test "--predict times the forward pass alone" {
@@ -41,7 +41,7 @@ load ../helper/common
     [[ "$output" != *backward* ]]
     [[ "$output" = *"prediction, mini-batch 1, one thread: "* ]]
     adam-ctl time "$ROOT/examples/mnist.net" --predict --seconds 0 --json |
-        jq -e '.mode == "predict" and .flops == 2 * (179560 + 819200 + 392000 + 160000 + 4000) and
+        is_true '.mode == "predict" and .flops == 2 * (179560 + 819200 + 392000 + 160000 + 4000) and
             ([.layers[] | .backward_s + .update_s] | add) == 0'
 }
 
@@ -82,7 +82,7 @@ way() {
 }
 
 @test "--set changes what is timed; mistakes are named" {
-    adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 --seconds 0 --json | jq -e '.layers[6].output == [7, 1, 1]'
+    adam-ctl time "$ROOT/examples/mnist.net" --set d2.units=7 --seconds 0 --json | is_true '.layers[6].output == [7, 1, 1]'
     run_status 2 adam-ctl time "$ROOT/examples/mnist.net" --set d9.units=7
     run_status 2 adam-ctl time
     run_status 66 adam-ctl time no.net

@@ -41,7 +41,7 @@ members() {
     run_ok adam-ctl up run.conf --ps 2 --workers 2 --set epochs=12
     [[ "$stderr" = *"test accuracy"* ]]
     [ -e run/DONE ]
-    adam-eval --model run/latest --data digits-test.arec --json | jq -e '.top1 > 0.5'
+    adam-eval --model run/latest --data digits-test.arec --json | is_true '.top1 > 0.5'
     all_members 0
 }
 

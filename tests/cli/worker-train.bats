@@ -267,7 +267,7 @@ large() {
         [[ "$stderr" = *"2 threads"*"(--home $home)"* ]]
         [ "$(metrics $home start home)" = "\"$home\"" ]
         [ "$(jq -r .run.settings.home $home/latest/manifest.json)" = $home ]
-        metrics $home eval top1 | tail -n 1 | jq -e '. > 0.9'
+        metrics $home eval top1 | tail -n 1 | is_true '. > 0.9'
     done
     run_ok large --epochs 1 --out default
     [[ "$stderr" = *"2 threads, each on a copy of the weights, merged every "*" samples (--home copies)"* ]]

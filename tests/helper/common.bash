@@ -73,6 +73,12 @@ nap() {
     read -rt "0.${thousandths: -3}" -u "$nap_from" || true
 }
 
+# is_true [OPTION...] FILTER: what jq makes of JSON on stdin is `true`. For jq -e alone no JSON at all,
+# as of a program that failed, is true enough.
+is_true() {
+    [ "$(jq "$@")" = true ]
+}
+
 # Waits until a command succeeds; fails after a minute, which no sound run takes (under a
 # sanitizer: SLOWER minutes). It asks less often the longer it waits: each 0.05 s at first, each
 # 0.3 s in the end.
