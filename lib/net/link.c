@@ -183,8 +183,8 @@ static void check_silence(struct link *link) {
     }
 }
 
-// The timers of a process's links end together: at each end nng's thread (1.5.2) asks again and
-// again until its clock has gone on by a millisecond. Once for all links costs it nothing.
+// The timers of all links of a process end together: nng's thread (1.5.2) spins for up to a
+// millisecond whenever a timer ends, and so does it once for all of them.
 static void link_rest(struct link *link) {
     uint64_t period = link->options.heartbeat / 2 + 1;
     nng_sleep_aio((nng_duration)(period - nng_clock() % period), link->timer);

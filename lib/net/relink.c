@@ -123,7 +123,7 @@ int relink_open(struct relink **out, const struct relink_config *config, struct 
     relink->config = *config;
     snprintf(relink->address, sizeof relink->address, "%s", config->address);
     pthread_mutex_init(&relink->lock, NULL);
-    nng_clock(); // nng starts itself; of threads that are the first to call it only one may
+    nng_clock(); // nng starts with the first call, which only one thread may make
     if (pthread_create(&relink->thread, NULL, relink_thread, relink)) {
         pthread_mutex_destroy(&relink->lock);
         free(relink);

@@ -1,6 +1,5 @@
 // Three controllers in one process, of which one at a time is cut off from the others.
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../helper/tap.h"
