@@ -24,10 +24,10 @@ bool segments_add(struct persist *persist, struct segment segment) {
     return true;
 }
 
-static int write_head(const struct persist *persist, int file, uint64_t number) {
+int write_head(const struct persist *persist, int file, uint64_t first, uint64_t number) {
     uint8_t bytes[PERSIST_BLOCK];
     const struct block block = {
-        .kind = BLOCK_SEGMENT, .owner = persist->owner, .log = persist->next_log, .group = number};
+        .kind = BLOCK_SEGMENT, .owner = persist->owner, .log = first, .group = number};
     block_encode(&block, bytes);
     const struct files_part part = {bytes, sizeof bytes};
     return persist->files->write(persist->files->self, file, 0, &part, 1);
@@ -44,7 +44,7 @@ static int make_segment(struct persist *persist, const char *name, uint64_t numb
         return files_error(why, "create", name, err);
     why = files->allocate(files->self, file, persist->segment_size);
     if (!why)
-        why = write_head(persist, file, number);
+        why = write_head(persist, file, persist->next_log, number);
     if (!why)
         why = files->sync_names(files->self);
     if (!why) {

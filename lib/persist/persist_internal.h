@@ -104,6 +104,9 @@ struct persist {
 
 bool segments_add(struct persist *persist, struct segment segment);
 
+// append.c: the first block of a segment that begins with this log number. An errno, or 0.
+int write_head(const struct persist *persist, int file, uint64_t first, uint64_t number);
+
 // append.c: writes one group of as many records as fit into what is left of the head, or else into
 // a new segment: *taken of them, 1 or more. A record without weights (`lost`) stands for one that
 // is damaged.
@@ -145,10 +148,10 @@ int recover(struct persist *persist, struct error *err);
 uint64_t live_bytes(const struct persist *persist);
 uint64_t segment_bytes(const struct persist *persist);
 
-// The record's bytes in *memory, to be freed, and what its first block says. STATUS_DATA: it is not
-// as it was written.
-int read_record(struct persist *persist, const struct persist_entry *entry, struct block *block,
-                uint8_t **memory, struct error *err);
+// The bytes of a record of this kind in *memory, to be freed, and what its first block says.
+// STATUS_DATA: it is not as it was written, and *memory is NULL, as after any failure.
+int read_record(struct persist *persist, const struct persist_entry *entry, enum block_kind kind,
+                struct block *block, uint8_t **memory, struct error *err);
 
 // Sets err to what a file operation met.
 int files_error(int why, const char *what, const char *name, struct error *err);

@@ -22,20 +22,20 @@ static int read_bytes(const struct persist *persist, const struct persist_entry 
 }
 
 static bool is_as_written(const struct persist *persist, const struct persist_entry *entry,
-                          struct block *block, const uint8_t *memory) {
-    return block_decode(block, memory) && block->kind == BLOCK_SHARD && block->log == entry->log &&
+                          enum block_kind kind, struct block *block, const uint8_t *memory) {
+    return block_decode(block, memory) && block->kind == kind && block->log == entry->log &&
            block->shard == entry->shard && owner_same(&block->owner, &persist->owner) &&
            block_size(block) == entry->size &&
            crc32c_of(0, memory + PERSIST_BLOCK, block_payload(block)) == block->payload_crc;
 }
 
-int read_record(struct persist *persist, const struct persist_entry *entry, struct block *block,
-                uint8_t **memory, struct error *err) {
+int read_record(struct persist *persist, const struct persist_entry *entry, enum block_kind kind,
+                struct block *block, uint8_t **memory, struct error *err) {
     char name[SEGMENT_NAME_MAX];
     segment_name(entry->segment, name);
     *memory = mem_zeroed(entry->size, 1);
     int status = *memory ? read_bytes(persist, entry, name, *memory, err) : error_nomem(err);
-    if (!status && !is_as_written(persist, entry, block, *memory))
+    if (!status && !is_as_written(persist, entry, kind, block, *memory))
         status = error_set(err, STATUS_DATA, "%s: shard %" PRIu32 " is damaged at byte %" PRIu64,
                            name, entry->shard, entry->at);
     if (status) {
@@ -79,7 +79,7 @@ int persist_read(struct persist *persist, uint32_t shard, struct persist_copy *c
         return error_set(err, STATUS_NOINPUT, "the store has nothing of shard %" PRIu32, shard);
     if (entry->damaged)
         return error_set(err, STATUS_DATA, "shard %" PRIu32 " is damaged in the store", shard);
-    int status = read_record(persist, entry, &block, &memory, err);
+    int status = read_record(persist, entry, BLOCK_SHARD, &block, &memory, err);
     entry->damaged = status == STATUS_DATA;
     if (status)
         return status;

@@ -85,19 +85,24 @@ static int judge(const struct judged *judged, struct error *err) {
 
 // --- the last segment -------------------------------------------------------------------
 
-static int is_sound(struct persist *persist, const struct found *found, bool *sound,
-                    struct error *err) {
+// The record's bytes, to be freed; NULL: they are not as they were written.
+static int read_found(struct persist *persist, const struct found *found, uint8_t **bytes,
+                      struct error *err) {
     struct block block;
-    uint8_t *memory = NULL;
     struct error why = {0};
-    int status = found->kind == BLOCK_SHARD
-                     ? read_record(persist, &found->entry, &block, &memory, &why)
-                     : STATUS_OK;
-    free(memory);
-    *sound = !status;
+    int status = read_record(persist, &found->entry, found->kind, &block, bytes, &why);
     if (status && status != STATUS_DATA)
         return error_set(err, status, "%s", why.text);
     return STATUS_OK;
+}
+
+static int is_sound(struct persist *persist, const struct found *found, bool *sound,
+                    struct error *err) {
+    uint8_t *bytes;
+    int status = read_found(persist, found, &bytes, err);
+    *sound = bytes != NULL;
+    free(bytes);
+    return status;
 }
 
 // Whether the last group of the segment is there as a whole.
@@ -157,47 +162,55 @@ static int read_segments(struct persist *persist, struct judged *last, struct er
     return status;
 }
 
-enum { AGAIN = 64 * PERSIST_BLOCK }; // bytes that are written again at once
+// --- what a process left behind -----------------------------------------------------------
 
-static int write_again(const struct files *files, int file, uint64_t end, uint8_t *bytes) {
-    size_t got = AGAIN;
-    for (uint64_t at = 0; at < end && got; at += got) {
-        size_t size = end - at < AGAIN ? (size_t)(end - at) : AGAIN;
-        int why = files->read(files->self, file, at, bytes, size, &got);
-        const struct files_part part = {bytes, got};
-        if (!why)
-            why = files->write(files->self, file, at, &part, 1);
-        if (why)
-            return why;
-    }
-    return 0;
+struct again { // a segment whose sound records are written once more
+    struct persist *persist;
+    const char *name;
+    int file;
+};
+
+// Bytes that were misread stay as they are on the disk.
+static int write_record_again(const struct again *again, const struct found *found,
+                              struct error *err) {
+    const struct files *files = again->persist->files;
+    uint8_t *bytes;
+    int status = read_found(again->persist, found, &bytes, err);
+    if (status || !bytes)
+        return status;
+    const struct files_part part = {bytes, found->entry.size};
+    int why = files->write(files->self, again->file, found->entry.at, &part, 1);
+    free(bytes);
+    return why ? files_error(why, "write", again->name, err) : STATUS_OK;
 }
 
-static int sync_again(const struct files *files, const char *name, uint64_t end, uint8_t *bytes) {
-    int file, why = files->open_to_write(files->self, name, &file);
-    if (why)
-        return why;
-    why = write_again(files, file, end, bytes);
-    if (!why)
-        why = files->sync(files->self, file);
-    files->close(files->self, file);
-    return why ? why : files->sync_names(files->self);
+static int write_again(const struct again *again, const struct judged *last, struct error *err) {
+    const struct files *files = again->persist->files;
+    const struct scan *scan = &last->scan;
+    int why = scan->headed
+                  ? write_head(again->persist, again->file, scan->first, last->segment->number)
+                  : 0;
+    int status = why ? files_error(why, "write", again->name, err) : STATUS_OK;
+    for (size_t i = 0; i < scan->count && !status; i++)
+        status = write_record_again(again, &scan->found[i], err);
+    why = status ? 0 : files->sync(files->self, again->file);
+    return why ? files_error(why, "sync", again->name, err) : status;
 }
 
 // What a process wrote before it was killed may still be on its way to the disk. A sync alone does
 // not bring it there: after one that failed, pages that are not on the disk count as clean.
-static int keep_last(const struct persist *persist, const struct judged *last, struct error *err) {
-    const struct scan *scan = &last->scan;
-    const struct found *end = scan->count ? &scan->found[scan->count - 1] : NULL;
+static int keep_last(struct persist *persist, const struct judged *last, struct error *err) {
+    const struct files *files = persist->files;
     char name[SEGMENT_NAME_MAX];
-    uint8_t *bytes = mem_array(AGAIN, 1);
-    if (!bytes)
-        return error_nomem(err);
+    struct again again = {persist, name, -1};
     segment_name(last->segment->number, name);
-    int why = sync_again(persist->files, name,
-                         end ? end->entry.at + end->entry.size : PERSIST_BLOCK, bytes);
-    free(bytes);
-    return why ? files_error(why, "sync", name, err) : STATUS_OK;
+    int why = files->open_to_write(files->self, name, &again.file);
+    if (why)
+        return files_error(why, "open", name, err);
+    int status = write_again(&again, last, err);
+    files->close(files->self, again.file);
+    why = status ? 0 : files->sync_names(files->self);
+    return why ? files_error(why, "sync", name, err) : status;
 }
 
 int recover(struct persist *persist, struct error *err) {

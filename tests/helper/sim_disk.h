@@ -1,6 +1,6 @@
 // A disk in memory for tests of a store (persist/files.h). It counts operations, lets the Nth one
-// fail, fills up, and can lose its power: then of what was not synced each sector of 512 bytes
-// came to the disk or not, and each name that was made or removed is there or not.
+// fail, misreads, fills up, and can lose its power: then of what was not synced each sector of 512
+// bytes came to the disk or not, and each name that was made or removed is there or not.
 #ifndef ADAM_TESTS_SIM_DISK_H
 #define ADAM_TESTS_SIM_DISK_H
 
@@ -39,6 +39,8 @@ struct sim_disk {
     uint64_t room; // bytes of all files together
     uint64_t seed;
     uint64_t syncs;
+    uint64_t reads;
+    uint64_t misread_at; // this one comes back with a wrong bit; 0: none
 };
 
 static inline uint64_t sim_random(struct sim_disk *disk) {
@@ -169,6 +171,8 @@ static inline int sim_read(void *self, int file, uint64_t at, void *to, size_t s
     *got = at < f->size ? f->size - at < size ? f->size - at : size : 0;
     if (*got)
         memcpy(to, f->now + at, *got);
+    if (++disk->reads == disk->misread_at && *got)
+        ((uint8_t *)to)[sim_random(disk) % *got] ^= 1;
     return disk->dead ? EIO : 0;
 }
 

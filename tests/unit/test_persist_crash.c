@@ -156,6 +156,35 @@ static void test_failing_starts(struct tap *tap) {
     });
 }
 
+// One read of a start comes back with a wrong bit. 1: more than that is wrong afterwards; -1: the
+// start reads less often.
+static int misread_at(struct tap *tap, uint64_t at, uint64_t seed) {
+    struct known known = {{0}, {0}};
+    sim_begin(&disk);
+    work(ROUNDS, 0, &known);
+    disk.seed = seed;
+    disk.misread_at = disk.reads + at;
+    persist_close(open_quietly());
+    bool met = disk.reads >= disk.misread_at;
+    disk.misread_at = 0;
+    sim_power(&disk, SIM_LOSES_ALL);
+    int wrong = check_states(tap, &known, "misread at", at);
+    sim_end(&disk);
+    return wrong ? 1 : met ? 0 : -1;
+}
+
+static void test_misreads(struct tap *tap) {
+    TEST(tap, "what one start misreads is as it was for the next one", {
+        int wrong = 0;
+        uint64_t at = 0;
+        for (at = 1; wrong == 0; at++)
+            for (uint64_t seed = 1; seed <= TRIES && wrong == 0; seed++)
+                wrong = misread_at(tap, at, seed);
+        CHECK_INT(tap, wrong, -1);
+        CHECK(tap, at > 10);
+    });
+}
+
 static void test_removals(struct tap *tap) {
     TEST(tap, "a segment is removed durably before the next one is", {
         struct known known = {{0}, {0}};
@@ -271,6 +300,7 @@ int main(void) {
     struct tap tap = {0};
     test_kills(&tap);
     test_failing_starts(&tap);
+    test_misreads(&tap);
     test_removals(&tap);
     test_cuts(&tap);
     test_failing_disk(&tap);
