@@ -132,7 +132,6 @@ int plan_add_clear(struct plan *plan, const struct launch *launch, int number,
 }
 
 static int run_command(const struct words *command, struct error *err) {
-    extern char **environ;
     posix_spawn_file_actions_t actions;
     int wait_status = 0;
     pid_t pid;

@@ -141,7 +141,7 @@ static void recheck_waiting(struct ps *ps, struct shard *shard) {
 // A shard that has not all its weights yet has nothing to copy.
 static void store_subrequest(const struct applier *applier, struct shard *shard,
                              struct subrequest *sub) {
-    const struct request *request = sub->request;
+    struct request *request = sub->request;
     apply_store(applier, sub);
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];

@@ -19,8 +19,8 @@ struct error;
 struct metrics_copy;
 
 // Of controller `id`, in this folder: both outlive it. STATUS_IO: out of memory.
-int metrics_copy_open(struct metrics_copy **copy, const char *folder, uint32_t id,
-                      struct gate *gate, struct error *err);
+int metrics_copy_open(struct metrics_copy **out, const char *folder, uint32_t id, struct gate *gate,
+                      struct error *err);
 // While this controller stands by, often: writes what has come, and asks the leader for more.
 // Opens the gate when something came. Does not wait. An error is told once, until it is over.
 int metrics_copy_look(struct metrics_copy *copy, struct quorum *quorum, struct error *err);

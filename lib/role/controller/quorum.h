@@ -37,7 +37,7 @@ struct quorum_config {            // what it points to outlives the quorum
 
 // Of several: reads the record, if there is one, and begins to take part. STATUS_DATA when it is
 // damaged, STATUS_CANTCREATE when another process has it.
-int quorum_open(struct quorum **quorum, const struct quorum_config *config, struct error *err);
+int quorum_open(struct quorum **out, const struct quorum_config *config, struct error *err);
 // Of a controller alone: reads the record, if there is one. The caller sees to it that no other
 // process does.
 int quorum_recall(struct quorum *quorum, struct error *err);

@@ -22,7 +22,7 @@ struct peers_options { // texts belong to the caller
     bool insecure;
 };
 
-int peers_open(struct peers **peers, const struct peers_options *options, struct error *err);
+int peers_open(struct peers **out, const struct peers_options *options, struct error *err);
 void peers_close(struct peers *peers); // NULL: nothing
 
 // The servers that there are: dials the new ones, and ends the links of those that are no more. May
