@@ -90,9 +90,9 @@ int checkpoint_read_metadata(struct checkpoint *checkpoint, const json_t *metada
 int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
                           float *values, struct error *err);
 
-// Loads from the parts that the file `index` lists. `manifest` is that of the folder, NULL: there
-// is none. STATUS_NOINPUT, STATUS_DATA.
-int checkpoint_load_parts(struct checkpoint *checkpoint, const char *index, const json_t *manifest,
+// Loads from the parts that the index in the file `path` lists. `manifest` is that of the folder,
+// NULL: there is none. STATUS_NOINPUT, STATUS_DATA.
+int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const json_t *manifest,
                           const struct checkpoint_wanted *wanted, struct error *err);
 
 #endif

@@ -559,7 +559,7 @@ static void test_agreed(struct tap *tap) {
     tempfile_write(path, "", 0);
     unlink(path);
     TEST(tap, "the next state is adopted when it is agreed, and is there after a restart", {
-        struct agreed agreed;
+        struct agreed agreed = {0};
         CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         CHECK(tap, !agreed.state);
         CHECK_INT(tap, agreed_commit(&agreed, first_state(), STATUS_OK, NULL), STATUS_OK);
@@ -574,7 +574,7 @@ static void test_agreed(struct tap *tap) {
         close_agreed(&agreed);
     });
     TEST(tap, "what was agreed on and what was not is free in the end", {
-        struct agreed agreed;
+        struct agreed agreed = {0};
         long before = heap_live();
         CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         CHECK_INT(tap, agreed_commit(&agreed, draft(&agreed), STATUS_OK, NULL), STATUS_OK);
@@ -583,7 +583,7 @@ static void test_agreed(struct tap *tap) {
         CHECK_INT(tap, heap_live(), before);
     });
     TEST(tap, "a draft that could not be made changes nothing", {
-        struct agreed agreed;
+        struct agreed agreed = {0};
         struct error err = {0};
         CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         struct cluster *next = draft(&agreed);
@@ -594,7 +594,7 @@ static void test_agreed(struct tap *tap) {
         close_agreed(&agreed);
     });
     TEST(tap, "when the disk is full the state stays as it was, also after a restart", {
-        struct agreed agreed;
+        struct agreed agreed = {0};
         struct error err = {0};
         CHECK_INT(tap, open_agreed(&agreed, path), STATUS_OK);
         const struct cluster *state = agreed.state;
