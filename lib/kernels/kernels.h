@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "core/cpu.h"
+#include "kernels/activations.h"
 
 struct convolution;
 struct update;
@@ -43,14 +44,7 @@ struct kernels {
     void (*bias_add)(float *y, const float *bias, int n, int m, int pixels);
     void (*bias_sum)(float *gradient, const float *dy, int n, int m, int pixels);
 
-    // Activations in place, and their error gradients in place from the outputs y:
-    // "delta * F'(a)" of Adam 2.2.
-    void (*relu)(float *y, size_t n);
-    void (*relu_back)(float *dy, const float *y, size_t n);
-    void (*tanh)(float *y, size_t n);
-    void (*tanh_back)(float *dy, const float *y, size_t n);
-    void (*sigmoid)(float *y, size_t n);
-    void (*sigmoid_back)(float *dy, const float *y, size_t n);
+    struct activation acts[ACT_COUNT];
 
     // Local response normalisation across maps (Krizhevsky 2012, 3.3, with alpha
     // divided by size as in Caffe and PyTorch): scale = k + alpha/size * sum of x^2

@@ -1,7 +1,7 @@
 #include "model/fuse.h"
 
 static bool can_apply(const struct layer *layer, enum act act) {
-    return layer->dropout == 0 && (layer->type->acts >> act & 1);
+    return layer->dropout == 0 && !act_reads_inputs(act) && (layer->type->acts >> act & 1);
 }
 
 // The layer whose outputs these are.
@@ -18,6 +18,7 @@ static void leave_to_source(const struct model *model, const int *readers, struc
         fused[from].act != ACT_LINEAR || !can_apply(&model->layers[from], layer->act))
         return;
     fused[from].act = layer->act;
+    fused[from].slope = layer->slope;
     fused[layer->index] = (struct fused){.within = true};
 }
 
@@ -68,7 +69,7 @@ static bool is_spent(const struct model *model, const struct fused *fused, int i
 void fuse(const struct model *model, const int *readers, struct fused *fused) {
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
-        fused[i] = (struct fused){.act = layer->act};
+        fused[i] = (struct fused){.act = layer->act, .slope = layer->slope};
         if (layer->from_count == 1) {
             leave_to_source(model, readers, fused, layer);
             take_relu(model, readers, fused, layer);

@@ -1,7 +1,8 @@
 // What layers of a net do for their neighbours, so that activations pass through the
 // caches less often. Nothing here changes a result.
-//   - A relu, tanh or sigmoid that alone reads a layer which can activate its outputs
-//     itself is left to that layer: both have the same outputs and error gradients.
+//   - An activation that alone reads a layer which can activate its outputs itself is left to
+//     that layer: both have the same outputs and error gradients. Not so where the backward pass
+//     reads what was activated, since that layer would have to keep it.
 //   - relu(x) followed by a maximum is the maximum followed by relu, on fewer values: it
 //     moves from a layer to the maxpool that alone reads it.
 //   - The error gradients of a relu's outputs pass through the relu where they are written, if the
@@ -16,6 +17,7 @@
 
 struct fused {
     enum act act; // that the layer applies to its outputs, in this net
+    float slope;  // of ACT_LEAKY
     bool within;  // the layer that it reads has done its work
     bool undone;  // its reader takes error gradients back through its relu
     bool undoes;  // it is such a reader

@@ -14,15 +14,20 @@ static const struct layer *first_reader(const struct model *model, const struct 
     return NULL;
 }
 
-// Whether relu acts on what the layer gives: as its own act=relu, or as a line of
+// relu, and those that are like it: what is far below 0 hardly counts.
+static bool is_rectifier(enum act act) {
+    return act != ACT_LINEAR && act != ACT_TANH && act != ACT_SIGMOID;
+}
+
+// Whether a rectifier acts on what the layer gives: as its own act=relu, or as a line of
 // its own behind it, perhaps with others between that neither learn nor activate.
-static bool feeds_relu(const struct model *model, const struct layer *layer) {
+static bool feeds_rectifier(const struct model *model, const struct layer *layer) {
     if (layer->act != ACT_LINEAR)
-        return layer->act == ACT_RELU;
+        return is_rectifier(layer->act);
     const struct layer *reader = first_reader(model, layer);
     while (reader && !reader->type->trains && reader->act == ACT_LINEAR)
         reader = first_reader(model, reader);
-    return reader && !reader->type->trains && reader->act == ACT_RELU;
+    return reader && !reader->type->trains && is_rectifier(reader->act);
 }
 
 // Whether what a layer reads comes from a dense layer, perhaps through others that do not learn.
@@ -42,7 +47,7 @@ static enum init init_kind(const struct model *model, const struct layer *layer,
         return layer->init;
     if (layer->type->output && !lively)
         return reads_dense(model, layer) ? INIT_STANDARD : INIT_SMALL;
-    if (!feeds_relu(model, layer))
+    if (!feeds_rectifier(model, layer))
         return INIT_GLOROT;
     return layer->units > 0 && !lively ? INIT_STANDARD : INIT_HE;
 }

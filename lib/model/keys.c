@@ -4,7 +4,9 @@
 
 #include "kernels/shapes.h"
 
-const char *const act_names[] = {"linear", "relu", "tanh", "sigmoid", NULL};
+const char *const act_names[] = {"linear",   "relu",  "tanh", "sigmoid", "leaky",     "elu",
+                                 "softplus", "relu6", "gelu", "silu",    "hardswish", NULL};
+_Static_assert(sizeof act_names / sizeof *act_names == ACT_COUNT + 1, "a name for each");
 const char *const rounding_names[] = {"down", "up", NULL};
 
 struct window layer_window(const struct layer *layer) {

@@ -17,6 +17,7 @@ extern const char *const act_names[], *const rounding_names[];
 #define KEY_PAD {"pad", KEY_PAIR, MEMBER(pad), 0, 1e4, "0", NULL, "rows and columns of padding on each side"}
 #define KEY_ROUND {"round", KEY_CHOICE, MEMBER(round), 0, 0, "down", rounding_names, "what becomes of a last window that does not fit: left out (down) or clipped (up)"}
 #define KEY_ACT {"act", KEY_CHOICE, MEMBER(act), 0, 0, "linear", act_names, "activation"}
+#define KEY_SLOPE {"slope", KEY_REAL, MEMBER(slope), 0, 1, "0.01", NULL, "of leaky: factor of what is below 0"}
 #define KEY_DROPOUT(standard) {"dropout", KEY_REAL, MEMBER(dropout), 0, 0.999, standard, NULL, "share of the outputs dropped in training"}
 // clang-format on
 

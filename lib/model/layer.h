@@ -85,7 +85,7 @@ struct layer_type {
 };
 
 // Every activation.
-enum { ACTS_ALL = 1u << ACT_LINEAR | 1u << ACT_RELU | 1u << ACT_TANH | 1u << ACT_SIGMOID };
+enum { ACTS_ALL = (1u << ACT_COUNT) - 1 };
 
 extern const struct layer_type layer_logistic; // its loss is one-vs-all
 

@@ -1,5 +1,4 @@
-// relu, tanh, sigmoid, linear and dropout as layers of their own: a copy of the
-// input, activated.
+// Activations and dropout as layers of their own: a copy of the input, activated.
 #include <string.h>
 
 #include "model/keys.h"
@@ -13,7 +12,7 @@ static bool shape_activation(struct layer *layer, const struct shape *in, struct
 
 static void scratch_activation(const struct layer *layer, int n, bool train, size_t *kept,
                                size_t *brief) {
-    *kept = *brief = pass_mask_size(layer, n, train);
+    *kept = *brief = pass_kept_size(layer, n, train);
 }
 
 static void forward_activation(const struct pass *pass) {
@@ -28,39 +27,40 @@ static void backward_activation(const struct pass *pass) {
     memcpy(pass->dx[0], pass->dy, (size_t)pass->places * shape_size(pass->in[0]) * sizeof(float));
 }
 
-static bool shape_relu(struct layer *layer, const struct shape *in, struct misfit *misfit) {
-    layer->act = ACT_RELU;
-    return shape_activation(layer, in, misfit);
-}
-
-static bool shape_tanh(struct layer *layer, const struct shape *in, struct misfit *misfit) {
-    layer->act = ACT_TANH;
-    return shape_activation(layer, in, misfit);
-}
-
-static bool shape_sigmoid(struct layer *layer, const struct shape *in, struct misfit *misfit) {
-    layer->act = ACT_SIGMOID;
-    return shape_activation(layer, in, misfit);
-}
-
 static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
 
-#define ACTIVATION(variable, type_name, text, shape_rule)                                          \
-    const struct layer_type variable = {.name = type_name,                                         \
-                                        .what = text,                                              \
-                                        .activation = true,                                        \
-                                        .layout = LAYOUT_FOLLOW,                                   \
-                                        .inputs_most = 1,                                          \
-                                        .back_reads_y = true,                                      \
-                                        .shape = shape_rule,                                       \
-                                        .scratch = scratch_activation,                             \
-                                        .forward = forward_activation,                             \
-                                        .backward = backward_activation}
+#define ACTIVATION(name_, act_, text, ...)                                                         \
+    static bool shape_##name_(struct layer *layer, const struct shape *in,                         \
+                              struct misfit *misfit) {                                             \
+        layer->act = act_;                                                                         \
+        return shape_activation(layer, in, misfit);                                                \
+    }                                                                                              \
+    const struct layer_type layer_##name_ = {.name = #name_,                                       \
+                                             .what = text,                                         \
+                                             .activation = true,                                   \
+                                             .layout = LAYOUT_FOLLOW,                              \
+                                             .inputs_most = 1,                                     \
+                                             .back_reads_y = true,                                 \
+                                             .shape = shape_##name_,                               \
+                                             .scratch = scratch_activation,                        \
+                                             .forward = forward_activation,                        \
+                                             .backward = backward_activation,                      \
+                                             __VA_ARGS__}
 
-ACTIVATION(layer_relu, "relu", "max(0, x)", shape_relu);
-ACTIVATION(layer_tanh, "tanh", "hyperbolic tangent", shape_tanh);
-ACTIVATION(layer_sigmoid, "sigmoid", "1 / (1 + exp(-x))", shape_sigmoid);
-ACTIVATION(layer_linear, "linear", "x as it is", shape_activation);
+static const struct layer_key leaky_keys[] = {KEY_SLOPE};
+
+ACTIVATION(linear, ACT_LINEAR, "x as it is");
+ACTIVATION(relu, ACT_RELU, "max(0, x)");
+ACTIVATION(tanh, ACT_TANH, "hyperbolic tangent");
+ACTIVATION(sigmoid, ACT_SIGMOID, "1 / (1 + exp(-x))");
+ACTIVATION(leaky, ACT_LEAKY, "x, below 0 times slope", .keys = leaky_keys,
+           .key_count = KEY_COUNT_OF(leaky_keys));
+ACTIVATION(elu, ACT_ELU, "x, below 0 exp(x) - 1");
+ACTIVATION(softplus, ACT_SOFTPLUS, "ln(1 + exp(x))");
+ACTIVATION(relu6, ACT_RELU6, "max(0, min(x, 6))");
+ACTIVATION(gelu, ACT_GELU, "x times the normal distribution's share below x");
+ACTIVATION(silu, ACT_SILU, "x / (1 + exp(-x))");
+ACTIVATION(hardswish, ACT_HARDSWISH, "x max(0, min(x + 3, 6)) / 6");
 
 const struct layer_type layer_dropout = {
     .name = "dropout",

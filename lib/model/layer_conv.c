@@ -15,6 +15,7 @@ static const struct layer_key keys[] = {
     {"groups", KEY_INT, MEMBER(groups), 1, 1e6, "1", NULL,
      "parts that the maps are cut into, each seeing only its own part of the input"},
     KEY_ACT,
+    KEY_SLOPE,
     KEY_DROPOUT("0"),
 };
 
@@ -50,7 +51,7 @@ static void scratch_conv(const struct layer *layer, int n, bool train, size_t *k
                          size_t *brief) {
     struct convolution conv = layer_convolution(layer);
     size_t plain = conv_scratch(&conv), blocks = conv_block_scratch(&conv);
-    *kept = *brief = pass_mask_size(layer, n, train);
+    *kept = *brief = pass_kept_size(layer, n, train);
     *brief = *brief > plain ? *brief : plain;
     *brief = *brief > blocks ? *brief : blocks;
 }

@@ -5,13 +5,14 @@
 static const struct layer_key keys[] = {
     {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "outputs"},
     KEY_ACT,
+    KEY_SLOPE,
     KEY_DROPOUT("0"),
 };
 
 static void scratch_dense(const struct layer *layer, int n, bool train, size_t *kept,
                           size_t *brief) {
     affine_scratch(layer, n, train, kept, brief);
-    *kept = pass_mask_size(layer, n, train);
+    *kept = pass_kept_size(layer, n, train);
 }
 
 static void forward_dense(const struct pass *pass) {

@@ -10,7 +10,7 @@
 #include "model/pass.h"
 
 static const struct layer_key keys[] = {
-    KEY_MAPS, KEY_KERNEL, KEY_STRIDE, KEY_PAD, KEY_ROUND, KEY_ACT, KEY_DROPOUT("0"),
+    KEY_MAPS, KEY_KERNEL, KEY_STRIDE, KEY_PAD, KEY_ROUND, KEY_ACT, KEY_SLOPE, KEY_DROPOUT("0"),
 };
 
 static bool shape_local(struct layer *layer, const struct shape *in, struct misfit *misfit) {
@@ -40,7 +40,7 @@ static bool shape_local(struct layer *layer, const struct shape *in, struct misf
 // Brief: patches (n x taps), then one pixel's outputs or error gradients (n x maps).
 static void scratch_local(const struct layer *layer, int n, bool train, size_t *kept,
                           size_t *brief) {
-    *kept = pass_mask_size(layer, n, train);
+    *kept = pass_kept_size(layer, n, train);
     *brief = (size_t)n * (layer->weights.fan_in + (size_t)layer->maps);
 }
 

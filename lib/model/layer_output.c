@@ -17,7 +17,8 @@ static void forward_softmax(const struct pass *pass) {
 
 static void forward_logistic(const struct pass *pass) {
     affine_forward(pass);
-    pass->kernels->sigmoid(pass->y, (size_t)pass->n * (size_t)pass->layer->units);
+    pass->kernels->acts[ACT_SIGMOID].forward(pass->y, (size_t)pass->n * (size_t)pass->layer->units,
+                                             0);
 }
 
 const struct layer_type layer_softmax = {

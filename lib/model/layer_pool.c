@@ -85,7 +85,7 @@ static void backward_avg(const struct pass *pass) {
         size_t at = (size_t)i * in;
         pass->kernels->pools->avgpool_back(pass->brief, pass->dy + (size_t)i * out, 1, window);
         if (pass->undoes)
-            pass->kernels->relu_back(pass->brief, pass->x[0] + at, in);
+            pass->kernels->acts[ACT_RELU].back(pass->brief, pass->x[0] + at, in, 0);
         memcpy(pass->dx[0] + at, pass->brief, in * sizeof *pass->brief);
     }
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/activations.h"
+
 struct error;
 
 // The activations of one sample between two layers: channels x height x width.
@@ -17,7 +19,6 @@ struct shape {
 
 size_t shape_size(struct shape shape); // c * h * w
 
-enum act { ACT_LINEAR, ACT_RELU, ACT_TANH, ACT_SIGMOID };
 enum init {
     INIT_DEFAULT,
     INIT_HE,
@@ -59,6 +60,7 @@ struct layer {
     struct pair kernel, stride, pad;
     enum rounding round;
     enum act act;
+    float slope;               // of ACT_LEAKY
     float alpha, beta, bias_k; // lrn
     float dropout;             // share of outputs dropped in training
     enum init init;

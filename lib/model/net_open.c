@@ -112,7 +112,9 @@ static void connect_passes(struct net *net) {
         struct pass *pass = &node->pass;
         pass->layer = &net->model->layers[i];
         pass->kernels = net->kernels;
+        pass->trains = net->mode == NET_TRAIN;
         pass->act = node->fused.act;
+        pass->slope = node->fused.slope;
         pass->undone = node->fused.undone;
         pass->undoes = node->fused.undoes;
         pass->threads = 1;

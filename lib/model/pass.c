@@ -1,5 +1,7 @@
 #include "model/pass.h"
 
+#include <string.h>
+
 #include "core/random.h"
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
@@ -13,8 +15,10 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
     return *pass->taken;
 }
 
-size_t pass_mask_size(const struct layer *layer, int n, bool train) {
-    return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
+size_t pass_kept_size(const struct layer *layer, int n, bool train) {
+    size_t outputs = (size_t)n * shape_size(layer->out);
+    size_t times = (layer->dropout > 0) + act_reads_inputs(layer->act);
+    return train ? times * outputs : 0;
 }
 
 enum { WORDS = 256 }; // random words made at once
@@ -54,22 +58,19 @@ static bool has_dropout(const struct pass *pass) {
     return pass->layer->dropout > 0 && pass->draw;
 }
 
-void pass_activate(const struct pass *pass, float *mask) {
+// Behind the mask of a layer that drops.
+static float *activation_inputs(const struct pass *pass, float *kept) {
+    return kept + (pass->layer->dropout > 0 ? pass_outputs(pass) : 0);
+}
+
+void pass_activate(const struct pass *pass, float *kept) {
+    const struct activation *act = &pass->kernels->acts[pass->act];
     size_t n = pass_outputs(pass);
-    switch (pass->act) {
-    case ACT_RELU:
-        pass->kernels->relu(pass->y, n);
-        break;
-    case ACT_TANH:
-        pass->kernels->tanh(pass->y, n);
-        break;
-    case ACT_SIGMOID:
-        pass->kernels->sigmoid(pass->y, n);
-        break;
-    case ACT_LINEAR:
-        break;
-    }
-    pass_drop(pass, mask);
+    if (pass->trains && act_reads_inputs(pass->act))
+        memcpy(activation_inputs(pass, kept), pass->y, n * sizeof *pass->y);
+    if (act->forward)
+        act->forward(pass->y, n, pass->slope);
+    pass_drop(pass, kept);
 }
 
 void pass_drop(const struct pass *pass, float *mask) {
@@ -94,27 +95,18 @@ size_t pass_above(const struct pass *pass) {
 
 void pass_undo(const struct pass *pass) {
     if (pass->undoes)
-        pass->kernels->relu_back(pass->dx[0], pass->x[0],
-                                 (size_t)pass->places * shape_size(pass->in[0]));
+        pass->kernels->acts[ACT_RELU].back(pass->dx[0], pass->x[0],
+                                           (size_t)pass->places * shape_size(pass->in[0]), 0);
 }
 
-void pass_activate_back(const struct pass *pass, const float *mask) {
+void pass_activate_back(const struct pass *pass, float *kept) {
+    const struct activation *act = &pass->kernels->acts[pass->act];
     size_t n = pass_outputs(pass);
     if (has_dropout(pass)) {
-        pass->kernels->multiply(pass->dy, mask, n);
+        pass->kernels->multiply(pass->dy, kept, n);
         undo_scale(pass, n);
     }
-    switch (pass->undone ? ACT_LINEAR : pass->act) {
-    case ACT_RELU:
-        pass->kernels->relu_back(pass->dy, pass->y, n);
-        break;
-    case ACT_TANH:
-        pass->kernels->tanh_back(pass->dy, pass->y, n);
-        break;
-    case ACT_SIGMOID:
-        pass->kernels->sigmoid_back(pass->dy, pass->y, n);
-        break;
-    case ACT_LINEAR:
-        break;
-    }
+    if (act->back && !pass->undone)
+        act->back(pass->dy, act_reads_inputs(pass->act) ? activation_inputs(pass, kept) : pass->y,
+                  n, pass->slope);
 }

@@ -11,7 +11,9 @@
 struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
+    bool trains;         // a backward pass may follow
     enum act act;        // to apply to the outputs (model/fuse.h)
+    float slope;         // of ACT_LEAKY
     bool undone;         // error gradients of the outputs have come through `act`, which is a relu
     bool undoes;         // error gradients of the input are to pass the relu that it came from
     int n;               // samples
@@ -41,17 +43,18 @@ struct pass {
 // Offers the gradient as a product; true: somebody took it, and dx is written.
 bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 
-// The activation pass->act over a layer's outputs, with dropout behind it,
-// and their adjoints; `mask` is a kept float for each output, used when the
-// layer drops. A layer laid out in blocks that drops has as much brief scratch.
-void pass_activate(const struct pass *pass, float *mask);
+// The activation pass->act over a layer's outputs, with dropout behind it, and their adjoints.
+// `kept`, of pass_kept_size floats, has the mask of a layer that drops, then the inputs of an
+// activation whose adjoint reads them. A layer laid out in blocks that drops has as much brief
+// scratch as a mask.
+void pass_activate(const struct pass *pass, float *kept);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
-void pass_activate_back(const struct pass *pass, const float *mask);
+void pass_activate_back(const struct pass *pass, float *kept);
 // Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
 void pass_undo(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.
 size_t pass_above(const struct pass *pass);
-// Floats of `mask` for n samples.
-size_t pass_mask_size(const struct layer *layer, int n, bool train);
+// For n samples.
+size_t pass_kept_size(const struct layer *layer, int n, bool train);
 
 #endif

@@ -72,3 +72,25 @@ softmax units=7
 NET
     step branches branches.net
 }
+
+@test "activations agree, as layers and within layers, those whose inputs are kept too" {
+    cat > acts.net <<'NET'
+input 3x16x16
+conv maps=8 kernel=3 act=gelu
+elu
+conv maps=9 kernel=3 act=hardswish
+softplus
+conv maps=8 kernel=3 act=leaky slope=0.3
+silu
+conv maps=7 kernel=3 act=relu6
+hardswish
+dense units=20 act=silu
+gelu
+dense units=20 act=elu
+leaky
+dense units=20 act=softplus
+relu6
+softmax units=7
+NET
+    step acts.net acts.net 9
+}

@@ -28,7 +28,7 @@ static void check_lrn(struct family *f, const struct lrn_case *p, int n, int lan
     f->k->norm_blocks->lrn_back(bdx, bdy, by, bscale, bdx, false, blocks, lanes, c, pixels, p->size,
                                 0.3f, p->beta);
     check_blocks(f, "lrn_block_back in place", bdx, dx, n, c, pixels, lanes, TOLERANCE);
-    f->ref->relu_back(dx, x, size);
+    f->ref->acts[ACT_RELU].back(dx, x, size, 0);
     f->k->norm_blocks->lrn_back(bx, bdy, by, bscale, bx, true, blocks, lanes, c, pixels, p->size,
                                 0.3f, p->beta);
     check_blocks(f, "lrn_block_back through a relu, in place", bx, dx, n, c, pixels, lanes,

@@ -68,7 +68,7 @@ static void check_mean(struct family *f, struct pool_case *p) {
     f->ref->pools->avgpool_back(p->dx, p->dy, p->n, v);
     f->k->blocks->avgpool_back(dx, p->bdy, NULL, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
-    f->ref->relu_back(p->dx, p->x, (size_t)(p->n * v->c * p->in));
+    f->ref->acts[ACT_RELU].back(p->dx, p->x, (size_t)(p->n * v->c * p->in), 0);
     dx = blocks_of(f, p->x, p->n, v->c, p->in, p->lanes);
     f->k->blocks->avgpool_back(dx, p->bdy, dx, p->blocks, p->lanes, v);
     check_blocks(f, "avgpool_block_back through a relu, in place", dx, p->dx, p->n, v->c, p->in,

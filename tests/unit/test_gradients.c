@@ -131,6 +131,17 @@ int main(void) {
     check(&tap, "lcn: larger than the picture", UNDER "lcn size=13 alpha=0.5" OVER);
     check(&tap, "relu, tanh, sigmoid, linear, dropout as layers",
           UNDER "tanh\nlinear\nsigmoid\ndropout dropout=0.25\nrelu" OVER);
+    check(&tap, "leaky, elu, softplus, relu6, gelu, silu, hardswish as layers",
+          UNDER "leaky slope=0.3\ngelu\nsoftplus\nhardswish" OVER);
+    check(&tap, "and others", UNDER "elu\nsilu\nrelu6\nleaky" OVER);
+    check(&tap, "activations whose inputs are kept",
+          UNDER "conv maps=5 kernel=3 act=gelu\nlocal maps=3 kernel=3 act=silu\n"
+                "dense units=9 act=hardswish" OVER);
+    check(&tap, "and a mask beside them",
+          UNDER
+          "conv maps=5 kernel=3 act=silu dropout=0.3\ndense units=9 act=gelu dropout=0.4" OVER);
+    check(&tap, "an activation with a slope",
+          UNDER "dense units=9 act=leaky slope=0.4\ndense units=9 act=elu" OVER);
     check(&tap, "branches and concat",
           UNDER "conv a maps=3 kernel=3 pad=1 act=tanh from=base\n"
                 "conv b maps=2 kernel=5 pad=2 act=sigmoid from=base\n"

@@ -13,6 +13,7 @@
 #include "kernels/shapes.h"
 #include "kernels/tables.h"
 #include "kernels/update.h"
+#include "model/keys.h"
 
 // Largest relative difference allowed: a few units in the last place of a float
 // times the root of the longest sum.
@@ -265,9 +266,9 @@ static void check_shifted(struct family *f, const float *noise, const float *dy,
     for (size_t i = 0; i < in; i++)
         x[i] = i % 31 == 30 ? NAN : roundf(2 * noise[i]) / 2 + shift;
     f->k->pools->maxpool(two, winner, x, 1, v, false);
-    f->k->relu(two, out);
+    f->k->acts[ACT_RELU].forward(two, out, 0);
     memcpy(errors, dy, out * sizeof *dy);
-    f->k->relu_back(errors, two, out);
+    f->k->acts[ACT_RELU].back(errors, two, out, 0);
     f->k->pools->maxpool_back(wanted, errors, winner, 1, v);
     f->k->pools->maxpool(y, winner, x, 1, v, true);
     f->k->pools->maxpool_back(dx, dy, winner, 1, v);
@@ -323,43 +324,110 @@ static void check_pools(struct family *f, const struct window *v) {
     free(x), free(y), free(dy), free(dx), free(winner);
 }
 
-static double activated(int kind, double x) {
-    return kind == 0 ? fmax(x, 0) : kind == 1 ? tanh(x) : 1 / (1 + exp(-x));
+static double normal_share_of(double x) {
+    return 0.5 * erfc(-x / sqrt(2));
 }
 
-static double slope(int kind, double y) {
-    return kind == 0 ? (y > 0 ? 1 : 0) : kind == 1 ? 1 - y * y : y * (1 - y);
+static double sigmoid_value(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+enum { SLOPE = 8 }; // of leaky, one by it
+
+// The activation of x as it is defined, in double precision; its derivative.
+static double activated(enum act act, double x) {
+    switch (act) {
+    case ACT_RELU:
+        return fmax(x, 0);
+    case ACT_TANH:
+        return tanh(x);
+    case ACT_SIGMOID:
+        return sigmoid_value(x);
+    case ACT_LEAKY:
+        return x > 0 ? x : x / SLOPE;
+    case ACT_ELU:
+        return x > 0 ? x : expm1(x);
+    case ACT_SOFTPLUS:
+        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    case ACT_RELU6:
+        return fmin(fmax(x, 0), 6);
+    case ACT_GELU:
+        return x * normal_share_of(x);
+    case ACT_SILU:
+        return x * sigmoid_value(x);
+    case ACT_HARDSWISH:
+        return x * fmin(fmax(x + 3, 0), 6) / 6;
+    default:
+        return x;
+    }
+}
+
+static double derivative(enum act act, double x) {
+    double s = sigmoid_value(x);
+    switch (act) {
+    case ACT_RELU:
+        return x > 0;
+    case ACT_TANH:
+        return 1 - tanh(x) * tanh(x);
+    case ACT_SIGMOID:
+        return s * (1 - s);
+    case ACT_LEAKY:
+        return x > 0 ? 1 : 1.0 / SLOPE;
+    case ACT_ELU:
+        return x > 0 ? 1 : exp(x);
+    case ACT_SOFTPLUS:
+        return s;
+    case ACT_RELU6:
+        return x > 0 && x < 6;
+    case ACT_GELU:
+        return normal_share_of(x) + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+    case ACT_SILU:
+        return s * (1 + x * (1 - s));
+    case ACT_HARDSWISH:
+        return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5;
+    default:
+        return 1;
+    }
 }
 
 static void test_activations(struct family *f) {
     enum { N = 2001 };
     float x[N], y[N], dy[N];
     double wanted[N], errors[N];
-    void (*forward[])(float *, size_t) = {f->k->relu, f->k->tanh, f->k->sigmoid};
-    void (*back[])(float *, const float *, size_t) = {f->k->relu_back, f->k->tanh_back,
-                                                      f->k->sigmoid_back};
-    static const char *const names[] = {"relu", "tanh", "sigmoid"};
     for (int i = 0; i < N; i++) // fine around 0, and far out where e^x ends
         x[i] = (float)(i - N / 2) * (i % 2 ? 0.001f : 0.15f);
-    for (int kind = 0; kind < 3; kind++) {
+    for (int act = ACT_LINEAR + 1; act < ACT_COUNT; act++) {
         for (int i = 0; i < N; i++) {
             y[i] = x[i], dy[i] = 3;
-            wanted[i] = activated(kind, (double)x[i]);
-            errors[i] = 3 * slope(kind, wanted[i]);
+            wanted[i] = activated(act, (double)x[i]);
+            errors[i] = 3 * derivative(act, (double)x[i]);
         }
-        forward[kind](y, N);
-        near_all(f, names[kind], y, wanted, N);
-        back[kind](dy, y, N);
-        near_all(f, names[kind], dy, errors, N);
+        f->k->acts[act].forward(y, N, 1.0f / SLOPE);
+        near_all(f, act_names[act], y, wanted, N);
+        f->k->acts[act].back(dy, act_reads_inputs(act) ? x : y, N, 1.0f / SLOPE);
+        near_all(f, act_names[act], dy, errors, N);
     }
+    CHECK(f->tap, !f->k->acts[ACT_LINEAR].forward && !f->k->acts[ACT_LINEAR].back);
+}
+
+// What is near 0 keeps its digits.
+static void test_small_inputs(struct family *f) {
+    for (int act = ACT_LINEAR + 1; act < ACT_COUNT; act++)
+        for (float x = -0.2f; x < -1e-8f; x *= 0.7f) {
+            float y = x, dy = 1;
+            f->k->acts[act].forward(&y, 1, 1.0f / SLOPE);
+            f->k->acts[act].back(&dy, act_reads_inputs(act) ? &x : &y, 1, 1.0f / SLOPE);
+            double wanted = activated(act, (double)x), slope = derivative(act, (double)x);
+            CHECK(f->tap, fabs((double)y - wanted) <= 3e-6 * fabs(wanted));
+            CHECK(f->tap, fabs((double)dy - slope) <= 3e-6 * fabs(slope));
+        }
 }
 
 // Divergence must show: what is no number does not become one.
 static void test_no_number(struct family *f) {
-    void (*forward[])(float *, size_t) = {f->k->relu, f->k->tanh, f->k->sigmoid};
-    for (int kind = 0; kind < 3; kind++) {
+    for (int act = ACT_LINEAR + 1; act < ACT_COUNT; act++) {
         float x[20] = {[3] = NAN, [19] = NAN};
-        forward[kind](x, 20);
+        f->k->acts[act].forward(x, 20, 0.5f);
         CHECK(f->tap, isnan(x[3]) && isnan(x[19]) && isfinite(x[4]));
     }
     float x[3] = {1, NAN, 2};
@@ -573,6 +641,7 @@ static void test_family(struct tap *tap, const char *missing, const struct kerne
     }
     test_conv(&f);
     test_activations(&f);
+    test_small_inputs(&f);
     test_softmax(&f);
     test_no_number(&f);
     check_lrn(&f, 1, 1, 3, 0.75f);

@@ -98,8 +98,8 @@ static void test_keys(struct tap *tap) {
          "    2 | conv maps=2 kernel=5x0\n"
          "      |                    ^~~"},
         {"input 4\ndense units=5 act=relo\nsoftmax units=10\n",
-         "t.net:2:19: error: dense: act=relo: not one of linear, relu, tanh, sigmoid; did you "
-         "mean 'relu'?\n"
+         "t.net:2:19: error: dense: act=relo: not one of linear, relu, tanh, sigmoid, leaky, elu, "
+         "softplus, relu6, gelu, silu, hardswish; did you mean 'relu'?\n"
          "    2 | dense units=5 act=relo\n"
          "      |                   ^~~~"},
         {"input 4\ndense units=5 init=gauss\nsoftmax units=10\n",
@@ -301,8 +301,8 @@ static void test_misfits(struct tap *tap) {
 static void test_excerpt(struct tap *tap) {
     TEST(tap, "tabs and characters of several bytes keep the caret below its place", {
         refuse(tap, "input\t4\ndense\tunits=5\tact=relo\nsoftmax units=10\n", NULL, STATUS_DATA,
-               "t.net:2:19: error: dense: act=relo: not one of linear, relu, tanh, sigmoid; did "
-               "you mean 'relu'?\n"
+               "t.net:2:19: error: dense: act=relo: not one of linear, relu, tanh, sigmoid, leaky, "
+               "elu, softplus, relu6, gelu, silu, hardswish; did you mean 'relu'?\n"
                "    2 | dense\tunits=5\tact=relo\n"
                "      |      \t       \t    ^~~~");
         refuse(tap, "input 4 ops='\xC3\xA9\xE2\x82\xAC' shap=3\nsoftmax units=10\n", NULL,

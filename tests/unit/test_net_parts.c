@@ -251,6 +251,12 @@ int main(void) {
                IN "conv maps=5 kernel=3 act=relu\navgpool size=2\n" OUT);
     check_same(&tap, "tanh of a dense layer as a line of its own",
                "input 20\ndense units=7\ntanh\n" OUT, "input 20\ndense units=7 act=tanh\n" OUT);
+    check_same(&tap, "leaky with its slope as a line of its own",
+               IN "conv maps=5 kernel=3\nleaky slope=0.3\navgpool size=2\n" OUT,
+               IN "conv maps=5 kernel=3 act=leaky slope=0.3\navgpool size=2\n" OUT);
+    check_same(&tap, "gelu of a convolution as a line of its own",
+               IN "conv maps=5 kernel=3\ngelu\navgpool size=2\n" OUT,
+               IN "conv maps=5 kernel=3 act=gelu\navgpool size=2\n" OUT);
     check_same(&tap, "relu before and behind a maximum",
                IN "conv maps=5 kernel=3 act=relu\nmaxpool size=3 stride=2\n" OUT,
                IN "conv maps=5 kernel=3\nmaxpool size=3 stride=2\nrelu\n" OUT);

@@ -26,8 +26,8 @@ static void test_machine(struct tap *tap) {
 }
 
 // A processor whose exponential is off by a thousandth.
-static void wrong_sigmoid(float *y, size_t n) {
-    kernels_of(CPU_REF)->sigmoid(y, n);
+static void wrong_sigmoid(float *y, size_t n, float slope) {
+    kernels_of(CPU_REF)->acts[ACT_SIGMOID].forward(y, n, slope);
     for (size_t i = 0; i < n; i++)
         y[i] *= 1.001f;
 }
@@ -47,7 +47,7 @@ static void test_faults(struct tap *tap) {
         struct selftest test;
         struct error err = {0};
         wrong.name = "wrong";
-        wrong.sigmoid = wrong_sigmoid;
+        wrong.acts[ACT_SIGMOID].forward = wrong_sigmoid;
         wrong.bias_sum = wrong_sum;
         CHECK_INT(tap, selftest_run(&test, families, 1, &err), STATUS_OK);
         CHECK(tap, !test.good);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/activations.h"
 #include "kernels/portable/bias.inc.h"
 #include "kernels/portable/relu.inc.h"
 
@@ -36,35 +37,130 @@ static inline float exponential(float x) {
     return p * power;
 }
 
-static void relu_back(float *dy, const float *y, size_t n) {
+// e^x - 1, which loses digits near 0, where the series takes over.
+static inline float exponential_less_one(float x) {
+    float series = x * (1.0f + x * (0.5f + x * (1.0f / 6 + x * (1.0f / 24 + x * (1.0f / 120)))));
+    float exact = exponential(x) - 1.0f;
+    return x * x < 0.01f ? series : exact;
+}
+
+static inline float sigmoid_of(float x) {
+    return 1.0f / (1.0f + exponential(-x));
+}
+
+// tanh x = 1 - 2 / (e^2x + 1) loses digits near 0, where the series takes over.
+static inline float tanh_of(float x) {
+    float square = x * x;
+    float series = x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 - square * 17 / 315)));
+    float exact = 1.0f - 2.0f / (exponential(2.0f * x) + 1.0f);
+    return square < 0.01f ? series : exact;
+}
+
+// ln(1 + e^x) is x, if that is positive, and ln(1 + z), z = e^-|x|: twice the area tangent of
+// s = z / (2 + z), at most 1/3, by its series.
+static inline float softplus_of(float x) {
+    float z = exponential(x < 0 ? x : -x), s = z / (2.0f + z), square = s * s;
+    float p = 1.0f / 13;
+    p = p * square + 1.0f / 11;
+    p = p * square + 1.0f / 9;
+    p = p * square + 1.0f / 7;
+    p = p * square + 1.0f / 5;
+    p = p * square + 1.0f / 3;
+    p = p * square + 1.0f;
+    return (x < 0 ? 0 : x) + 2.0f * s * p;
+}
+
+// The share of the normal distribution below x, to 4e-7 of it: of 1 - erf(z) = t e^(-z^2 + P(t)),
+// t = 1 / (1 + z / 2), z = |x| / sqrt(2), the polynomial P is fitted at Chebyshev's points for t
+// from 2/11 to 1.
+static inline float normal_share(float x) {
+    float z = (x < 0 ? -x : x) * 0.707106781f, t = 1.0f / (1.0f + 0.5f * z);
+    float p = 0.0915815948f;
+    p = p * t - 0.618558248f;
+    p = p * t + 1.60665785f;
+    p = p * t - 1.93266001f;
+    p = p * t + 0.956339633f;
+    p = p * t - 0.280043864f;
+    p = p * t + 0.450326291f;
+    p = p * t + 0.991463014f;
+    p = p * t - 1.26510638f;
+    float beyond = 0.5f * t * exponential(p - z * z);
+    return x < 0 ? beyond : 1.0f - beyond;
+}
+
+static inline float normal_density(float x) {
+    return 0.398942280f * exponential(-0.5f * x * x);
+}
+
+static inline float gelu_slope(float x) {
+    return normal_share(x) + x * normal_density(x);
+}
+
+static inline float silu_slope(float x) {
+    float share = sigmoid_of(x);
+    return share * (1.0f + x * (1.0f - share));
+}
+
+static inline float hardswish_of(float x) {
+    return x < -3 ? 0 : x > 3 ? x : x * (x + 3) * (1.0f / 6);
+}
+
+static inline float hardswish_slope(float x) {
+    return x < -3 ? 0 : x > 3 ? 1 : (2 * x + 3) * (1.0f / 6);
+}
+
+// An activation of x = y[i], and the factor of dy[i] from f = from[i].
+#define ACTIVATION(name, of_x, factor)                                                             \
+    static void act_##name(float *y, size_t n, float slope) {                                      \
+        (void)slope;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            float x = y[i];                                                                        \
+            y[i] = of_x;                                                                           \
+        }                                                                                          \
+    }                                                                                              \
+    static void act_##name##_back(float *dy, const float *from, size_t n, float slope) {           \
+        (void)slope;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            float f = from[i];                                                                     \
+            dy[i] *= factor;                                                                       \
+        }                                                                                          \
+    }
+
+ACTIVATION(tanh, tanh_of(x), 1.0f - f * f)
+ACTIVATION(sigmoid, sigmoid_of(x), f *(1.0f - f))
+ACTIVATION(leaky, x < 0 ? slope * x : x, (f > 0 ? 1 : slope))
+ACTIVATION(elu, x < 0 ? exponential_less_one(x) : x, (f > 0 ? 1 : f + 1))
+ACTIVATION(softplus, softplus_of(x), -exponential_less_one(-f))
+ACTIVATION(relu6, x<0 ? 0 : x> 6 ? 6 : x, (f > 0 && f < 6 ? 1 : 0))
+ACTIVATION(gelu, x *normal_share(x), gelu_slope(f))
+ACTIVATION(silu, x *sigmoid_of(x), silu_slope(f))
+ACTIVATION(hardswish, hardswish_of(x), hardswish_slope(f))
+#undef ACTIVATION
+
+static void act_relu(float *y, size_t n, float slope) {
+    (void)slope;
+    relu(y, n);
+}
+
+static void act_relu_back(float *dy, const float *y, size_t n, float slope) {
+    (void)slope;
     for (size_t i = 0; i < n; i++)
         dy[i] = y[i] > 0 ? dy[i] : 0;
 }
 
-static void sigmoid(float *y, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = 1.0f / (1.0f + exponential(-y[i]));
-}
-
-static void sigmoid_back(float *dy, const float *y, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dy[i] *= y[i] * (1.0f - y[i]);
-}
-
-// tanh x = 1 - 2 / (e^2x + 1) loses digits near 0, where the series takes over.
-static void hyperbolic_tangent(float *y, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        float x = y[i], square = x * x;
-        float series = x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 - square * 17 / 315)));
-        float exact = 1.0f - 2.0f / (exponential(2.0f * x) + 1.0f);
-        y[i] = square < 0.01f ? series : exact;
+// By enum act; nothing is to be done for the linear one.
+#define ACTIVATIONS                                                                                \
+    {                                                                                              \
+        [ACT_RELU] = {act_relu, act_relu_back}, [ACT_TANH] = {act_tanh, act_tanh_back},            \
+        [ACT_SIGMOID] = {act_sigmoid, act_sigmoid_back},                                           \
+        [ACT_LEAKY] = {act_leaky, act_leaky_back}, [ACT_ELU] = {act_elu, act_elu_back},            \
+        [ACT_SOFTPLUS] = {act_softplus, act_softplus_back},                                        \
+        [ACT_RELU6] = {act_relu6, act_relu6_back}, [ACT_GELU] = {act_gelu, act_gelu_back},         \
+        [ACT_SILU] = {act_silu, act_silu_back}, [ACT_HARDSWISH] = {                                \
+            act_hardswish,                                                                         \
+            act_hardswish_back                                                                     \
+        }                                                                                          \
     }
-}
-
-static void tanh_back(float *dy, const float *y, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dy[i] *= 1.0f - y[i] * y[i];
-}
 
 // The largest of n numbers, in 16 lanes, so that it vectorises.
 static float row_most(const float *x, int n) {

@@ -23,12 +23,11 @@
 #endif
 
 #define PORTABLE_KERNELS                                                                           \
-    .bias_add = bias_add, .bias_sum = bias_sum, .relu = relu, .relu_back = relu_back,              \
-    .tanh = hyperbolic_tangent, .tanh_back = tanh_back, .sigmoid = sigmoid,                        \
-    .sigmoid_back = sigmoid_back, .lrn = lrn, .lrn_back = lrn_back, .lcn = lcn,                    \
-    .lcn_back = lcn_back, .softmax = softmax, .update = update, .updates = updates,                \
-    .merge = merge, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,                \
-    .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
+    .bias_add = bias_add, .bias_sum = bias_sum, .acts = ACTIVATIONS, .lrn = lrn,                   \
+    .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back, .softmax = softmax, .update = update,  \
+    .updates = updates, .merge = merge, .multiply = multiply, .axpy = axpy,                        \
+    .sum_squares = sum_squares, .finite = all_finite, .largest = largest,                          \
+    .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
 // layers (themes.inc.h).

@@ -7,7 +7,12 @@ import shlex
 
 import torch.nn as nn
 
-ACTIVATIONS = {'relu': lambda: nn.ReLU(inplace=True), 'tanh': nn.Tanh, 'sigmoid': nn.Sigmoid}
+ACTIVATIONS = {'relu': lambda keys: nn.ReLU(inplace=True), 'tanh': lambda keys: nn.Tanh(),
+               'sigmoid': lambda keys: nn.Sigmoid(), 'elu': lambda keys: nn.ELU(),
+               'leaky': lambda keys: nn.LeakyReLU(float(keys.get('slope', 0.01))),
+               'softplus': lambda keys: nn.Softplus(), 'relu6': lambda keys: nn.ReLU6(),
+               'gelu': lambda keys: nn.GELU(), 'silu': lambda keys: nn.SiLU(),
+               'hardswish': lambda keys: nn.Hardswish()}
 POOLS = {'maxpool': nn.MaxPool2d, 'avgpool': nn.AvgPool2d}
 
 
@@ -49,7 +54,7 @@ class Builder:
 
     def activate(self, keys):
         if keys.get('act', 'linear') != 'linear':
-            self.layers.append(ACTIVATIONS[keys['act']]())
+            self.layers.append(ACTIVATIONS[keys['act']](keys))
         if float(keys.get('dropout', 0)):
             self.layers.append(nn.Dropout(float(keys['dropout'])))
 
@@ -95,7 +100,7 @@ class Builder:
                 int(keys.get('size', 5)), float(keys.get('alpha', 1e-4)),
                 float(keys.get('beta', 0.75)), float(keys.get('k', 1))))
         elif kind in ACTIVATIONS or kind == 'dropout':
-            self.activate({'dropout': '0.5', **keys} if kind == 'dropout' else {'act': kind})
+            self.activate({'dropout': '0.5', **keys} if kind == 'dropout' else {**keys, 'act': kind})
         else:
             raise ValueError(f'{kind}: PyTorch has no such layer')
 
