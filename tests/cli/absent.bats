@@ -213,8 +213,7 @@ both_served_all() {
 @test "a controller that is started again while a data server is away saves the run all the same" {
     begin run --set epochs=100000 --set checkpoint-every=100000
     wait_for epoch_is run 2
-    kill -KILL "$serve2" "$ctl"
-    wait "$ctl" || true # and has left the run's folder
+    kill_started "$serve2" "$ctl"
     controller run --set epochs=100000
     wait_for said 'the run in run goes on' run.err
     wait_for worker_waits run
@@ -228,8 +227,7 @@ both_served_all() {
     begin run --set epochs=100000 --set checkpoint-every=100000
     wait_for epoch_is run 2
     kill -STOP "$ps"
-    kill -KILL "$ctl"
-    wait "$ctl" || true
+    kill_started "$ctl"
     controller run --set epochs=100000
     wait_for said 'the run in run goes on' run.err
     wait_for adam-ctl status run # by its own address, not by that of the one before
@@ -244,8 +242,7 @@ both_served_all() {
 @test "where no data server can be asked, data-patience ends a run that cannot be saved, too" {
     begin run --set epochs=100000 --set checkpoint-every=100000 --set data-patience=2
     wait_for epoch_is run 2
-    kill -KILL "$serve1" "$serve2" "$ctl"
-    wait "$ctl" || true # and has left the run's folder
+    kill_started "$serve1" "$serve2" "$ctl"
     controller run
     wait_for said 'the run in run goes on' run.err
     wait_for adam-ctl status run # by its own address, not by that of the one before

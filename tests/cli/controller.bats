@@ -186,8 +186,7 @@ END
     start_controller --set epochs=40
     start_members 2
     wait_for at_least 2 worker working
-    kill -KILL "$controller"
-    wait "$controller" || true
+    kill_started "$controller"
     rm run/controller.port
     start_controller --set epochs=40
     grep -q "goes on: its controller was gone, not its members" controller.log

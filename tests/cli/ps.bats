@@ -152,7 +152,7 @@ is_member() {
     start_controller
     start_ps --controller @run/controller.port --name one
     wait_for is_member
-    kill -KILL "$controller"
+    kill_started "$controller"
     wait_for grep -q 'lost the controller: ' log
     local ps=$pid
     start_controller

@@ -94,7 +94,7 @@ end_controllers() {
         wait_for beyond "$((2 * round - 1))"
         wait_for one_leads
         before=$(<leads)
-        kill -KILL "${controllers[before]}"
+        kill_started "${controllers[before]}"
         wait_for another_leads "$before"
         start_controller "$before" --set epochs=12
         wait_for standbys 2
@@ -151,7 +151,7 @@ start_unit() {
     done
     wait_for beyond 0
     wait_for standbys 2
-    kill -KILL "${controllers[1]}"
+    kill_started "${controllers[1]}"
     start_unit controller 1
     controllers[1]=$pid
     wait_for standbys 2
@@ -206,7 +206,7 @@ start_unit() {
     wait_for one_leads
     last=$(<leads)
     for id in 1 2 3; do
-        if [ "$id" != "$last" ]; then kill -KILL "${controllers[id]}"; fi
+        if [ "$id" != "$last" ]; then kill_started "${controllers[id]}"; fi
     done
     wait_for says "waiting for controllers: no majority of 3 agrees on a leader; nothing is heard of" "c$last.log"
     run_status 69 adam-ctl status run
@@ -247,19 +247,19 @@ start_unit() {
     first=$(<leads)
     other=$((first % 3 + 1))
     third=$((other % 3 + 1))
-    kill -KILL "${controllers[other]}"
+    kill_started "${controllers[other]}"
     rm run/controller-"$other".state
     start_controller "$other" --set epochs=4000
     wait_for says "has no record of the run that the others have, and so no vote" "c$other.log"
     [ ! -e run/controller-"$other".state ]
-    kill -KILL "${controllers[other]}"
+    kill_started "${controllers[other]}"
     start_controller "$other" --set epochs=4000 --rejoin
     wait_for test -e run/controller-"$other".state
     # It counts: with it the rest is a majority.
-    kill -KILL "${controllers[third]}"
+    kill_started "${controllers[third]}"
     wait_for one_leads
     before=$(<leads)
-    kill -KILL "${controllers[before]}"
+    kill_started "${controllers[before]}"
     start_controller "$third" --set epochs=4000
     wait_for another_leads "$before"
     start_controller "$before" --set epochs=4000
@@ -287,7 +287,7 @@ tells_of() {
     third=$((other % 3 + 1))
     for id in $other $third; do wait_for tells_of "$id" 1 "controller-$id.metrics"; done
     head -c 1000 run-"$before"/metrics.jsonl >first
-    kill -KILL "${controllers[before]}"
+    kill_started "${controllers[before]}"
     rm -r run-"$before" # and the disk
     wait_for another_leads "$before"
     now=$(leader)

@@ -117,9 +117,13 @@ wait_end() {
 }
 
 stop_started() {
-    local process
-    for process in "${started[@]}"; do
-        kill -KILL "$process" 2>/dev/null || true
-    done
+    if [ ${#started[@]} -gt 0 ]; then kill_started "${started[@]}"; fi
     started=()
+}
+
+# Kills these of `start`, and waits until they are gone, and what they had locked is free.
+kill_started() {
+    local process
+    kill -KILL "$@" 2>/dev/null || true
+    for process; do wait "$process" 2>/dev/null || true; done
 }
