@@ -82,8 +82,9 @@ struct kernels {
     // shared.
     void (*merge)(float *shared, float *copy, float *begin, size_t n);
 
-    // y *= x; y += a x; the sum of x^2; whether all n are finite; the largest |x|,
+    // y = a + b; y *= x; y += a x; the sum of x^2; whether all n are finite; the largest |x|,
     // which is not finite when some value is not.
+    void (*add)(float *y, const float *a, const float *b, size_t n);
     void (*multiply)(float *y, const float *x, size_t n);
     void (*axpy)(float *y, const float *x, size_t n, float a);
     double (*sum_squares)(const float *x, size_t n);

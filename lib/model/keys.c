@@ -8,6 +8,7 @@ const char *const act_names[] = {"linear",   "relu",  "tanh", "sigmoid", "leaky"
                                  "softplus", "relu6", "gelu", "silu",    "hardswish", NULL};
 _Static_assert(sizeof act_names / sizeof *act_names == ACT_COUNT + 1, "a name for each");
 const char *const rounding_names[] = {"down", "up", NULL};
+const char *const size_names[] = {"all", NULL};
 
 struct window layer_window(const struct layer *layer) {
     return (struct window){

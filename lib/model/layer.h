@@ -12,7 +12,8 @@ struct kernels;
 
 enum key_kind {
     KEY_INT,    // int, between low and high
-    KEY_PAIR,   // struct pair: "5" or "5x3" (height x width), each between low and high
+    KEY_PAIR,   // struct pair: "5" or "5x3" (height x width), each between low and high; where
+                // there are choices, their first stands for 0x0
     KEY_REAL,   // float, between low and high
     KEY_CHOICE, // enum, index into choices
     KEY_TEXT,   // char *
@@ -57,7 +58,7 @@ struct layer_type {
     bool trains; // has parameters: also takes init, bias, rate, decay
     bool output; // ends a model: softmax, logistic
     enum layer_layout layout;
-    int inputs_most; // 1, or LAYER_INPUTS_MAX for concat; 0 for input
+    int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
     // For model/fuse.h: an activation and nothing else; a maximum of inputs; a bit
     // (1u << ACT_...) for each activation that it can apply to its outputs itself; and
     // what its backward pass reads, besides the outputs that an activation asks for.

@@ -17,6 +17,8 @@ static const struct layer_key keys[] = {
 
 static bool shape_pool(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->out.c = in[0].c;
+    if (layer->kernel.h == 0)
+        layer->kernel = (struct pair){in[0].h, in[0].w};
     if (layer->stride.h == 0)
         layer->stride.h = layer->kernel.h;
     if (layer->stride.w == 0)

@@ -72,8 +72,15 @@ static bool read_pair(struct pair *to, const struct layer_key *key, const char *
     const char *x = memchr(text, 'x', length);
     size_t first = x ? (size_t)(x - text) : length;
     int64_t h, w;
+    if (key->choices && strlen(key->choices[0]) == length &&
+        !memcmp(key->choices[0], text, length)) {
+        *to = (struct pair){0, 0};
+        return true;
+    }
     if (!text_integer(text, first, &h) || (x && !text_integer(x + 1, length - first - 1, &w)))
-        return refuse_because(why, "not a whole number, or two as in 5x3 (height x width)");
+        return refuse_because(why, key->choices
+                                       ? "not a whole number, nor two as in 5x3, nor all"
+                                       : "not a whole number, or two as in 5x3 (height x width)");
     if (!x)
         w = h;
     if (!check_range(key, (double)h, why) || !check_range(key, (double)w, why))

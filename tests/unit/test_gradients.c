@@ -146,5 +146,13 @@ int main(void) {
           UNDER "conv a maps=3 kernel=3 pad=1 act=tanh from=base\n"
                 "conv b maps=2 kernel=5 pad=2 act=sigmoid from=base\n"
                 "concat both from=a,b,base\nconv maps=4 kernel=3 act=tanh" OVER);
+    check(&tap, "a sum of branches, activated",
+          UNDER "conv a maps=4 kernel=3 pad=1 act=tanh from=base\n"
+                "conv b maps=4 kernel=5 pad=2 from=base\n"
+                "add sum from=a,b,base act=gelu\ndense units=6 act=tanh" OVER);
+    check(&tap, "a sum below a relu of its own, and above it",
+          UNDER "conv a maps=4 kernel=3 pad=1 from=base\nadd from=a,base\nrelu r\n"
+                "add from=r,a\navgpool size=all\n" OVER);
+    check(&tap, "pools of the whole picture", UNDER "l2pool size=all\n" OVER);
     return tap_done(&tap);
 }

@@ -25,7 +25,7 @@
 #define PORTABLE_KERNELS                                                                           \
     .bias_add = bias_add, .bias_sum = bias_sum, .acts = ACTIVATIONS, .lrn = lrn,                   \
     .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back, .softmax = softmax, .update = update,  \
-    .updates = updates, .merge = merge, .multiply = multiply, .axpy = axpy,                        \
+    .updates = updates, .merge = merge, .add = add, .multiply = multiply, .axpy = axpy,            \
     .sum_squares = sum_squares, .finite = all_finite, .largest = largest,                          \
     .multiply_adds = multiply_adds, .read = read_all,
 

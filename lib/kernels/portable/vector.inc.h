@@ -8,6 +8,11 @@
 
 #include "kernels/portable/largest.inc.h"
 
+static void add(float *y, const float *a, const float *b, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
 static void multiply(float *y, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         y[i] *= x[i];
