@@ -88,7 +88,9 @@ end_controllers() {
 }
 
 @test "a run whose leader is killed again and again trains each sample, and is done" {
-    start_controllers --set epochs=12
+    # A takeover lasts as long as some epochs, and longer where programs are slow.
+    local epochs=$((${SLOWER:-1} > 1 ? 60 : 20))
+    start_controllers --set epochs=$epochs
     start_members
     for round in 1 2 3; do
         wait_for beyond "$((2 * round - 1))"
@@ -96,13 +98,13 @@ end_controllers() {
         before=$(<leads)
         kill_started "${controllers[before]}"
         wait_for another_leads "$before"
-        start_controller "$before" --set epochs=12
+        start_controller "$before" --set epochs=$epochs
         wait_for standbys 2
     done
     end_controllers 0
     [ -e run/DONE ]
     [ ! -e run/controller.port ]
-    [ "$(jq -s 'map(select(.event == "done" and .role == "controller")) | last.samples' run/metrics.jsonl)" -eq 14400 ]
+    [ "$(jq -s 'map(select(.event == "done" and .role == "controller")) | last.samples' run/metrics.jsonl)" -eq $((1200 * epochs)) ]
 }
 
 @test "adam-ctl up starts the controllers, and starts again the one that is killed" {
@@ -325,7 +327,7 @@ tells_of() {
     start_controllers
     start adam-ps --controller "$quorum" --name ps1 2>ps1.log
     joined() {
-        [ "$(adam-ctl status run --json | jq -r '.members[] | select(.name == "ps1") | .state')" = starting ]
+        adam-ctl status run --json | is_true 'any(.members[]; .name == "ps1" and .state != "gone")'
     }
     wait_for joined
     run_ok adam-ctl status "$quorum"
