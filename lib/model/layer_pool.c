@@ -17,8 +17,12 @@ static const struct layer_key keys[] = {
 
 static bool shape_pool(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     layer->out.c = in[0].c;
-    if (layer->kernel.h == 0)
+    if (layer->kernel.h == 0) { // size=all
+        *misfit = (struct misfit){.key = "pad", .input = -1, .need = "a size other than all"};
+        if (layer->pad.h || layer->pad.w)
+            return false;
         layer->kernel = (struct pair){in[0].h, in[0].w};
+    }
     if (layer->stride.h == 0)
         layer->stride.h = layer->kernel.h;
     if (layer->stride.w == 0)

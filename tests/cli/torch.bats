@@ -94,3 +94,26 @@ softmax units=7
 NET
     step acts.net acts.net 9
 }
+
+@test "residual nets agree: sums of branches, pools of the whole picture" {
+    cat > residual.net <<'NET'
+input 3x16x16
+conv base maps=16 kernel=3 pad=1 act=relu
+conv maps=16 kernel=3 pad=1 act=relu
+conv a maps=16 kernel=3 pad=1
+add one from=a,base act=relu
+conv maps=24 kernel=3 stride=2 pad=1 act=relu
+conv b maps=24 kernel=3 pad=1
+conv short maps=24 kernel=1 stride=2 from=one
+add two from=b,short
+relu r
+conv maps=24 kernel=3 pad=1 act=silu
+conv c maps=24 kernel=3 pad=1
+add sum from=c,r,two act=relu
+concat from=sum,r,c
+avgpool size=all
+softmax units=7
+NET
+    step residual.net residual.net
+    step residual.net residual.net 37 "$TIES"
+}

@@ -97,6 +97,25 @@ static void test_keys(struct tap *tap) {
          "t.net:2:20: error: conv: kernel=5x0: must be between 1 and 10000\n"
          "    2 | conv maps=2 kernel=5x0\n"
          "      |                    ^~~"},
+        {"input 1x9x9\nmaxpool size=al\nsoftmax units=10\n",
+         "t.net:2:14: error: maxpool: size=al: not a whole number, nor two as in 5x3, nor all\n"
+         "    2 | maxpool size=al\n"
+         "      |              ^~"},
+        {"input 1x9x9\navgpool size=all pad=1\nsoftmax units=10\n",
+         "t.net:2:18: error: avgpool: pad=1 needs a size other than all\n"
+         "    2 | avgpool size=all pad=1\n"
+         "      |                  ^~~~~"},
+        {"input 1x9x9\nconv a maps=2 kernel=3\nconv b maps=2 kernel=3\nadd from=a,b\n"
+         "softmax units=10\n",
+         "t.net:4:5: error: add: from=a,b needs inputs of one shape, here 2x7x7, but conv 'b' "
+         "(line "
+         "3) gives 2x5x5\n"
+         "    4 | add from=a,b\n"
+         "      |     ^~~~~~~~"},
+        {"input 4\nadd\nsoftmax units=10\n",
+         "t.net:2:1: error: add: needs from=A,B: the layers to read\n"
+         "    2 | add\n"
+         "      | ^~~"},
         {"input 4\ndense units=5 act=relo\nsoftmax units=10\n",
          "t.net:2:19: error: dense: act=relo: not one of linear, relu, tanh, sigmoid, leaky, elu, "
          "softplus, relu6, gelu, silu, hardswish; did you mean 'relu'?\n"

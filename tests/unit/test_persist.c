@@ -15,8 +15,8 @@ static void check_crc(struct tap *tap) {
     CHECK_INT(tap, crc32c_of(0, bytes, sizeof bytes), 0x8a9136aa);
     memset(bytes, 0xff, sizeof bytes);
     CHECK_INT(tap, crc32c_of(0, bytes, sizeof bytes), 0x62a8ab43);
-    for (uint8_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = i;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
     CHECK_INT(tap, crc32c_of(0, bytes, sizeof bytes), 0x46dd794e);
     CHECK_INT(tap, crc32c_of(crc32c_of(0, bytes, 5), bytes + 5, 27), 0x46dd794e);
     CHECK_INT(tap, crc32c_of(0, NULL, 0), 0);

@@ -145,6 +145,8 @@ static void test_holes(struct tap *tap) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
             int file = (int)(seed >> 33) % disk.file_count;
             uint64_t blocks = disk.file[file].size / PERSIST_BLOCK;
+            if (!blocks) // a segment has some
+                abort();
             uint64_t begin = (seed >> 40) % blocks, n = 1 + (seed >> 50) % 9;
             n = begin + n > blocks ? blocks - begin : n;
             memset(disk.file[file].now + begin * PERSIST_BLOCK, i % 2 ? 0xff : 0,

@@ -134,7 +134,8 @@ static void save(const struct rig *rig, const char *name, const char *about) {
     rig_path(rig, path, name);
     if (mkdir(path, 0777))
         fail(path);
-    strcat(path, "/manifest.json");
+    size_t end = strlen(path);
+    snprintf(path + end, sizeof path - end, "/manifest.json");
     if (json_read(&manifest, about, strlen(about), NULL) || sealed_write(path, manifest, NULL))
         fail(path);
     json_decref(manifest);

@@ -37,7 +37,7 @@ def numbers(ops, name):
 
 def load(path, net):
     """Pictures as the operations of the model's input make them, and labels."""
-    ops = next(keys.get('ops', '') for kind, keys in torch_net.lines(net) if kind == 'input')
+    ops = next(keys.get('ops', '') for kind, _, keys in torch_net.lines(net) if kind == 'input')
     x = numpy.load(path)
     x = torch.from_numpy(x.reshape(*x.shape[:3], -1)).permute(0, 3, 1, 2).float().contiguous()
     x = (x * numbers(ops, 'scale') - numbers(ops, 'mean')) / numbers(ops, 'std')
