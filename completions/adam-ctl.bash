@@ -30,10 +30,10 @@ _adam_ctl() {
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k units from init bias rate decay'; return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units from init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k units from init bias rate decay'; return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
     plot:--output | plot:-o) offer -f; return ;;
@@ -44,7 +44,7 @@ _adam_ctl() {
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k units from init bias rate decay'; return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;

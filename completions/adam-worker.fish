@@ -20,7 +20,7 @@ function __adam_worker_operations
 end
 complete -c adam-worker -f
 complete -c adam-worker -s m -l model -r -F -d 'model file, see adam-model(5)'
-complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k units from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-worker -s d -l data -r -F -d 'training set; - is standard input'
 complete -c adam-worker -l labels -r -F -d 'labels of an IDX or npy training set'
 complete -c adam-worker -l test -r -F -d 'test set'

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct group_norm;
 struct window;
 
 // Bytes of what maxpool keeps of each output, in the order of y.
@@ -45,6 +46,13 @@ struct norm_block_kernels {
                 int w, int size, float least);
     void (*lcn_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,
                      int blocks, int lanes, int c, int h, int w, int size, float least);
+    // scratch: group_norm_scratch() floats.
+    void (*group_norm)(float *y, float *kept, const float *x, const float *scale,
+                       const float *shift, int blocks, int lanes, const struct group_norm *norm,
+                       float *scratch);
+    void (*group_norm_back)(float *dx, float *dscale, float *dshift, const float *dy,
+                            const float *kept, const float *x, const float *scale, int blocks,
+                            int lanes, const struct group_norm *norm, float *scratch);
 };
 
 #endif

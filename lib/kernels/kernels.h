@@ -23,6 +23,7 @@
 #include "kernels/activations.h"
 
 struct convolution;
+struct group_norm;
 struct update;
 
 struct kernels {
@@ -64,6 +65,14 @@ struct kernels {
                 float least);
     void (*lcn_back)(float *dx, const float *dy, const float *v, const float *s, float *plane,
                      int n, int c, int h, int w, int size, float least);
+
+    // group_norm.h. kept: group_norm_kept() floats of each sample. The adjoint writes dx (NULL: not
+    // wanted), dscale and dshift.
+    void (*group_norm)(float *y, float *kept, const float *x, const float *scale,
+                       const float *shift, int n, const struct group_norm *norm);
+    void (*group_norm_back)(float *dx, float *dscale, float *dshift, const float *dy,
+                            const float *kept, const float *x, const float *scale, int n,
+                            const struct group_norm *norm);
 
     // Rows of m: probabilities; the maximum is taken off first.
     void (*softmax)(float *y, int n, int m);

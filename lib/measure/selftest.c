@@ -33,6 +33,8 @@ static const struct {
     {"6x12x12", "l2pool size=4 stride=3"},
     {"19x7x5", "lrn size=5"},
     {"8x12x9", "lcn size=5"},
+    {"12x7x5", "groupnorm groups=3 act=elu"},
+    {"7x5x3", "layernorm"},
     {"9x8x7", "conv maps=12 kernel=3 pad=1 act=gelu"},
     {"11x5x5", "dense units=123 act=relu"},
     {"11x5x5", "dense units=30 act=softplus"},

@@ -19,22 +19,27 @@ static bool is_rectifier(enum act act) {
     return act != ACT_LINEAR && act != ACT_TANH && act != ACT_SIGMOID;
 }
 
+// Whether its outputs are sums of several inputs, by weights.
+static bool mixes(const struct layer *layer) {
+    return layer->type->trains && !layer->type->scales;
+}
+
 // Whether a rectifier acts on what the layer gives: as its own act=relu, or as a line of
-// its own behind it, perhaps with others between that neither learn nor activate.
+// its own behind it, perhaps with others between that neither mix nor activate.
 static bool feeds_rectifier(const struct model *model, const struct layer *layer) {
     if (layer->act != ACT_LINEAR)
         return is_rectifier(layer->act);
     const struct layer *reader = first_reader(model, layer);
-    while (reader && !reader->type->trains && reader->act == ACT_LINEAR)
+    while (reader && !mixes(reader) && reader->act == ACT_LINEAR)
         reader = first_reader(model, reader);
-    return reader && !reader->type->trains && is_rectifier(reader->act);
+    return reader && !mixes(reader) && is_rectifier(reader->act);
 }
 
-// Whether what a layer reads comes from a dense layer, perhaps through others that do not learn.
+// Whether what a layer reads comes from a dense layer, perhaps through others that do not mix.
 static bool reads_dense(const struct model *model, const struct layer *layer) {
     do
         layer = &model->layers[layer->from[0]];
-    while (layer->from_count > 0 && !layer->type->trains);
+    while (layer->from_count > 0 && !mixes(layer));
     return layer->units > 0;
 }
 
@@ -45,6 +50,8 @@ static bool reads_dense(const struct model *model, const struct layer *layer) {
 static enum init init_kind(const struct model *model, const struct layer *layer, bool lively) {
     if (layer->init != INIT_DEFAULT)
         return layer->init;
+    if (layer->type->scales)
+        return INIT_ONE;
     if (layer->type->output && !lively)
         return reads_dense(model, layer) ? INIT_STANDARD : INIT_SMALL;
     if (!feeds_rectifier(model, layer))
@@ -97,6 +104,10 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
         break;
     case INIT_ZERO:
         memset(weights, 0, n * sizeof *weights);
+        break;
+    case INIT_ONE:
+        for (size_t j = 0; j < n; j++)
+            weights[j] = 1;
         break;
     }
 }

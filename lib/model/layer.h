@@ -56,6 +56,7 @@ struct layer_type {
     const struct layer_key *keys;
     size_t key_count;
     bool trains; // has parameters: also takes init, bias, rate, decay
+    bool scales; // each of its weights scales values by themselves: they begin with 1
     bool output; // ends a model: softmax, logistic
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input

@@ -4,17 +4,19 @@
 #include "model/layer.h"
 
 extern const struct layer_type layer_input, layer_conv, layer_local, layer_maxpool, layer_avgpool,
-    layer_l2pool, layer_lrn, layer_lcn, layer_dense, layer_dropout, layer_relu, layer_tanh,
-    layer_sigmoid, layer_linear, layer_leaky, layer_elu, layer_softplus, layer_relu6, layer_gelu,
-    layer_silu, layer_hardswish, layer_concat, layer_add, layer_softmax;
+    layer_l2pool, layer_lrn, layer_lcn, layer_groupnorm, layer_layernorm, layer_dense,
+    layer_dropout, layer_relu, layer_tanh, layer_sigmoid, layer_linear, layer_leaky, layer_elu,
+    layer_softplus, layer_relu6, layer_gelu, layer_silu, layer_hardswish, layer_concat, layer_add,
+    layer_softmax;
 
 const struct layer_type *const *layer_types(size_t *count) {
     static const struct layer_type *const types[] = {
-        &layer_input,     &layer_conv,     &layer_local,   &layer_maxpool, &layer_avgpool,
-        &layer_l2pool,    &layer_lrn,      &layer_lcn,     &layer_dense,   &layer_dropout,
-        &layer_relu,      &layer_tanh,     &layer_sigmoid, &layer_linear,  &layer_leaky,
-        &layer_elu,       &layer_softplus, &layer_relu6,   &layer_gelu,    &layer_silu,
-        &layer_hardswish, &layer_concat,   &layer_add,     &layer_softmax, &layer_logistic,
+        &layer_input,   &layer_conv,     &layer_local,     &layer_maxpool,   &layer_avgpool,
+        &layer_l2pool,  &layer_lrn,      &layer_lcn,       &layer_groupnorm, &layer_layernorm,
+        &layer_dense,   &layer_dropout,  &layer_relu,      &layer_tanh,      &layer_sigmoid,
+        &layer_linear,  &layer_leaky,    &layer_elu,       &layer_softplus,  &layer_relu6,
+        &layer_gelu,    &layer_silu,     &layer_hardswish, &layer_concat,    &layer_add,
+        &layer_softmax, &layer_logistic,
     };
     *count = sizeof types / sizeof *types;
     return types;
@@ -25,8 +27,9 @@ const struct layer_key *layer_common_keys(size_t *count) {
         {"from", KEY_LAYERS, offsetof(struct layer, from), 0, 0, "", NULL,
          "names of the layers read, as a or a,b; by default the layer above"},
         {"init", KEY_INIT, 0, 0, 0, "", NULL,
-         "initial weights: he, standard, glorot, small, normal:DEVIATION, uniform:HALFWIDTH or "
-         "zero; by default standard for outputs that read dense layers, else small; before relu "
+         "initial weights: he, standard, glorot, small, normal:DEVIATION, uniform:HALFWIDTH, "
+         "zero or one; by default one for norms, standard for outputs that read dense layers, else "
+         "small; before relu "
          "and its like he, for dense standard; else glorot"},
         {"bias", KEY_REAL, offsetof(struct layer, bias), -1e6, 1e6, "0", NULL,
          "initial value of the biases"},

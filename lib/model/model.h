@@ -27,7 +27,8 @@ enum init {
     INIT_SMALL,
     INIT_NORMAL,
     INIT_UNIFORM,
-    INIT_ZERO
+    INIT_ZERO,
+    INIT_ONE
 };
 enum rounding { ROUND_DOWN, ROUND_UP };
 

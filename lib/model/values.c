@@ -135,8 +135,8 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         bool number;
     } known[] = {{"he", INIT_HE, false},         {"standard", INIT_STANDARD, false},
                  {"glorot", INIT_GLOROT, false}, {"small", INIT_SMALL, false},
-                 {"zero", INIT_ZERO, false},     {"normal", INIT_NORMAL, true},
-                 {"uniform", INIT_UNIFORM, true}};
+                 {"zero", INIT_ZERO, false},     {"one", INIT_ONE, false},
+                 {"normal", INIT_NORMAL, true},  {"uniform", INIT_UNIFORM, true}};
     const char *colon = memchr(text, ':', length);
     size_t name = colon ? (size_t)(colon - text) : length;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -150,8 +150,9 @@ static bool read_init(struct layer *layer, const char *text, size_t length, char
         layer->init_value = (float)value;
         return true;
     }
-    return refuse_because(why, "not one of he, standard, glorot, small, zero, normal:DEVIATION, "
-                               "uniform:HALFWIDTH");
+    return refuse_because(why,
+                          "not one of he, standard, glorot, small, zero, one, normal:DEVIATION, "
+                          "uniform:HALFWIDTH");
 }
 
 static bool read_dimension(int *to, const struct layer_key *key, const char *text, size_t length) {

@@ -117,3 +117,24 @@ NET
     step residual.net residual.net
     step residual.net residual.net 37 "$TIES"
 }
+
+@test "groups of maps and layers are normalised as PyTorch does" {
+    cat > norms.net <<'NET'
+input 3x16x16
+conv maps=24 kernel=3 pad=1
+groupnorm groups=8 act=relu
+conv maps=30 kernel=3
+groupnorm groups=5 epsilon=0.001
+silu
+conv maps=10 kernel=3
+layernorm
+relu
+avgpool size=2
+groupnorm groups=10
+dense units=30
+layernorm act=gelu epsilon=0.01
+softmax units=7
+NET
+    step norms.net norms.net
+    step norms.net norms.net 37 "$TIES"
+}

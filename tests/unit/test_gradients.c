@@ -153,6 +153,14 @@ int main(void) {
     check(&tap, "a sum below a relu of its own, and above it",
           UNDER "conv a maps=4 kernel=3 pad=1 from=base\nadd from=a,base\nrelu r\n"
                 "add from=r,a\navgpool size=all\n" OVER);
+    check(&tap, "groupnorm",
+          UNDER "groupnorm groups=2\nconv maps=6 kernel=3\ngroupnorm groups=3 act=tanh" OVER);
+    check(&tap, "groupnorm of maps by themselves, and of all",
+          UNDER "groupnorm groups=4 epsilon=0.1\ngelu\nconv maps=3 kernel=3\n"
+                "groupnorm groups=1 act=silu" OVER);
+    check(&tap, "layernorm",
+          UNDER "layernorm epsilon=0.01\nconv maps=3 kernel=3\nlayernorm act=gelu\n"
+                "dense units=9\nlayernorm act=tanh" OVER);
     check(&tap, "pools of the whole picture", UNDER "l2pool size=all\n" OVER);
     return tap_done(&tap);
 }

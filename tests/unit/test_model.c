@@ -112,6 +112,11 @@ static void test_keys(struct tap *tap) {
          "3) gives 2x5x5\n"
          "    4 | add from=a,b\n"
          "      |     ^~~~~~~~"},
+        {"input 6x9x9\ngroupnorm groups=4\nsoftmax units=10\n",
+         "t.net:2:11: error: groupnorm: groups=4 needs to divide the maps of its input, but input "
+         "(line 1) gives 6x9x9\n"
+         "    2 | groupnorm groups=4\n"
+         "      |           ^~~~~~~~"},
         {"input 4\nadd\nsoftmax units=10\n",
          "t.net:2:1: error: add: needs from=A,B: the layers to read\n"
          "    2 | add\n"
@@ -123,7 +128,7 @@ static void test_keys(struct tap *tap) {
          "      |                   ^~~~"},
         {"input 4\ndense units=5 init=gauss\nsoftmax units=10\n",
          "t.net:2:20: error: dense: init=gauss: not one of he, standard, glorot, small, zero, "
-         "normal:DEVIATION, uniform:HALFWIDTH\n"
+         "one, normal:DEVIATION, uniform:HALFWIDTH\n"
          "    2 | dense units=5 init=gauss\n"
          "      |                    ^~~~~"},
         {"input 4\ndense units=5 init=normal:x\nsoftmax units=10\n",
@@ -626,6 +631,23 @@ static void test_init(struct tap *tap) {
         CHECK_NEAR(tap, spread_of(pieces + n, 8).largest, 0, 0);
         free(whole);
         free(pieces);
+        model_free(model);
+    });
+    TEST(tap, "norms begin as they are, and are looked through", {
+        struct model *model = parse(tap, "input 10x9x9\nconv before maps=40 kernel=5x3\n"
+                                         "groupnorm gn groups=8\nsilu\nconv maps=4 kernel=3\n"
+                                         "layernorm ln bias=0.25\nsoftmax units=10");
+        float *w = mem_floats(model->parameter_count);
+        model_init(model, w, 7);
+        check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
+        const struct layer *gn = model_find(model, "gn"), *ln = model_find(model, "ln");
+        CHECK_INT(tap, gn->weights.count, 40);
+        CHECK_INT(tap, ln->biases.count, 4 * 3 * 5);
+        for (size_t i = 0; i < 40; i++)
+            CHECK(tap, w[gn->weights.offset + i] == 1 && w[gn->biases.offset + i] == 0);
+        for (size_t i = 0; i < ln->weights.count; i++)
+            CHECK(tap, w[ln->weights.offset + i] == 1 && w[ln->biases.offset + i] == 0.25f);
+        free(w);
         model_free(model);
     });
     TEST(tap, "outputs that read no dense layer begin near zero", {

@@ -2,6 +2,7 @@
 #ifndef ADAM_KERNELS_BLOCK_NORM_BLOCKS_INC_H
 #define ADAM_KERNELS_BLOCK_NORM_BLOCKS_INC_H
 
+#include "kernels/block/group_norm.inc.h"
 #include "kernels/block/lcn.inc.h"
 #include "kernels/block/lrn.inc.h"
 #include "kernels/blocks.h"
@@ -11,6 +12,8 @@ const struct norm_block_kernels FAMILY(norm_blocks) = {
     .lrn_back = lrn_block_back,
     .lcn = lcn_block,
     .lcn_back = lcn_block_back,
+    .group_norm = group_norm_block,
+    .group_norm_back = group_norm_block_back,
 };
 
 #endif

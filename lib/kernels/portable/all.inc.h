@@ -8,6 +8,7 @@
 
 #include "kernels/portable/activation.inc.h"
 #include "kernels/portable/bias.inc.h"
+#include "kernels/portable/group_norm.inc.h"
 #include "kernels/portable/lcn.inc.h"
 #include "kernels/portable/lrn.inc.h"
 #include "kernels/portable/merge.inc.h"
@@ -24,10 +25,10 @@
 
 #define PORTABLE_KERNELS                                                                           \
     .bias_add = bias_add, .bias_sum = bias_sum, .acts = ACTIVATIONS, .lrn = lrn,                   \
-    .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back, .softmax = softmax, .update = update,  \
-    .updates = updates, .merge = merge, .add = add, .multiply = multiply, .axpy = axpy,            \
-    .sum_squares = sum_squares, .finite = all_finite, .largest = largest,                          \
-    .multiply_adds = multiply_adds, .read = read_all,
+    .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back, .group_norm = group_norm,              \
+    .group_norm_back = group_norm_back, .softmax = softmax, .update = update, .updates = updates,  \
+    .merge = merge, .add = add, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,    \
+    .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
 // layers (themes.inc.h).

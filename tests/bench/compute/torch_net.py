@@ -130,6 +130,13 @@ class Builder:
             self.layers.append(nn.LocalResponseNorm(
                 int(keys.get('size', 5)), float(keys.get('alpha', 1e-4)),
                 float(keys.get('beta', 0.75)), float(keys.get('k', 1))))
+        elif kind == 'groupnorm':
+            self.layers.append(nn.GroupNorm(int(keys['groups']), self.shape[0],
+                                            float(keys.get('epsilon', 1e-5))))
+            self.activate(keys)
+        elif kind == 'layernorm':
+            self.layers.append(nn.LayerNorm(self.shape, float(keys.get('epsilon', 1e-5))))
+            self.activate(keys)
         elif kind in JOINS:
             self.layers.append(JOINS[kind]())
             self.activate(keys)
