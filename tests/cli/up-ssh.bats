@@ -64,6 +64,7 @@ setup() {
 }
 
 teardown() {
+    tail -n 15 err run/log/*.log 2>/dev/null || true # shown where the test failed
     end_members
 }
 
