@@ -2,13 +2,14 @@
 # `load ../helper/working_here`, and say in members() which commands are meant.
 
 # Those that work in this folder and whose command line matches. It starts no process of its own:
-# it looks at all of the machine's, and is asked again and again.
+# it looks at all of the machine's, and is asked again and again. One that is about to end has no
+# command line any more, and may still have files locked: it counts.
 working_here() {
     local process words IFS=' '
     for process in /proc/[0-9]*; do
         [ "$process/cwd" -ef . ] || continue
         mapfile -d '' words 2>/dev/null <"$process/cmdline" || continue
-        if [[ "${words[*]} " =~ $1 ]]; then echo "${process#/proc/}"; fi
+        if [[ ${#words[@]} = 0 || "${words[*]} " =~ $1 ]]; then echo "${process#/proc/}"; fi
     done
 }
 
