@@ -138,3 +138,13 @@ NET
     step norms.net norms.net
     step norms.net norms.net 37 "$TIES"
 }
+
+@test "examples/resnet.sh writes residual nets of 6 N + 2 layers, which agree" {
+    sh "$ROOT"/examples/resnet.sh >resnet20.net
+    run_ok adam-ctl check --json resnet20.net
+    # Shortcuts of 1x1 beside the layers that the paper counts (table 6: 0.27 M parameters).
+    [ "$(jq '[.layers[] | select(.type == "conv" and (.name | endswith("-s") | not))] | length' <<<"$output")" = 19 ]
+    [ "$(jq .parameters <<<"$output")" = 273066 ]
+    sh "$ROOT"/examples/resnet.sh 1 7 >resnet8.net
+    step resnet8.net resnet8.net 5 "$TIES"
+}
