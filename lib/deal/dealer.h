@@ -91,6 +91,7 @@ bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, dou
 uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number);
 void dealer_gone(struct dealer *dealer, uint64_t session);
 uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
+void dealer_paused(struct dealer *dealer, double seconds);
 uint64_t dealer_session(struct dealer *dealer, size_t index);
 // Who shares every step from now on, where workers do. Until this is known, and to others,
 // nothing is leased.

@@ -55,6 +55,12 @@ uint64_t dealer_expire(struct dealer *dealer, double now, double *next) {
     return places;
 }
 
+void dealer_paused(struct dealer *dealer, double seconds) {
+    pthread_mutex_lock(&dealer->lock);
+    leases_paused(dealer->leases, seconds);
+    pthread_mutex_unlock(&dealer->lock);
+}
+
 uint64_t dealer_session(struct dealer *dealer, size_t index) {
     pthread_mutex_lock(&dealer->lock);
     uint64_t session = leases_session(dealer->leases, index);

@@ -297,6 +297,14 @@ uint64_t leases_expire(struct leases *leases, double now, double *next) {
     return places;
 }
 
+void leases_paused(struct leases *leases, double seconds) {
+    for (uint64_t number = leases->oldest; number < leases->next; number++) {
+        struct open_lease *lease = ring_at(leases, number);
+        lease->issued += seconds;
+        lease->deadline += seconds;
+    }
+}
+
 // --- how far it is ---------------------------------------------------------------
 
 uint32_t leases_epoch(const struct leases *leases) {

@@ -78,6 +78,10 @@ void leases_gone(struct leases *leases, uint64_t session);
 // from now on; how many places. Seconds until the next deadline in *next, or below 0.
 uint64_t leases_expire(struct leases *leases, double now, double *next);
 
+// The owner stood still for so many seconds up to now, in which nobody could finish anything: what
+// is out has as much longer, and was as much quicker.
+void leases_paused(struct leases *leases, double seconds);
+
 // How far it is, as a checkpoint remembers it. The ranges are the owner's.
 const struct ranges *leases_cursor(const struct leases *leases);
 // Goes on from there: all leases are over. STATUS_DATA when it does not fit the set.

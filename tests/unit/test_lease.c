@@ -386,6 +386,18 @@ static void test_deadlines(struct tap *tap) {
         CHECK_NEAR(tap, lend(tap, leases, 2, 1, 13).deadline, 5, 0);
         leases_close(leases);
     });
+    TEST(tap, "that the owner itself stood still is nobody's slowness", {
+        struct leases *leases = open_leases(tap, 100, 1);
+        struct lease quick = lend(tap, leases, 1, 1, 0), kept = lend(tap, leases, 1, 1, 0);
+        double next;
+        leases_paused(leases, 1000);
+        CHECK(tap, done_with(leases, 1, quick, 1000.5));
+        CHECK_NEAR(tap, lend(tap, leases, 1, 1, 1000.5).deadline, 5, 1e-9);
+        CHECK_INT(tap, leases_expire(leases, 1059, &next), 1); // that one
+        CHECK_NEAR(tap, next, 1, 1e-9);
+        CHECK(tap, done_with(leases, 1, kept, 1059.5));
+        leases_close(leases);
+    });
     TEST(tap, "who is slower than the first deadline has longer ones, until it is in time", {
         struct leases *leases = open_leases(tap, 100, 1);
         double now = 0, next;

@@ -10,6 +10,7 @@
 #include "role/dataserver/data_service_internal.h"
 
 static const double tend_most = 1; // seconds
+static const double still = 3;     // seconds without a word of this process: it stood still
 
 // --- beginning and end -----------------------------------------------------------
 
@@ -72,11 +73,22 @@ void data_service_rules(struct data_service *service, const struct lease_rules *
     dealer_rules(service->dealer, rules);
 }
 
+// The lock keeps others waiting until the leases know.
+void service_notice_pause(struct data_service *service) {
+    pthread_mutex_lock(&service->lock);
+    double now = clock_seconds(), gap = service->seen > 0 ? now - service->seen : 0;
+    service->seen = now;
+    if (gap > still)
+        dealer_paused(service->dealer, gap);
+    pthread_mutex_unlock(&service->lock);
+}
+
 int data_service_tend(struct data_service *service, double *next, struct error *err) {
     double deadline;
     *next = tend_most;
     if (!atomic_load(&service->begun))
         return STATUS_OK;
+    service_notice_pause(service);
     atomic_fetch_add(&service->again, dealer_expire(service->dealer, clock_seconds(), &deadline));
     if (deadline >= 0)
         *next = fmin(*next, deadline);

@@ -35,9 +35,10 @@ struct data_service {
     _Atomic uint32_t journal_epoch; // when it was written anew
     _Atomic uint64_t leases, busy, over, again, refused;
 
-    pthread_mutex_t lock; // of all that follows: data_service_callers.c
+    pthread_mutex_t lock; // of all that follows
     LIST_HEAD(caller_list, data_caller) callers;
     uint64_t received, sent; // of links that have ended
+    double seen;             // when this process was last at work; 0: not yet
 };
 
 struct data_request { // that is to be answered, once
@@ -52,6 +53,10 @@ enum proto_refusal service_hello(void *context, struct link *link, const struct 
                                  struct proto_welcome *welcome, uint64_t *detail);
 void service_closed(void *context, struct link *link, const char *why);
 void service_traffic(struct data_service *service, uint64_t *received, uint64_t *sent);
+
+// data_service.c: a process that was stopped, or whose machine slept, finds many requests when it
+// goes on, which are no more late than it is itself. Before any of them is looked at.
+void service_notice_pause(struct data_service *service);
 
 // data_service_request.c: the handler of links, and how it is answered.
 void service_request(void *context, struct link *link, uint64_t number, uint16_t type,

@@ -139,6 +139,7 @@ void service_request(void *context, struct link *link, uint64_t number, uint16_t
     const struct data_request request = {context, link, link_user(link), number};
     (void)payload;
     uint64_t detail;
+    service_notice_pause(context);
     enum proto_refusal refusal = check_request(&request, type, message, &detail);
     if (refusal)
         service_refuse(&request, refusal, detail, NULL);
