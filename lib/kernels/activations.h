@@ -20,7 +20,7 @@ enum act {
     ACT_COUNT
 };
 
-// Those that do not grow everywhere: what x was is not known from F(x), and `back` reads x.
+// Those that fall for some x and grow for others: F(x) does not tell F'(x), and `back` reads x.
 static inline bool act_reads_inputs(enum act act) {
     return act >= ACT_GELU;
 }

@@ -12,7 +12,8 @@ static bool shape_activation(struct layer *layer, const struct shape *in, struct
 
 static void scratch_activation(const struct layer *layer, int n, bool train, size_t *kept,
                                size_t *brief) {
-    *kept = *brief = pass_kept_size(layer, n, train);
+    *kept = pass_kept_size(layer, n, train);
+    *brief = pass_mask_size(layer, n, train);
 }
 
 static void forward_activation(const struct pass *pass) {

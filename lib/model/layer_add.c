@@ -22,7 +22,8 @@ static bool shape_add(struct layer *layer, const struct shape *in, struct misfit
 }
 
 static void scratch_add(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
-    *kept = *brief = pass_kept_size(layer, n, train);
+    *kept = pass_kept_size(layer, n, train);
+    *brief = pass_mask_size(layer, n, train);
 }
 
 static void forward_add(const struct pass *pass) {

@@ -51,7 +51,8 @@ static void scratch_conv(const struct layer *layer, int n, bool train, size_t *k
                          size_t *brief) {
     struct convolution conv = layer_convolution(layer);
     size_t plain = conv_scratch(&conv), blocks = conv_block_scratch(&conv);
-    *kept = *brief = pass_kept_size(layer, n, train);
+    *kept = pass_kept_size(layer, n, train);
+    *brief = pass_mask_size(layer, n, train);
     *brief = *brief > plain ? *brief : plain;
     *brief = *brief > blocks ? *brief : blocks;
 }

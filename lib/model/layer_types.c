@@ -29,8 +29,7 @@ const struct layer_key *layer_common_keys(size_t *count) {
         {"init", KEY_INIT, 0, 0, 0, "", NULL,
          "initial weights: he, standard, glorot, small, normal:DEVIATION, uniform:HALFWIDTH, "
          "zero or one; by default one for norms, standard for outputs that read dense layers, else "
-         "small; before relu "
-         "and its like he, for dense standard; else glorot"},
+         "small; before relu and its like he, for dense standard; else glorot"},
         {"bias", KEY_REAL, offsetof(struct layer, bias), -1e6, 1e6, "0", NULL,
          "initial value of the biases"},
         {"rate", KEY_REAL, offsetof(struct layer, rate), 0, 1e6, "1", NULL,

@@ -62,7 +62,7 @@ struct layer {
     enum rounding round;
     enum act act;
     float slope;               // of ACT_LEAKY
-    float alpha, beta, bias_k; // lrn
+    float alpha, beta, bias_k; // of norms
     float dropout;             // share of outputs dropped in training
     enum init init;
     float init_value; // deviation of normal, half-width of uniform

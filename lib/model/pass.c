@@ -15,10 +15,13 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
     return *pass->taken;
 }
 
+size_t pass_mask_size(const struct layer *layer, int n, bool train) {
+    return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
+}
+
 size_t pass_kept_size(const struct layer *layer, int n, bool train) {
-    size_t outputs = (size_t)n * shape_size(layer->out);
-    size_t times = (layer->dropout > 0) + act_reads_inputs(layer->act);
-    return train ? times * outputs : 0;
+    bool inputs = train && act_reads_inputs(layer->act);
+    return pass_mask_size(layer, n, train) + (inputs ? (size_t)n * shape_size(layer->out) : 0);
 }
 
 enum { WORDS = 256 }; // random words made at once
@@ -60,7 +63,7 @@ static bool has_dropout(const struct pass *pass) {
 
 // Behind the mask of a layer that drops.
 static float *activation_inputs(const struct pass *pass, float *kept) {
-    return kept + (pass->layer->dropout > 0 ? pass_outputs(pass) : 0);
+    return kept + pass_mask_size(pass->layer, pass->places, pass->trains);
 }
 
 void pass_activate(const struct pass *pass, float *kept) {

@@ -46,7 +46,7 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 // The activation pass->act over a layer's outputs, with dropout behind it, and their adjoints.
 // `kept`, of pass_kept_size floats, has the mask of a layer that drops, then the inputs of an
 // activation whose adjoint reads them. A layer laid out in blocks that drops has as much brief
-// scratch as a mask.
+// scratch as a mask (pass_mask_size).
 void pass_activate(const struct pass *pass, float *kept);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, float *kept);
@@ -55,6 +55,7 @@ void pass_undo(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.
 size_t pass_above(const struct pass *pass);
 // For n samples.
+size_t pass_mask_size(const struct layer *layer, int n, bool train);
 size_t pass_kept_size(const struct layer *layer, int n, bool train);
 
 #endif

@@ -103,7 +103,7 @@ ends_with() {
     for ctl in "${controllers[@]}"; do ends_with 0; done
     for name in async hardsync softsync; do
         [ -e $name/DONE ]
-        # Batches that were lost with the links are soon handed out again: the pause was not the worker's.
+        # Batches that were lost with the links are handed out again soon: the worker was not slow.
         if said 'nothing was trained for 80 s' $name.err; then return 1; fi
         [ "$(finished $name)" -eq $((40 * $(samples))) ]
         [ "$(count $name idle)" -ge 1 ]

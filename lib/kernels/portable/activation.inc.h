@@ -126,15 +126,17 @@ static inline float hardswish_slope(float x) {
         }                                                                                          \
     }
 
+// clang-format off
 ACTIVATION(tanh, tanh_of(x), 1.0f - f * f)
-ACTIVATION(sigmoid, sigmoid_of(x), f *(1.0f - f))
+ACTIVATION(sigmoid, sigmoid_of(x), f * (1.0f - f))
 ACTIVATION(leaky, x < 0 ? slope * x : x, (f > 0 ? 1 : slope))
 ACTIVATION(elu, x < 0 ? exponential_less_one(x) : x, (f > 0 ? 1 : f + 1))
 ACTIVATION(softplus, softplus_of(x), -exponential_less_one(-f))
-ACTIVATION(relu6, x<0 ? 0 : x> 6 ? 6 : x, (f > 0 && f < 6 ? 1 : 0))
-ACTIVATION(gelu, x *normal_share(x), gelu_slope(f))
-ACTIVATION(silu, x *sigmoid_of(x), silu_slope(f))
+ACTIVATION(relu6, x < 0 ? 0 : x > 6 ? 6 : x, (f > 0 && f < 6 ? 1 : 0))
+ACTIVATION(gelu, x * normal_share(x), gelu_slope(f))
+ACTIVATION(silu, x * sigmoid_of(x), silu_slope(f))
 ACTIVATION(hardswish, hardswish_of(x), hardswish_slope(f))
+// clang-format on
 #undef ACTIVATION
 
 static void act_relu(float *y, size_t n, float slope) {
@@ -149,18 +151,20 @@ static void act_relu_back(float *dy, const float *y, size_t n, float slope) {
 }
 
 // By enum act; nothing is to be done for the linear one.
-#define ACTIVATIONS                                                                                \
-    {                                                                                              \
-        [ACT_RELU] = {act_relu, act_relu_back}, [ACT_TANH] = {act_tanh, act_tanh_back},            \
-        [ACT_SIGMOID] = {act_sigmoid, act_sigmoid_back},                                           \
-        [ACT_LEAKY] = {act_leaky, act_leaky_back}, [ACT_ELU] = {act_elu, act_elu_back},            \
-        [ACT_SOFTPLUS] = {act_softplus, act_softplus_back},                                        \
-        [ACT_RELU6] = {act_relu6, act_relu6_back}, [ACT_GELU] = {act_gelu, act_gelu_back},         \
-        [ACT_SILU] = {act_silu, act_silu_back}, [ACT_HARDSWISH] = {                                \
-            act_hardswish,                                                                         \
-            act_hardswish_back                                                                     \
-        }                                                                                          \
-    }
+// clang-format off
+#define ACTIVATIONS {                                                                              \
+    [ACT_RELU] = {act_relu, act_relu_back},                                                        \
+    [ACT_TANH] = {act_tanh, act_tanh_back},                                                        \
+    [ACT_SIGMOID] = {act_sigmoid, act_sigmoid_back},                                               \
+    [ACT_LEAKY] = {act_leaky, act_leaky_back},                                                     \
+    [ACT_ELU] = {act_elu, act_elu_back},                                                           \
+    [ACT_SOFTPLUS] = {act_softplus, act_softplus_back},                                            \
+    [ACT_RELU6] = {act_relu6, act_relu6_back},                                                     \
+    [ACT_GELU] = {act_gelu, act_gelu_back},                                                        \
+    [ACT_SILU] = {act_silu, act_silu_back},                                                        \
+    [ACT_HARDSWISH] = {act_hardswish, act_hardswish_back},                                         \
+}
+// clang-format on
 
 // The largest of n numbers, in 16 lanes, so that it vectorises.
 static float row_most(const float *x, int n) {

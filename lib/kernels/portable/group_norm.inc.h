@@ -10,49 +10,37 @@
 #include "kernels/group_norm.h"
 #include "kernels/portable/bias.inc.h"
 
-enum { NORM_RUN = 4096 }; // floats that are added up in single precision, in 16 lanes
+enum { NORM_PIECE = 4096 }; // floats that are added up in single precision, in 16 lanes
 
-static float row_products(const float *a, const float *x, float mean, int n) {
+// The sum of (a - from) * (x - mean).
+static float row_products(const float *a, float from, const float *x, float mean, int n) {
     float lanes[16] = {0}, sum = 0;
     int i = 0;
     for (; i + 16 <= n; i += 16)
         for (int l = 0; l < 16; l++)
-            lanes[l] += a[i + l] * (x[i + l] - mean);
+            lanes[l] += (a[i + l] - from) * (x[i + l] - mean);
     for (; i < n; i++)
-        sum += a[i] * (x[i] - mean);
+        sum += (a[i] - from) * (x[i] - mean);
     for (int l = 0; l < 16; l++)
         sum += lanes[l];
     return sum;
 }
 
-static float row_squares(const float *x, float mean, int n) {
-    float lanes[16] = {0}, sum = 0;
-    int i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (int l = 0; l < 16; l++)
-            lanes[l] += (x[i + l] - mean) * (x[i + l] - mean);
-    for (; i < n; i++)
-        sum += (x[i] - mean) * (x[i] - mean);
-    for (int l = 0; l < 16; l++)
-        sum += lanes[l];
-    return sum;
-}
-
-static int norm_run(int at, int n) {
-    return n - at < NORM_RUN ? n - at : NORM_RUN;
+static int norm_piece(int at, int n) {
+    return n - at < NORM_PIECE ? n - at : NORM_PIECE;
 }
 
 static double norm_sum(const float *x, int n) {
     double sum = 0;
-    for (int i = 0; i < n; i += NORM_RUN)
-        sum += (double)row_sum(x + i, norm_run(i, n));
+    for (int i = 0; i < n; i += NORM_PIECE)
+        sum += (double)row_sum(x + i, norm_piece(i, n));
     return sum;
 }
 
-static double norm_products(const float *a, const float *x, float mean, int n) {
+static double norm_products(const float *a, float from, const float *x, float mean, int n) {
     double sum = 0;
-    for (int i = 0; i < n; i += NORM_RUN)
-        sum += (double)row_products(a + i, x + i, mean, norm_run(i, n));
+    for (int i = 0; i < n; i += NORM_PIECE)
+        sum += (double)row_products(a + i, from, x + i, mean, norm_piece(i, n));
     return sum;
 }
 
@@ -63,9 +51,7 @@ struct norm_stats {
 
 static struct norm_stats norm_measure(const float *x, int n, float epsilon) {
     float mean = (float)(norm_sum(x, n) / n);
-    double squares = 0;
-    for (int i = 0; i < n; i += NORM_RUN)
-        squares += (double)row_squares(x + i, mean, norm_run(i, n));
+    double squares = norm_products(x, mean, x, mean, n);
     return (struct norm_stats){mean, (float)(1 / sqrt(squares / n + (double)epsilon))};
 }
 
@@ -112,7 +98,7 @@ HOGWILD static struct norm_errors norm_map_errors(float *dscale, float *dshift, 
     struct norm_errors errors = {0, 0};
     if (!norm->each) {
         double plain = norm_sum(dy, norm->pixels);
-        double along = norm_products(dy, x, stats.mean, norm->pixels) * (double)stats.inverse;
+        double along = norm_products(dy, 0, x, stats.mean, norm->pixels) * (double)stats.inverse;
         *dscale += (float)along;
         *dshift += (float)plain;
         return (struct norm_errors){(double)*scale * plain, (double)*scale * along};
