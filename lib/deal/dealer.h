@@ -24,6 +24,7 @@
 struct error;
 
 struct dealer;
+struct proto_lease_id;
 
 struct dealer_options { // what it points to outlives the dealer
     struct picture_cache *pictures;
@@ -89,6 +90,9 @@ void dealer_release(struct dealer *dealer, struct buffer *buffer);
 bool dealer_finish(struct dealer *dealer, uint64_t session, uint64_t number, double now,
                    uint32_t *epoch, struct range *places);
 uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number);
+// The session has these leases and no other: what else it was given is handed out again.
+uint64_t dealer_lose_rest(struct dealer *dealer, uint64_t session,
+                          const struct proto_lease_id *held, size_t count);
 void dealer_gone(struct dealer *dealer, uint64_t session);
 uint64_t dealer_expire(struct dealer *dealer, double now, double *next);
 void dealer_paused(struct dealer *dealer, double seconds);

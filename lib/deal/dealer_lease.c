@@ -4,6 +4,7 @@
 
 #include "core/mem.h"
 #include "deal/dealer_internal.h"
+#include "proto/proto.h"
 
 // An epoch may have ended, or places have come back: the makers look.
 static void unlock_changed(struct dealer *dealer) {
@@ -36,6 +37,18 @@ uint32_t dealer_take_back(struct dealer *dealer, uint64_t session, uint64_t numb
 uint32_t dealer_return(struct dealer *dealer, uint64_t session, uint64_t number) {
     pthread_mutex_lock(&dealer->lock);
     uint32_t places = dealer_take_back(dealer, session, number);
+    pthread_mutex_unlock(&dealer->lock);
+    return places;
+}
+
+uint64_t dealer_lose_rest(struct dealer *dealer, uint64_t session,
+                          const struct proto_lease_id *held, size_t count) {
+    pthread_mutex_lock(&dealer->lock);
+    for (size_t i = 0; i < count; i++)
+        leases_keep(dealer->leases, session, held[i].lease);
+    uint64_t places = leases_lose_rest(dealer->leases, session);
+    if (places > 0)
+        pthread_cond_broadcast(&dealer->room);
     pthread_mutex_unlock(&dealer->lock);
     return places;
 }

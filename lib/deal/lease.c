@@ -23,6 +23,7 @@ struct open_lease {
     uint64_t session; // 0: closed
     struct range places;
     double issued, deadline;
+    bool kept; // it has reached its session, which has not said yet that this is all
 };
 
 struct holder { // a session that was given leases
@@ -226,7 +227,7 @@ int leases_issue(struct leases *leases, uint64_t session, const struct drawn_ran
         return err->status;
     *lease = (struct lease){leases->next++, deadline_of(leases, holder)};
     *ring_at(leases, lease->number) =
-        (struct open_lease){session, drawn->places, now, now + lease->deadline};
+        (struct open_lease){session, drawn->places, now, now + lease->deadline, false};
     leases->open++;
     leases->open_places += drawn->places.count;
     holder->open++;
@@ -257,6 +258,25 @@ uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number)
         return 0;
     uint32_t places = lease->places.count;
     return_lease(leases, lease);
+    return places;
+}
+
+void leases_keep(struct leases *leases, uint64_t session, uint64_t number) {
+    struct open_lease *lease = find_open_lease(leases, number);
+    if (lease && lease->session == session)
+        lease->kept = true;
+}
+
+uint64_t leases_lose_rest(struct leases *leases, uint64_t session) {
+    uint64_t places = 0;
+    for (uint64_t number = leases->oldest; number < leases->next; number++) {
+        struct open_lease *lease = ring_at(leases, number);
+        if (lease->session == session && !lease->kept) {
+            places += lease->places.count;
+            return_lease(leases, lease);
+        }
+        lease->kept = false;
+    }
     return places;
 }
 

@@ -72,6 +72,11 @@ bool leases_finish(struct leases *leases, uint64_t session, uint64_t number, dou
 // places are handed out again. 0: the lease is over, or was never that session's; then
 // nothing changes.
 uint32_t leases_return(struct leases *leases, uint64_t session, uint64_t number);
+// A session whose link was cut says which leases have reached it: it has this one (unless it is
+// over, or was never that session's), then, that it has no other. Those are handed out again at
+// once; how many places.
+void leases_keep(struct leases *leases, uint64_t session, uint64_t number);
+uint64_t leases_lose_rest(struct leases *leases, uint64_t session);
 // What the session holds is handed out again, and nobody waits for it.
 void leases_gone(struct leases *leases, uint64_t session);
 // Takes back the leases whose deadlines have passed, and gives their sessions longer ones

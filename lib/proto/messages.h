@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 9
+#define PROTO_VERSION 10
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -47,6 +47,7 @@
 #define PROTO_ADDRESS_MAX 256
 #define PROTO_PIECES_MAX 4096
 #define PROTO_HELD_MAX 65536
+#define PROTO_LEASES_MAX 65536
 
 // "The model parameters are divided into 1 MB sized shards" (Adam 3.3.1).
 #define PROTO_SHARD_FLOATS (1 << 18)
@@ -459,6 +460,10 @@
 
 #define PROTO_SET_CURSOR(F, L) PROTO_CURSOR(F, L)
 
+#define PROTO_HOLD(F, L)                                                                           \
+    F(U64, session, 0, "of the sender")                                                            \
+    L(lease_id, leases, PROTO_LEASES_MAX, "that have reached it, if they were not finished")
+
 // Administration.
 
 #define PROTO_GET_STATUS(F, L)                                                                     \
@@ -607,6 +612,8 @@
     M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \
     M(0x8404, CURSOR, cursor, NONE, 0, "how far the data server is")                               \
     M(0x0405, SET_CURSOR, set_cursor, DONE, 0, "go on from here")                                  \
+    M(0x0406, HOLD, hold, DONE, 0,                                                                 \
+      "a worker that has called again: its other leases were lost with the connection before")     \
     M(0x0501, GET_STATUS, get_status, STATUS, 0, "who is there, doing what?")                      \
     M(0x8501, STATUS, status, NONE, 0, "they are, doing this")                                     \
     M(0x0502, SET, set, DONE, 0, "changes settings of the run")                                    \

@@ -1,6 +1,7 @@
 // The links of a data client: made, asked what is served there, and made anew.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -65,6 +66,27 @@ static int ask_data(struct data_peer *server, struct link *link, struct error *e
     return status;
 }
 
+// What was on its way over the link before is lost, and nothing of this server comes until there is
+// a link again: what is held now is all. Where that is more than can be said, or there is no memory
+// to say it, lost leases run out.
+static int tell_held(struct data_peer *server, struct link *link, struct error *err) {
+    struct data_client *client = server->client;
+    size_t count = 0;
+    pthread_mutex_lock(&client->lock);
+    struct proto_lease_id *held = server->dialled ? client_held(client, server, &count) : NULL;
+    pthread_mutex_unlock(&client->lock);
+    if (!held || count > PROTO_LEASES_MAX) {
+        free(held);
+        return STATUS_OK;
+    }
+    const struct proto_hold hold = {client->options.hello.session,
+                                    proto_list(held, (uint32_t)count)};
+    struct link_request request = {.type = PROTO_TYPE_HOLD, .message = &hold};
+    int status = link_call(link, &request, NULL, err);
+    free(held);
+    return status;
+}
+
 static void mark_linked(struct data_peer *server, struct link *link) {
     server->client->figures.redials += server->dialled;
     server->dialled = true;
@@ -99,6 +121,8 @@ static void dial_server(struct data_peer *server) {
     int status = link_dial(&link, address, &options, &hello, DIAL_MS, NULL, &err);
     if (!status) {
         status = ask_data(server, link, &err);
+        if (!status)
+            status = tell_held(server, link, &err);
         if (status)
             link_close(link);
     }

@@ -140,6 +140,10 @@ bool client_add_trained(struct data_client *client, struct trained trained);
 bool client_report(struct data_client *client);
 // Drops the reports that have not been sent. Returns how many of them were of finished leases.
 uint64_t client_cut_reports(struct data_peer *server);
+// The leases of this data server that it has not heard to be over: *count of them, to be freed
+// with free(). NULL: out of memory.
+struct proto_lease_id *client_held(const struct data_client *client, const struct data_peer *server,
+                                   size_t *count);
 void client_free_leases(struct data_client *client);
 
 // data_client_choose.c

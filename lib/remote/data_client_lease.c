@@ -149,6 +149,31 @@ uint64_t client_cut_reports(struct data_peer *server) {
     return cut;
 }
 
+static size_t copy_report(struct proto_lease_id *to, const struct lease_report *report) {
+    if (report->count > 0)
+        memcpy(to, report->leases, report->count * sizeof *to);
+    return report->count;
+}
+
+struct proto_lease_id *client_held(const struct data_client *client, const struct data_peer *server,
+                                   size_t *count) {
+    size_t most = server->finished.count + server->returned.count, n = 0;
+    const struct held_lease *lease;
+    LIST_FOREACH(lease, &client->leases, others)
+    most++;
+    struct proto_lease_id *held = mem_array(most + 1, sizeof *held);
+    if (!held)
+        return NULL;
+    LIST_FOREACH(lease, &client->leases, others) {
+        if (lease->server == server)
+            held[n++].lease = lease->number;
+    }
+    n += copy_report(held + n, &server->finished);
+    n += copy_report(held + n, &server->returned);
+    *count = n;
+    return held;
+}
+
 // Refused or not, the data server has heard of them.
 static void finish_done(struct link_request *request) {
     struct data_peer *server = request->context;

@@ -299,6 +299,8 @@ static const struct proto_cursor golden_cursor = {
     .finished = {golden_cursor_finished, 2},
 };
 
+static const struct proto_lease_id golden_hold_leases[] = {{900}, {902}};
+static const struct proto_hold golden_hold = {5, {golden_hold_leases, 2}};
 static const struct proto_range golden_set_cursor_finished[] = {
     {.first = 0, .count = 57664},
 };
@@ -578,6 +580,7 @@ static const struct golden golden_messages[] = {
      "000000004000000000000000"},
     {PROTO_TYPE_SET_CURSOR, &golden_set_cursor,
      "01000000000000000600000001000000000000000000000040e1000000000000"},
+    {PROTO_TYPE_HOLD, &golden_hold, "05000000000000000200000084030000000000008603000000000000"},
     {PROTO_TYPE_GET_STATUS, &golden_get_status, "0200000000000000"},
     {PROTO_TYPE_STATUS, &golden_status,
      "000102030405060708090a0b0c0d0e0f030000000000000017000000000000000000e03f"

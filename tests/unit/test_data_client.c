@@ -492,6 +492,80 @@ static int give_up(struct link *link, uint64_t session, uint64_t finished, uint6
     return link_call(link, &request, &answer, err);
 }
 
+static int tell_held(struct link *link, uint64_t session, uint64_t lease, struct error *err) {
+    const struct proto_lease_id held = {lease};
+    const struct proto_hold hold = {session, proto_list(&held, 1)};
+    struct link_request request = {.type = PROTO_TYPE_HOLD, .message = &hold};
+    *err = (struct error){0};
+    return link_call(link, &request, NULL, err);
+}
+
+static int ask_lease(struct link *link, uint64_t session, struct error *err) {
+    const struct proto_lease lease = {.session = session, .samples = BATCH};
+    char raw[BATCH * (sizeof(uint64_t) + sizeof(int32_t) + SIDE * SIDE)];
+    struct link_request request = {
+        .type = PROTO_TYPE_LEASE, .message = &lease, .into = raw, .room = sizeof raw};
+    *err = (struct error){0};
+    return link_call(link, &request, NULL, err);
+}
+
+// Nobody tends the server: no lease of it runs out.
+static void test_cut_links(struct tap *tap, struct fixture *f) {
+    TEST(tap, "who calls again says what it holds, and has nothing else; nor does the link before",
+         {
+             struct error err;
+             start(tap, f, 0, 1, 1, NULL);
+             struct link *before = call_server(tap, f, 5), *other = call_server(tap, f, 6);
+             uint64_t lost = lease_batch(tap, before, 5), kept = lease_batch(tap, before, 5);
+             uint64_t others = lease_batch(tap, other, 6);
+             struct link *after = call_server(tap, f, 5);
+             CHECK_INT(tap, tell_held(other, 5, kept, &err), STATUS_UNAVAILABLE);
+             CHECK(tap, strstr(err.text, "wrong session"));
+             CHECK_INT(tap, tell_held(after, 5, kept, &err), STATUS_OK);
+             CHECK_INT(tap, data_service_figures(f->service[0]).again, BATCH);
+             CHECK_INT(tap, give_up(after, 5, lost, 0, &err), STATUS_UNAVAILABLE);
+             CHECK_INT(tap, give_up(after, 5, kept, 0, &err), STATUS_OK);
+             CHECK_INT(tap, give_up(other, 6, others, 0, &err), STATUS_OK);
+             uint64_t leased = data_service_figures(f->service[0]).dealer.leased;
+             CHECK_INT(tap, ask_lease(before, 5, &err), STATUS_UNAVAILABLE);
+             CHECK(tap, strstr(err.text, "called anew"));
+             lease_batch(tap, other, 6);
+             // What was leased to nobody came back, to be leased again.
+             CHECK(tap, data_service_figures(f->service[0]).dealer.leased > leased);
+             CHECK_INT(tap, tell_held(after, 5, kept, &err), STATUS_OK);
+             CHECK_INT(tap, data_service_figures(f->service[0]).again, BATCH);
+             link_close(before);
+             link_close(other);
+             link_close(after);
+             stop(f, 0);
+         });
+    TEST(tap, "what is lost with a link comes again as soon as there is a link again", {
+        static struct seen seen;
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 5, 1, 1, 2);
+        take_some(tap, client, &seen, 20);
+        data_client_finish(client, 10);             // the others are held, and not reported
+        struct link *lost = call_server(tap, f, 5); // over which two of its leases go, to nobody
+        lease_batch(tap, lost, 5);
+        lease_batch(tap, lost, 5);
+        link_close(lost);
+        struct error err = {0};
+        const struct link_options link = {.handlers = data_service_handlers(f->service[0])};
+        listener_close(f->listener[0]);
+        CHECK_INT(tap, listener_open(&f->listener[0], f->address[0], &link, NULL, &err), STATUS_OK);
+        for (int i = 0; i < 30000 && data_client_figures(client).redials == 0; i++)
+            usleep(1000);
+        CHECK_INT(tap, data_client_figures(client).redials, 1);
+        CHECK(tap, data_service_figures(f->service[0]).again >= 2 * BATCH);
+        data_client_finish(client, data_client_trained(client));
+        train_all(client, &seen, 1, 1000000);
+        check_once(tap, &seen);
+        CHECK_INT(tap, data_client_figures(client).over, 0);
+        data_client_close(client);
+        stop(f, 0);
+    });
+}
+
 static void test_giving_up(struct tap *tap, struct fixture *f) {
     TEST(tap, "only its own open leases may a worker finish or give back", {
         struct error err;
@@ -577,6 +651,7 @@ int main(void) {
     test_leaving(&tap, &fixture);
     test_losing(&tap, &fixture);
     test_restart(&tap, &fixture);
+    test_cut_links(&tap, &fixture);
     test_giving_up(&tap, &fixture);
     test_refusals(&tap, &fixture);
     unmake(&fixture);

@@ -181,6 +181,24 @@ static void lose_session(struct model *m) {
     follow(m);
 }
 
+// A session's link is cut: some leases have not reached it. Those of others, and such as were never
+// its own, do not count.
+static void cut_link(struct model *m) {
+    uint64_t session = 1 + random_below(&m->random, 5), lost = 0;
+    for (size_t i = m->held_count; i-- > 0;) {
+        struct held held = m->held[i];
+        if (held.session != session || random_below(&m->random, 2) == 0) {
+            leases_keep(m->leases, session, held.number);
+            continue;
+        }
+        lost += held.drawn.places.count;
+        mark(m, held.drawn.places, LEASED, FREE, false);
+        forget(m, i);
+    }
+    CHECK_INT(m->tap, leases_lose_rest(m->leases, session), lost);
+    CHECK_INT(m->tap, leases_epoch(m->leases), m->epoch);
+}
+
 // What the cursor remembers goes on in another owner; leases and what was drawn are lost.
 static void restart(struct model *m, const struct lease_rules *rules) {
     struct error err = {0};
@@ -226,8 +244,10 @@ static void step(struct model *m, const struct lease_rules *rules) {
         give_back(m);
     else if (choice < 970)
         pass_time(m);
-    else if (choice < 985)
+    else if (choice < 980)
         lose_session(m);
+    else if (choice < 985)
+        cut_link(m);
     else if (choice < 990)
         finish_stale(m);
     else if (choice < 998)

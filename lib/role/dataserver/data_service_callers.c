@@ -22,7 +22,8 @@ enum proto_refusal service_hello(void *context, struct link *link, const struct 
     struct data_caller *caller = mem_zeroed(1, sizeof *caller);
     if (!caller)
         return PROTO_REFUSAL_BUSY;
-    *caller = (struct data_caller){.link = link, .role = (enum proto_role)hello->role};
+    *caller = (struct data_caller){
+        .link = link, .role = (enum proto_role)hello->role, .session = hello->session};
     link_set_user(link, caller);
     pthread_mutex_lock(&service->lock);
     LIST_INSERT_HEAD(&service->callers, caller, others);
@@ -50,6 +51,16 @@ void service_closed(void *context, struct link *link, const char *why) {
     LIST_REMOVE(caller, others);
     pthread_mutex_unlock(&service->lock);
     free(caller);
+}
+
+void service_replace_others(struct data_service *service, const struct data_caller *caller) {
+    struct data_caller *other;
+    pthread_mutex_lock(&service->lock);
+    LIST_FOREACH(other, &service->callers, others) {
+        if (other != caller && other->session == caller->session)
+            atomic_store(&other->replaced, true);
+    }
+    pthread_mutex_unlock(&service->lock);
 }
 
 void service_traffic(struct data_service *service, uint64_t *received, uint64_t *sent) {

@@ -18,10 +18,12 @@ struct error;
 
 enum { SERVICE_NOT_YET = 100 }; // milliseconds after which to come again
 
-struct data_caller { // one link that was welcomed; but for the list, it stays as it is
+struct data_caller { // one link that was welcomed
     LIST_ENTRY(data_caller) others;
     struct link *link;
     enum proto_role role;
+    uint64_t session;
+    atomic_bool replaced; // the session has called anew: nothing reaches it here
 };
 
 struct data_service {
@@ -44,7 +46,7 @@ struct data_service {
 struct data_request { // that is to be answered, once
     struct data_service *service;
     struct link *link;
-    const struct data_caller *caller;
+    struct data_caller *caller;
     uint64_t number;
 };
 
@@ -52,6 +54,8 @@ struct data_request { // that is to be answered, once
 enum proto_refusal service_hello(void *context, struct link *link, const struct proto_hello *hello,
                                  struct proto_welcome *welcome, uint64_t *detail);
 void service_closed(void *context, struct link *link, const char *why);
+// The session of this caller has no other link from now on.
+void service_replace_others(struct data_service *service, const struct data_caller *caller);
 void service_traffic(struct data_service *service, uint64_t *received, uint64_t *sent);
 
 // data_service.c: a process that was stopped, or whose machine slept, finds many requests when it
@@ -71,6 +75,7 @@ void service_put_off(const struct data_request *request, const char *why);
 // data_service_lease.c
 void service_answer_lease(const struct data_request *request, const struct proto_lease *asked);
 void service_answer_finish(const struct data_request *request, const struct proto_finish *finish);
+void service_answer_hold(const struct data_request *request, const struct proto_hold *hold);
 
 // data_service_cursor.c
 void service_answer_get_cursor(const struct data_request *request);

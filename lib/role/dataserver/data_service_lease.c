@@ -52,6 +52,21 @@ static void send_batch(const struct data_request *request, const struct leased_b
         service_refuse(request, PROTO_REFUSAL_TOO_LARGE, PROTO_PAYLOAD_MAX, NULL);
 }
 
+// A request that came late over a link which its session has replaced would be answered to nobody.
+// Looked at after the lease is issued: what was issued before the session said what it holds came
+// back with that.
+static void send_or_take_back(const struct data_request *request, struct leased_batch *leased,
+                              uint64_t session) {
+    struct dealer *dealer = request->service->dealer;
+    if (!atomic_load(&request->caller->replaced)) {
+        send_batch(request, leased);
+        return;
+    }
+    dealer_return(dealer, session, leased->lease.number);
+    dealer_release(dealer, leased->buffer);
+    service_put_off(request, "the session has called anew");
+}
+
 void service_answer_lease(const struct data_request *request, const struct proto_lease *asked) {
     struct dealer *dealer = request->service->dealer;
     struct error err = {0};
@@ -66,7 +81,7 @@ void service_answer_lease(const struct data_request *request, const struct proto
     uint64_t detail = 0;
     switch (dealer_issue(dealer, &wanted, clock_seconds(), &leased, &detail)) {
     case DEALER_ISSUED:
-        send_batch(request, &leased);
+        send_or_take_back(request, &leased, asked->session);
         break;
     case DEALER_IDLE:
         service_answer(request, PROTO_TYPE_BATCH, &(struct proto_batch){.epoch = asked->epoch});
@@ -139,4 +154,13 @@ void service_answer_finish(const struct data_request *request, const struct prot
         .samples = picture_cache_count(service->options.pictures),
     };
     service_answer(request, PROTO_TYPE_PROGRESS, &progress);
+}
+
+// What was lost with a link is handed out again at once, not when its deadline is over.
+void service_answer_hold(const struct data_request *request, const struct proto_hold *hold) {
+    struct data_service *service = request->service;
+    service_replace_others(service, request->caller);
+    atomic_fetch_add(&service->again, dealer_lose_rest(service->dealer, hold->session,
+                                                       hold->leases.at, hold->leases.count));
+    service_answer(request, PROTO_TYPE_DONE, NULL);
 }

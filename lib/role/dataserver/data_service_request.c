@@ -79,6 +79,7 @@ static bool may_ask(enum proto_role role, uint16_t type) {
     switch (type) {
     case PROTO_TYPE_LEASE:
     case PROTO_TYPE_FINISH:
+    case PROTO_TYPE_HOLD:
     case PROTO_TYPE_LEAVE:
         return role == PROTO_ROLE_WORKER;
     case PROTO_TYPE_SET_CURSOR:
@@ -113,6 +114,9 @@ static void serve_request(const struct data_request *request, uint16_t type,
         break;
     case PROTO_TYPE_FINISH:
         service_answer_finish(request, &message->finish);
+        break;
+    case PROTO_TYPE_HOLD:
+        service_answer_hold(request, &message->hold);
         break;
     case PROTO_TYPE_LEAVE:
         dealer_gone(service->dealer, message->leave.session);
