@@ -66,12 +66,15 @@ void affine_backward(const struct pass *pass) {
         .first = first_unit(pass),
         .scratch = pass->brief,
     };
-    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
-    if (pass_offer(pass, &errors))
+    bool learns = layer_learns(pass->layer);
+    if (learns)
+        pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
+    if (learns && pass_offer(pass, &errors))
         return;
     if (errors.dx)
         pass->kernels->dense->back_input(&errors, pass->weights);
-    pass->kernels->dense->back_weights(pass->dweights, &errors);
+    if (learns)
+        pass->kernels->dense->back_weights(pass->dweights, &errors);
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {

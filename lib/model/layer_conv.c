@@ -89,14 +89,16 @@ static void forward_conv(const struct pass *pass) {
     (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
 }
 
-static void backward_blocks(const struct pass *pass, const struct convolution *conv) {
+static void back_weights_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     (uses_winograd(pass, CONV_BACK_WEIGHTS)
          ? k->winograd->back_weights
          : k->conv_blocks->back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
                                          pass->blocks, pass->lanes, conv, pass->brief);
-    if (!pass->dx[0])
-        return;
+}
+
+static void back_input_blocks(const struct pass *pass, const struct convolution *conv) {
+    const struct kernels *k = pass->kernels;
     if (uses_winograd(pass, CONV_BACK_INPUT)) {
         k->winograd->back_input(pass->dx[0], pass->dy, pass->weights,
                                 pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes, conv,
@@ -108,14 +110,15 @@ static void backward_blocks(const struct pass *pass, const struct convolution *c
     pass_undo(pass);
 }
 
-static void backward_plain(const struct pass *pass, const struct convolution *conv) {
+static void back_weights_plain(const struct pass *pass, const struct convolution *conv) {
     const struct layer *layer = pass->layer;
     pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, layer->maps,
                             layer->out.h * layer->out.w);
     pass->kernels->conv->back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
                                       pass->brief);
-    if (!pass->dx[0])
-        return;
+}
+
+static void back_input_plain(const struct pass *pass, const struct convolution *conv) {
     pass->kernels->conv->back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
                                     pass->brief);
     pass_undo(pass);
@@ -124,7 +127,10 @@ static void backward_plain(const struct pass *pass, const struct convolution *co
 static void backward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
     pass_activate_back(pass, pass->kept);
-    (pass->lanes ? backward_blocks : backward_plain)(pass, &conv);
+    if (layer_learns(pass->layer))
+        (pass->lanes ? back_weights_blocks : back_weights_plain)(pass, &conv);
+    if (pass->dx[0])
+        (pass->lanes ? back_input_blocks : back_input_plain)(pass, &conv);
 }
 
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {

@@ -82,17 +82,21 @@ static void backward_local(const struct pass *pass) {
     int maps = layer->maps, taps = (int)layer->weights.fan_in;
     int pixels = layer->out.h * layer->out.w;
     size_t place = (size_t)maps * (size_t)taps;
+    bool learns = layer_learns(layer);
     pass_activate_back(pass, pass->kept);
-    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, (int)layer->biases.count, 1);
+    if (learns)
+        pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, (int)layer->biases.count, 1);
     if (pass->dx[0])
         memset(pass->dx[0], 0, (size_t)pass->n * shape_size(layer->in) * sizeof(float));
     for (int p = 0; p < pixels; p++) {
         float *dy = pixel_values(pass);
         gather_pixel(dy, pass->dy, pass->n, maps, pixels, p);
-        pass->kernels->conv->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
-                                   p % layer->out.w);
-        pass->kernels->dense->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief, taps,
-                                   0, pass->dweights + (size_t)p * place, taps);
+        if (learns) {
+            pass->kernels->conv->patch(pass->brief, pass->x[0], pass->n, &window, p / layer->out.w,
+                                       p % layer->out.w);
+            pass->kernels->dense->gemm(true, false, maps, taps, pass->n, 1, dy, maps, pass->brief,
+                                       taps, 0, pass->dweights + (size_t)p * place, taps);
+        }
         if (!pass->dx[0])
             continue;
         pass->kernels->dense->gemm(false, false, pass->n, taps, maps, 1, dy, maps,

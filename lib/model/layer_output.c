@@ -8,6 +8,8 @@
 
 static const struct layer_key keys[] = {
     {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "classes"},
+    {"smoothing", KEY_REAL, MEMBER(smoothing), 0, 1, "0", NULL,
+     "share of a target that goes to all classes alike in training"},
 };
 
 static void forward_softmax(const struct pass *pass) {

@@ -94,3 +94,7 @@ const struct layer *model_output(const struct model *model) {
 int model_classes(const struct model *model) {
     return model_output(model)->out.c;
 }
+
+bool layer_learns(const struct layer *layer) {
+    return layer->type->trains && layer->rate > 0;
+}

@@ -64,6 +64,7 @@ struct layer {
     float slope;               // of ACT_LEAKY
     float alpha, beta, bias_k; // of norms
     float dropout;             // share of outputs dropped in training
+    float smoothing;           // share of a target that goes to all classes alike in training
     enum init init;
     float init_value; // deviation of normal, half-width of uniform
     float bias;       // initial value of biases
@@ -75,6 +76,9 @@ struct layer {
     uint64_t connections;             // multiplies of one forward pass of one sample
     uint64_t useful;                  // those of them that no padding makes zero
 };
+
+// Whether training changes it: it has parameters, and its rate is not 0. Else it is frozen.
+bool layer_learns(const struct layer *layer);
 
 struct model {
     char *name; // for messages: the path it was read from

@@ -161,18 +161,42 @@ static bool one_vs_all(const struct net *net) {
     return model_output(net->model)->type == &layer_logistic;
 }
 
+// What the scores of a sample are to be: those of its label 1, the others 0; or, in training, as
+// the output layer smooths them.
+struct targets {
+    float label, others;
+};
+
+static struct targets targets_of(const struct net *net) {
+    float share = net->mode == NET_TRAIN ? model_output(net->model)->smoothing : 0;
+    float others = share / (one_vs_all(net) ? 2 : (float)model_classes(net->model));
+    return (struct targets){1 - share + others, others};
+}
+
+// Where its target is 0 a score costs nothing, but for a one-vs-all output.
+static double score_loss(const struct net *net, float score, float target) {
+    double loss = target > 0 ? (double)target * log_loss(score) : 0;
+    return one_vs_all(net) && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
+}
+
+static double sample_loss(const struct net *net, const float *scores, int label,
+                          struct targets targets) {
+    int classes = model_classes(net->model);
+    double loss = score_loss(net, scores[label], targets.label);
+    for (int c = 0; (one_vs_all(net) || targets.others > 0) && c < classes; c++)
+        if (c != label)
+            loss += score_loss(net, scores[c], targets.others);
+    return loss;
+}
+
 double net_loss(const struct net *net, const int32_t *labels) {
     const float *scores = net_scores(net);
+    const struct targets targets = targets_of(net);
     int classes = model_classes(net->model);
     double loss = 0;
-    for (int i = 0; i < net->n; i++, scores += classes) {
-        if (labels[i] < 0 || labels[i] >= classes)
-            continue;
-        loss += log_loss(scores[labels[i]]);
-        for (int c = 0; one_vs_all(net) && c < classes; c++)
-            if (c != labels[i])
-                loss += log_loss(1.0f - scores[c]);
-    }
+    for (int i = 0; i < net->n; i++, scores += classes)
+        if (labels[i] >= 0 && labels[i] < classes)
+            loss += sample_loss(net, scores, labels[i], targets);
     return loss;
 }
 
@@ -180,13 +204,15 @@ double net_loss(const struct net *net, const int32_t *labels) {
 // Adam 2.2 with the cross-entropy's slope, in which F' cancels.
 static void output_error(struct net *net, const int32_t *labels, float scale) {
     const struct pass *pass = &output_node(net)->pass;
+    const struct targets targets = targets_of(net);
     int classes = model_classes(net->model);
     for (int i = 0; i < net->n; i++) {
         const float *score = pass->y + (size_t)i * (size_t)classes;
         float *error = pass->dy + (size_t)i * (size_t)classes;
         bool counts = labels[i] >= 0 && labels[i] < classes;
         for (int c = 0; c < classes; c++)
-            error[c] = counts ? scale * (score[c] - (c == labels[i] ? 1.0f : 0.0f)) : 0.0f;
+            error[c] =
+                counts ? scale * (score[c] - (c == labels[i] ? targets.label : targets.others)) : 0;
     }
 }
 
@@ -205,7 +231,7 @@ static void gather_errors(const struct net *net, const struct node *node) {
 }
 
 static bool adds_up(const struct node *node, bool first) {
-    return !first && node->pass.layer->type->trains;
+    return !first && layer_learns(node->pass.layer);
 }
 
 // Whether this gradient is the first of its layer, and no other is there.
@@ -302,7 +328,7 @@ void net_backward(struct net *net, const float *parameters, const int32_t *label
                                   range_of(net, node, p));
         for (int l = end - 1; l >= first; l--) {
             const struct layer *layer = &net->model->layers[l];
-            if (ready && layer->type->trains && !net->nodes[l].taken)
+            if (ready && layer_learns(layer) && !net->nodes[l].taken)
                 ready(self, layer, gradient + layer->weights.offset);
         }
     }

@@ -63,7 +63,7 @@ void net_watched(struct net *net, net_watch *watch, void *self);
 
 // Useful multiply-adds of one layer in one pass of one sample: weights times what
 // exists (padding does not), and in the backward pass only the gradients that are
-// wanted: not the error gradients of inputs below which nothing has parameters.
+// wanted: not the error gradients of inputs below which nothing learns.
 uint64_t net_multiplies(const struct net *net, const struct layer *layer, enum net_pass pass);
 
 // Of the last pass: how many samples the blocks of a layer hold; 0: plain samples.
@@ -82,8 +82,8 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
 // Valid until the next call.
 const float *net_scores(const struct net *net);
 
-// Sum over the n samples of the cross-entropy against labels[0..n); a sample whose
-// label is below 0 (it has none) adds nothing.
+// Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed as the
+// output layer asks; a sample whose label is below 0 (it has none) adds nothing.
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Offered the gradient of a dense layer before it is computed, as the product that
@@ -105,8 +105,9 @@ typedef void net_ready(void *self, const struct layer *layer, const float *gradi
 void net_adds(struct net *net, bool adds);
 
 // The backward pass of the last net_forward (NET_TRAIN only): writes into
-// `gradient` (parameter_count floats) the gradient of scale * loss. `ready` may
-// be NULL; it may change the parameters of the layer it is told about.
+// `gradient` (parameter_count floats) the gradient of scale * loss, but of frozen layers
+// (layer_learns). It ends at the lowest layer that learns. `ready` may be NULL; it may change the
+// parameters of the layer it is told about.
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self);
 

@@ -21,7 +21,7 @@
 #include "model/pass.h"
 
 // What a layer has in this context: its part of the pass, and whether its error gradients
-// are wanted (some layer at or below it has parameters). Where its layout differs
+// are wanted (some layer at or below it learns). Where its layout differs
 // from that of an input (model/layout.h), it reads a turned copy of that input and
 // writes error gradients that are turned back.
 struct node {

@@ -5,7 +5,7 @@
 #include "model/layout.h"
 #include "model/net_inside.h"
 
-// Whether anything at or below each layer trains, who reads it, whether it may be laid
+// Whether anything at or below each layer learns, who reads it, whether it may be laid
 // out in blocks, and what it does for its neighbours.
 static bool mark_nodes(const struct model *model, struct node *nodes) {
     size_t count = (size_t)model->layer_count;
@@ -16,7 +16,7 @@ static bool mark_nodes(const struct model *model, struct node *nodes) {
     for (int i = 0; whole && i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         nodes[i].blocked = blocked[i] = layout_blocked(layer, blocked);
-        nodes[i].wanted = layer->type->trains;
+        nodes[i].wanted = layer_learns(layer);
         for (int j = 0; j < layer->from_count; j++) {
             nodes[i].wanted |= nodes[layer->from[j]].wanted;
             readers[layer->from[j]]++;

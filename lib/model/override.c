@@ -1,5 +1,8 @@
 // "layer.key=value" from the command line: the text is written anew with the
 // value in its place, so that what is checked, stored and shown is one text.
+// A pattern of the shell in the layer's place ("c*") means all layers that it
+// matches and that have the key.
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +30,15 @@ static bool can_be_written(const struct override *set) {
     return !strchr(set->value, '\'') || !strchr(set->value, '"');
 }
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define SPECIAL "*?[]!^" // of patterns
+
 static int set_cut(struct override *set, const char *text, struct error *err) {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     *set = (struct override){.text = text, .layer = text};
-    set->layer_length = strspn(text, letters);
+    set->layer_length = strspn(text, LETTERS SPECIAL);
     const char *dot = text + set->layer_length;
     if (*dot == '.')
-        set->key_length = strspn(dot + 1, letters);
+        set->key_length = strspn(dot + 1, LETTERS);
     if (set->layer_length == 0 || set->key_length == 0 || dot[1 + set->key_length] != '=')
         return set_error(set, err, "must be LAYER.KEY=VALUE, as in c1.maps=20");
     set->key = dot + 1;
@@ -64,11 +68,28 @@ static int set_put(const struct override *set, struct statement *statement, stru
     return STATUS_OK;
 }
 
+static int set_matching(const struct override *set, struct script *script, struct error *err) {
+    char *pattern = strndup(set->layer, set->layer_length);
+    int status = pattern ? STATUS_OK : error_nomem(err), found = 0;
+    for (int i = 0; status == STATUS_OK && i < script->count; i++) {
+        struct statement *statement = &script->statements[i];
+        if (fnmatch(pattern, statement->name, 0) ||
+            !key_find(statement->type, set->key, set->key_length))
+            continue;
+        found++;
+        status = set_put(set, statement, err);
+    }
+    free(pattern);
+    return status || found ? status : set_error(set, err, "no layer with this key has such a name");
+}
+
 static int set_apply(struct script *script, const char *text, struct error *err) {
     struct override set;
     int status = set_cut(&set, text, err);
     if (status != STATUS_OK)
         return status;
+    if (strcspn(set.layer, SPECIAL) < set.layer_length)
+        return set_matching(&set, script, err);
     int i = names_find(script, set.layer, set.layer_length);
     if (i >= 0)
         return set_put(&set, &script->statements[i], err);

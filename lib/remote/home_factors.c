@@ -9,8 +9,8 @@
 // as so many multiply-adds.
 enum { MULTIPLIES_A_FLOAT = 300 };
 
-static bool is_dense(const struct layer *layer) {
-    return layer->weights.count > 0 && layer->weights.rank == 2;
+static bool has_products(const struct layer *layer) {
+    return layer->weights.rank == 2 && layer_learns(layer);
 }
 
 // Floats of k rows of error gradients and k of activations.
@@ -24,7 +24,7 @@ uint64_t factors_most(const struct layer *layer) {
 }
 
 static bool fits_request(const struct layer *layer, int samples) {
-    return is_dense(layer) && (uint64_t)samples <= factors_most(layer);
+    return has_products(layer) && (uint64_t)samples <= factors_most(layer);
 }
 
 // The server multiplies what the worker need not.
@@ -42,7 +42,8 @@ static int choose_named(bool *taken, const struct model *model, const char *name
             continue;
         if (!fits_request(layer, samples))
             return error_set(err, STATUS_USAGE,
-                             "factors: layer '%s' is not dense, or too large for %d samples",
+                             "factors: layer '%s' is not dense, is frozen, or is too large for %d "
+                             "samples",
                              layer->name, samples);
         taken[i] = true;
         return STATUS_OK;

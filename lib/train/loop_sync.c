@@ -48,14 +48,15 @@ static bool home_takes_factors(const struct home *home, const struct layer *laye
     return home->products && home->products->takes(home, layer, true);
 }
 
-// Cuts every layer's parameters into pieces, but where the home takes factors; only
+// Cuts every layer's parameters into pieces, but where it is frozen or the home takes factors; only
 // counts them where to is NULL.
 static size_t cut_into_pieces(const struct model *model, const struct home *home,
                               struct update_piece *to) {
     size_t count = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
-        size_t n = home_takes_factors(home, layer) ? 0 : optimizer_all(layer).n;
+        bool formed = layer_learns(layer) && !home_takes_factors(home, layer);
+        size_t n = formed ? optimizer_all(layer).n : 0;
         for (size_t first = 0; first < n; first += PIECE, count++)
             if (to)
                 to[count] = (struct update_piece){
@@ -95,20 +96,23 @@ void step_close(struct step *step) {
 // --- phases -----------------------------------------------------------------------
 
 // The mini-batch before is over.
-static void end_step(struct loop *loop) {
+static void end_step(const struct loop_thread *thread) {
+    struct loop *loop = thread->loop;
     struct step *step = &loop->step;
     int samples = step->batch->n;
     supply_give_back(loop->config.supply, step->batch);
     step->batch = NULL;
-    if (!atomic_load(&step->refused))
-        loop_end_step(loop, samples, step->rate);
+    if (atomic_load(&step->refused))
+        return;
+    loop->config.home->ops->add_clock(loop->config.home, thread->index);
+    loop_end_step(loop, samples, step->rate);
 }
 
 static void take_mini_batch(struct loop_thread *thread) {
     struct loop *loop = thread->loop;
     struct step *step = &loop->step;
     if (step->batch)
-        end_step(loop);
+        end_step(thread);
     step->batch = loop_thread_take(thread);
     if (!step->batch)
         return;
@@ -207,7 +211,6 @@ static void judge_update(struct loop_thread *thread) {
     if (thread->loop->config.optimizer->clip > 0)
         clip_gradients(thread->loop->config.optimizer, step);
     loop_thread_count(thread, step->batch->n, loss);
-    thread->loop->config.home->ops->add_clock(thread->loop->config.home, thread->index);
 }
 
 static void apply_piece(struct loop_thread *thread, const struct update_piece *piece) {

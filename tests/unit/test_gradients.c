@@ -106,6 +106,8 @@ int main(void) {
         &tap, "dense with dropout",
         "input 7\ndense units=20 act=tanh dropout=0.5\ndense units=9 act=sigmoid dropout=0.2" OVER);
     check(&tap, "softmax alone", "input 5\nsoftmax units=3\n");
+    check(&tap, "smoothed softmax", "input 5\nsoftmax units=3 smoothing=0.3\n");
+    check(&tap, "smoothed logistic", "input 5\nlogistic units=3 smoothing=0.3\n");
     check(&tap, "logistic", "input 5\ndense units=6 act=tanh\nlogistic units=3\n");
     check(&tap, "conv: stride, padding, kernel not square",
           UNDER "conv maps=5 kernel=5x3 stride=2x1 pad=2x1 act=sigmoid" OVER);
