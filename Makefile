@@ -67,6 +67,7 @@ TEST_TOOLS += openssl              # certificates of the past and of the future
 TEST_TOOLS += systemd              # checks the units that adam-ctl systemd prints
 TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetensors
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
+TEST_TOOLS += fonts-dejavu         # examples/finetune.sh learns their digits
 TEST_TOOLS += python3-torch        # an independent reference for every layer
 PROOF_TOOLS = spin                 # explores all states of a model
 FUZZ_TOOLS = clang libclang-rt-dev

@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "core/error.h"
+#include "core/mem.h"
 #include "core/words.h"
 #include "member/place.h"
 #include "role/worker/worker.h"
@@ -25,10 +26,11 @@
 struct options {
     struct settings settings;
     const char *model, *out, *resume;
-    struct option_list set;
+    struct option_list set, freeze;
     struct network network;
     bool force, quiet;
-    char *folder; // of the run that --resume means
+    char *folder;        // of the run that --resume means
+    struct words frozen; // overrides that --freeze stands for
 };
 
 // --- the command line -------------------------------------------------------------------
@@ -39,7 +41,12 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
     const struct option_row rows[] = {
         HEADING("Model and data"),
         TEXT('m', "model", "FILE", &o->model, NULL, "model file, see adam-model(5)"),
-        LIST_OF(0, "set", "LAYER.KEY=VALUE", &o->set, model_key, "override a key of a layer"),
+        LIST_OF(0, "set", "LAYER.KEY=VALUE", &o->set, model_key,
+                "override a key of a layer, or of all that a pattern matches"),
+        LIST(0, "freeze", "PATTERN", &o->freeze,
+             "layers whose weights stay as they are: --set PATTERN.rate=0"),
+        TEXT(0, "init-from", "CHECKPOINT", &s->init_from, NULL,
+             "begin with the weights of its layers of the same names and shapes"),
         TEXT('d', "data", "FILE", &s->data, NULL, "training set; - is standard input"),
         TEXT(0, "labels", "FILE", &s->labels, NULL, "labels of an IDX or npy training set"),
         TEXT(0, "test", "FILE", &s->test, NULL, "test set"),
@@ -59,16 +66,19 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
                "weights of threads: shared, copies that are merged, or joined passes"),
         CHOICE(0, "optimizer", "RULE", &s->optimizer, rule_names, "sgd",
                "update rule; momentum when --momentum is given"),
-        REAL('r', "rate", "X", &s->rate, 0, 1e9, "0.01", "learning rate"),
+        REAL('r', "rate", "X", &s->rate, 0, 1e9, "0.01; 0.001 with rmsprop, adam, adamw",
+             "learning rate"),
         TEXT(0, "schedule", "SCHEDULE", &s->schedule, "constant",
              "constant, step:F@E,..., step:F/E, exp:F or cosine[:X]"),
         REAL(0, "warmup", "EPOCHS", &s->warmup, 0, 1e9, "0",
              "epochs in which the rate grows linearly from 0"),
-        REAL(0, "momentum", "X", &s->momentum, 0, 1, "0.9 with --optimizer momentum",
-             "momentum coefficient"),
+        REAL(0, "momentum", "X", &s->momentum, 0, 1, "0.9 with momentum, nesterov, adam, adamw",
+             "momentum coefficient; of adam and adamw beta1"),
+        REAL(0, "beta2", "X", &s->beta2, 0, 1, "0.999; 0.99 with rmsprop",
+             "rmsprop, adam, adamw: share of the mean of squared gradients that goes on"),
         REAL(0, "decay", "X", &s->decay, 0, 1, "0", "weight decay of layers that set none"),
         REAL(0, "epsilon", "X", &s->epsilon, 0, 1, "1e-8",
-             "adagrad: constant added to the square root"),
+             "adagrad, rmsprop, adam, adamw: constant added to the square root"),
         REAL(0, "clip", "X", &s->clip, 0, 1e9, "0: no limit", "largest norm of a layer's gradient"),
         INT('s', "seed", "N", &s->seed, 0, 9007199254740992.0, "1",
             "seed for initial weights, sample order, augmentation and dropout"),
@@ -84,6 +94,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         TEXT(0, "checkpoint-every", "TIME", &s->checkpoint_every, "1",
              "epochs, or minutes (15m), between checkpoints; 0: only at the end"),
         INT(0, "keep-last", "N", &s->keep_last, 0, 1e9, "3", "checkpoints to keep; 0: all"),
+        INT(0, "patience", "N", &s->patience, 0, 1e9, "0: never",
+            "end when N tests have not been better than the best one"),
         REAL(0, "metrics-every", "SECONDS", &s->metrics_every, 0.1, 1e9, "5",
              "seconds between lines of metrics.jsonl"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
@@ -102,13 +114,15 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
 
 // A worker of a run trains what the controller says.
 static int check_member(const struct options *o, struct error *err) {
-    const char *given = o->model           ? "model"
-                        : o->resume        ? "resume"
-                        : o->out           ? "out"
-                        : o->settings.data ? "data"
-                        : o->settings.home ? "home"
-                        : o->set.count > 0 ? "set"
-                                           : NULL;
+    const char *given = o->model                ? "model"
+                        : o->resume             ? "resume"
+                        : o->out                ? "out"
+                        : o->settings.data      ? "data"
+                        : o->settings.home      ? "home"
+                        : o->set.count > 0      ? "set"
+                        : o->freeze.count > 0   ? "freeze"
+                        : o->settings.init_from ? "init-from"
+                                                : NULL;
     if (!given)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
@@ -129,6 +143,12 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
                          : !s->data ? "--data FILE"
                                     : "--out DIR",
                          PROGRAM);
+    if (s->patience > 0 && !s->test && !o->resume)
+        return error_set(err, STATUS_USAGE, "--patience needs tests: --test FILE");
+    if (o->resume && s->init_from)
+        return error_set(err, STATUS_USAGE,
+                         "--resume goes on with the weights of %s; leave out --init-from",
+                         o->resume);
     if (o->resume && (o->model || o->out))
         return error_set(err, STATUS_USAGE,
                          "--resume goes on with the model and the folder of %s; leave out --%s",
@@ -204,6 +224,21 @@ static void say(void *self, const char *text) {
 
 // --- the run ----------------------------------------------------------------------------
 
+// --freeze PATTERN is an override like others.
+static int freeze_layers(struct options *o, struct error *err) {
+    const char **sets = mem_resize(o->set.items, o->set.count + o->freeze.count + 1, sizeof *sets);
+    if (!sets)
+        return error_nomem(err);
+    o->set.items = sets;
+    for (size_t i = 0; i < o->freeze.count; i++)
+        words_format(&o->frozen, "%s.rate=0", o->freeze.items[i]);
+    if (o->frozen.failed)
+        return error_nomem(err);
+    for (size_t i = 0; i < o->frozen.count; i++)
+        sets[o->set.count++] = o->frozen.items[i];
+    return STATUS_OK;
+}
+
 static void say_anew(void *self, const char *folder) {
     char text[1200];
     snprintf(text, sizeof text,
@@ -265,7 +300,8 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     settings_default(&o->settings);
     settings_read(&o->settings, stored);
     free(o->set.items);
-    o->set = (struct option_list){0};
+    free(o->freeze.items);
+    o->set = o->freeze = (struct option_list){0};
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
     json_t *now = settings_write(&o->settings);
@@ -295,8 +331,10 @@ static int run_alone(struct options *o, struct talker *talker, const char *comma
                      char **argv, struct error *err) {
     struct trainer_config config = {
         .hooks = {talker, wish, show, say}, .data = {talker, talk_stop, say}, .command = command};
-    int status =
-        o->resume ? resume(o, &config, talker, argc, argv, err) : start(o, &config, talker, err);
+    int status = freeze_layers(o, err);
+    if (!status)
+        status = o->resume ? resume(o, &config, talker, argc, argv, err)
+                           : start(o, &config, talker, err);
     if (!status && o->settings.spool)
         status = feed_spool(&o->settings, o->force, &config.data, err);
     config.settings = o->settings;
@@ -355,6 +393,8 @@ int main(int argc, char **argv) {
     network_default(&options.network);
     int status = run(&options, argc, argv, &err);
     free(options.set.items);
+    free(options.freeze.items);
+    words_free(&options.frozen);
     free(options.folder);
     return talk_end(PROGRAM, status, &err, options.quiet);
 }

@@ -34,7 +34,9 @@ _adam_worker() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -f; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing from init bias rate decay'; return ;;
+    :--freeze) return ;;
+    :--init-from) return ;;
     :--data | :-d) offer -f; return ;;
     :--labels) offer -f; return ;;
     :--test) offer -f; return ;;
@@ -46,11 +48,12 @@ _adam_worker() {
     :--batch | :-b) return ;;
     :--threads | :-t) return ;;
     :--home) offer -W 'shared copies joined'; return ;;
-    :--optimizer) offer -W 'sgd momentum adagrad'; return ;;
+    :--optimizer) offer -W 'sgd momentum adagrad nesterov rmsprop adam adamw'; return ;;
     :--rate | :-r) return ;;
     :--schedule) return ;;
     :--warmup) return ;;
     :--momentum) return ;;
+    :--beta2) return ;;
     :--decay) return ;;
     :--epsilon) return ;;
     :--clip) return ;;
@@ -64,11 +67,12 @@ _adam_worker() {
     :--eval-every) return ;;
     :--checkpoint-every) return ;;
     :--keep-last) return ;;
+    :--patience) return ;;
     :--metrics-every) return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --freeze --init-from --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

@@ -118,9 +118,10 @@ static void check_run_folder(const struct doctor *doctor, const char *nearest,
 // Bytes of the weights, with what the optimizer keeps of each.
 static double model_bytes(const struct doctor *doctor, const struct model *model) {
     struct optimizer optimizer = {0};
-    bool state = !settings_optimizer(&doctor->file->settings, &optimizer, NULL) &&
-                 optimizer_state_name(optimizer.rule);
-    return (double)model->parameter_count * sizeof(float) * (state ? 2 : 1);
+    int states = settings_optimizer(&doctor->file->settings, &optimizer, NULL)
+                     ? 0
+                     : optimizer_states(optimizer.rule);
+    return (double)model->parameter_count * sizeof(float) * (1 + states);
 }
 
 // A new checkpoint is whole before an old one goes.

@@ -111,7 +111,7 @@ static struct block block_of(const struct persist *persist, const struct item *i
         .epoch = record->epoch,
         .version = record->version,
         .floats = item->lost ? 0 : record->floats,
-        .state_floats = item->lost || !record->state ? 0 : record->floats,
+        .state_floats = item->lost ? 0 : record->states * record->floats,
         .push_count = item->lost ? 0 : record->push_count,
     };
 }
@@ -167,7 +167,8 @@ static bool make_tails(const struct persist *persist, struct group *group) {
 static uint32_t payload_crc(const struct block *block, const struct persist_record *record,
                             const uint8_t *tail) {
     uint32_t crc = crc32c_of(0, record->weights, block->floats * sizeof(float));
-    crc = crc32c_of(crc, record->state, block->state_floats * sizeof(float));
+    for (uint32_t i = 0; i < record->states && block->state_floats; i++)
+        crc = crc32c_of(crc, record->state[i], block->floats * sizeof(float));
     return crc32c_of(crc, tail, (size_t)block->push_count * PUSH_BYTES);
 }
 
@@ -179,14 +180,16 @@ static int write_item(struct persist *persist, const struct item *item, struct b
         push_encode(&record->pushes[i], tail + (size_t)i * PUSH_BYTES);
     block->payload_crc = payload_crc(block, record, tail);
     block_encode(block, bytes);
-    const struct files_part parts[] = {
+    struct files_part parts[3 + PERSIST_STATES] = {
         {bytes, PERSIST_BLOCK},
         {record->weights, block->floats * sizeof(float)},
-        {record->state, block->state_floats * sizeof(float)},
-        {tail, tail_size(block)},
     };
+    uint32_t count = 2;
+    for (uint32_t i = 0; i < record->states && block->state_floats; i++)
+        parts[count++] = (struct files_part){record->state[i], block->floats * sizeof(float)};
+    parts[count++] = (struct files_part){tail, tail_size(block)};
     persist->figures.written += block_size(block);
-    return persist->files->write(persist->files->self, persist->head, at, parts, 4);
+    return persist->files->write(persist->files->self, persist->head, at, parts, count);
 }
 
 static int write_commit(struct persist *persist, const struct block *commit, uint64_t at) {

@@ -92,11 +92,17 @@ void block_encode(const struct block *block, uint8_t bytes[PERSIST_BLOCK]) {
     put_u32(bytes + AT_CRC, crc_of(bytes));
 }
 
+// As many floats for each state as there are weights.
+static bool has_whole_states(const struct block *block) {
+    return block->floats ? block->state_floats % block->floats == 0 &&
+                               block->state_floats / block->floats <= PERSIST_STATES
+                         : block->state_floats == 0;
+}
+
 static bool is_plausible(const struct block *block) {
     bool shard = block->kind == BLOCK_SHARD;
     return block->kind < BLOCK_KINDS && block->floats <= PERSIST_FLOATS_MAX &&
-           block->push_count <= PERSIST_PUSHES_MAX &&
-           (block->state_floats == 0 || block->state_floats == block->floats) &&
+           block->push_count <= PERSIST_PUSHES_MAX && has_whole_states(block) &&
            (block->kind == BLOCK_SEGMENT || block->group <= block->log) &&
            (shard || (!block->floats && !block->push_count)) &&
            block->listed_count <= LISTED_MOST &&

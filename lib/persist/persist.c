@@ -121,7 +121,7 @@ const struct persist_entry *persist_find(const struct persist *persist, uint32_t
 
 static void count_record(struct persist *persist, const struct persist_record *record) {
     const struct block block = {.floats = record->floats,
-                                .state_floats = record->state ? record->floats : 0,
+                                .state_floats = record->states * record->floats,
                                 .push_count = record->push_count};
     persist->figures.asked += block_payload(&block);
     persist->figures.records += block_size(&block);

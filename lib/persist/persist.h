@@ -50,6 +50,7 @@ struct error;
 #define PERSIST_SEGMENT (64u << 20)   // bytes of a segment
 #define PERSIST_BLOCK 4096u           // to which records are aligned
 #define PERSIST_FLOATS_MAX (1u << 20) // of a shard's weights
+#define PERSIST_STATES 2              // of the rule, each as long as the weights
 #define PERSIST_PUSHES_MAX (1u << 20) // sessions in a shard's history
 
 struct persist;
@@ -69,8 +70,8 @@ struct persist_push {
 struct persist_record {
     uint32_t shard, bucket;
     uint64_t epoch, version;
-    uint32_t floats;              // of the weights
-    const float *weights, *state; // state: as many floats, or NULL
+    uint32_t floats, states; // of the weights, and of each of so many states
+    const float *weights, *state[PERSIST_STATES];
     const struct persist_push *pushes;
     uint32_t push_count;
 };

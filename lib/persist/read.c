@@ -61,11 +61,13 @@ static int fill_copy(struct persist_copy *copy, const struct block *block, uint8
         .epoch = block->epoch,
         .version = block->version,
         .floats = block->floats,
+        .states = block->floats ? block->state_floats / block->floats : 0,
         .weights = floats,
-        .state = block->state_floats ? floats + block->floats : NULL,
         .pushes = copy->pushes,
         .push_count = block->push_count,
     };
+    for (uint32_t i = 0; i < copy->record.states; i++)
+        copy->record.state[i] = floats + (size_t)(i + 1) * block->floats;
     return STATUS_OK;
 }
 

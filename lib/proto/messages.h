@@ -87,7 +87,8 @@
 // What of a parameter is meant: W(number, NAME, name).
 #define PROTO_QUANTITIES(W)                                                                        \
     W(0, WEIGHT, "weight")                                                                         \
-    W(1, STATE, "state")
+    W(1, STATE, "state")                                                                           \
+    W(2, STATE2, "state2")
 
 // What a value of a picture is: V(number, NAME, name).
 #define PROTO_VALUES(V)                                                                            \
@@ -631,7 +632,7 @@
     M(0x0509, DROP_PARTS, drop_parts, DONE, 0,                                                     \
       "removes parts of checkpoints from the server's own folder")                                 \
     M(0x0601, PREPARE, prepare, PREPARED, 1,                                                       \
-      "what changed in a shard: the blocks' weights, then their state of the rule, if it has any") \
+      "what changed in a shard: the blocks' weights, then each state of the rule, if it has any")  \
     M(0x8601, PREPARED, prepared, NONE, 0, "what the sender has of the shard")                     \
     M(0x0602, COMMIT, commit, PREPARED, 0, "all members have prepared it: install it")             \
     M(0x0603, PULSE, pulse, DONE, 0, "the primary lives")                                          \

@@ -43,7 +43,9 @@ struct sweep {
     const struct subrequest *batch, *end; // from the one, before the other
     struct steps *steps;                  // that wait
     bool mean;
-    float rate; // of a mean
+    float rate;       // of a mean
+    uint64_t version; // that it makes
+    uint64_t since;   // the version from which updates are counted
 };
 
 static size_t smaller(size_t a, size_t b) {
@@ -166,16 +168,19 @@ static void put_step(const struct sweep *sweep, const struct tile *tile, const f
     steps->updates[steps->count++] = *update;
 }
 
-static struct update update_at(const struct sweep *sweep, float rate) {
+// The update that makes this version.
+static struct update update_at(const struct sweep *sweep, float rate, uint64_t version) {
     const struct tensor *tensor = sweep->tensor;
-    return tensor->biases ? optimizer_biases_update(sweep->optimizer, tensor->layer, rate)
-                          : optimizer_weights_update(sweep->optimizer, tensor->layer, rate);
+    struct optimizer optimizer = *sweep->optimizer;
+    optimizer.step = version - sweep->since;
+    return tensor->biases ? optimizer_biases_update(&optimizer, tensor->layer, rate)
+                          : optimizer_weights_update(&optimizer, tensor->layer, rate);
 }
 
 static void step_alone(const struct sweep *sweep, const struct subrequest *sub,
                        const struct tile *whole, struct tile tile, const float *floats) {
     static const struct update add = {.rule = RULE_SGD, .rate = -1};
-    struct update update = update_at(sweep, (float)sub->rate);
+    struct update update = update_at(sweep, (float)sub->rate, sub->version);
     (void)whole;
     switch (sub->request->kind) {
     case REQUEST_DELTA:
@@ -216,7 +221,7 @@ static void apply_tile(const struct sweep *sweep, struct tile tile) {
             (sub->request->kind != REQUEST_FACTORS || has_factors(sweep, sub)))
             over_pieces(sweep, sub, &tile, sweep->mean ? add_share : step_alone);
     if (sweep->mean) {
-        struct update update = update_at(sweep, sweep->rate);
+        struct update update = update_at(sweep, sweep->rate, sweep->version);
         put_step(sweep, &tile, sum, tile.width, &update);
     }
     take_steps(sweep);
@@ -262,7 +267,7 @@ static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, s
         gather_errors(sweep, sub->request, (at - sweep->tensor->begin) / columns, rows);
     if (!errors)
         return false;
-    struct update update = update_at(sweep, (float)sub->rate);
+    struct update update = update_at(sweep, (float)sub->rate, sub->version);
     struct dense_errors dense = {
         .dy = errors->data,
         .x = sub->request->factors.inputs,
@@ -339,11 +344,18 @@ static void over_shard(struct sweep *sweep, uint32_t shard) {
     }
 }
 
+static uint64_t counted_from(const struct ps *ps, uint32_t shard) {
+    return ps->since + ps->shards[shard].empty;
+}
+
 void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct subrequest *batch) {
     struct steps steps = {.count = 0};
-    struct sweep sweep = {
-        .applier = applier, .optimizer = optimizer, .batch = batch, .steps = &steps};
+    struct sweep sweep = {.applier = applier,
+                          .optimizer = optimizer,
+                          .batch = batch,
+                          .steps = &steps,
+                          .since = counted_from(applier->ps, shard)};
     over_shard(&sweep, shard);
 }
 
@@ -355,7 +367,9 @@ void apply_mean(const struct applier *applier, uint32_t shard, const struct opti
                           .batch = batch,
                           .steps = &steps,
                           .mean = true,
-                          .rate = (float)rate};
+                          .rate = (float)rate,
+                          .version = batch->version,
+                          .since = counted_from(applier->ps, shard)};
     over_shard(&sweep, shard);
 }
 
@@ -371,16 +385,15 @@ void apply_snapshot(const struct ps *ps, const struct ps_snapshot *snapshot) {
         struct blocks_run run = blocks_next(&blocks, snapshot->floats);
         size_t n = run.end - run.begin;
         copy_floats(ps->weights + begin + run.begin, snapshot->weights + packed, n);
-        if (ps->state)
-            copy_floats(ps->state + begin + run.begin, snapshot->state + packed, n);
+        for (int i = 0; i < ps->states; i++)
+            copy_floats(ps_state(ps, i) + begin + run.begin, snapshot->states[i] + packed, n);
         packed += n;
     }
 }
 
-void apply_store(const struct applier *applier, const struct subrequest *sub) {
-    const struct ps *ps = applier->ps;
+void apply_store(const struct subrequest *sub) {
     const struct request *request = sub->request;
-    float *to = request->quantity == PROTO_QUANTITY_STATE ? ps->state : ps->weights;
+    float *to = request_floats(request);
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
         copy_floats(to + shard_begin(piece->shard) + piece->offset,

@@ -28,15 +28,22 @@ static void *map_aligned(size_t bytes) {
     return memory + before;
 }
 
-// An array over the whole parameter space, of which only what is touched takes memory.
-static float *map_floats(const struct ps *ps) {
-    void *memory = map_aligned(ps->bytes);
-    if (!memory)
-        return NULL;
+float *ps_state(const struct ps *ps, int state) {
+    return ps->state + (size_t)state * (ps->bytes / sizeof(float));
+}
+
+static void place_shards(const struct ps *ps, char *memory) {
     size_t shard = PROTO_SHARD_FLOATS * sizeof(float);
     for (uint32_t i = 0; i < ps->shard_count && ps->crew_count > 1; i++)
-        node_place((char *)memory + i * shard, shard, (int)(i % (uint32_t)ps->crew_count));
-    return memory;
+        node_place(memory + i * shard, shard, (int)(i % (uint32_t)ps->crew_count));
+}
+
+// Arrays over the whole parameter space, of which only what is touched takes memory.
+static float *map_floats(const struct ps *ps, int arrays) {
+    char *memory = map_aligned((size_t)arrays * ps->bytes);
+    for (int i = 0; memory && i < arrays; i++)
+        place_shards(ps, memory + (size_t)i * ps->bytes);
+    return (float *)(void *)memory;
 }
 
 static void add_block(struct ps *ps, const struct layer *layer, const struct parameter *parameter,
@@ -67,9 +74,10 @@ static bool make_space(struct ps *ps, enum rule rule) {
     size_t shards = (ps->parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS;
     ps->shard_count = (uint32_t)shards;
     ps->bytes = (shards ? shards : 1) * PROTO_SHARD_FLOATS * sizeof(float);
+    ps->states = optimizer_states(rule);
     ps->shards = mem_zeroed(shards, sizeof *ps->shards);
-    return ps->shards && make_blocks(ps) && (ps->weights = map_floats(ps)) &&
-           (!optimizer_state_name(rule) || (ps->state = map_floats(ps)));
+    return ps->shards && make_blocks(ps) && (ps->weights = map_floats(ps, 1)) &&
+           (!ps->states || (ps->state = map_floats(ps, ps->states)));
 }
 
 // --- threads ----------------------------------------------------------------------------
@@ -151,6 +159,7 @@ static bool set_rules(struct ps *ps, const struct optimizer *optimizer,
     *rules =
         (struct rules){*optimizer, *protocol, most_decay(ps->model, optimizer),
                        replicates || protocol->kind != PROTOCOL_ASYNC, atomic_load(&ps->rules)};
+    rules->optimizer.second = ps->bytes / sizeof(float);
     atomic_store(&ps->rules, rules);
     return true;
 }
@@ -168,6 +177,7 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     ps->model = options->model;
     ps->kernels = options->kernels;
     ps->parameters = options->model->parameter_count;
+    ps->since = options->since;
     ps->copies = options->copies;
     ps->durable = options->durable;
     ps->records.limit = RECORDS_MAX;
@@ -217,7 +227,7 @@ void ps_close(struct ps *ps) {
     if (ps->weights)
         munmap(ps->weights, ps->bytes);
     if (ps->state)
-        munmap(ps->state, ps->bytes);
+        munmap(ps->state, (size_t)ps->states * ps->bytes);
     members_free(&ps->members);
     pool_free(&ps->records);
     free(ps->tensors);
@@ -236,8 +246,7 @@ static void call_held_shards(struct ps *ps) {
 }
 
 static void hint_page(float *array, uint32_t shard) {
-    if (array)
-        (void)madvise(array + shard_begin(shard), HUGE_PAGE, MADV_HUGEPAGE);
+    (void)madvise(array + shard_begin(shard), HUGE_PAGE, MADV_HUGEPAGE);
 }
 
 // Huge pages, which spare the tables of small ones, where all shards of one are held here: those
@@ -250,7 +259,8 @@ static void hint_pages(const struct ps *ps) {
             whole = whole && atomic_load(&ps->shards[j].held);
         if (whole) {
             hint_page(ps->weights, i);
-            hint_page(ps->state, i);
+            for (int state = 0; state < ps->states; state++)
+                hint_page(ps_state(ps, state), i);
         }
     }
 }

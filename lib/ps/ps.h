@@ -11,7 +11,7 @@
 //  bound to the processors for the NUMA node [...] We use lock free data structures for
 //  queues and hash tables in high traffic execution paths" (Adam 3.3.1)
 //
-// Weights and optimizer state are two arrays over the whole parameter space, mapped when
+// Weights and each state of the optimizer are arrays over the whole parameter space, mapped when
 // they are first touched: shards that another server holds cost nothing.
 //
 // Shards, one at a time and each on its own:
@@ -132,6 +132,7 @@ struct ps_options { // model and kernels outlive the server
     const struct model *model;
     const struct kernels *kernels;
     struct optimizer optimizer;
+    uint64_t since; // the version that shards had when their state was zeros
     struct protocol protocol;
     int threads; // that apply updates; 0: as many as there are processors
     struct ps_copies copies;
@@ -204,7 +205,7 @@ void ps_push(struct ps *ps, const struct proto_push *message, struct buffer *pay
 void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
                      struct buffer *payload, ps_done *done, void *context);
 
-// Sets weights or state, and the version of the shards. A shard has weights, and can be
+// Sets weights or a state, and the version of the shards. A shard has weights, and can be
 // pushed to and pulled from, when all of its floats have been stored, in the order of their
 // offsets: state comes first. Version 0 is refused (wrong shape). Whose requests these may be is
 // for the caller to check, here and for pulls.
@@ -249,9 +250,9 @@ struct ps_snapshot {
     uint64_t changed;        // these; they are in `blocks` afterwards
     uint64_t epoch, version; // its stamp
     // Memory of the caller: the floats of the blocks, packed; for as many as the shard has
-    // (`floats`) where blocks are wanted that changed. `state` is neither written nor read where
-    // the rule keeps none.
-    float *weights, *state;
+    // (`floats`) where blocks are wanted that changed. States are neither written nor read that
+    // the rule does not keep.
+    float *weights, *states[RULE_STATES];
     uint32_t floats;
     // Which pushes were applied: of sessions that are not over, in any order. Memory of malloc; the
     // caller's in the end, whatever happened.

@@ -119,6 +119,8 @@ struct request {
 
 extern const struct objection session_over;
 
+// Where what it pulls or stores lies; NULL: the rule keeps no such state.
+float *request_floats(const struct request *request);
 // The subrequest is done with. The last one answers.
 void subrequest_done(struct subrequest *sub);
 // The same for one that cannot be carried out any more, though all had agreed.
@@ -154,6 +156,7 @@ struct shard {
     struct subrequest *subrequests, *subrequests_last;
     struct subrequest *waiting;
     struct subrequest *staged, *staged_last; // by their versions
+    uint64_t empty; // versions that no update made, as far as this server knows
     struct histories histories;
     uint64_t dirty; // blocks that changed since they were read for the copies
     uint32_t seen_tenure;
@@ -225,13 +228,15 @@ void stage_tell(struct ps *ps, uint32_t shard);
 
 // apply.c. A batch is linked by `next`.
 //
+// sub->version is the version that its update makes.
+//
 // Each subrequest on its own, in order: deltas are added, gradients take a step at sub->rate.
 void apply_each(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct subrequest *batch);
 // The sum of sub->weight x gradient takes one step at this rate.
 void apply_mean(const struct applier *applier, uint32_t shard, const struct optimizer *optimizer,
                 const struct subrequest *batch, double rate);
-void apply_store(const struct applier *applier, const struct subrequest *sub);
+void apply_store(const struct subrequest *sub);
 // Blocks of the snapshot become the shard's.
 void apply_snapshot(const struct ps *ps, const struct ps_snapshot *snapshot);
 
@@ -277,8 +282,11 @@ struct ps {
     size_t tensor_count;
     uint32_t shard_count;
     struct shard *shards;
-    float *weights, *state; // over the whole space; state: NULL for a rule without
-    size_t bytes;           // of each
+    // Over the whole space; the states lie one behind the other, and are NULL without any.
+    float *weights, *state;
+    int states;     // of the rule
+    size_t bytes;   // of weights, and of each state
+    uint64_t since; // as in ps_options
     _Atomic(struct rules *) rules;
     struct members members;
     struct pool records; // memory of requests
@@ -292,6 +300,9 @@ struct ps {
     struct ps_copies copies;
     struct counters counters;
 };
+
+// One of its states, over the whole space.
+float *ps_state(const struct ps *ps, int state);
 
 void counters_staleness(struct counters *counters, uint64_t staleness);
 

@@ -205,10 +205,16 @@ static void count_answer(struct request *request, const struct ps_answer *answer
     }
 }
 
+float *request_floats(const struct request *request) {
+    const struct ps *ps = request->ps;
+    int state = (int)request->quantity - PROTO_QUANTITY_STATE;
+    return state < 0 ? ps->weights : state < ps->states ? ps_state(ps, state) : NULL;
+}
+
 // The pieces that the asker does not have, as they are now.
 static uint32_t fill_extents(struct request *request) {
     struct ps *ps = request->ps;
-    const float *from = request->quantity == PROTO_QUANTITY_STATE ? ps->state : ps->weights;
+    const float *from = request_floats(request);
     uint32_t n = 0;
     for (uint32_t i = 0; i < request->piece_count; i++) {
         struct proto_piece *piece = &request->pieces[i];
@@ -368,8 +374,9 @@ void ps_push_factors(struct ps *ps, const struct proto_push_factors *message,
 }
 
 static struct objection check_state(const struct request *request) {
-    if (request->quantity == PROTO_QUANTITY_STATE && !request->ps->state)
-        return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0, "this optimizer keeps no state"};
+    if (request->quantity != PROTO_QUANTITY_WEIGHT && !request_floats(request))
+        return (struct objection){PROTO_REFUSAL_BAD_SETTING, 0,
+                                  "this optimizer keeps no such state"};
     return fine;
 }
 

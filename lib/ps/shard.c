@@ -142,7 +142,7 @@ static void recheck_waiting(struct ps *ps, struct shard *shard) {
 static void store_subrequest(const struct applier *applier, struct shard *shard,
                              struct subrequest *sub) {
     struct request *request = sub->request;
-    apply_store(applier, sub);
+    apply_store(sub);
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         const struct proto_piece *piece = &request->pieces[i];
         if (request->quantity == PROTO_QUANTITY_WEIGHT && piece->offset <= shard->stored &&

@@ -15,8 +15,9 @@ static void pack_blocks(const struct ps *ps, const struct ps_snapshot *snapshot)
         struct blocks_run run = blocks_next(&blocks, snapshot->floats);
         size_t n = run.end - run.begin;
         memcpy(snapshot->weights + packed, ps->weights + begin + run.begin, n * sizeof(float));
-        if (ps->state)
-            memcpy(snapshot->state + packed, ps->state + begin + run.begin, n * sizeof(float));
+        for (int i = 0; i < ps->states; i++)
+            memcpy(snapshot->states[i] + packed, ps_state(ps, i) + begin + run.begin,
+                   n * sizeof(float));
         packed += n;
     }
 }

@@ -242,6 +242,8 @@ static void apply_turns(const struct applier *applier, uint32_t index, const str
         apply_mean(applier, index, &rules->optimizer, batch,
                    mean.rate / mean.samples *
                        protocol_update_factor(protocol, (uint64_t)mean.samples));
+    else
+        shard->empty++;
     atomic_fetch_add(&ps->counters.updates, 1);
     batch_done(ps, index, batch, version);
 }

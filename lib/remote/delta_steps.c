@@ -28,7 +28,7 @@ HOGWILD static void add_line(struct sums *sums, const struct delta_view *view, s
     float squares = 0, excess = 0, scale = (float)(CURVATURE * view->batch) / update->rate;
     for (size_t i = first; i < first + n; i++) {
         float step = view->weights[i] - view->base[i], others = view->news[i] - view->base[i];
-        float root = view->state ? sqrtf(view->state[i]) + update->epsilon : 1;
+        float root = view->squares ? sqrtf(view->squares[i]) + update->epsilon : 1;
         squares += step * step;
         excess += step * step * excess_of(step * others * scale * root);
     }

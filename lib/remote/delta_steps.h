@@ -27,9 +27,10 @@ struct delta_steps { // {0}: nothing is known
 struct delta_view {
     const struct model *model;
     const struct optimizer *optimizer;
-    int batch;                                  // samples of a mini-batch
-    float rate;                                 // of the steps
-    const float *weights, *base, *news, *state; // see home_delta.c; state: adagrad's, or NULL
+    int batch;                          // samples of a mini-batch
+    float rate;                         // of the steps
+    const float *weights, *base, *news; // see home_delta.c
+    const float *squares;               // of an adaptive rule: its roots divide steps; or NULL
 };
 
 // Takes in what the view shows. By one thread.

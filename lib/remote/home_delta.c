@@ -211,6 +211,7 @@ static void measure_steps(struct delta *delta) {
     }
     struct optimizer rule = *config->optimizer;
     rule.learners = (unsigned)sharers;
+    int squares = optimizer_squares(rule.rule);
     const struct delta_view view = {
         .model = config->model,
         .optimizer = &rule,
@@ -219,7 +220,8 @@ static void measure_steps(struct delta *delta) {
         .weights = delta->weights,
         .base = delta->base,
         .news = delta->news,
-        .state = rule.rule == RULE_ADAGRAD ? delta->state : NULL,
+        .squares =
+            squares < 0 ? NULL : delta->state + (size_t)squares * config->model->parameter_count,
     };
     delta_steps_measure(&delta->steps, &view);
     atomic_store(&delta->length, delta_steps_length(&delta->steps, sharers));
@@ -514,18 +516,18 @@ static void delta_change(struct home_servers *home) {
 static int open_arrays(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     size_t n = config->model->parameter_count;
-    bool state = config->optimizer->rule != RULE_SGD;
+    size_t states = (size_t)optimizer_states(config->optimizer->rule);
     delta->weights = mem_floats(n);
     delta->base = mem_floats(n);
     delta->sent = mem_floats(n);
     delta->news = mem_floats(n);
-    delta->state = state ? mem_floats(n) : NULL;
+    delta->state = states ? mem_floats(states * n) : NULL;
     size_t shards = servers_shards(config->servers) + 1;
     delta->versions = mem_zeroed(shards, sizeof *delta->versions);
     delta->growth.newest = mem_zeroed(shards, sizeof *delta->growth.newest);
     delta->growth.pushes = mem_zeroed(shards, sizeof *delta->growth.pushes);
     if (delta->weights && delta->base && delta->sent && delta->news && delta->versions &&
-        delta->growth.newest && delta->growth.pushes && (!state || delta->state))
+        delta->growth.newest && delta->growth.pushes && (!states || delta->state))
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
 }

@@ -288,7 +288,7 @@ static void weigh_errors(const struct push_group *group, float *errors, size_t u
 static double group_rate(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
     const struct push_group *group = &gradient->group;
-    bool mean = is_softsync(config) || config->optimizer->rule == RULE_ADAGRAD;
+    bool mean = is_softsync(config) || optimizer_is_adaptive(config->optimizer->rule);
     return mean ? group->rate / (double)group->batches : group->rate;
 }
 

@@ -6,10 +6,45 @@
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
 
-const char *const rule_names[] = {"sgd", "momentum", "adagrad", NULL};
+const char *const rule_names[] = {"sgd",     "momentum", "adagrad", "nesterov",
+                                  "rmsprop", "adam",     "adamw",   NULL};
 
-const char *optimizer_state_name(enum rule rule) {
-    return rule == RULE_SGD ? NULL : rule_names[rule];
+// The names of adam's states are PyTorch's.
+static const struct {
+    struct optimizer_usual usual;
+    const char *states[RULE_STATES];
+    int squares;
+} kept[] = {
+    [RULE_SGD] = {{0.01, NAN, NAN}, {NULL, NULL}, -1},
+    [RULE_MOMENTUM] = {{0.01, 0.9, NAN}, {"momentum", NULL}, -1},
+    [RULE_ADAGRAD] = {{0.01, NAN, NAN}, {"adagrad", NULL}, 0},
+    [RULE_NESTEROV] = {{0.01, 0.9, NAN}, {"nesterov", NULL}, -1},
+    [RULE_RMSPROP] = {{0.001, NAN, 0.99}, {"rmsprop", NULL}, 0},
+    [RULE_ADAM] = {{0.001, 0.9, 0.999}, {"adam.exp_avg", "adam.exp_avg_sq"}, 1},
+    [RULE_ADAMW] = {{0.001, 0.9, 0.999}, {"adamw.exp_avg", "adamw.exp_avg_sq"}, 1},
+};
+
+struct optimizer_usual optimizer_usual(enum rule rule) {
+    return kept[rule].usual;
+}
+
+const char *optimizer_state_name(enum rule rule, int state) {
+    return state < RULE_STATES ? kept[rule].states[state] : NULL;
+}
+
+int optimizer_states(enum rule rule) {
+    int count = 0;
+    while (optimizer_state_name(rule, count))
+        count++;
+    return count;
+}
+
+int optimizer_squares(enum rule rule) {
+    return kept[rule].squares;
+}
+
+bool optimizer_is_adaptive(enum rule rule) {
+    return optimizer_squares(rule) >= 0;
 }
 
 // Where the biases' part of a layer's gradient begins.
@@ -67,30 +102,65 @@ static struct span span_overlap(struct span span, size_t first, size_t n) {
     return (struct span){begin, end > begin ? end - begin : 0};
 }
 
-static struct update of_learners(struct update update, unsigned learners) {
-    if (learners <= 1)
-        return update;
-    float momentum = powf(update.momentum, (float)learners), root = sqrtf((float)learners);
-    if (update.rule == RULE_MOMENTUM && update.momentum < 1) {
-        update.rate *= (1 - momentum) / (1 - update.momentum);
-        update.momentum = momentum;
-    } else if (update.rule == RULE_ADAGRAD) {
-        update.rate /= root;
-        update.epsilon /= root;
-    }
-    return update;
+// What goes on from one of a learner's own updates to its next has gone on for all in between.
+static double go_on(double share, unsigned learners) {
+    return learners > 1 ? pow(share, learners) : share;
+}
+
+// What is left to be had of a mean that began at 0; all of it after many steps.
+static double correction(double share, uint64_t step) {
+    return step > 0 ? 1 - pow(share, (double)step) : 1;
+}
+
+static void set_velocity(struct update *update, const struct optimizer *o) {
+    double momentum = go_on(o->momentum, o->learners);
+    if (o->learners > 1 && o->momentum < 1)
+        update->rate *= (float)((1 - momentum) / (1 - o->momentum));
+    update->momentum = (float)momentum;
+}
+
+static void set_sum(struct update *update, const struct optimizer *o) {
+    float root = sqrtf((float)(o->learners > 1 ? o->learners : 1));
+    update->rate /= root;
+    update->epsilon /= root;
+}
+
+static void set_means(struct update *update, const struct optimizer *o) {
+    double momentum = go_on(o->momentum, o->learners), beta2 = go_on(o->beta2, o->learners);
+    update->momentum = (float)momentum;
+    update->beta2 = (float)beta2;
+    update->fresh = (float)(1 - momentum);
+    update->fresh2 = (float)(1 - beta2);
+    update->step = (float)((double)update->rate / correction(momentum, o->step));
+    update->root = (float)(1 / sqrt(correction(beta2, o->step)));
+    update->second = o->second;
 }
 
 struct update optimizer_weights_update(const struct optimizer *optimizer, const struct layer *layer,
                                        float rate) {
-    const struct update update = {
+    struct update update = {
         .rule = optimizer->rule,
         .rate = rate * layer->rate,
         .decay = layer->decay < 0 ? optimizer->decay : layer->decay,
-        .momentum = optimizer->momentum,
         .epsilon = optimizer->epsilon,
     };
-    return of_learners(update, optimizer->learners);
+    switch (optimizer->rule) {
+    case RULE_SGD:
+        break;
+    case RULE_MOMENTUM:
+    case RULE_NESTEROV:
+        set_velocity(&update, optimizer);
+        break;
+    case RULE_ADAGRAD:
+        set_sum(&update, optimizer);
+        break;
+    case RULE_RMSPROP:
+    case RULE_ADAM:
+    case RULE_ADAMW:
+        set_means(&update, optimizer);
+        break;
+    }
+    return update;
 }
 
 struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,

@@ -1,8 +1,9 @@
-// Update rules. State lies beside the parameters: one float a parameter for
-// momentum and adagrad, none for sgd.
+// Update rules (kernels/update.h). State lies beside the parameters, in arrays as long as theirs:
+// none for sgd, two for adam and adamw, one for the others.
 #ifndef ADAM_RULE_OPTIMIZER_H
 #define ADAM_RULE_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,19 +17,37 @@ extern const char *const rule_names[]; // of enum rule (kernels/update.h), NULL-
 
 struct optimizer {
     enum rule rule;
-    float momentum; // share of the last step that goes on
-    float decay;    // weight decay where the layer does not say
-    float epsilon;  // adagrad: added to the root
-    float clip;     // gradient norm of a layer above which it is scaled down; 0: never
+    double momentum; // share of the last step that goes on; of adam, of the mean gradient
+    double beta2;    // share of the mean square that goes on: rmsprop, adam, adamw
+    float decay;     // weight decay where the layer does not say
+    float epsilon;   // adagrad, rmsprop, adam, adamw: added to the root
+    float clip;      // gradient norm of a layer above which it is scaled down; 0: never
     // How many learners with a state of their own change the same weights by this rule; 0: one.
     // Each sees that share of the mini-batches only. So that all of them together do what one
     // state does with all mini-batches, a velocity fades as many times as fast, each gradient
     // moving the weights as far in the end, and a sum of squares stands for as many times as many.
     unsigned learners;
+    // Of adam and adamw, whose means begin at 0: the number of the update in hand since then, from
+    // 1; 0: any later one.
+    uint64_t step;
+    size_t second; // floats from a parameter's first state to its second, where it has one
 };
 
-// What of the state a rule keeps, for checkpoints: "momentum", "adagrad" or NULL.
-const char *optimizer_state_name(enum rule rule);
+// Arrays of state that a rule keeps, at most RULE_STATES.
+enum { RULE_STATES = 2 };
+int optimizer_states(enum rule rule);
+// What such an array is, for checkpoints: "momentum", "adam.exp_avg_sq"; NULL: the rule has none.
+const char *optimizer_state_name(enum rule rule, int state);
+// The settings of a rule where nothing is said; NAN: it does not have such a one.
+struct optimizer_usual {
+    double rate, momentum, beta2;
+};
+struct optimizer_usual optimizer_usual(enum rule rule);
+// Whether steps are as long whatever the gradient's length is: those of the mean of some gradients
+// are as long as those of each.
+bool optimizer_is_adaptive(enum rule rule);
+// The state from which the root is taken by which a step is divided; -1: there is none.
+int optimizer_squares(enum rule rule);
 
 // Whether the layer's gradient is finite; what is not must not reach the weights.
 bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
@@ -61,8 +80,8 @@ struct update optimizer_biases_update(const struct optimizer *optimizer, const s
 
 // Applies `gradient` (that of the whole layer, as laid out from weights.offset) to a
 // part of the layer's parameters in `parameters` and `state` (whole arrays; state
-// may be NULL for sgd), by the steps above. May race with other threads on purpose (Adam 3.2.2,
-// core/hogwild.h).
+// may be NULL for sgd, and is followed by a second one at optimizer->second), by the steps above.
+// May race with other threads on purpose (Adam 3.2.2, core/hogwild.h).
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, struct span span, float *parameters, float *state,
                      const float *gradient, float rate);

@@ -19,6 +19,19 @@ void checkpoint_free(struct checkpoint *checkpoint) {
     *checkpoint = (struct checkpoint){0};
 }
 
+int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err) {
+    const struct model *model = checkpoint->model;
+    size_t n = model->parameter_count,
+           states = state ? (size_t)optimizer_states(checkpoint->optimizer.rule) : 0;
+    if (!checkpoint->parameters)
+        checkpoint->parameters = mem_floats(n);
+    if (states && !checkpoint->state)
+        checkpoint->state = mem_floats(states * n);
+    if (checkpoint->parameters && (checkpoint->state || !states))
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n, model->name);
+}
+
 int checkpoint_check_names(const struct classes *classes, struct error *err) {
     for (int i = 0; i < classes->count; i++)
         if (!utf8_is_valid(classes->names[i]))
@@ -29,16 +42,43 @@ int checkpoint_check_names(const struct classes *classes, struct error *err) {
 
 // --- model.safetensors ----------------------------------------------------------
 
-static int write_tensors(const struct checkpoint *checkpoint, int fd,
-                         const struct named_parameter *named, const struct named_parameter *states,
-                         size_t count, struct file_sum *sum, struct error *err) {
-    struct tensor *tensors = mem_array(2 * count, sizeof *tensors);
+// Lists of tensors: of the parameters, then of each state.
+struct lists {
+    struct named_parameter *named[1 + RULE_STATES];
+    size_t count, each; // lists, entries of each
+};
+
+static int name_tensors(struct lists *lists, const struct checkpoint *checkpoint,
+                        struct error *err) {
+    enum rule rule = checkpoint->optimizer.rule;
+    int status = STATUS_OK, states = checkpoint->state ? optimizer_states(rule) : 0;
+    for (int i = 0; !status && i <= states; i++) {
+        size_t each;
+        status = named_parameters(&lists->named[i], &each, checkpoint->model,
+                                  i > 0 ? optimizer_state_name(rule, i - 1) : NULL, err);
+        if (!status)
+            lists->each = each;
+        lists->count += !status;
+    }
+    return status;
+}
+
+static void free_names(struct lists *lists) {
+    for (size_t i = 0; i < lists->count; i++)
+        named_parameters_free(lists->named[i], lists->each);
+}
+
+static int write_tensors(const struct checkpoint *checkpoint, int fd, const struct lists *lists,
+                         struct file_sum *sum, struct error *err) {
+    struct tensor *tensors = mem_array(lists->count * lists->each, sizeof *tensors);
     json_t *metadata = checkpoint_metadata(checkpoint);
-    size_t n = 0;
-    for (size_t i = 0; tensors && i < count; i++)
-        tensors[n++] = named_tensor(&named[i], checkpoint->parameters);
-    for (size_t i = 0; tensors && states && i < count; i++)
-        tensors[n++] = named_tensor(&states[i], checkpoint->state);
+    size_t n = 0, parameters = checkpoint->model->parameter_count;
+    for (size_t l = 0; tensors && l < lists->count; l++) {
+        const float *values =
+            l == 0 ? checkpoint->parameters : checkpoint->state + (l - 1) * parameters;
+        for (size_t i = 0; i < lists->each; i++)
+            tensors[n++] = named_tensor(&lists->named[l][i], values);
+    }
     int status = tensors && metadata ? safetensors_write(fd, tensors, n, metadata, sum, err)
                                      : error_nomem(err);
     json_decref(metadata);
@@ -48,18 +88,13 @@ static int write_tensors(const struct checkpoint *checkpoint, int fd,
 
 static int write_model(const struct checkpoint *checkpoint, int fd, struct file_sum *sum,
                        struct error *err) {
-    const char *state = checkpoint->state ? optimizer_state_name(checkpoint->optimizer.rule) : NULL;
-    struct named_parameter *named = NULL, *states = NULL;
-    size_t count = 0;
+    struct lists lists = {.count = 0};
     int status = checkpoint_check_names(&checkpoint->classes, err);
     if (!status)
-        status = named_parameters(&named, &count, checkpoint->model, NULL, err);
-    if (!status && state)
-        status = named_parameters(&states, &count, checkpoint->model, state, err);
+        status = name_tensors(&lists, checkpoint, err);
     if (!status)
-        status = write_tensors(checkpoint, fd, named, states, count, sum, err);
-    named_parameters_free(named, count);
-    named_parameters_free(states, count);
+        status = write_tensors(checkpoint, fd, &lists, sum, err);
+    free_names(&lists);
     return status;
 }
 
@@ -82,6 +117,6 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
     if (!status)
         status = fill_folder(checkpoint, folder, err);
     if (!status)
-        status = checkpoint_publish(folder, run, checkpoint->clock, keep, err);
+        status = checkpoint_publish(folder, run, checkpoint, keep, err);
     return checkpoint_end_folder(folder, run, checkpoint->clock, status, err);
 }

@@ -17,7 +17,7 @@ struct error;
 struct checkpoint {
     struct model *model;
     float *parameters; // model->parameter_count, aligned to MEM_ALIGN
-    float *state;      // the same count, or NULL
+    float *state;      // as many for each state of the rule, one behind the other; or NULL
     struct optimizer optimizer;
     struct classes classes;
     uint64_t clock;   // mini-batches applied
@@ -29,8 +29,9 @@ struct checkpoint {
     const char *command; // the command line, for the manifest; not owned, may be NULL
 };
 
-// Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest; then removes all but
-// the newest `keep` checkpoints up to this one (0: keeps all). STATUS_CANTCREATE, STATUS_IO.
+// Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest, and RUN/best to that which
+// checkpoint->run names as the best (run/best.h); then removes all but that and the newest `keep`
+// checkpoints up to this one (0: keeps all). STATUS_CANTCREATE, STATUS_IO.
 int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int keep,
                     struct error *err);
 
@@ -50,6 +51,9 @@ char *checkpoint_folder(const char *path);
 // The manifest of a checkpoint's folder, a new reference. STATUS_NOINPUT; STATUS_DATA: damaged.
 int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
+// Memory for the parameters and, with `state`, for what its rule keeps of them, of zeros; what is
+// there stays. STATUS_IO.
+int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err);
 // STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
 int checkpoint_check_names(const struct classes *classes, struct error *err);
 // STATUS_DATA when the file `path`, of which these are the bytes, is of another kind than a
@@ -75,14 +79,14 @@ bool run_folder_begun(const char *run);
 
 // The name of a checkpoint within the run: "RUN/ckpt-00012000"; free with free().
 char *run_folder_checkpoint(const char *run, uint64_t clock);
-// The folder of the run that a path leads into: of RUN itself, RUN/latest, a checkpoint RUN/ckpt-N
-// or a file in it. Else `path`. Free with free(); NULL when out of memory.
+// The folder of the run that a path leads into: of RUN itself, RUN/latest, RUN/best, a checkpoint
+// RUN/ckpt-N or a file in it. Else `path`. Free with free(); NULL when out of memory.
 char *run_folder_of(const char *path);
 // The clocks of all checkpoints, newest first; free with free(). NULL: there is none.
 uint64_t *run_folder_clocks(const char *run, size_t *count);
-// Removes all but the newest `keep` (0: keeps all) of the checkpoints up to `clock`, and what
-// killed runs left half done. Newer checkpoints belong to a run that went on from an older one
-// instead: they stay.
+// Removes all but the newest `keep` (0: keeps all) of the checkpoints up to `clock` and the one to
+// which RUN/best points, and what killed runs left half done. Newer checkpoints belong to a run
+// that went on from an older one instead: they stay.
 void run_folder_prune(const char *run, int keep, uint64_t clock);
 // RUN/DONE, with the line `text` in it; or takes it away, for a run that goes on.
 int run_folder_done(const char *run, const char *text, struct error *err);

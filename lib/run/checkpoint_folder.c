@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "run/best.h"
 #include "run/checkpoint_internal.h"
 #include "store/crc.h"
 #include "store/output.h"
@@ -75,32 +76,46 @@ static int publish_folder(const char *temporary, const char *path, struct error 
     return status;
 }
 
-// RUN/latest -> ckpt-00012000, replaced in one step.
-static int point_latest(const char *run, const char *path, struct error *err) {
-    char *latest = NULL, *temporary = NULL;
-    if (asprintf(&latest, "%s/latest", run) < 0)
+// RUN/NAME -> ckpt-00012000, replaced in one step.
+static int point_at(const char *run, const char *name, const char *path, struct error *err) {
+    char *link = NULL, *temporary = NULL;
+    if (asprintf(&link, "%s/%s", run, name) < 0)
         return error_nomem(err);
-    temporary = output_temporary(latest, 0);
+    temporary = output_temporary(link, 0);
     int status = temporary ? STATUS_OK : error_nomem(err);
     if (!status)
         unlink(temporary);
     if (!status && symlink(strrchr(path, '/') + 1, temporary))
         status = error_errno(err, STATUS_CANTCREATE, "cannot create %s", temporary);
     if (!status)
-        status = output_rename(temporary, latest, true, err);
+        status = output_rename(temporary, link, true, err);
     free(temporary);
-    free(latest);
+    free(link);
     return status;
 }
 
-int checkpoint_publish(const char *folder, const char *run, uint64_t clock, int keep,
-                       struct error *err) {
+// Before others are removed: the best checkpoint stays. One that is not there cannot be the best.
+static int point_best(const char *run, const struct best *best, struct error *err) {
+    char *path = best->known ? run_folder_checkpoint(run, best->clock) : NULL;
+    if (best->known && !path)
+        return error_nomem(err);
+    int status = path && access(path, F_OK) == 0 ? point_at(run, "best", path, err) : STATUS_OK;
+    free(path);
+    return status;
+}
+
+int checkpoint_publish(const char *folder, const char *run, const struct checkpoint *checkpoint,
+                       int keep, struct error *err) {
+    uint64_t clock = checkpoint->clock;
+    const struct best best = best_read(json_object_get(checkpoint->run, "best"));
     char *path = run_folder_checkpoint(run, clock);
     int status = path ? sync_folder(folder, err) : error_nomem(err);
     if (!status)
         status = publish_folder(folder, path, err);
     if (!status)
-        status = point_latest(run, path, err);
+        status = point_at(run, "latest", path, err);
+    if (!status)
+        status = point_best(run, &best, err);
     if (!status)
         run_folder_prune(run, keep, clock);
     free(path);

@@ -37,10 +37,10 @@ int checkpoint_sync(int fd, int status, struct error *err);
 // A whole file, synced. STATUS_CANTCREATE, STATUS_IO.
 int checkpoint_write_text(const char *folder, const char *name, const char *text,
                           struct file_sum *sum, struct error *err);
-// The folder is complete: gives it its name, points RUN/latest at it, and removes all but the
-// newest `keep` checkpoints. STATUS_CANTCREATE, STATUS_IO.
-int checkpoint_publish(const char *folder, const char *run, uint64_t clock, int keep,
-                       struct error *err);
+// The folder is complete: gives it its name, points RUN/latest at it and RUN/best at the best, and
+// removes all but that and the newest `keep` checkpoints. STATUS_CANTCREATE, STATUS_IO.
+int checkpoint_publish(const char *folder, const char *run, const struct checkpoint *checkpoint,
+                       int keep, struct error *err);
 // Frees it; after a failure removes it first, and says what could not be saved. Returns `status`.
 int checkpoint_end_folder(char *folder, const char *run, uint64_t clock, int status,
                           struct error *err);

@@ -14,15 +14,26 @@
 
 // --- in one file --------------------------------------------------------------------
 
+// `values` are those of the whole model.
 static int get_tensors(const struct safetensors *file, const struct model *model,
-                       const char *prefix, float **values, struct error *err) {
+                       const char *prefix, float *values, struct error *err) {
     struct named_parameter *named = NULL;
     size_t count = 0;
-    *values = mem_floats(model->parameter_count);
-    int status = *values ? named_parameters(&named, &count, model, prefix, err) : error_nomem(err);
+    int status = named_parameters(&named, &count, model, prefix, err);
     for (size_t i = 0; !status && i < count; i++)
-        status = checkpoint_get_tensor(file, &named[i], *values, err);
+        status = checkpoint_get_tensor(file, &named[i], values, err);
     named_parameters_free(named, count);
+    return status;
+}
+
+static int get_states(const struct safetensors *file, struct checkpoint *checkpoint,
+                      struct error *err) {
+    enum rule rule = checkpoint->optimizer.rule;
+    int status = STATUS_OK, states = optimizer_states(rule);
+    for (int i = 0; !status && i < states; i++)
+        status =
+            get_tensors(file, checkpoint->model, optimizer_state_name(rule, i),
+                        checkpoint->state + (size_t)i * checkpoint->model->parameter_count, err);
     return status;
 }
 
@@ -43,10 +54,11 @@ static int from_bytes(struct checkpoint *checkpoint, const struct bytes *bytes,
     if (!status)
         status = checkpoint_read_metadata(checkpoint, file.metadata, wanted, err);
     if (!status)
-        status = get_tensors(&file, checkpoint->model, NULL, &checkpoint->parameters, err);
-    const char *rule = optimizer_state_name(checkpoint->optimizer.rule);
-    if (!status && wanted->state && rule)
-        status = get_tensors(&file, checkpoint->model, rule, &checkpoint->state, err);
+        status = checkpoint_make_room(checkpoint, wanted->state, err);
+    if (!status)
+        status = get_tensors(&file, checkpoint->model, NULL, checkpoint->parameters, err);
+    if (!status && checkpoint->state)
+        status = get_states(&file, checkpoint, err);
     safetensors_free(&file);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "core/mem.h"
 #include "run/checkpoint_internal.h"
 
-struct tensors { // of the model, or of its optimizer's state
+struct tensors { // of the model, or of a state of its optimizer
     struct named_parameter *named;
     size_t count;
     float *values;
@@ -17,10 +17,11 @@ struct tensors { // of the model, or of its optimizer's state
 
 struct parts {
     const char *folder;
-    const json_t *manifest;   // NULL: none
-    const json_t *weight_map; // tensor: file
-    struct tensors weights, states;
-    uint64_t bytes; // of the tensors in the parts that were read
+    const json_t *manifest;                  // NULL: none
+    const json_t *weight_map;                // tensor: file
+    struct tensors tensors[1 + RULE_STATES]; // the weights, then the states that are wanted
+    size_t count;                            // of these
+    uint64_t bytes;                          // of the tensors in the parts that were read
 };
 
 // --- the index --------------------------------------------------------------------
@@ -104,10 +105,8 @@ static int from_part(struct parts *parts, const struct bytes *bytes, const char 
     if (status)
         return status;
     status = check_contents(parts, &file, name, err);
-    if (!status)
-        status = get_listed(parts, &file, name, &parts->weights, err);
-    if (!status)
-        status = get_listed(parts, &file, name, &parts->states, err);
+    for (size_t i = 0; !status && i < parts->count; i++)
+        status = get_listed(parts, &file, name, &parts->tensors[i], err);
     safetensors_free(&file);
     return status;
 }
@@ -168,24 +167,28 @@ static int load_each(struct parts *parts, struct error *err) {
     return status;
 }
 
-static int open_tensors(struct tensors *tensors, const struct model *model, const char *prefix,
-                        struct error *err) {
-    tensors->values = mem_floats(model->parameter_count);
-    return tensors->values ? named_parameters(&tensors->named, &tensors->count, model, prefix, err)
-                           : error_nomem(err);
+static int add_tensors(struct parts *parts, const struct model *model, const char *prefix,
+                       float *values, struct error *err) {
+    struct tensors *tensors = &parts->tensors[parts->count];
+    int status = named_parameters(&tensors->named, &tensors->count, model, prefix, err);
+    if (status)
+        return status;
+    tensors->values = values;
+    parts->count++;
+    return check_listed(parts, tensors, err);
 }
 
 static int open_parts(struct parts *parts, struct checkpoint *checkpoint,
                       const struct checkpoint_wanted *wanted, struct error *err) {
-    const char *rule = optimizer_state_name(checkpoint->optimizer.rule);
-    int status = open_tensors(&parts->weights, checkpoint->model, NULL, err);
-    if (!status && wanted->state && rule)
-        status = open_tensors(&parts->states, checkpoint->model, rule, err);
-    checkpoint->parameters = parts->weights.values;
-    checkpoint->state = parts->states.values;
+    const struct model *model = checkpoint->model;
+    enum rule rule = checkpoint->optimizer.rule;
+    int status = checkpoint_make_room(checkpoint, wanted->state, err);
     if (!status)
-        status = check_listed(parts, &parts->weights, err);
-    return status ? status : check_listed(parts, &parts->states, err);
+        status = add_tensors(parts, model, NULL, checkpoint->parameters, err);
+    for (int i = 0; !status && checkpoint->state && i < optimizer_states(rule); i++)
+        status = add_tensors(parts, model, optimizer_state_name(rule, i),
+                             checkpoint->state + (size_t)i * model->parameter_count, err);
+    return status;
 }
 
 static int check_total(const struct parts *parts, const json_t *metadata, struct error *err) {
@@ -239,8 +242,8 @@ int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const
     int status = folder ? read_index(&index, path, manifest, err) : error_nomem(err);
     if (!status)
         status = load_indexed(checkpoint, &parts, index, path, wanted, err);
-    named_parameters_free(parts.weights.named, parts.weights.count);
-    named_parameters_free(parts.states.named, parts.states.count);
+    for (size_t i = 0; i < parts.count; i++)
+        named_parameters_free(parts.tensors[i].named, parts.tensors[i].count);
     json_decref(index);
     free(folder);
     return status;

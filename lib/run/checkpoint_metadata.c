@@ -1,6 +1,7 @@
 // What a checkpoint tells of its run beside the numbers: texts, as safetensors has them.
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +44,10 @@ static json_t *class_names(const struct classes *classes) {
 static json_t *rule_json(const struct optimizer *optimizer) {
     json_t *rule =
         json_pack("{s:s, s:f, s:f, s:f, s:f}", "rule", rule_names[optimizer->rule], "momentum",
-                  (double)optimizer->momentum, "decay", (double)optimizer->decay, "epsilon",
+                  optimizer->momentum, "decay", (double)optimizer->decay, "epsilon",
                   (double)optimizer->epsilon, "clip", (double)optimizer->clip);
+    if (!isnan(optimizer_usual(optimizer->rule).beta2))
+        json_put(&rule, "beta2", json_real(optimizer->beta2));
     json_t *text = text_json(rule);
     json_decref(rule);
     return text;
@@ -114,7 +117,8 @@ static bool get_rule(const json_t *value, struct optimizer *optimizer) {
         if (strcmp(name, rule_names[i]) != 0)
             continue;
         optimizer->rule = (enum rule)i;
-        optimizer->momentum = (float)json_number_value(json_object_get(value, "momentum"));
+        optimizer->momentum = json_number_value(json_object_get(value, "momentum"));
+        optimizer->beta2 = json_number_value(json_object_get(value, "beta2"));
         optimizer->decay = (float)json_number_value(json_object_get(value, "decay"));
         optimizer->epsilon = (float)json_number_value(json_object_get(value, "epsilon"));
         optimizer->clip = (float)json_number_value(json_object_get(value, "clip"));

@@ -88,12 +88,13 @@ static char *index_text(const struct checkpoint *checkpoint, json_t *map, uint64
 static int write_index(const struct checkpoint *checkpoint, const char *folder,
                        const struct checkpoint_part *parts, uint32_t count, struct file_sum *sum,
                        struct error *err) {
-    const char *state = optimizer_state_name(checkpoint->optimizer.rule);
+    enum rule rule = checkpoint->optimizer.rule;
     json_t *map = json_object();
     uint64_t total = 0;
     int status = map_quantity(&map, &total, checkpoint->model, NULL, parts, count, err);
-    if (!status && state)
-        status = map_quantity(&map, &total, checkpoint->model, state, parts, count, err);
+    for (int i = 0; !status && i < optimizer_states(rule); i++)
+        status = map_quantity(&map, &total, checkpoint->model, optimizer_state_name(rule, i), parts,
+                              count, err);
     char *text = status || !map ? NULL : index_text(checkpoint, map, total);
     if (!status)
         status = text ? checkpoint_write_text(folder, CHECKPOINT_INDEX, text, sum, err)
@@ -162,6 +163,5 @@ int checkpoint_draft_save(const struct checkpoint_draft *draft, const struct che
         status = write_manifest(checkpoint, draft, &index, parts, count, err);
     if (!status)
         status = remove_token(draft->folder, err);
-    return status ? status
-                  : checkpoint_publish(draft->folder, draft->run, checkpoint->clock, keep, err);
+    return status ? status : checkpoint_publish(draft->folder, draft->run, checkpoint, keep, err);
 }

@@ -109,14 +109,26 @@ static void remove_left_overs(const char *run) {
         closedir(folder);
 }
 
-// Of the checkpoints up to `clock` the newest `keep` stay.
+// The clock of the checkpoint to which RUN/best points; UINT64_MAX: none.
+static uint64_t best_clock(const char *run) {
+    char name[64], *path = join_path(run, "best");
+    uint64_t clock;
+    ssize_t length = path ? readlink(path, name, sizeof name - 1) : -1;
+    free(path);
+    if (length < 0)
+        return UINT64_MAX;
+    name[length] = 0;
+    return is_checkpoint(name, &clock) ? clock : UINT64_MAX;
+}
+
+// Of the checkpoints up to `clock` the newest `keep` stay, and the best.
 static void prune_checkpoints(const char *run, size_t keep, uint64_t clock) {
     size_t count;
-    uint64_t *clocks = run_folder_clocks(run, &count);
+    uint64_t *clocks = run_folder_clocks(run, &count), best = best_clock(run);
     remove_left_overs(run);
     for (size_t i = 0; i < count; i++) {
-        if (clocks[i] > clock || keep > 0) {
-            keep -= clocks[i] <= clock;
+        if (clocks[i] > clock || keep > 0 || clocks[i] == best) {
+            keep -= clocks[i] <= clock && keep > 0;
             continue;
         }
         char *path = run_folder_checkpoint(run, clocks[i]);
@@ -196,7 +208,8 @@ static bool names_checkpoint(const char *path) {
     char *bare = strndup(path, (size_t)bare_length(path));
     const char *slash = bare ? strrchr(bare, '/') : NULL;
     const char *name = slash ? slash + 1 : bare;
-    bool named = name && (is_checkpoint(name, &clock) || !strcmp(name, "latest"));
+    bool named =
+        name && (is_checkpoint(name, &clock) || !strcmp(name, "latest") || !strcmp(name, "best"));
     free(bare);
     return named;
 }
@@ -252,6 +265,7 @@ int run_folder_make(const char *run, struct error *err) {
         return status;
     remove_run_file(run, "DONE");
     remove_run_file(run, "latest");
+    remove_run_file(run, "best");
     remove_run_file(run, "metrics.jsonl");
     remove_run_file(run, "start.json");
     remove_copies(run);

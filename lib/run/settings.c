@@ -50,6 +50,7 @@ static const struct row {
     ROW("from", TEXT, from, 0, 0, 0),
     ROW("spool", TEXT, spool, ALONE, 0, 0),
     ROW("ops", TEXT, ops, 0, 0, 0),
+    ROW("init-from", TEXT, init_from, PATH, 0, 0),
     ROW("epochs", COUNT, epochs, 0, 0, 1e9),
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
@@ -59,12 +60,15 @@ static const struct row {
     ROW("schedule", TEXT, schedule, LIVE, 0, 0),
     ROW("warmup", REAL, warmup, LIVE, 0, 1e9),
     ROW("momentum", REAL, momentum, LIVE, 0, 1),
+    ROW("beta2", REAL, beta2, LIVE, 0, 1),
     ROW("decay", REAL, decay, LIVE, 0, 1),
     ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
     ROW("clip", REAL, clip, LIVE, 0, 1e9),
+    ROW("state-since", COUNT, state_since, 0, 0, 9007199254740992.0),
     ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
     ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
     ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
+    ROW("patience", COUNT, patience, ALONE, 0, 1e9),
     ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),
     ROW("seed", COUNT, seed, 0, 0, 9007199254740992.0),
     ROW("threads", COUNT, threads, 0, 0, 4096),
@@ -101,9 +105,10 @@ enum { ROWS = sizeof rows / sizeof *rows };
 void settings_default(struct settings *settings) {
     *settings = (struct settings){
         .batch = 16,
-        .rate = 0.01,
+        .rate = NAN,
         .schedule = "constant",
         .momentum = NAN,
+        .beta2 = NAN,
         .epsilon = 1e-8,
         .eval_every = 1,
         .checkpoint_every = "1",
@@ -427,33 +432,62 @@ int settings_parse(struct settings *settings, char *text, struct error *err) {
 
 // --- understood -----------------------------------------------------------------------
 
-int settings_optimizer(const struct settings *settings, struct optimizer *optimizer,
-                       struct error *err) {
+// The last of rule_names (NULL) when there is no such rule.
+static enum rule rule_of(const struct settings *settings) {
     bool given = !isnan(settings->momentum);
     const char *name = settings->optimizer ? settings->optimizer : given ? "momentum" : "sgd";
     enum rule rule = RULE_SGD;
     while (rule_names[rule] && strcmp(rule_names[rule], name) != 0)
         rule++;
+    return rule;
+}
+
+double settings_rate(const struct settings *settings) {
+    enum rule rule = rule_of(settings);
+    return !isnan(settings->rate) ? settings->rate
+                                  : optimizer_usual(rule_names[rule] ? rule : RULE_SGD).rate;
+}
+
+void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock) {
+    bool same = rule_of(settings) == rule_of(before);
+    settings->state_since = same ? before->state_since : (int64_t)clock;
+}
+
+// A value that the rule has: as given, or as usual; 0 where it has none.
+static int find_value(double *value, const char *option, double given, double usual, enum rule rule,
+                      struct error *err) {
+    *value = !isnan(given) ? given : isnan(usual) ? 0 : usual;
+    if (!isnan(given) && isnan(usual))
+        return error_set(err, STATUS_USAGE, "--%s has no meaning with --optimizer %s", option,
+                         rule_names[rule]);
+    if (*value >= 1 && optimizer_states(rule) > 1)
+        return error_set(err, STATUS_USAGE, "--%s of --optimizer %s is below 1", option,
+                         rule_names[rule]);
+    return STATUS_OK;
+}
+
+int settings_optimizer(const struct settings *settings, struct optimizer *optimizer,
+                       struct error *err) {
+    enum rule rule = rule_of(settings);
     if (!rule_names[rule])
-        return error_set(err, STATUS_USAGE, "unknown optimizer '%s'", name);
-    if (given && rule != RULE_MOMENTUM)
-        return error_set(err, STATUS_USAGE, "--momentum has no meaning with --optimizer %s", name);
+        return error_set(err, STATUS_USAGE, "unknown optimizer '%s'", settings->optimizer);
+    const struct optimizer_usual usual = optimizer_usual(rule);
     *optimizer = (struct optimizer){
         .rule = rule,
-        .momentum = rule != RULE_MOMENTUM ? 0
-                    : given               ? (float)settings->momentum
-                                          : 0.9f,
         .decay = (float)settings->decay,
         .epsilon = (float)settings->epsilon,
         .clip = (float)settings->clip,
     };
-    return STATUS_OK;
+    int status =
+        find_value(&optimizer->momentum, "momentum", settings->momentum, usual.momentum, rule, err);
+    return status ? status
+                  : find_value(&optimizer->beta2, "beta2", settings->beta2, usual.beta2, rule, err);
 }
 
 int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
                       struct error *err) {
-    *schedule =
-        (struct schedule){.rate = settings->rate, .warmup = settings->warmup, .total = epochs};
+    *schedule = (struct schedule){
+        .rate = settings_rate(settings), .warmup = settings->warmup, .total = epochs};
     int status = schedule_parse(schedule, settings->schedule, err);
     return status ? error_context(err, "--schedule") : STATUS_OK;
 }

@@ -24,24 +24,27 @@ enum home_kind home_kind_named(const char *name);
 struct settings {
     const char *data, *labels; // "-" is standard input
     const char *test, *test_labels;
-    const char *from;  // kind of data and test; NULL: recognised
-    const char *spool; // where standard input is kept for more epochs
-    const char *ops;   // augmentation
+    const char *from;      // kind of data and test; NULL: recognised
+    const char *spool;     // where standard input is kept for more epochs
+    const char *ops;       // augmentation
+    const char *init_from; // checkpoint whose layers a fresh run begins with
 
     int64_t epochs; // 0: 10, or 1 from standard input
     int64_t batch;  // samples of a mini-batch
     bool sync;
     const char *home;      // of home_names; NULL: the fastest
     const char *optimizer; // NULL: sgd, or momentum when that is given
-    double rate;
+    double rate;           // NAN: not given
     const char *schedule;
-    double warmup;   // epochs
-    double momentum; // NAN: not given
+    double warmup;          // epochs
+    double momentum, beta2; // NAN: not given
     double decay, epsilon, clip;
+    int64_t state_since; // the clock at which the optimizer's state was zeros; no one's choice
 
     double eval_every;            // epochs; 0: only at the end
     const char *checkpoint_every; // "1": epochs, "15m": minutes
     int64_t keep_last;
+    int64_t patience;     // tests without a better one, after which the run ends; 0: any
     double metrics_every; // seconds
     int64_t seed;
     int64_t threads; // 0: as many as there are processors
@@ -115,6 +118,12 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
 // Calls `told` for each setting that differs between two objects, as text.
 void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self);
 
+// They are those of a run that goes on from a checkpoint of this clock, with `before`: of another
+// rule the state does not go on.
+void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);
+
+// The learning rate before its schedule: as given, or the usual one of the rule.
+double settings_rate(const struct settings *settings);
 // The rule and the schedule that they describe. STATUS_USAGE.
 int settings_optimizer(const struct settings *settings, struct optimizer *optimizer,
                        struct error *err);

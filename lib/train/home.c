@@ -10,10 +10,12 @@ bool home_applies_product(const struct home *home, const struct layer *layer, bo
     return !sync;
 }
 
-struct optimizer home_rule(const struct optimizer *optimizer, const _Atomic size_t *learners) {
-    struct optimizer rule = *optimizer;
-    size_t count = learners ? atomic_load(learners) : 1;
+struct optimizer home_rule(const struct home_config *config, uint64_t updates) {
+    struct optimizer rule = *config->optimizer;
+    size_t count = config->learners ? atomic_load(config->learners) : 1;
     rule.learners = count > 1 ? (unsigned)count : 1;
+    rule.step = updates + 1;
+    rule.second = config->model->parameter_count;
     return rule;
 }
 

@@ -75,14 +75,16 @@ struct home_config {
     const _Atomic size_t *learners;    // its `learners`, which may change at any time; NULL: one
     const struct kernels *kernels;
     float *parameters; // parameter_count floats
-    float *state;      // of the optimizer, as many; NULL for sgd
+    float *state;      // of the optimizer, as many for each that it keeps; NULL for sgd
     uint64_t clock;    // mini-batches applied before
+    uint64_t since;    // the clock at which the state was zeros
     int threads;
     int batch; // samples of a thread's mini-batch
 };
 
-// The rule by which a thread's next gradient changes the weights; learners: see home_config.
-struct optimizer home_rule(const struct optimizer *optimizer, const _Atomic size_t *learners);
+// The rule by which a thread's next gradient changes the weights, after so many updates of the
+// state beside them; learners: see home_config.
+struct optimizer home_rule(const struct home_config *config, uint64_t updates);
 
 // All constructors return STATUS_OK or STATUS_IO (out of memory). The caller closes the home
 // with home->ops->close.

@@ -22,21 +22,18 @@
 
 struct copy {
     float *parameters, *begin;  // now, and at the last merge
-    float *state, *begin_state; // likewise; NULL for sgd
+    float *state, *begin_state; // likewise, one behind the other; NULL for sgd
     int pending;                // mini-batches since the last merge
+    uint64_t updates;           // of its state, since that was zeros
     bool filled;
     char apart[MEM_ALIGN]; // keeps the next thread's copy on other cache lines
 };
 
 struct copies {
     struct home home;
-    const struct model *model;
-    const struct optimizer *optimizer;
-    const _Atomic size_t *learners;
-    const struct kernels *kernels;
-    float *parameters, *state; // shared
+    struct home_config config; // of which parameters and state are shared
     struct copy *copies;
-    int threads, every; // mini-batches between merges
+    int every; // mini-batches between merges
     _Atomic uint64_t clock;
     atomic_flag merging;
 };
@@ -46,39 +43,51 @@ HOGWILD static void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
+static size_t parameters_of(const struct copies *copies) {
+    return copies->config.model->parameter_count;
+}
+
+static size_t state_of(const struct copies *copies) { // floats of it
+    return parameters_of(copies) * (size_t)optimizer_states(copies->config.optimizer->rule);
+}
+
 static void fill_copy(const struct copies *copies, struct copy *copy) {
-    size_t n = copies->model->parameter_count;
-    copy_floats(copy->parameters, copies->parameters, n);
+    const struct home_config *config = &copies->config;
+    size_t n = parameters_of(copies), state = state_of(copies);
+    copy_floats(copy->parameters, config->parameters, n);
     copy_floats(copy->begin, copy->parameters, n);
-    if (copies->state) {
-        copy_floats(copy->state, copies->state, n);
-        copy_floats(copy->begin_state, copy->state, n);
+    if (config->state) {
+        copy_floats(copy->state, config->state, state);
+        copy_floats(copy->begin_state, copy->state, state);
     }
+    copy->updates = (atomic_load(&copies->clock) - config->since) / (uint64_t)config->threads;
     copy->filled = true;
     copy->pending = 0;
 }
 
-// Adds the copy's changes to the shared arrays. AdaGrad's sums of squares add up over threads; a
-// velocity stays private.
+// Adds the copy's changes to the shared arrays. AdaGrad's sums of squares add up over threads;
+// velocities and means stay private.
 static void merge_copy(struct copies *copies, struct copy *copy) {
-    size_t n = copies->model->parameter_count;
-    copies->kernels->merge(copies->parameters, copy->parameters, copy->begin, n);
-    if (copies->optimizer->rule == RULE_ADAGRAD)
-        copies->kernels->merge(copies->state, copy->state, copy->begin_state, n);
+    const struct home_config *config = &copies->config;
+    size_t n = parameters_of(copies);
+    config->kernels->merge(config->parameters, copy->parameters, copy->begin, n);
+    if (config->optimizer->rule == RULE_ADAGRAD)
+        config->kernels->merge(config->state, copy->state, copy->begin_state, n);
     copy->pending = 0;
 }
 
-// Stores the velocity as the shared one: that of the thread that stops last remains.
-static void leave_velocity(const struct copies *copies, const struct copy *copy) {
-    if (copies->optimizer->rule == RULE_MOMENTUM && copies->state)
-        copy_floats(copies->state, copy->state, copies->model->parameter_count);
+// Stores the thread's own state as the shared one: that of the thread that stops last remains.
+static void leave_state(const struct copies *copies, const struct copy *copy) {
+    const struct home_config *config = &copies->config;
+    if (config->optimizer->rule != RULE_ADAGRAD && config->state)
+        copy_floats(config->state, copy->state, state_of(copies));
 }
 
-// Velocities are the threads' own, sums of squares in the end of all.
-static struct optimizer copies_rule(const struct copies *copies) {
-    struct optimizer rule = home_rule(copies->optimizer, copies->learners);
-    if (rule.rule == RULE_MOMENTUM)
-        rule.learners *= (unsigned)copies->threads;
+// Sums of squares are in the end of all, other state is the threads' own.
+static struct optimizer copies_rule(const struct copies *copies, const struct copy *copy) {
+    struct optimizer rule = home_rule(&copies->config, copy->updates);
+    if (rule.rule != RULE_ADAGRAD)
+        rule.learners *= (unsigned)copies->config.threads;
     return rule;
 }
 
@@ -97,9 +106,9 @@ static void copies_add(struct home *home, int thread, const struct layer *layer,
                        const float *gradient, float rate) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = thread_copy(home, thread);
-    const struct optimizer rule = copies_rule(copies);
-    optimizer_apply(&rule, copies->kernels, layer, span, copy->parameters, copy->state, gradient,
-                    rate);
+    const struct optimizer rule = copies_rule(copies, copy);
+    optimizer_apply(&rule, copies->config.kernels, layer, span, copy->parameters, copy->state,
+                    gradient, rate);
 }
 
 static void copies_add_product(struct home *home, int thread, const struct layer *layer,
@@ -108,9 +117,9 @@ static void copies_add_product(struct home *home, int thread, const struct layer
     struct copies *copies = (struct copies *)home;
     struct copy *copy = thread_copy(home, thread);
     (void)first;
-    const struct optimizer rule = copies_rule(copies);
-    optimizer_apply_product(&rule, copies->kernels, layer, copy->parameters, copy->state, errors,
-                            dbiases, rate);
+    const struct optimizer rule = copies_rule(copies, copy);
+    optimizer_apply_product(&rule, copies->config.kernels, layer, copy->parameters, copy->state,
+                            errors, dbiases, rate);
 }
 
 static uint64_t copies_clock(const struct home *home) {
@@ -122,6 +131,7 @@ static void copies_add_clock(struct home *home, int thread) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = thread_copy(home, thread);
     atomic_fetch_add(&copies->clock, 1);
+    copy->updates++;
     if (++copy->pending < copies->every ||
         atomic_flag_test_and_set_explicit(&copies->merging, memory_order_acquire))
         return;
@@ -137,14 +147,14 @@ static void copies_settle(struct home *home, int thread) {
     while (atomic_flag_test_and_set_explicit(&copies->merging, memory_order_acquire))
         sched_yield();
     merge_copy(copies, copy);
-    leave_velocity(copies, copy);
+    leave_state(copies, copy);
     atomic_flag_clear_explicit(&copies->merging, memory_order_release);
     copy->filled = false; // the shared weights may change before the thread trains again
 }
 
 static void copies_close(struct home *home) {
     struct copies *copies = (struct copies *)home;
-    for (int i = 0; copies->copies && i < copies->threads; i++) {
+    for (int i = 0; copies->copies && i < copies->config.threads; i++) {
         struct copy *copy = &copies->copies[i];
         free(copy->parameters), free(copy->begin), free(copy->state), free(copy->begin_state);
     }
@@ -167,12 +177,12 @@ static const struct home_products copies_products = {
 };
 
 // Leaves the memory untouched: the thread fills it, so that it lies on the thread's NUMA node.
-static bool copy_open(struct copy *copy, size_t n, bool state) {
+static bool copy_open(struct copy *copy, size_t n, size_t state) {
     copy->parameters = mem_untouched_floats(n);
     copy->begin = mem_untouched_floats(n);
     if (state) {
-        copy->state = mem_untouched_floats(n);
-        copy->begin_state = mem_untouched_floats(n);
+        copy->state = mem_untouched_floats(state);
+        copy->begin_state = mem_untouched_floats(state);
     }
     return copy->parameters && copy->begin && (!state || (copy->state && copy->begin_state));
 }
@@ -212,21 +222,16 @@ int home_copies(struct home **out, const struct home_config *config, struct erro
         return error_nomem(err);
     *copies = (struct copies){
         .home = {.ops = &copies_ops, .products = &copies_products, .apart = true},
-        .model = model,
-        .optimizer = config->optimizer,
-        .learners = config->learners,
-        .kernels = config->kernels,
-        .parameters = config->parameters,
-        .state = config->state,
+        .config = *config,
         .copies = mem_zeroed((size_t)threads, sizeof *copies->copies),
-        .threads = threads,
         .every = (home_merge_samples(model, threads) + config->batch - 1) / config->batch,
         .clock = config->clock,
         .merging = ATOMIC_FLAG_INIT,
     };
     bool whole = copies->copies != NULL;
     for (int i = 0; whole && i < threads; i++)
-        whole = copy_open(&copies->copies[i], model->parameter_count, config->state != NULL);
+        whole = copy_open(&copies->copies[i], model->parameter_count,
+                          config->state ? state_of(copies) : 0);
     if (!whole) {
         copies_close(&copies->home);
         return error_nomem(err);

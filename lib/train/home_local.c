@@ -10,36 +10,39 @@
 
 struct local {
     struct home home;
-    const struct optimizer *optimizer;
-    const _Atomic size_t *learners;
-    const struct kernels *kernels;
-    float *parameters, *state;
+    struct home_config config;
     _Atomic uint64_t clock;
 };
 
 static const float *local_weights(struct home *home, int thread) {
     (void)thread;
-    return ((struct local *)home)->parameters;
+    return ((struct local *)home)->config.parameters;
+}
+
+static struct optimizer local_rule(const struct local *local) {
+    return home_rule(&local->config, atomic_load(&local->clock) - local->config.since);
 }
 
 static void local_add(struct home *home, int thread, const struct layer *layer, struct span span,
                       const float *gradient, float rate) {
     struct local *local = (struct local *)home;
-    const struct optimizer rule = home_rule(local->optimizer, local->learners);
+    const struct home_config *config = &local->config;
+    const struct optimizer rule = local_rule(local);
     (void)thread;
-    optimizer_apply(&rule, local->kernels, layer, span, local->parameters, local->state, gradient,
-                    rate);
+    optimizer_apply(&rule, config->kernels, layer, span, config->parameters, config->state,
+                    gradient, rate);
 }
 
 static void local_add_product(struct home *home, int thread, const struct layer *layer,
                               const struct dense_errors *errors, const float *dbiases, int first,
                               float rate) {
     struct local *local = (struct local *)home;
+    const struct home_config *config = &local->config;
+    const struct optimizer rule = local_rule(local);
     (void)thread;
     (void)first;
-    const struct optimizer rule = home_rule(local->optimizer, local->learners);
-    optimizer_apply_product(&rule, local->kernels, layer, local->parameters, local->state, errors,
-                            dbiases, rate);
+    optimizer_apply_product(&rule, config->kernels, layer, config->parameters, config->state,
+                            errors, dbiases, rate);
 }
 
 // All updates are visible when they are added.
@@ -81,11 +84,7 @@ int home_local(struct home **out, const struct home_config *config, struct error
         return error_nomem(err);
     *local = (struct local){
         .home = {.ops = &local_ops, .products = &local_products},
-        .optimizer = config->optimizer,
-        .learners = config->learners,
-        .kernels = config->kernels,
-        .parameters = config->parameters,
-        .state = config->state,
+        .config = *config,
         .clock = config->clock,
     };
     *out = &local->home;

@@ -10,12 +10,14 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "kernels/kernels.h"
+#include "run/best.h"
 #include "run/metrics.h"
 #include "train/beginning.h"
 #include "train/evaluate.h"
 #include "train/events.h"
 #include "train/feed.h"
 #include "train/health.h"
+#include "train/inherit.h"
 #include "train/loop.h"
 #include "train/weights.h"
 
@@ -54,7 +56,9 @@ struct trainer {
     uint64_t heard;  // samples when a stream was last heard of
     double heard_at; // when that was; INFINITY: its silence was said
     double top1;     // below 0: never tested
+    struct best best;
     bool stop, save, ended;
+    bool impatient; // it ended before its last epoch was over
 };
 
 // --- talk -----------------------------------------------------------------------------
@@ -173,6 +177,22 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
     return error_set(err, STATUS_STOPPED, "stopped while testing");
 }
 
+// The best checkpoint so far is kept, and where none is better for long the run ends.
+static int take_result(struct trainer *trainer, const struct tally *tally, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    struct best *best = &trainer->best;
+    int64_t patience = trainer->config->settings.patience;
+    trainer->save |=
+        best_take(best, tally_top1(tally), tally_loss(tally), checkpoint->clock, checkpoint->epoch);
+    if (patience > 0 && best->worse >= (uint64_t)patience && !trainer->ended) {
+        say_line(trainer, "%" PRIi64 " tests were not better than that of epoch %.4g: the run ends",
+                 patience, best->epoch);
+        trainer->ended = trainer->impatient = true;
+    }
+    json_put(&checkpoint->run, "best", best_json(best));
+    return checkpoint->run ? STATUS_OK : error_nomem(err);
+}
+
 static int test_model(struct trainer *trainer, struct error *err) {
     struct tally tally;
     double before = clock_seconds();
@@ -194,6 +214,7 @@ static int test_model(struct trainer *trainer, struct error *err) {
         events_eval_text(text, trainer->config->checkpoint.epoch, &tally);
         report_event(trainer, "eval", events_eval(&tally, clock_seconds() - before));
         say_line(trainer, "%s", text);
+        status = take_result(trainer, &tally, err);
     }
     tally_free(&tally);
     if (status != STATUS_STOPPED)
@@ -415,6 +436,8 @@ static int train_epochs(struct trainer *trainer, struct error *err) {
     // The loader's threads end here, and say whether they came to the end of the data.
     loop_close(trainer->loop);
     trainer->loop = NULL;
+    if (trainer->impatient)
+        loader_cancel(trainer->loader);
     status = loader_stop(trainer->loader, err);
     trainer->loader = NULL;
     if (status)
@@ -451,6 +474,7 @@ static int record_run(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     const struct settings *settings = &trainer->config->settings;
     trainer->before = checkpoint->run;
+    trainer->best = best_read(json_object_get(trainer->before, "best"));
     const char *digest =
         json_string_value(json_object_get(json_object_get(trainer->before, "train"), "digest"));
     json_t *train = feed_describe(settings->data, trainer->feed->train);
@@ -461,6 +485,8 @@ static int record_run(struct trainer *trainer, struct error *err) {
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
     if (trainer->feed->test)
         json_put(&checkpoint->run, "test", feed_describe(settings->test, trainer->feed->test));
+    if (trainer->best.known)
+        json_put(&checkpoint->run, "best", best_json(&trainer->best));
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
@@ -517,6 +543,7 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .parameters = checkpoint->parameters,
         .state = checkpoint->state,
         .clock = checkpoint->clock,
+        .since = (uint64_t)settings->state_since,
         .threads = settings->sync ? 1 : trainer->threads,
         .batch = (int)settings->batch,
     };
@@ -545,7 +572,7 @@ static int open_loop(struct trainer *trainer, struct error *err) {
 }
 
 static int open_run(struct trainer *trainer, struct error *err) {
-    const struct settings *settings = &trainer->config->settings;
+    struct settings *settings = &trainer->config->settings;
     trainer->started = trainer->last_save = clock_seconds();
     trainer->config->checkpoint.command = trainer->config->command;
     trainer->model = trainer->config->checkpoint.model;
@@ -564,6 +591,9 @@ static int open_run(struct trainer *trainer, struct error *err) {
         status = open_feed(trainer, err);
     if (!status)
         status = weights_make(&trainer->config->checkpoint, trainer->model, err);
+    if (!status && settings->init_from && !trainer->config->resumed)
+        status = inherit_weights(&trainer->config->checkpoint, settings->init_from,
+                                 trainer->config->hooks.say, trainer->config->hooks.self, err);
     if (!status)
         status = open_run_folder(trainer, err);
     if (!status)

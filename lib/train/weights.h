@@ -8,8 +8,9 @@
 struct error;
 
 // The optimizer, as the settings have it. Its state goes on only under the same rule; that of
-// another is freed. STATUS_USAGE or STATUS_DATA as settings_optimizer.
-int weights_rule(struct checkpoint *checkpoint, const struct settings *settings, struct error *err);
+// another is freed, and settings->state_since is now. STATUS_USAGE or STATUS_DATA as
+// settings_optimizer.
+int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struct error *err);
 
 // Room for what is not there yet: the parameters, as the model begins with the checkpoint's
 // seed, and state at 0, if the optimizer has any. STATUS_IO: out of memory.

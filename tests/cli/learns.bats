@@ -50,3 +50,13 @@ first_loss() { # NET DATA
         jq -en --slurpfile one one/DONE --slurpfile many $protocol/DONE '$many[0].top1 > $one[0].top1 - 0.06'
     done
 }
+
+@test "what was learnt from other pictures helps where there are few: examples/finetune.sh" {
+    local seed
+    for seed in 1 2; do
+        run_ok env FINETUNE_SEED=$seed sh "$ROOT/examples/finetune.sh" runs
+        cat <<<"$output"
+        awk '/from the beginning/ { anew = $NF } /beginning with/ { tuned = $NF }
+            END { exit !(anew > 0.5 && tuned > anew + 0.02) }' <<<"$output"
+    done
+}

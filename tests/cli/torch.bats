@@ -4,10 +4,10 @@
 load ../helper/common
 
 # Gradients differ by no more than TOLERANCE of the largest.
-step() { # NAME MODEL [BATCH [TOLERANCE]]
+step() { # NAME MODEL [BATCH [TOLERANCE [SMOOTHING]]]
     local loss
     loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 .)
-    python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 ${4:-}
+    python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 "${@:4}"
 }
 
 # Of two numbers under a pool that are alike to rounding, the way of convolving decides which
@@ -58,6 +58,19 @@ lcn size=5
 logistic units=5
 NET
     step local local.net
+}
+
+@test "smoothed targets agree" {
+    printf 'input 3x8x8\ndense units=30 act=tanh\nsoftmax units=7 smoothing=0.2\n' >smooth.net
+    step smooth.net smooth.net 9 1e-4 0.2
+    cat >local.net <<'NET'
+input 3x16x16
+local maps=8 kernel=5 stride=2 pad=1
+l2pool size=2
+lcn size=5
+logistic units=5 smoothing=0.1
+NET
+    step local local.net 5 1e-4 0.1
 }
 
 @test "branches, groups and kernels that are not square agree" {
@@ -147,4 +160,34 @@ NET
     [ "$(jq .parameters <<<"$output")" = 273066 ]
     sh "$ROOT"/examples/resnet.sh 1 7 >resnet8.net
     step resnet8.net resnet8.net 5 "$TIES"
+}
+
+# All pictures are one mini-batch. The weights come from another rule, whose updates do not count.
+@test "five updates by every optimizer are PyTorch's, by one process and through servers" {
+    load ../helper/worker
+    tiny_set
+    sed -i 's/ dropout=0.2//; s/^softmax /softmax softmax /' tiny.net
+    cat >run.conf <<'CONF'
+model = tiny.net
+data = train.idx
+labels = train.lab
+batch = 103
+protocol = hardsync
+eval-every = 0
+epoch-end = 1
+CONF
+    tiny --sync --threads 1 --batch 103 --epochs 1 --rate 0 --out start
+    for rule in sgd momentum nesterov adagrad rmsprop adam adamw; do
+        cp -r start $rule
+        run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
+        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
+            $rule/latest/model.safetensors $rule 5 0.02 0.03
+        cp -r start servers-$rule
+        run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
+            --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 --set epsilon=0.001
+        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
+            servers-$rule/latest/model.safetensors $rule 5 0.02 0.03
+    done
+    [ "$(jq '.run.settings."state-since"' adam/latest/manifest.json)" = 1 ]
+    [ "$(jq '.run.settings."state-since"' servers-adam/latest/manifest.json)" = 1 ]
 }

@@ -50,6 +50,16 @@ resumed_times() {
     stop_and_go --sync --threads 3 --epochs 1000 --batch 3 --optimizer adagrad
 }
 
+@test "adam, with both of its means, and one that begins in a run of another rule" {
+    stop_and_go --threads 1 --epochs 1000 --batch 3 --optimizer adam
+    tiny --threads 1 --epochs 1 --out c
+    adam-worker --resume c --optimizer adamw --epochs 3
+    since=$(jq '.run.settings."state-since"' c/latest/manifest.json)
+    [ "$since" = "$(jq .clock c/ckpt-*/manifest.json | sort -n | head -n 1)" ]
+    adam-worker --resume c --epochs 4
+    [ "$(jq '.run.settings."state-since"' c/latest/manifest.json)" = "$since" ]
+}
+
 @test "a run of some epochs, resumed for more, is the run of all" {
     tiny --threads 1 --epochs 4 --out a
     tiny --threads 1 --epochs 2 --out b

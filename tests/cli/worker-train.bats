@@ -55,12 +55,18 @@ setup() {
     [ ! -e run/latest ]
 }
 
+# The usual rates of rules with means suit this net, that of the others is low for ten epochs.
+rate_of() {
+    [[ $1 = @(rmsprop|adam|adamw) ]] || echo --rate 0.02
+}
+
 @test "each rule and each schedule trains" {
     local rule schedule
-    for rule in sgd momentum adagrad; do
-        run_ok tiny --optimizer $rule --rate 0.02 --decay 0.0001 --clip 5 --epochs 10 --out $rule
+    for rule in sgd momentum nesterov adagrad rmsprop adam adamw; do
+        run_ok tiny --optimizer $rule $(rate_of $rule) --decay 0.0001 --clip 5 --epochs 10 --out $rule
         metrics $rule train loss | tail -n 1 | awk '{ exit !($1 < 1) }'
     done
+    [ "$(metrics adam train rate | tail -n 1)" = 0.001 ]
     for schedule in constant step:0.1@1 step:0.5/1 exp:0.5 cosine cosine:0.001; do
         run_ok tiny --schedule $schedule --warmup 0.5 --epochs 2 --out "${schedule//\//-}"
     done
@@ -206,6 +212,10 @@ END
     [[ "$stderr" = *"--model FILE"* ]]
     run_status 2 tiny --out run extra
     run_status 2 tiny --optimizer sgd --momentum 0.9 --out run
+    run_status 2 tiny --optimizer momentum --beta2 0.9 --out run
+    [[ "$stderr" = *"--beta2 has no meaning with --optimizer momentum"* ]]
+    run_status 2 tiny --optimizer adam --beta2 1 --out run
+    [[ "$stderr" = *"--beta2 of --optimizer adam is below 1"* ]]
     run_status 2 tiny --schedule sometimes --out run
     [[ "$stderr" = *cosine* ]]
     run_status 2 tiny --ops 'hflop' --out run
@@ -293,4 +303,80 @@ large() {
     run_ok adam-worker --resume halves --epochs 3 --eval-every 1e-9
     [ "$(metrics halves eval step | tail -n 7 | tr '\n' ' ')" = "15 16 17 18 19 20 21 " ]
     run_status 2 tiny --eval-every -1 --out no
+}
+
+# The parameters of run $1 that have changed since run $2, without what optimizers keep of them.
+changed() {
+    diff <(tensors_of "$2/latest/model.safetensors") <(tensors_of "$1/latest/model.safetensors") |
+        sed -n 's/^> \([^ .]*\.[^ .]*\) .*/\1/p' | tr '\n' ' '
+}
+
+@test "frozen layers stay as they are, wherever the weights live, and others learn" {
+    run_ok tiny --epochs 1 --rate 0 --out start
+    local how n=0
+    for how in '--sync --threads 2' '--threads 1 --optimizer adamw --decay 0.1' '--threads 2 --home copies' \
+        '--threads 2 --home shared --momentum 0.9'; do
+        run_ok tiny $how --freeze 'c*' --rate 0.02 --epochs 2 --out frozen$((++n))
+        [ "$(changed frozen$n start)" = "d1.bias d1.weight softmax1.bias softmax1.weight " ]
+    done
+    # One that others lie below, of every layer that does not learn; and all but one.
+    run_ok tiny --freeze d1 --rate 0.02 --epochs 2 --out middle
+    [ "$(changed middle start)" = "c1.bias c1.weight softmax1.bias softmax1.weight " ]
+    run_ok tiny --freeze '[cd]1' --rate 0.02 --epochs 2 --out top
+    [ "$(changed top start)" = "softmax1.bias softmax1.weight " ]
+    # They learn when the run goes on.
+    run_ok adam-worker --resume top --set '*.rate=1' --epochs 4
+    [ "$(changed top start | wc -w)" = 6 ]
+    run_status 2 tiny --freeze 'e*' --out run
+    [[ "$stderr" = *"--set e*.rate=0: no layer with this key has such a name"* ]]
+    run_status 2 tiny --freeze 'max*' --out run
+}
+
+@test "what frozen layers give is what they gave: the same training as at rate 0" {
+    sed -i 's/ dropout=0.2//' tiny.net
+    run_ok tiny --threads 1 --epochs 1 --rate 0 --out start
+    for layer in c1 d1; do
+        run_ok tiny --threads 1 --epochs 3 --rate 0.05 --freeze $layer --out frozen
+        # A rate that moves nothing to speak of, of a layer that learns.
+        run_ok tiny --threads 1 --epochs 3 --rate 0.05 --set $layer.rate=1e-30 --out rate
+        [ "$(changed frozen rate)" = "$layer.bias " ] # which is 0, or next to it
+        rm -r frozen rate
+    done
+}
+
+@test "a run begins with the layers of another model that fit" {
+    run_ok tiny --epochs 2 --rate 0.05 --out old
+    run_ok tiny --init-from old --set softmax1.units=4 --set d1.dropout=0 --epochs 1 --rate 0 --out new
+    [[ "$stderr" = *"softmax1 begins anew: its weights are 4x16, and 3x16 in old"* ]]
+    [[ "$stderr" = *"2 of 3 layers, "*" of "*" parameters, are those of old"* ]]
+    [ "$(changed new old)" = "softmax1.bias softmax1.weight " ]
+    # A run that goes on has weights of its own.
+    run_ok adam-worker --resume new --epochs 2 --rate 0.05
+    [ "$(changed new old | wc -w)" = 6 ]
+    run_status 2 adam-worker --resume new --init-from old
+    printf 'input 1x8x8\nsoftmax other units=3\n' >other.net
+    run_status 65 adam-worker --model other.net --data train.idx --labels train.lab --init-from old --out none
+    [[ "$stderr" = *"no layer of old has name and shape of a layer of other.net"* ]]
+    run_status 66 tiny --init-from nowhere --out none
+}
+
+@test "RUN/best is the best of all tests, and patience ends a run that gets no better" {
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 200 --rate 0.1 --patience 4 --keep-last 1 \
+        --seed 3 --out run
+    [[ "$stderr" = *"4 tests were not better than that of epoch "*": the run ends"* ]]
+    best=$(jq -s 'map(select(.event == "eval")) | sort_by(.top1, -.loss) | last | .step' run/metrics.jsonl)
+    [ "$(readlink run/best)" = "$(printf 'ckpt-%08d' "$best")" ]
+    [ "$(jq .run.best.clock run/latest/manifest.json)" = "$best" ]
+    [ "$(jq .run.best.worse run/latest/manifest.json)" = 4 ]
+    [ "$(cd run && echo ckpt-* | wc -w)" = 2 ]
+    [ -e run/DONE ]
+    run_ok adam-eval --model run/best --data test.idx --labels test.lab --json
+    [ "$(jq .top1 <<<"$output")" = "$(jq .run.best.top1 run/latest/manifest.json)" ]
+    # Of a run that is stopped and goes on.
+    tiny --test test.idx --test-labels test.lab --threads 1 --epochs 3 --out a
+    tiny --test test.idx --test-labels test.lab --threads 1 --epochs 1 --out b
+    adam-worker --resume b/best --epochs 3
+    [ "$(jq .run.best a/latest/manifest.json)" = "$(jq .run.best b/latest/manifest.json)" ]
+    run_status 2 tiny --patience 3 --out c
+    [[ "$stderr" = *"--patience needs tests: --test FILE"* ]]
 }

@@ -73,6 +73,19 @@ nap() {
     read -rt "0.${thousandths: -3}" -u "$nap_from" || true
 }
 
+# Tensors of a safetensors file, without its texts: NAME SHAPE CRC.
+tensors_of() {
+    python - "$1" <<'END'
+import json, struct, sys, zlib
+raw = open(sys.argv[1], "rb").read()
+end = 8 + struct.unpack("<Q", raw[:8])[0]
+for name, entry in sorted(json.loads(raw[8:end]).items()):
+    if name != "__metadata__":
+        begin, stop = entry["data_offsets"]
+        print(name, entry["shape"], "%08x" % zlib.crc32(raw[end + begin : end + stop]))
+END
+}
+
 # is_true [OPTION...] FILTER: what jq makes of JSON on stdin is `true`. For jq -e alone no JSON at all,
 # as of a program that failed, is true enough.
 is_true() {

@@ -237,7 +237,7 @@ static inline bool rig_open_options(struct rig *rig, struct tap *tap, struct ps_
 static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optimizer optimizer,
                                   struct protocol protocol, int workers, int threads) {
     const struct ps_options options = {
-        .optimizer = optimizer, .protocol = protocol, .threads = threads};
+        .optimizer = optimizer, .since = 1, .protocol = protocol, .threads = threads};
     return rig_open_options(rig, tap, options, workers);
 }
 

@@ -23,10 +23,14 @@ static inline float *numbers(size_t n, uint64_t seed, double scale) {
 
 static const struct optimizer rules[] = {
     {.rule = RULE_SGD, .decay = 0.001f},
-    {.rule = RULE_MOMENTUM, .momentum = 0.9f, .decay = 0.001f},
+    {.rule = RULE_MOMENTUM, .momentum = 0.9, .decay = 0.001f},
     {.rule = RULE_ADAGRAD, .epsilon = 0.01f},
+    {.rule = RULE_NESTEROV, .momentum = 0.8, .decay = 0.001f},
+    {.rule = RULE_RMSPROP, .beta2 = 0.9, .epsilon = 0.01f},
+    {.rule = RULE_ADAM, .momentum = 0.9, .beta2 = 0.99, .epsilon = 0.01f, .decay = 0.001f},
+    {.rule = RULE_ADAMW, .momentum = 0.9, .beta2 = 0.99, .epsilon = 0.01f, .decay = 0.1f},
 };
-enum { RULES = 3 };
+enum { RULES = sizeof rules / sizeof *rules };
 
 static const struct protocol async = {.kind = PROTOCOL_ASYNC};
 

@@ -9,7 +9,7 @@
 
 enum {
     RIG_SEGMENT = 16 * PERSIST_BLOCK,
-    RIG_FLOATS = 700, // weights, state and pushes of a record: two blocks
+    RIG_FLOATS = 466, // weights, states and pushes of a record: two blocks
     RIG_PUSHES = 3,
     RIG_SHARDS = 64,
 };
@@ -18,14 +18,15 @@ static const struct persist_owner rig_owner = {
     {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, "ps-0"};
 
 struct rig_state { // of a shard
-    float weights[RIG_FLOATS], state[RIG_FLOATS];
+    float weights[RIG_FLOATS], state[PERSIST_STATES][RIG_FLOATS];
     struct persist_push pushes[RIG_PUSHES];
 };
 
 static inline void rig_fill(struct rig_state *state, uint32_t shard, uint64_t version) {
     for (uint32_t i = 0; i < RIG_FLOATS; i++) {
         state->weights[i] = (float)(version * 1000 + shard) + (float)i / 1024;
-        state->state[i] = -state->weights[i];
+        state->state[0][i] = -state->weights[i];
+        state->state[1][i] = state->weights[i] / 2;
     }
     for (uint64_t i = 0; i < RIG_PUSHES; i++)
         state->pushes[i] = (struct persist_push){i + 1, version + i, version ^ i};
@@ -34,9 +35,16 @@ static inline void rig_fill(struct rig_state *state, uint32_t shard, uint64_t ve
 static inline struct persist_record rig_record(struct rig_state *state, uint32_t shard,
                                                uint64_t version) {
     rig_fill(state, shard, version);
-    return (struct persist_record){shard,        shard + 7,     3 + version / 8,
-                                   version,      RIG_FLOATS,    state->weights,
-                                   state->state, state->pushes, RIG_PUSHES};
+    return (struct persist_record){.shard = shard,
+                                   .bucket = shard + 7,
+                                   .epoch = 3 + version / 8,
+                                   .version = version,
+                                   .floats = RIG_FLOATS,
+                                   .states = PERSIST_STATES,
+                                   .weights = state->weights,
+                                   .state = {state->state[0], state->state[1]},
+                                   .pushes = state->pushes,
+                                   .push_count = RIG_PUSHES};
 }
 
 // Writes these shards at these versions as one request; how many became durable.
@@ -69,10 +77,11 @@ static inline bool rig_has(struct persist *persist, uint32_t shard, uint64_t ver
         return false;
     const struct persist_record *got = &copy.record;
     bool same = got->shard == shard && got->version == version && got->epoch == wanted.epoch &&
-                got->bucket == wanted.bucket && got->floats == RIG_FLOATS && got->state &&
-                got->push_count == RIG_PUSHES &&
+                got->bucket == wanted.bucket && got->floats == RIG_FLOATS &&
+                got->states == PERSIST_STATES && got->push_count == RIG_PUSHES &&
                 !memcmp(got->weights, state.weights, sizeof state.weights) &&
-                !memcmp(got->state, state.state, sizeof state.state) &&
+                !memcmp(got->state[0], state.state[0], sizeof state.state[0]) &&
+                !memcmp(got->state[1], state.state[1], sizeof state.state[1]) &&
                 !memcmp(got->pushes, state.pushes, sizeof state.pushes);
     persist_copy_free(&copy);
     return same;

@@ -56,7 +56,7 @@ static struct delta_steps measured(const struct scene *s, float rate, int times)
         .weights = s->weights,
         .base = s->base,
         .news = s->news,
-        .state = s->optimizer.rule == RULE_ADAGRAD ? s->state : NULL,
+        .squares = s->optimizer.rule == RULE_ADAGRAD ? s->state : NULL,
     };
     for (int i = 0; i < times; i++)
         delta_steps_measure(&steps, &view);

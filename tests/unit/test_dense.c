@@ -40,7 +40,8 @@ static void fixture_fill(struct fixture *f) {
     size_t n = (size_t)f->n, units = (size_t)f->units, inputs = (size_t)f->inputs;
     f->random = random_stream(5, n, units * inputs);
     f->x = noise(f, n * inputs), f->dy = noise(f, n * units), f->w = noise(f, units * inputs);
-    f->state = noise(f, units * inputs), f->biases = noise(f, units), f->y = noise(f, n * units);
+    f->state = noise(f, 2 * units * inputs), f->biases = noise(f, units),
+    f->y = noise(f, n * units);
     f->dx = noise(f, n * inputs), f->dw = noise(f, units * inputs);
     f->scratch = mem_floats(dense_scratch(f->n, f->inputs));
     f->panels = mem_floats(dense_step_scratch(f->n, f->units, f->inputs));
@@ -121,36 +122,67 @@ static void check_gradients(struct fixture *f) {
     }
 }
 
-// What becomes of a weight and its state.
-static void step(const struct update *u, double g, double *w, double *state) {
-    g += (double)u->decay * *w;
-    if (u->rule == RULE_MOMENTUM)
-        g = *state = (double)u->momentum * *state + g;
-    if (u->rule == RULE_ADAGRAD) {
-        *state += g * g;
-        g /= sqrt(*state) + (double)u->epsilon;
+// What becomes of a weight and its states.
+static void step(const struct update *u, double g, double *w, double state[2]) {
+    double kept = (double)u->beta2, fresh = (double)u->fresh2;
+    if (u->rule != RULE_ADAMW)
+        g += (double)u->decay * *w;
+    switch (u->rule) {
+    case RULE_SGD:
+        break;
+    case RULE_MOMENTUM:
+        g = state[0] = (double)u->momentum * state[0] + g;
+        break;
+    case RULE_NESTEROV:
+        state[0] = (double)u->momentum * state[0] + g;
+        g += (double)u->momentum * state[0];
+        break;
+    case RULE_ADAGRAD:
+        kept = fresh = 1; // falls through
+    case RULE_RMSPROP:
+        state[0] = kept * state[0] + fresh * g * g;
+        g /= sqrt(state[0]) + (double)u->epsilon;
+        break;
+    case RULE_ADAMW:
+        *w -= (double)u->rate * (double)u->decay * *w; // falls through
+    case RULE_ADAM:
+        state[0] = (double)u->momentum * state[0] + (double)u->fresh * g;
+        state[1] = kept * state[1] + fresh * g * g;
+        *w -= (double)u->step * state[0] / ((double)u->root * sqrt(state[1]) + (double)u->epsilon);
+        return;
     }
     *w -= (double)u->rate * g;
 }
 
 static void check_step(struct fixture *f, enum rule rule, bool errors, bool panels) {
-    static const char *const names[] = {"sgd", "momentum", "adagrad"};
-    const struct update update = {rule, 0.1f, 0.03f, 0.9f, 1e-3f};
-    struct dense_errors sent = errors_of(f, errors, panels);
     size_t count = (size_t)f->units * (size_t)f->inputs;
-    float *before = mem_array(count, sizeof *before), *state = mem_array(count, sizeof *state);
+    const struct update update = {.rule = rule,
+                                  .rate = 0.1f,
+                                  .decay = 0.03f,
+                                  .momentum = 0.9f,
+                                  .epsilon = 1e-3f,
+                                  .beta2 = 0.7f,
+                                  .fresh = 0.1f,
+                                  .fresh2 = 0.3f,
+                                  .step = 0.2f,
+                                  .root = 1.2f,
+                                  .second = count};
+    struct dense_errors sent = errors_of(f, errors, panels);
+    float *before = mem_array(count, sizeof *before), *state = mem_array(2 * count, sizeof *state);
+    int states = optimizer_states(rule), squares = optimizer_squares(rule);
     memcpy(before, f->w, count * sizeof *before);
-    for (size_t q = 0; q < count; q++) // a sum of squares has a sign
+    for (size_t q = 0; q < 2 * count; q++) // a sum of squares has a sign
         f->state[q] = state[q] = 0.25f + fabsf(random_normal(&f->random));
-    f->k->dense->step(f->w, rule == RULE_SGD ? NULL : f->state, &sent, &update);
+    f->k->dense->step(f->w, states ? f->state : NULL, &sent, &update);
     if (errors)
         check_errors(f, "dense_step", before);
     for (size_t q = 0; q < count; q++) {
-        double w = (double)before[q], s = (double)state[q], size;
-        step(&update, gradient(f, (int)q / f->inputs, (int)q % f->inputs, &size), &w, &s);
-        near(f, names[rule], q, f->w[q], w, size + fabs(w));
-        if (rule != RULE_SGD)
-            near(f, "state", q, f->state[q], s, rule == RULE_ADAGRAD ? size * size : size);
+        double w = (double)before[q], s[2] = {(double)state[q], (double)state[count + q]}, size;
+        step(&update, gradient(f, (int)q / f->inputs, (int)q % f->inputs, &size), &w, s);
+        near(f, rule_names[rule], q, f->w[q], w, size + fabs(w));
+        for (int i = 0; i < states; i++)
+            near(f, "state", q, f->state[(size_t)i * count + q], s[i],
+                 i == squares ? size * size : size);
     }
     free(before), free(state);
 }
@@ -159,7 +191,7 @@ static void check_step(struct fixture *f, enum rule rule, bool errors, bool pane
 static void check_part(struct fixture *f) {
     f->there = noise(f, (size_t)f->n * (size_t)f->inputs);
     check_gradients(f);
-    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++)
+    for (int rule = RULE_SGD; rule_names[rule]; rule++)
         check_step(f, (enum rule)rule, true, false);
     if (dense_step_scratch(f->n, f->units, f->inputs) > 0)
         check_step(f, RULE_SGD, true, true);
@@ -174,7 +206,7 @@ static void check_shape(struct tap *tap, const struct kernels *k, int n, int uni
     check_forward(&f, f.biases);
     check_forward(&f, NULL);
     check_gradients(&f);
-    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++) {
+    for (int rule = RULE_SGD; rule_names[rule]; rule++) {
         check_step(&f, (enum rule)rule, true, false);
         check_step(&f, (enum rule)rule, false, false);
     }
@@ -406,14 +438,20 @@ static float *train(struct tap *tap, const struct model *model, enum rule rule, 
                     bool offered) {
     enum { STEPS = 5, SIZE = 2 * 6 * 5, MOST = 12 };
     const struct optimizer optimizer = {
-        .rule = rule, .momentum = 0.9f, .decay = 0.01f, .epsilon = 1e-6f};
+        .rule = rule,
+        .momentum = 0.9,
+        .beta2 = 0.99,
+        .decay = 0.01f,
+        .epsilon = 1e-3f,
+        .second = model->parameter_count,
+    };
     struct error err = {0};
     struct net *net = NULL;
     struct trainer t = {.optimizer = &optimizer, .k = kernels_best()};
     float input[MOST * SIZE], *gradient = mem_floats(model->parameter_count);
     int32_t labels[MOST];
     t.parameters = mem_floats(model->parameter_count);
-    t.state = mem_floats(model->parameter_count);
+    t.state = mem_floats(2 * model->parameter_count);
     model_init_lively(model, t.parameters, 3);
     if (net_open(&net, model, t.k, n, NET_TRAIN, &err))
         FAIL(tap, "%s", err.text);
@@ -443,7 +481,7 @@ static void test_nets(struct tap *tap) {
         FAIL(tap, "%s", err.text);
         return;
     }
-    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++)
+    for (int rule = RULE_SGD; rule_names[rule]; rule++)
         for (int n = 1; n <= 12; n += 3) {
             float *formed = train(tap, model, (enum rule)rule, n, false);
             float *offered = train(tap, model, (enum rule)rule, n, true);

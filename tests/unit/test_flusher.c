@@ -18,7 +18,7 @@ static struct flusher_options options_of(const struct stand *stand, double every
                                     .files = &disk.files,
                                     .owner = {{1, 2, 3}, "ps-a"},
                                     .parameters = stand->rig.n,
-                                    .state = true,
+                                    .states = 1,
                                     .every = every};
 }
 
@@ -211,7 +211,7 @@ static void test_strangers(struct tap *tap) {
     TEST(tap, "shards that do not fit the model or its rule are left out, and counted", {
         if (stand_open_empty(&stand, tap)) {
             struct flusher_options options = options_of(&stand, never);
-            options.state = false;
+            options.states = 0;
             CHECK_INT(tap, flusher_open(&flusher, &options, &restored, &err), STATUS_OK);
             CHECK_INT(tap, restored.strange, RIG_SHARDS);
             CHECK_INT(tap, restored.shards, 0);

@@ -41,7 +41,7 @@ static struct flusher *flusher_begin(struct tap *tap, const struct stand *stand,
                                             .files = &disk.files,
                                             .owner = {{1, 2, 3}, "ps-a"},
                                             .parameters = stand->rig.n,
-                                            .state = true,
+                                            .states = 1,
                                             .every = every,
                                             .durable = true};
     if (flusher_open(&flusher, &options, &restored, &err))
@@ -74,7 +74,8 @@ static void prepare(struct prepared *prepared, const struct rig *rig, uint32_t s
                                            .floats = floats,
                                            .blocks = blocks,
                                            .weights = prepared->floats,
-                                           .state = prepared->floats + n,
+                                           .states = {prepared->floats + n},
+                                           .state_count = 1,
                                            .pushes = &prepared->push,
                                            .push_count = 1};
 }
@@ -236,8 +237,8 @@ static void test_prepared(struct tap *tap) {
             CHECK_INT(tap, copy.record.version, 2);
             CHECK(tap, !memcmp(copy.record.weights, were, begin * sizeof(float)));
             CHECK_INT(tap, others(copy.record.weights, begin, end, 42), 0);
-            CHECK_INT(tap, others(copy.record.state, begin, end, 42), 0);
-            CHECK_INT(tap, others(copy.record.state, 0, begin, 0), 0);
+            CHECK_INT(tap, others(copy.record.state[0], begin, end, 42), 0);
+            CHECK_INT(tap, others(copy.record.state[0], 0, begin, 0), 0);
             CHECK(tap, !memcmp(copy.record.weights + end, were + end,
                                (copy.record.floats - end) * sizeof(float)));
             CHECK_INT(tap, copy.record.push_count, 1);

@@ -500,7 +500,8 @@ static void test_updates(struct family *f) {
     double wanted[N], state[N];
     for (int i = 0; i < N; i++)
         wanted[i] = (double)w[i] - 0.1 * ((double)g[i] + 0.01 * (double)w[i]);
-    struct update update = {RULE_SGD, 0.1f, 0.01f, 0.9f, 1e-3f};
+    struct update update = {
+        .rule = RULE_SGD, .rate = 0.1f, .decay = 0.01f, .momentum = 0.9f, .epsilon = 1e-3f};
     f->k->update(w, NULL, g, N, &update);
     near_all(f, "sgd", w, wanted, N);
     for (int i = 0; i < N; i++) {
@@ -524,23 +525,24 @@ static void test_updates(struct family *f) {
     free(w), free(g), free(v), free(s), free(u);
 }
 
-enum { STEPS_MOST = 2 * UPDATES_MOST + 1 };
+enum { STEPS_MOST = 2 * UPDATES_MOST + 1, SECOND = 150, STATES_MOST = 2 * SECOND };
 
 // The first `count` of some updates at once, and one after the other: the same bits.
 static void check_steps(struct family *f, const struct update *u, int count, size_t n) {
     float *w = noise(f, n + 1), *one_w = mem_floats(n + 1);
-    float *state = mem_floats(n + 1), *one_state = mem_floats(n + 1);
+    float *state = mem_floats(STATES_MOST), *one_state = mem_floats(STATES_MOST);
     float *g[STEPS_MOST];
-    for (size_t i = 0; i <= n; i++)
+    for (size_t i = 0; i < STATES_MOST; i++)
         state[i] = 0.5f + 0.01f * (float)i;
     memcpy(one_w, w, (n + 1) * sizeof *w);
-    memcpy(one_state, state, (n + 1) * sizeof *state);
+    memcpy(one_state, state, STATES_MOST * sizeof *state);
     for (int k = 0; k < count; k++) {
         g[k] = noise(f, n);
         f->k->update(one_w, one_state, g[k], n, &u[k]);
     }
     f->k->updates(w, state, (const float *const *)g, u, count, n);
-    if (memcmp(w, one_w, (n + 1) * sizeof *w) || memcmp(state, one_state, (n + 1) * sizeof *state))
+    if (memcmp(w, one_w, (n + 1) * sizeof *w) ||
+        memcmp(state, one_state, STATES_MOST * sizeof *state))
         FAIL(f->tap, "%d updates of %s from rule %d on, n = %zu: not as one after the other", count,
              f->k->name, (int)u->rule, n);
     for (int k = 0; k < count; k++)
@@ -553,16 +555,24 @@ static void test_steps(struct family *f) {
     static const size_t sizes[] = {1, 7, 16, 37, 131};
     struct update u[STEPS_MOST];
     for (int change = 1; change <= STEPS_MOST; change++)
-        for (int first = RULE_SGD; first <= RULE_ADAGRAD; first++) {
+        for (int first = RULE_SGD; first <= RULE_ADAMW; first++) {
             for (int k = 0; k < STEPS_MOST; k++)
-                u[k] = (struct update){(enum rule)((first + k / change) % 3),
-                                       k % 2 ? 0.1f / (float)k : -1, 0.01f * (float)k,
-                                       0.9f - 0.1f * (float)k, 1e-3f};
+                u[k] = (struct update){.rule = (enum rule)((first + k / change) % (RULE_ADAMW + 1)),
+                                       .rate = k % 2 ? 0.1f / (float)k : -1,
+                                       .decay = 0.01f * (float)k,
+                                       .momentum = 0.9f - 0.1f * (float)k,
+                                       .epsilon = 1e-3f,
+                                       .beta2 = 0.8f,
+                                       .fresh = 0.1f,
+                                       .fresh2 = 0.2f,
+                                       .step = 0.1f,
+                                       .root = 1 + (float)k,
+                                       .second = SECOND};
             for (int count = 0; count <= STEPS_MOST; count++)
                 for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
                     check_steps(f, u, count, sizes[s]);
         }
-    u[0] = u[1] = (struct update){RULE_SGD, 0.1f, 0.01f, 0, 0};
+    u[0] = u[1] = (struct update){.rule = RULE_SGD, .rate = 0.1f, .decay = 0.01f};
     float w[3] = {1, 2, 3}, one[3] = {1, 2, 3}; // sgd has no state
     const float g[] = {4, 5, 6}, *const both[] = {g, g};
     f->k->updates(w, NULL, both, u, 2, 3);

@@ -29,20 +29,36 @@ static double gradient_of(int i, int step) {
 
 // The definition, one parameter at a time.
 static double expected(const struct optimizer *o, int i, double rate, double decay) {
-    double w = start_of(i), state = 0;
+    double w = start_of(i), v = 0, s = 0, epsilon = (double)o->epsilon;
     for (int step = 0; step < STEPS; step++) {
-        double g = gradient_of(i, step) + decay * w;
+        double g = gradient_of(i, step) + (o->rule == RULE_ADAMW ? 0 : decay * w);
         switch (o->rule) {
         case RULE_SGD:
             w -= rate * g;
             break;
         case RULE_MOMENTUM:
-            state = (double)o->momentum * state + g;
-            w -= rate * state;
+            v = o->momentum * v + g;
+            w -= rate * v;
+            break;
+        case RULE_NESTEROV:
+            v = o->momentum * v + g;
+            w -= rate * (g + o->momentum * v);
             break;
         case RULE_ADAGRAD:
-            state += g * g;
-            w -= rate * g / (sqrt(state) + (double)o->epsilon);
+            s += g * g;
+            w -= rate * g / (sqrt(s) + epsilon);
+            break;
+        case RULE_RMSPROP:
+            s = o->beta2 * s + (1 - o->beta2) * g * g;
+            w -= rate * g / (sqrt(s) + epsilon);
+            break;
+        case RULE_ADAMW:
+            w -= rate * decay * w; // falls through
+        case RULE_ADAM:
+            v = o->momentum * v + (1 - o->momentum) * g;
+            s = o->beta2 * s + (1 - o->beta2) * g * g;
+            w -= rate * v / (1 - pow(o->momentum, step + 1)) /
+                 (sqrt(s / (1 - pow(o->beta2, step + 1))) + epsilon);
             break;
         }
     }
@@ -59,15 +75,18 @@ static void apply_in_parts(const struct optimizer *o, const struct layer *layer,
     }
 }
 
-static void run(const struct optimizer *o, const struct layer *layer, float *w, float rate,
+static void run(const struct optimizer *rule, const struct layer *layer, float *w, float rate,
                 size_t part) {
-    float state[ALL] = {0}, gradient[ALL];
+    float state[RULE_STATES * ALL] = {0}, gradient[ALL];
+    struct optimizer o = *rule;
+    o.second = ALL;
     for (int i = 0; i < ALL; i++)
         w[i] = (float)start_of(i);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < ALL; i++)
             gradient[i] = (float)gradient_of(i, step);
-        apply_in_parts(o, layer, w, o->rule == RULE_SGD ? NULL : state,
+        o.step = (uint64_t)step + 1;
+        apply_in_parts(&o, layer, w, o.rule == RULE_SGD ? NULL : state,
                        gradient + layer->weights.offset, rate, part);
     }
 }
@@ -95,9 +114,12 @@ static void check_layer(struct tap *tap, const struct optimizer *o, const struct
 }
 
 static void test_rules(struct tap *tap) {
-    for (int rule = RULE_SGD; rule <= RULE_ADAGRAD; rule++) {
-        const struct optimizer o = {
-            .rule = (enum rule)rule, .momentum = 0.9f, .decay = 0.05f, .epsilon = 1e-8f};
+    for (int rule = RULE_SGD; rule_names[rule]; rule++) {
+        const struct optimizer o = {.rule = (enum rule)rule,
+                                    .momentum = 0.9,
+                                    .beta2 = 0.99,
+                                    .decay = 0.05f,
+                                    .epsilon = 1e-8f};
         char name[128];
         snprintf(name, sizeof name, "%s: weights decay, biases do not, the gap stays",
                  rule_names[rule]);
@@ -116,30 +138,35 @@ static void test_rules(struct tap *tap) {
 }
 
 // python3: w = torch.tensor([1., -2.]); for g in ([.5, 1.], [-.25, 2.], [1., -1.]):
-// w.grad = torch.tensor(g); optim.step(), with lr 0.1, momentum 0.9 or Adagrad,
-// weight_decay 0.01.
+// w.grad = torch.tensor(g); optim.step(), with lr 0.1, momentum 0.9, alpha 0.99, betas (0.9,
+// 0.999), eps 1e-10, weight_decay 0.01.
 static void test_torch(struct tap *tap) {
     static const float gradients[3][2] = {{0.5f, 1}, {-0.25f, 2}, {1, -1}};
     static const struct {
         enum rule rule;
         double wanted[2];
     } rows[] = {
-        {RULE_SGD, {0.87207794, -2.19360614}},
-        {RULE_MOMENTUM, {0.80655980, -2.53920984}},
-        {RULE_ADAGRAD, {0.85542983, -2.14761829}},
+        {RULE_SGD, {0.87207794, -2.19360614}},      {RULE_MOMENTUM, {0.80655980, -2.53920984}},
+        {RULE_ADAGRAD, {0.85542983, -2.14761829}},  {RULE_NESTEROV, {0.69818921, -2.67807869}},
+        {RULE_RMSPROP, {-0.43042502, -3.46713565}}, {RULE_ADAM, {0.80461433, -2.23720314}},
+        {RULE_ADAMW, {0.80478467, -2.23223671}},
     };
-    for (size_t r = 0; r < 3; r++) {
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         char name[64];
         snprintf(name, sizeof name, "%s agrees with torch.optim", rule_names[rows[r].rule]);
         TEST(tap, name, {
-            const struct optimizer o = {
-                .rule = rows[r].rule, .momentum = 0.9f, .decay = 0.01f, .epsilon = 1e-10f};
+            struct optimizer o = {.rule = rows[r].rule,
+                                  .momentum = 0.9,
+                                  .beta2 = rows[r].rule == RULE_RMSPROP ? 0.99 : 0.999,
+                                  .decay = 0.01f,
+                                  .epsilon = 1e-10f,
+                                  .second = 2};
             struct layer layer = {
                 .rate = 1, .decay = -1, .weights = {.count = 2}, .biases = {.offset = 2}};
-            float w[2] = {1, -2}, state[2] = {0};
-            for (int step = 0; step < 3; step++)
+            float w[2] = {1, -2}, state[2 * RULE_STATES] = {0};
+            for (o.step = 1; o.step <= 3; o.step++)
                 optimizer_apply(&o, kernels_best(), &layer, optimizer_all(&layer), w, state,
-                                gradients[step], 0.1f);
+                                gradients[o.step - 1], 0.1f);
             CHECK_NEAR(tap, (double)w[0], rows[r].wanted[0], 1e-6);
             CHECK_NEAR(tap, (double)w[1], rows[r].wanted[1], 1e-6);
         });
@@ -175,13 +202,19 @@ enum { LEARNERS = 4 };
 // How far one weight is moved by `steps` gradients, `first` and then `rest`, dealt in turns to
 // learners with a state of their own.
 static double moved(enum rule rule, unsigned learners, int steps, float first, float rest) {
-    struct optimizer o = {.rule = rule, .momentum = 0.9f, .epsilon = 1e-8f};
+    struct optimizer o = {.rule = rule,
+                          .momentum = 0.9,
+                          .beta2 = 0.99,
+                          .epsilon = 1e-8f,
+                          .learners = learners,
+                          .second = LEARNERS};
     struct layer layer = {.rate = 1, .weights = {.count = 1}, .biases = {.offset = 1}};
-    float w = 0, state[LEARNERS] = {0};
-    o.learners = learners;
-    for (int step = 0; step < steps; step++)
+    float w = 0, state[RULE_STATES * LEARNERS] = {0};
+    for (int step = 0; step < steps; step++) {
+        o.step = (unsigned)step / learners + 1;
         optimizer_apply(&o, kernels_best(), &layer, optimizer_all(&layer), &w,
                         &state[(unsigned)step % learners], step == 0 ? &first : &rest, 0.01f);
+    }
     return -(double)w;
 }
 
@@ -189,9 +222,17 @@ static void test_learners(struct tap *tap) {
     TEST(tap, "a gradient moves weights as far, and in as many mini-batches, by several learners", {
         const double far = 0.01 / (1 - 0.9);
         CHECK_NEAR(tap, moved(RULE_MOMENTUM, LEARNERS, 400, 1, 0), far, 1e-6);
+        CHECK_NEAR(tap, moved(RULE_NESTEROV, LEARNERS, 400, 1, 0), far, 1e-6);
         for (int turns = 1; turns < 8; turns++)
             CHECK_NEAR(tap, moved(RULE_MOMENTUM, LEARNERS, turns * LEARNERS, 1, 0),
                        moved(RULE_MOMENTUM, 1, turns * LEARNERS, 1, 0), 1e-6);
+    });
+    TEST(tap, "steps by means are as long for each learner, and the means as old in mini-batches", {
+        // Of gradients that are all alike so are the means, and corrected from the first step on.
+        CHECK_NEAR(tap, moved(RULE_ADAM, 1, 40, 1, 1), 0.01 * 40, 1e-5);
+        CHECK_NEAR(tap, moved(RULE_ADAM, LEARNERS, 40, 1, 1), 0.01 * 40, 1e-5);
+        double one = moved(RULE_RMSPROP, 1, 4000, 1, 1);
+        CHECK_NEAR(tap, moved(RULE_RMSPROP, LEARNERS, 4000, 1, 1), one, 0.01 * one);
     });
     TEST(tap, "adagrad's steps become as short by several learners as by one", {
         double one = moved(RULE_ADAGRAD, 1, 4000, 1, 1);

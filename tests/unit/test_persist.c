@@ -101,7 +101,7 @@ static void test_small_and_large(struct tap *tap) {
         CHECK_INT(tap, persist_write(persist, &none, 1, &durable, &err), STATUS_OK);
         CHECK_INT(tap, persist_read(persist, 1, &copy, &err), STATUS_OK);
         CHECK_INT(tap, copy.record.version, 5);
-        CHECK(tap, !copy.record.state && !copy.record.floats && !copy.record.push_count);
+        CHECK(tap, !copy.record.states && !copy.record.floats && !copy.record.push_count);
         persist_copy_free(&copy);
         CHECK_INT(tap, persist_read(persist, 2, &copy, &err), STATUS_NOINPUT);
         persist_close(persist);

@@ -10,21 +10,27 @@
 struct plain {
     const struct model *model;
     struct optimizer optimizer;
-    double *w, *s;
+    double *w, *s[RULE_STATES];
+    uint64_t updates[RIG_SHARDS];
     size_t n;
 };
 
 static void plain_open(struct plain *plain, const struct rig *rig, struct optimizer optimizer,
                        const float *weights) {
-    *plain = (struct plain){rig->model, optimizer, mem_zeroed(rig->n, sizeof(double)),
-                            mem_zeroed(rig->n, sizeof(double)), rig->n};
+    *plain = (struct plain){
+        .model = rig->model,
+        .optimizer = optimizer,
+        .w = mem_zeroed(rig->n, sizeof(double)),
+        .s = {mem_zeroed(rig->n, sizeof(double)), mem_zeroed(rig->n, sizeof(double))},
+        .n = rig->n};
     for (size_t i = 0; i < rig->n; i++)
         plain->w[i] = (double)weights[i];
 }
 
 static void plain_close(struct plain *plain) {
     free(plain->w);
-    free(plain->s);
+    free(plain->s[0]);
+    free(plain->s[1]);
 }
 
 // One parameter takes the step that its layer, and the rule's definition, ask for.
@@ -35,18 +41,40 @@ static void plain_step(struct plain *plain, size_t i, double g, double rate) {
            i >= layer->weights.offset + layer->weights.count + layer->biases.count)
         layer++;
     bool bias = i >= layer->biases.offset;
-    double decay = layer->decay < 0 ? (double)o->decay : (double)layer->decay;
-    double *w = &plain->w[i], *s = &plain->s[i];
-    g += bias ? 0 : decay * *w;
+    double decay = bias ? 0 : layer->decay < 0 ? (double)o->decay : (double)layer->decay;
+    double *w = &plain->w[i], *v = &plain->s[0][i], *s = &plain->s[1][i];
+    double t = (double)plain->updates[i / PROTO_SHARD_FLOATS], epsilon = (double)o->epsilon;
     rate *= (double)layer->rate;
-    if (o->rule == RULE_SGD) {
+    if (o->rule == RULE_ADAMW)
+        *w -= rate * decay * *w;
+    else
+        g += decay * *w;
+    switch (o->rule) {
+    case RULE_SGD:
         *w -= rate * g;
-    } else if (o->rule == RULE_MOMENTUM) {
-        *s = (double)o->momentum * *s + g;
-        *w -= rate * *s;
-    } else {
-        *s += g * g;
-        *w -= rate * g / (sqrt(*s) + (double)o->epsilon);
+        break;
+    case RULE_MOMENTUM:
+        *v = o->momentum * *v + g;
+        *w -= rate * *v;
+        break;
+    case RULE_NESTEROV:
+        *v = o->momentum * *v + g;
+        *w -= rate * (g + o->momentum * *v);
+        break;
+    case RULE_ADAGRAD:
+        *v += g * g;
+        *w -= rate * g / (sqrt(*v) + epsilon);
+        break;
+    case RULE_RMSPROP:
+        *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+        *w -= rate * g / (sqrt(*v) + epsilon);
+        break;
+    case RULE_ADAM:
+    case RULE_ADAMW:
+        *v = o->momentum * *v + (1 - o->momentum) * g;
+        *s = o->beta2 * *s + (1 - o->beta2) * g * g;
+        *w -= rate * *v / (1 - pow(o->momentum, t)) / (sqrt(*s / (1 - pow(o->beta2, t))) + epsilon);
+        break;
     }
 }
 
@@ -79,6 +107,8 @@ static uint32_t some_pieces(const struct rig *rig, uint64_t *seed, struct proto_
 static void plain_push(struct plain *plain, enum proto_update kind,
                        const struct proto_piece *pieces, uint32_t count, const float *from,
                        const double rates[RIG_SHARDS]) {
+    for (uint32_t k = 0; k < count; k++)
+        plain->updates[pieces[k].shard] += k == 0 || pieces[k].shard != pieces[k - 1].shard;
     for (uint32_t k = 0; k < count; k++)
         for (size_t i = rig_place(&pieces[k]), n = i + pieces[k].count; i < n; i++)
             if (kind == PROTO_UPDATE_DELTA)
@@ -328,6 +358,8 @@ static void plain_mean(struct plain *plain, const struct round *round, int first
     double samples = 0;
     for (int l = first; l < first + count; l++)
         samples += turn_samples[l];
+    for (int s = 0; s < RIG_SHARDS; s++)
+        plain->updates[s]++;
     for (size_t i = 0; i < plain->n; i++) {
         double g = 0;
         for (int l = first; l < first + count; l++)

@@ -338,7 +338,7 @@ static void test_blocks(struct tap *tap) {
         struct reply reply = {0};
         struct ps_snapshot now = {.shard = SHARD, .changes = true};
         now.weights = mem_floats(PROTO_SHARD_FLOATS);
-        now.state = mem_floats(PROTO_SHARD_FLOATS);
+        now.states[0] = mem_floats(PROTO_SHARD_FLOATS);
         float *all = NULL;
         if (copied_open(&stand, tap, async, 1)) {
             replies(false, &stand.rig);
@@ -367,7 +367,7 @@ static void test_blocks(struct tap *tap) {
             reply_wait(&reply);
             CHECK(tap, now.changed == 0 && now.blocks == 0);
         }
-        free(all), free(now.weights), free(now.state), free(now.pushes);
+        free(all), free(now.weights), free(now.states[0]), free(now.pushes);
         stand_close(&stand);
     });
     TEST(tap, "blocks that are installed change a copy, with its stamp and its history", {
@@ -375,7 +375,7 @@ static void test_blocks(struct tap *tap) {
         struct reply reply = {0};
         struct ps_snapshot now = {.shard = SHARD, .blocks = PS_BLOCKS, .changes = true};
         now.weights = mem_floats(PROTO_SHARD_FLOATS);
-        now.state = mem_floats(PROTO_SHARD_FLOATS);
+        now.states[0] = mem_floats(PROTO_SHARD_FLOATS);
         if (copied_open(&stand, tap, async, 1) &&
             rig_open_empty(&copy.rig, tap, rules[1], async, 1, 1)) {
             float *a = mem_floats(stand.rig.n), *b = mem_floats(stand.rig.n);
@@ -414,7 +414,7 @@ static void test_blocks(struct tap *tap) {
             CHECK(tap, reply.code == PROTO_REFUSAL_NONE && reply.repeated);
             free(a), free(b);
         }
-        free(now.weights), free(now.state), free(now.pushes);
+        free(now.weights), free(now.states[0]), free(now.pushes);
         rig_close(&copy.rig);
         stand_close(&stand);
     });

@@ -10,12 +10,12 @@ static void snapshot_make(struct ps_snapshot *snapshot, uint32_t shard) {
     *snapshot = (struct ps_snapshot){.shard = shard,
                                      .blocks = PS_BLOCKS,
                                      .weights = mem_floats(PROTO_SHARD_FLOATS),
-                                     .state = mem_floats(PROTO_SHARD_FLOATS)};
+                                     .states = {mem_floats(PROTO_SHARD_FLOATS)}};
 }
 
 static void snapshot_free(struct ps_snapshot *snapshot) {
     free(snapshot->weights);
-    free(snapshot->state);
+    free(snapshot->states[0]);
     free(snapshot->pushes);
 }
 
@@ -78,7 +78,7 @@ static void test_take(struct tap *tap) {
             CHECK(tap, !memcmp(snapshot.weights, now + PROTO_SHARD_FLOATS,
                                snapshot.floats * sizeof(float)));
             rig_read(rig, PROTO_QUANTITY_STATE, now, NULL);
-            CHECK(tap, !memcmp(snapshot.state, now + PROTO_SHARD_FLOATS,
+            CHECK(tap, !memcmp(snapshot.states[0], now + PROTO_SHARD_FLOATS,
                                snapshot.floats * sizeof(float)));
             CHECK_INT(tap, snapshot.push_count, 2);
             const struct push_history *first = history_of(&snapshot, 1);

@@ -1,5 +1,5 @@
-// Several steps of an update rule in one pass over shared weights. Those of AdaGrad take a pass
-// each: its roots and divisions would wait for those of the step before.
+// Several steps of an update rule in one pass over shared weights. Those of rules with roots and
+// divisions take a pass each: they would wait for those of the step before.
 #ifndef ADAM_KERNELS_PORTABLE_UPDATES_INC_H
 #define ADAM_KERNELS_PORTABLE_UPDATES_INC_H
 
@@ -11,16 +11,24 @@
     }                                                                                              \
     HOGWILD static void momentum_##count(float *w, float *v, const struct update_series *s,        \
                                          size_t n) {                                               \
-        momentum_step(w, v, *s, count, n);                                                         \
+        momentum_step(w, v, *s, count, false, n);                                                  \
+    }                                                                                              \
+    HOGWILD static void nesterov_##count(float *w, float *v, const struct update_series *s,        \
+                                         size_t n) {                                               \
+        momentum_step(w, v, *s, count, true, n);                                                   \
     }
 STEPS(2)
 STEPS(3)
 STEPS(4)
 #undef STEPS
 
+static bool is_linear(enum rule rule) {
+    return rule == RULE_SGD || rule == RULE_MOMENTUM || rule == RULE_NESTEROV;
+}
+
 // How many of the first updates take one pass.
 static int count_alike(const struct update *u, int count) {
-    int alike = 1, most = u->rule == RULE_ADAGRAD ? 1 : UPDATES_MOST;
+    int alike = 1, most = is_linear(u->rule) ? UPDATES_MOST : 1;
     while (alike < count && alike < most && u[alike].rule == u->rule)
         alike++;
     return alike;
@@ -29,11 +37,12 @@ static int count_alike(const struct update *u, int count) {
 typedef void sgd_steps(float *w, const struct update_series *s, size_t n);
 typedef void momentum_steps(float *w, float *v, const struct update_series *s, size_t n);
 
-// Two to UPDATES_MOST steps of one rule, sgd or momentum.
+// Two to UPDATES_MOST steps of one linear rule.
 static void updates_at_once(float *w, float *state, const float *const *g, const struct update *u,
                             int count, size_t n) {
     static sgd_steps *const sgd_of[] = {sgd_2, sgd_3, sgd_4};
     static momentum_steps *const momentum_of[] = {momentum_2, momentum_3, momentum_4};
+    static momentum_steps *const nesterov_of[] = {nesterov_2, nesterov_3, nesterov_4};
     struct update_series steps;
     for (int k = 0; k < count; k++) {
         steps.g[k] = g[k];
@@ -42,7 +51,7 @@ static void updates_at_once(float *w, float *state, const float *const *g, const
     if (u->rule == RULE_SGD)
         sgd_of[count - 2](w, &steps, n);
     else
-        momentum_of[count - 2](w, state, &steps, n);
+        (u->rule == RULE_MOMENTUM ? momentum_of : nesterov_of)[count - 2](w, state, &steps, n);
 }
 
 static void updates(float *w, float *state, const float *const *g, const struct update *u,

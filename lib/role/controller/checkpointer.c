@@ -78,7 +78,7 @@ static int open_servers(struct checkpointer *s, struct error *err) {
     const struct span all = servers_all(s->servers);
     size_t shards = servers_shards(s->servers);
     s->versions = mem_zeroed(shards, sizeof *s->versions);
-    s->state_versions = mem_zeroed(shards, sizeof *s->state_versions);
+    s->state_versions = mem_zeroed(RULE_STATES * shards, sizeof *s->state_versions);
     if (!s->versions || !s->state_versions)
         return error_nomem(err);
     return exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);
@@ -122,6 +122,16 @@ static void detach_data(struct checkpointer *s) {
     c->classes = (struct classes){0};
 }
 
+// What another checkpointer of this run has found to be the best.
+static void recall_best(struct checkpointer *s) {
+    char *folder = checkpoint_folder(s->config.folder);
+    json_t *manifest = NULL;
+    if (folder && !checkpoint_manifest(&manifest, folder, NULL))
+        s->best = best_read(json_object_get(json_object_get(manifest, "run"), "best"));
+    json_decref(manifest);
+    free(folder);
+}
+
 static int attach_data(struct checkpointer *s, bool first, struct error *err) {
     detach_data(s);
     s->checkpoint.seed = (uint64_t)s->settings.seed;
@@ -136,6 +146,8 @@ static int attach_data(struct checkpointer *s, bool first, struct error *err) {
         status = checkpointer_initialise(s, err);
     if (status)
         return status;
+    if (!first)
+        recall_best(s);
     s->result.samples = s->data.samples;
     s->saved = s->checkpoint.clock;
     s->ever_saved = first && s->resume;
@@ -176,6 +188,7 @@ static void finish_job(struct checkpointer *s) {
     result->err = (struct error){0};
     result->path[0] = 0;
     result->hopeless = false;
+    s->improved = false;
     result->err.status = carry_out_job(s, &s->job, &result->err);
     checkpointer_drop_copy(s);
     result->clock = s->checkpoint.clock;

@@ -11,6 +11,7 @@
 #include "remote/data_servers.h"
 #include "remote/servers_client.h"
 #include "role/controller/checkpointer.h"
+#include "run/best.h"
 #include "run/checkpoint.h"
 #include "run/checkpoint_parts.h"
 #include "train/feed.h"
@@ -35,11 +36,13 @@ struct checkpointer {
     struct kept *known; // routes
     struct servers *servers;
     struct exchange *pull;
-    uint64_t *versions, *state_versions; // of the copy
+    uint64_t *versions, *state_versions; // of the copy: weights, and one state behind the other
     struct feed *feed;
     struct data_servers_data data;
     uint64_t saved; // clock of the last checkpoint
     bool ever_saved;
+    struct best best; // of the checkpoints that were tested as they were saved
+    bool improved;    // what the job in hand has tested is the best
 };
 
 // A line for the user.
@@ -53,9 +56,7 @@ struct data_servers checkpointer_data_servers(const struct checkpointer *s);
 
 enum { CHECKPOINTER_PATIENCE = 10000 }; // milliseconds for a dial
 
-// Memory for a copy of the weights, and with `state` of the optimizer's state, if it has any; until
-// checkpointer_drop_copy: it is there only while a job needs it. STATUS_IO.
-int checkpointer_make_room(struct checkpointer *s, bool state, struct error *err);
+// Frees the copy of the weights: it is there only while a job needs it.
 void checkpointer_drop_copy(struct checkpointer *s);
 // Stores the first weights on the parameter servers: new ones, or those of the checkpoint that
 // the run goes on from. STATUS_DATA when that has another model; statuses of exchange_wait.
@@ -71,6 +72,9 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err);
 int checkpointer_take_versions(struct checkpointer *s, struct error *err);
 // Tests the copy. STATUS_STOPPED when the checkpointer stops meanwhile.
 int checkpointer_test(struct checkpointer *s, struct error *err);
+// What is about to be saved, at the checkpoint's clock, tells which checkpoint is the best.
+// STATUS_IO: out of memory.
+int checkpointer_name_best(struct checkpointer *s, struct error *err);
 // Saves the copy, unless it is saved already, or has the servers save what they hold. Statuses of
 // checkpoint_save and checkpointer_save_parts.
 int checkpointer_save(struct checkpointer *s, struct error *err);

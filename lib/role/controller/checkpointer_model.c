@@ -20,6 +20,17 @@ static int pull_quantity(struct checkpointer *s, enum proto_quantity quantity, f
     return exchange_wait(s->pull, NULL, err);
 }
 
+static int pull_states(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    size_t shards = servers_shards(s->servers);
+    int status = STATUS_OK;
+    for (int i = 0; !status && i < optimizer_states(c->optimizer.rule); i++)
+        status = pull_quantity(s, (enum proto_quantity)(PROTO_QUANTITY_STATE + i),
+                               c->state + (size_t)i * c->model->parameter_count,
+                               s->state_versions + (size_t)i * shards, err);
+    return status;
+}
+
 static bool is_finite(const float *values, size_t n) {
     bool finite = true;
     for (size_t i = 0; i < n; i++)
@@ -71,11 +82,11 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
     bool whole = s->job.save && !saves_parts(s), tested = s->job.test && s->feed->test;
     if (!whole && !tested)
         return STATUS_OK;
-    int status = checkpointer_make_room(s, whole, err);
+    int status = checkpoint_make_room(c, whole, err);
     if (!status)
         status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
     if (!status && c->state)
-        status = pull_quantity(s, PROTO_QUANTITY_STATE, c->state, s->state_versions, err);
+        status = pull_states(s, err);
     if (!status)
         status = checkpointer_take_versions(s, err);
     if (status || is_finite(c->parameters, c->model->parameter_count))
@@ -110,6 +121,9 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
     if (!status) {
         char text[EVENTS_TEXT];
         s->result.top1 = tally_top1(&tally);
+        if (s->job.save)
+            s->improved = best_take(&s->best, tally_top1(&tally), tally_loss(&tally),
+                                    s->checkpoint.clock, s->checkpoint.epoch);
         events_eval_text(text, s->checkpoint.epoch, &tally);
         checkpointer_report(s, "eval", events_eval(&tally, clock_seconds() - before));
         checkpointer_say(s, "%s", text);
@@ -126,8 +140,21 @@ static uint64_t file_size(const struct checkpointer *s) {
     return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
+// Parts are newer than what was tested.
+int checkpointer_name_best(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    if (s->improved)
+        s->best.clock = c->clock;
+    if (s->best.known)
+        json_put(&c->run, "best", best_json(&s->best));
+    return c->run ? STATUS_OK : error_nomem(err);
+}
+
 static int save_whole(struct checkpointer *s, struct error *err) {
-    return checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
+    int status = checkpointer_name_best(s, err);
+    return status
+               ? status
+               : checkpoint_save(&s->checkpoint, s->config.folder, (int)s->settings.keep_last, err);
 }
 
 static int name_path(struct checkpointer *s, struct error *err) {

@@ -251,6 +251,8 @@ int checkpointer_save_parts(struct checkpointer *s, struct error *err) {
         if (!status)
             status = take_parts(&all, err);
         if (!status)
+            status = checkpointer_name_best(s, err);
+        if (!status)
             status = checkpoint_draft_save(&all.draft, c, all.parts, all.plan.count,
                                            (int)s->settings.keep_last, err);
         close_orders(&all);

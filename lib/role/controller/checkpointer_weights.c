@@ -8,18 +8,7 @@
 #include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
 #include "run/checkpoint_parts.h"
-
-int checkpointer_make_room(struct checkpointer *s, bool state, struct error *err) {
-    struct checkpoint *c = &s->checkpoint;
-    size_t n = c->model->parameter_count;
-    bool stateful = state && optimizer_state_name(c->optimizer.rule);
-    c->parameters = mem_floats(n);
-    c->state = stateful ? mem_floats(n) : NULL;
-    return c->parameters && (c->state || !stateful)
-               ? STATUS_OK
-               : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n,
-                           c->model->name);
-}
+#include "train/inherit.h"
 
 // What is pulled next is not there yet.
 void checkpointer_drop_copy(struct checkpointer *s) {
@@ -29,7 +18,7 @@ void checkpointer_drop_copy(struct checkpointer *s) {
     free(c->state);
     c->parameters = c->state = NULL;
     memset(s->versions, 0, shards * sizeof *s->versions);
-    memset(s->state_versions, 0, shards * sizeof *s->state_versions);
+    memset(s->state_versions, 0, RULE_STATES * shards * sizeof *s->state_versions);
 }
 
 // Samples before the places of a checkpoint that it was not trained on. Where a place is one
@@ -37,6 +26,19 @@ void checkpointer_drop_copy(struct checkpointer *s) {
 static uint64_t skipped_before(const json_t *cursors, uint64_t trained) {
     uint64_t before = data_servers_before(cursors);
     return before > trained && before <= INT64_MAX ? before - trained : 0;
+}
+
+// A checkpoint of one process has no places of data servers: they begin with its epoch.
+static int resume_place(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
+    struct data_servers servers = checkpointer_data_servers(s);
+    const json_t *known = json_object_get(from->run, "cursors");
+    json_t *epoch =
+        json_pack("[{s:I, s:i, s:[]}]", "epoch", (json_int_t)from->epoch, "samples", 0, "finished");
+    const json_t *cursors = known ? known : epoch;
+    int status = cursors ? data_servers_resume(&servers, cursors, err) : error_nomem(err);
+    s->result.skipped = skipped_before(cursors, from->samples);
+    json_decref(epoch);
+    return status;
 }
 
 static void adopt(float **mine, float **theirs) {
@@ -57,10 +59,8 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
-    const json_t *cursors = json_object_get(from->run, "cursors");
-    struct data_servers servers = checkpointer_data_servers(s);
-    s->result.skipped = skipped_before(cursors, from->samples);
-    return cursors ? data_servers_resume(&servers, cursors, err) : STATUS_OK;
+    s->best = best_read(json_object_get(from->run, "best"));
+    return resume_place(s, from, err);
 }
 
 static void say_difference(void *self, const char *name, const char *before, const char *after) {
@@ -183,13 +183,17 @@ static int store_made(struct checkpointer *s, enum proto_quantity quantity,
     return status;
 }
 
-// State comes first: a server that has all weights is ready.
-static int store_state(struct checkpointer *s, struct error *err) {
+// States come first: a server that has all weights is ready.
+static int store_states(struct checkpointer *s, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
-    if (!optimizer_state_name(c->optimizer.rule))
-        return STATUS_OK;
-    return c->state ? store_all(s, PROTO_QUANTITY_STATE, c->state, err)
-                    : store_made(s, PROTO_QUANTITY_STATE, NULL, err);
+    int status = STATUS_OK;
+    for (int i = 0; !status && i < optimizer_states(c->optimizer.rule); i++) {
+        enum proto_quantity quantity = (enum proto_quantity)(PROTO_QUANTITY_STATE + i);
+        size_t first = (size_t)i * c->model->parameter_count;
+        status = c->state ? store_all(s, quantity, c->state + first, err)
+                          : store_made(s, quantity, NULL, err);
+    }
+    return status;
 }
 
 static int store_weights(struct checkpointer *s, struct error *err) {
@@ -197,14 +201,32 @@ static int store_weights(struct checkpointer *s, struct error *err) {
     struct model_filler filler = model_filler(c->model, c->seed, false);
     for (size_t i = 0; i < servers_shards(s->servers); i++)
         s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
-    int status = store_state(s, err);
+    int status = store_states(s, err);
     if (status)
         return status;
     return c->parameters ? store_all(s, PROTO_QUANTITY_WEIGHT, c->parameters, err)
                          : store_made(s, PROTO_QUANTITY_WEIGHT, &filler, err);
 }
 
+static void say_line(void *self, const char *text) {
+    checkpointer_say(self, "%s", text);
+}
+
+// As the model begins, with layers of another one.
+static int inherit(struct checkpointer *s, struct error *err) {
+    struct checkpoint *c = &s->checkpoint;
+    int status = checkpoint_make_room(c, false, err);
+    if (status)
+        return status;
+    model_init(c->model, c->parameters, c->seed);
+    return inherit_weights(c, s->settings.init_from, say_line, s, err);
+}
+
 int checkpointer_initialise(struct checkpointer *s, struct error *err) {
-    int status = s->resume ? load_weights(s, err) : STATUS_OK;
+    int status = STATUS_OK;
+    if (s->resume)
+        status = load_weights(s, err);
+    else if (s->settings.init_from)
+        status = inherit(s, err);
     return status ? status : store_weights(s, err);
 }

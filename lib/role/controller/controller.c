@@ -345,7 +345,7 @@ static void show_progress(struct controller *c) {
     struct trainer_progress now = {
         .epoch = controller_epoch(c),
         .epochs = controller_epochs(c),
-        .rate = c->settings.rate,
+        .rate = settings_rate(&c->settings),
         .loss = NAN,
         .seconds_left = -1,
         .doing =

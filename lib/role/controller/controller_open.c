@@ -63,10 +63,29 @@ int controller_check_file(const struct run_file *file, struct error *err) {
     return settings_check(s, err);
 }
 
+// Whether the state of the optimizer goes on, too, is told by the settings of before. A manifest
+// that is not to be had is told of by who reads the checkpoint.
+static void go_on_from(struct settings *settings, const char *resume) {
+    char *folder = checkpoint_folder(resume);
+    json_t *manifest = NULL;
+    struct settings before;
+    if (folder && !checkpoint_manifest(&manifest, folder, NULL)) {
+        json_int_t clock = json_integer_value(json_object_get(manifest, "clock"));
+        settings_default(&before);
+        settings_read(&before, json_object_get(json_object_get(manifest, "run"), "settings"));
+        settings_go_on(settings, &before, clock > 0 ? (uint64_t)clock : 0);
+    }
+    json_decref(manifest);
+    free(folder);
+}
+
 static int new_cluster(const struct controller *c, struct cluster *next, const struct model *model,
                        const char *resume, struct error *err) {
     struct proto_id run;
-    char *text = settings_text(&c->config->file->settings);
+    struct settings settings = c->config->file->settings;
+    if (resume)
+        go_on_from(&settings, resume);
+    char *text = settings_text(&settings);
     if (!text)
         return error_nomem(err);
     int status = getrandom(run.bytes, sizeof run.bytes, 0) == sizeof run.bytes

@@ -29,8 +29,9 @@ static uint32_t floats_of(const struct flusher *flusher, uint32_t shard) {
     return (uint32_t)(rest < PROTO_SHARD_FLOATS ? rest : PROTO_SHARD_FLOATS);
 }
 
-uint64_t flusher_memory(size_t parameters, bool state) {
-    return (uint64_t)copies_of(parameters) * PROTO_SHARD_FLOATS * sizeof(float) * (state ? 2 : 1);
+uint64_t flusher_memory(size_t parameters, int states) {
+    return (uint64_t)copies_of(parameters) * PROTO_SHARD_FLOATS * sizeof(float) *
+           (uint64_t)(1 + states);
 }
 
 // --- what is dirty ----------------------------------------------------------------------
@@ -78,7 +79,7 @@ static double publish(struct flusher *flusher) {
         const struct watched *shard = &flusher->shards[s];
         if (!shard->dirty)
             continue;
-        bytes += floats_of(flusher, s) * sizeof(float) * (flusher->options.state ? 2 : 1);
+        bytes += floats_of(flusher, s) * sizeof(float) * (size_t)(1 + flusher->options.states);
         oldest = shard->clean < oldest ? shard->clean : oldest;
     }
     pthread_mutex_lock(&flusher->lock);
@@ -144,17 +145,20 @@ static bool convert_pushes(struct copy *copy) {
 static struct persist_record record_of(const struct flusher *flusher, const struct copy *copy) {
     const struct ps_snapshot *snapshot = &copy->snapshot;
     uint32_t buckets = atomic_load(&flusher->buckets);
-    return (struct persist_record){
+    struct persist_record record = {
         .shard = snapshot->shard,
         .bucket = buckets ? proto_bucket_of(snapshot->shard, buckets) : PROTO_NOBODY,
         .epoch = snapshot->epoch,
         .version = snapshot->version,
         .floats = snapshot->floats,
+        .states = (uint32_t)flusher->options.states,
         .weights = snapshot->weights,
-        .state = flusher->options.state ? snapshot->state : NULL,
         .pushes = copy->pushes,
         .push_count = snapshot->push_count,
     };
+    for (int i = 0; i < flusher->options.states; i++)
+        record.state[i] = snapshot->states[i];
+    return record;
 }
 
 // --- writing ----------------------------------------------------------------------------
@@ -201,7 +205,7 @@ static int clean_store(struct flusher *flusher, uint64_t bytes, struct error *er
 
 int flusher_write(struct flusher *flusher, uint32_t count, struct error *err) {
     int status = write_copies(flusher, count, err);
-    uint64_t bytes = flusher_memory(flusher->options.parameters, flusher->options.state);
+    uint64_t bytes = flusher_memory(flusher->options.parameters, flusher->options.states);
     int cleaned = clean_store(flusher, bytes, status ? NULL : err);
     publish(flusher);
     return status ? status : cleaned;
@@ -265,7 +269,7 @@ static void *keep_store(void *self) {
 static bool fits(const struct flusher *flusher, const struct persist_record *record) {
     return record->shard < flusher->shard_count &&
            record->floats == floats_of(flusher, record->shard) && record->version &&
-           (record->state != NULL) == flusher->options.state;
+           record->states == (uint32_t)flusher->options.states;
 }
 
 // Into the shard, from a record that fits.
@@ -278,13 +282,14 @@ static int put_back(struct flusher *flusher, const struct persist_record *record
         .epoch = record->epoch,
         .version = record->version,
         .weights = (float *)record->weights,
-        .state = (float *)record->state,
         .floats = record->floats,
         .pushes = mem_array(record->push_count + 1, sizeof *snapshot.pushes),
         .push_count = record->push_count,
     };
     if (!snapshot.pushes)
         return error_nomem(err);
+    for (uint32_t i = 0; i < record->states; i++)
+        snapshot.states[i] = (float *)record->state[i];
     for (uint32_t i = 0; i < record->push_count; i++)
         snapshot.pushes[i] = (struct push_history){
             record->pushes[i].session, record->pushes[i].high, record->pushes[i].applied};
@@ -334,26 +339,37 @@ static int restore_shards(struct flusher *flusher, struct flusher_restored *rest
 
 // --- open, close ------------------------------------------------------------------------
 
-static bool make_copies(struct flusher *flusher) {
-    bool state = flusher->options.state, made = true;
-    for (uint32_t i = 0; i < copies_of(flusher->options.parameters); i++) {
-        struct copy *copy = &flusher->copies[i];
-        copy->flusher = flusher;
-        copy->snapshot.blocks = PS_BLOCKS;
-        copy->snapshot.weights = mem_untouched_floats(PROTO_SHARD_FLOATS);
-        copy->snapshot.state = state ? mem_untouched_floats(PROTO_SHARD_FLOATS) : NULL;
-        made = made && copy->snapshot.weights && (copy->snapshot.state || !state);
+static bool make_copy(struct flusher *flusher, struct copy *copy) {
+    struct ps_snapshot *snapshot = &copy->snapshot;
+    copy->flusher = flusher;
+    snapshot->blocks = PS_BLOCKS;
+    snapshot->weights = mem_untouched_floats(PROTO_SHARD_FLOATS);
+    bool made = snapshot->weights != NULL;
+    for (int i = 0; i < flusher->options.states; i++) {
+        snapshot->states[i] = mem_untouched_floats(PROTO_SHARD_FLOATS);
+        made = made && snapshot->states[i];
     }
     return made;
 }
 
+static bool make_copies(struct flusher *flusher) {
+    bool made = true;
+    for (uint32_t i = 0; i < copies_of(flusher->options.parameters); i++)
+        made = made && make_copy(flusher, &flusher->copies[i]);
+    return made;
+}
+
+static void free_copy(struct copy *copy) {
+    free(copy->snapshot.weights);
+    for (int i = 0; i < RULE_STATES; i++)
+        free(copy->snapshot.states[i]);
+    free(copy->snapshot.pushes);
+    free(copy->pushes);
+}
+
 static void flusher_free(struct flusher *flusher) {
-    for (int i = 0; i < COPIES; i++) {
-        free(flusher->copies[i].snapshot.weights);
-        free(flusher->copies[i].snapshot.state);
-        free(flusher->copies[i].snapshot.pushes);
-        free(flusher->copies[i].pushes);
-    }
+    for (int i = 0; i < COPIES; i++)
+        free_copy(&flusher->copies[i]);
     persist_close(flusher->persist);
     pthread_mutex_destroy(&flusher->lock);
     free(flusher->shards);

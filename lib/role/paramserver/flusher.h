@@ -48,7 +48,7 @@ struct flusher_options {
     const struct files *files;
     struct persist_owner owner;
     size_t parameters; // of the model
-    bool state;        // whether its rule keeps any
+    int states;        // that its rule keeps
     double every;      // seconds
     bool durable;      // ack = durable: what is older is not written over what was wished
 };
@@ -102,6 +102,6 @@ bool flusher_news(struct flusher *flusher, char text[FLUSHER_NEWS]);
 void flusher_figures(struct flusher *flusher, struct flusher_figures *figures);
 
 // Bytes of memory that copies of so many parameters' shards take while they are written.
-uint64_t flusher_memory(size_t parameters, bool state);
+uint64_t flusher_memory(size_t parameters, int states);
 
 #endif

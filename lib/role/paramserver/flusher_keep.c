@@ -118,7 +118,7 @@ static bool add_load(struct copy *copy, const struct flusher_wish *wish) {
         return true;
     if (!take_history(snapshot, wish->load))
         return false;
-    load_unpack(wish->load, snapshot->weights, snapshot->state);
+    load_unpack(wish->load, snapshot->weights, snapshot->states);
     snapshot->epoch = wish->stamp.epoch;
     snapshot->version = wish->stamp.version;
     snapshot->floats = wish->load->floats;

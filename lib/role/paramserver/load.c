@@ -15,9 +15,9 @@ static uint32_t floats_of(const struct load_place *place, uint32_t shard) {
     return (uint32_t)(rest < PROTO_SHARD_FLOATS ? rest : PROTO_SHARD_FLOATS);
 }
 
-// Weights and, where there is state, as much of that.
+// Weights and as much of each state.
 static size_t bytes_of(const struct load_place *place, size_t floats) {
-    return floats * sizeof(float) * (place->state ? 2 : 1);
+    return floats * sizeof(float) * (size_t)(1 + place->states);
 }
 
 void load_hold(struct replica_load *load) {
@@ -41,10 +41,18 @@ static struct replica_load *load_make(const struct load_place *place, uint32_t s
     return load;
 }
 
-// The floats lie in the load's buffer: weights of `floats`, then state of as many.
+// The floats lie in the load's buffer: weights of `floats`, then each state of as many.
 static void find_floats(const struct load_place *place, struct replica_load *load, size_t floats) {
     load->weights = load->buffer->data;
-    load->state = place->state ? load->weights + floats : NULL;
+    load->state_count = place->states;
+    for (int i = 0; i < place->states; i++)
+        load->states[i] = load->weights + (size_t)(i + 1) * floats;
+}
+
+static void lend_floats(const struct replica_load *load, struct ps_snapshot *snapshot) {
+    snapshot->weights = (float *)load->weights;
+    for (int i = 0; i < load->state_count; i++)
+        snapshot->states[i] = (float *)load->states[i];
 }
 
 // --- by the thread that has the shard ---------------------------------------------------
@@ -75,8 +83,7 @@ static bool read_shard(struct load_place *place, struct ps_snapshot *snapshot,
     if (!load->buffer)
         return false;
     find_floats(place, load, load->floats);
-    snapshot->weights = (float *)load->weights;
-    snapshot->state = (float *)load->state;
+    lend_floats(load, snapshot);
     enum proto_refusal code = ask_and_wait(place, ps_snapshot, snapshot);
     load->pushes = snapshot->pushes;
     load->push_count = snapshot->push_count;
@@ -105,12 +112,11 @@ enum proto_refusal load_install(struct load_place *place, uint32_t shard,
         .blocks = stamp.version ? blocks : 0,
         .epoch = stamp.epoch,
         .version = stamp.version,
-        .weights = (float *)load->weights,
-        .state = (float *)load->state,
         .floats = load->floats,
         .pushes = load->pushes,
         .push_count = load->push_count,
     };
+    lend_floats(load, &snapshot);
     return ask_and_wait(place, ps_install, &snapshot);
 }
 
@@ -163,15 +169,15 @@ struct replica_load *load_take(struct load_place *place, const struct proto_prep
     return load;
 }
 
-void load_unpack(const struct replica_load *load, float *weights, float *state) {
+void load_unpack(const struct replica_load *load, float *weights, float *const states[]) {
     uint64_t blocks = load->blocks & blocks_of(load->floats);
     size_t packed = 0;
     while (blocks) {
         struct blocks_run run = blocks_next(&blocks, load->floats);
         size_t n = run.end - run.begin;
         memcpy(weights + run.begin, load->weights + packed, n * sizeof(float));
-        if (load->state)
-            memcpy(state + run.begin, load->state + packed, n * sizeof(float));
+        for (int i = 0; i < load->state_count; i++)
+            memcpy(states[i] + run.begin, load->states[i] + packed, n * sizeof(float));
         packed += n;
     }
 }
@@ -193,8 +199,8 @@ static uint32_t add_parts(const struct replica_load *load, const float *packed, 
 
 uint32_t load_parts(const struct replica_load *load, uint64_t blocks, struct link_part *parts) {
     uint32_t n = add_parts(load, load->weights, blocks, parts);
-    if (load->state)
-        n += add_parts(load, load->state, blocks, parts + n);
+    for (int i = 0; i < load->state_count; i++)
+        n += add_parts(load, load->states[i], blocks, parts + n);
     return n;
 }
 

@@ -17,10 +17,11 @@
 
 struct replica_load {
     uint32_t references;
-    uint32_t floats;              // that the shard has
-    uint64_t blocks;              // that are here; none of a shard without weights
-    struct buffer *buffer;        // of the floats; NULL: none
-    const float *weights, *state; // packed (ps/blocks.h); state NULL: the rule keeps none
+    uint32_t floats;                            // that the shard has
+    uint64_t blocks;                            // that are here; none of a shard without weights
+    struct buffer *buffer;                      // of the floats; NULL: none
+    const float *weights, *states[RULE_STATES]; // packed (ps/blocks.h)
+    int state_count;
     struct push_history *pushes;
     uint32_t push_count;
 };
@@ -29,7 +30,7 @@ struct replica_load {
 struct load_place {
     struct ps *ps;
     struct pool pool;  // of the floats that are read
-    bool state;        // the rule keeps state
+    int states;        // that the rule keeps
     size_t parameters; // of the model
     // Its own: of asking a shard, and waiting for it.
     struct gate asked;
@@ -58,11 +59,11 @@ void load_release(struct replica_load *load);
 struct replica_load *load_take(struct load_place *place, const struct proto_prepare *message,
                                struct buffer *payload);
 
-// Its blocks, into all floats of the shard; `state` only where there is some.
-void load_unpack(const struct replica_load *load, float *weights, float *state);
+// Its blocks, into all floats of the shard, and of each state that there is.
+void load_unpack(const struct replica_load *load, float *weights, float *const states[]);
 
 // Parts of the payload for these blocks of the load, in at most LOAD_PARTS; returns how many.
-#define LOAD_PARTS (2 * PROTO_SHARD_BLOCKS)
+#define LOAD_PARTS ((1 + RULE_STATES) * PROTO_SHARD_BLOCKS)
 uint32_t load_parts(const struct replica_load *load, uint64_t blocks, struct link_part *parts);
 // The history as it goes into a message, to be freed with free(); NULL: out of memory.
 struct proto_applied *load_pushes(const struct replica_load *load);

@@ -264,14 +264,14 @@ static int make_way(struct parameter_server *server, const struct proto_id *run,
 }
 
 // What the store has of this run goes into the shards, before they serve anybody.
-static int open_flusher(struct parameter_server *server, struct ps *ps, bool state,
+static int open_flusher(struct parameter_server *server, struct ps *ps, int states,
                         const struct proto_id *run, struct error *err) {
     struct flusher_restored restored;
     struct flusher_options options = {
         .ps = ps,
         .files = &server->store.files,
         .parameters = server->model->parameter_count,
-        .state = state,
+        .states = states,
         .every = server->o->flush,
         .durable = is_durable(server),
     };
@@ -288,7 +288,7 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, bool sta
     return STATUS_OK;
 }
 
-static int open_replicator(struct parameter_server *server, struct ps *ps, bool state,
+static int open_replicator(struct parameter_server *server, struct ps *ps, int states,
                            const struct member_identity *identity, struct error *err) {
     const struct replicator_options options = {
         .ps = ps,
@@ -296,7 +296,7 @@ static int open_replicator(struct parameter_server *server, struct ps *ps, bool 
         .identity = *identity,
         .name = server->o->name,
         .parameters = server->model->parameter_count,
-        .state = state,
+        .states = states,
         .replicates = acknowledges_copies(server),
         .keeper = server->flusher,
         .delayed = !is_durable(server),
@@ -315,7 +315,7 @@ static int open_saver(struct parameter_server *server, const struct optimizer *o
                       const struct member_identity *identity, struct error *err) {
     const struct part_saver_options options = {
         .model = server->model,
-        .state = optimizer_state_name(optimizer->rule),
+        .rule = optimizer->rule,
         .member = server->member,
         .identity = *identity,
         .name = server->o->name,
@@ -334,6 +334,11 @@ static void tell_applied(void *self, uint32_t shard) {
     replicator_applied(server->replicator, shard);
 }
 
+// The version of shards with fresh state: new weights have the first one.
+static uint64_t first_version(const struct settings *settings) {
+    return settings->state_since > 1 ? (uint64_t)settings->state_since : 1;
+}
+
 // The first time that it hears what is trained: from then on it serves.
 static int begin_serving(struct parameter_server *server, const struct proto_run *run,
                          struct error *err) {
@@ -347,6 +352,7 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (!status)
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
+    options.since = first_version(&server->settings);
     options.replicates = acknowledges_copies(server);
     options.durable = is_durable(server);
     if (!status)
@@ -354,13 +360,13 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (status)
         return status;
     member_identity(server->member, &identity);
-    bool state = optimizer_state_name(options.optimizer.rule) != NULL;
+    int states = optimizer_states(options.optimizer.rule);
     if (server->o->store)
-        status = open_flusher(server, ps, state, &identity.run, err);
+        status = open_flusher(server, ps, states, &identity.run, err);
     if (!status)
         status = open_saver(server, &options.optimizer, &identity, err);
     if (!status)
-        status = open_replicator(server, ps, state, &identity, err);
+        status = open_replicator(server, ps, states, &identity, err);
     if (status) {
         flusher_close(server->flusher, NULL);
         server->flusher = NULL;
@@ -439,10 +445,10 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
     int status = settings_optimizer(&server->settings, &optimizer, err);
     if (status)
         return status;
-    bool state = optimizer_state_name(optimizer.rule) != NULL;
-    uint64_t bytes = (uint64_t)floats * sizeof(float) * (state ? 2 : 1);
+    int states = optimizer_states(optimizer.rule);
+    uint64_t bytes = (uint64_t)floats * sizeof(float) * (uint64_t)(1 + states);
     uint64_t memory = server->o->memory, payloads = payload_bytes(memory);
-    uint64_t copies = server->o->store ? flusher_memory(server->model->parameter_count, state) : 0;
+    uint64_t copies = server->o->store ? flusher_memory(server->model->parameter_count, states) : 0;
     if (memory && bytes + payloads + copies > memory)
         return error_set(err, STATUS_IO,
                          "weights and state take %.1f MiB here, pushes under way %.1f MiB and "
@@ -451,7 +457,7 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
                          (double)memory / MEBI);
     if (floats != server->held)
         serving_say(&server->o->hooks, "holds %zu parameters: %.1f MiB of weights%s", floats,
-                    (double)bytes / MEBI, state ? " and state" : "");
+                    (double)bytes / MEBI, states ? " and state" : "");
     server->held = floats;
     return STATUS_OK;
 }

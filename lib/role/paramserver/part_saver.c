@@ -33,10 +33,11 @@ struct part {
     struct part_saver *saver;
     const struct proto_save_part *order;
     struct servers *servers;
-    struct named_parameter *weights, *states; // of the model
-    size_t weight_count, state_count;
-    char *folder; // of the file
-    bool own;     // it is on this server's own disk
+    struct named_parameter *named[1 + RULE_STATES]; // weights of the model, then its states
+    int lists;                                      // of these
+    size_t named_count;                             // of each
+    char *folder;                                   // of the file
+    bool own;                                       // it is on this server's own disk
     struct checkpoint_part_file file;
     float *chunk;
     uint64_t *pulled;   // versions of shards, in the last pull
@@ -109,10 +110,10 @@ static uint32_t tensor_at(const struct part *part, uint32_t i) {
 // Each once, and each of the model.
 static int check_tensors(const struct part *part, struct error *err) {
     for (uint32_t i = 0; i < part->order->tensors.count; i++)
-        if (tensor_at(part, i) >= part->weight_count ||
+        if (tensor_at(part, i) >= part->named_count ||
             (i > 0 && tensor_at(part, i) <= tensor_at(part, i - 1)))
             return error_set(err, STATUS_DATA, "tensor %u of the part is %u, of %zu in the model",
-                             (unsigned)i, (unsigned)tensor_at(part, i), part->weight_count);
+                             (unsigned)i, (unsigned)tensor_at(part, i), part->named_count);
     return STATUS_OK;
 }
 
@@ -141,12 +142,11 @@ static int find_folder(struct part *part, struct error *err) {
 static int open_file(struct part *part, struct error *err) {
     const struct proto_save_part *order = part->order;
     uint32_t n = order->tensors.count;
-    struct tensor *tensors = mem_array(2 * (size_t)n + 1, sizeof *tensors);
+    struct tensor *tensors = mem_array((size_t)part->lists * n + 1, sizeof *tensors);
     size_t count = 0;
-    for (uint32_t i = 0; tensors && i < n; i++)
-        tensors[count++] = named_tensor(&part->weights[tensor_at(part, i)], NULL);
-    for (uint32_t i = 0; tensors && part->states && i < n; i++)
-        tensors[count++] = named_tensor(&part->states[tensor_at(part, i)], NULL);
+    for (int l = 0; tensors && l < part->lists; l++)
+        for (uint32_t i = 0; i < n; i++)
+            tensors[count++] = named_tensor(&part->named[l][tensor_at(part, i)], NULL);
     int status = tensors ? find_folder(part, err) : error_nomem(err);
     if (!status)
         status = checkpoint_part_open(&part->file, part->folder, order->token.bytes, order->part,
@@ -160,19 +160,31 @@ static int write_file(struct part *part, struct error *err) {
     int status = open_file(part, err);
     if (status)
         return status;
-    for (uint32_t i = 0; !status && i < n; i++)
-        status = write_tensor(part, PROTO_QUANTITY_WEIGHT, &part->weights[tensor_at(part, i)], err);
-    for (uint32_t i = 0; !status && part->states && i < n; i++)
-        status = write_tensor(part, PROTO_QUANTITY_STATE, &part->states[tensor_at(part, i)], err);
+    for (int l = 0; l < part->lists; l++)
+        for (uint32_t i = 0; !status && i < n; i++)
+            status = write_tensor(part, (enum proto_quantity)(PROTO_QUANTITY_WEIGHT + l),
+                                  &part->named[l][tensor_at(part, i)], err);
     return checkpoint_part_end(&part->file, status, err);
 }
 
-static int open_part(struct part *part, struct error *err) {
+static int name_tensors(struct part *part, struct error *err) {
     const struct part_saver_options *o = &part->saver->options;
+    int status = STATUS_OK;
+    for (int l = 0; !status && l <= optimizer_states(o->rule); l++) {
+        const char *prefix = l > 0 ? optimizer_state_name(o->rule, l - 1) : NULL;
+        size_t count;
+        status = named_parameters(&part->named[l], &count, o->model, prefix, err);
+        if (status)
+            break;
+        part->named_count = count;
+        part->lists++;
+    }
+    return status;
+}
+
+static int open_part(struct part *part, struct error *err) {
     size_t shards = servers_shards(part->servers);
-    int status = named_parameters(&part->weights, &part->weight_count, o->model, NULL, err);
-    if (!status && o->state)
-        status = named_parameters(&part->states, &part->state_count, o->model, o->state, err);
+    int status = name_tensors(part, err);
     if (!status)
         status = check_tensors(part, err);
     if (status)
@@ -184,8 +196,8 @@ static int open_part(struct part *part, struct error *err) {
 }
 
 static void free_part(struct part *part) {
-    named_parameters_free(part->weights, part->weight_count);
-    named_parameters_free(part->states, part->state_count);
+    for (int l = 0; l < part->lists; l++)
+        named_parameters_free(part->named[l], part->named_count);
     free(part->folder);
     free(part->chunk);
     free(part->pulled);

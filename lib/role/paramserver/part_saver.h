@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/update.h"
 #include "member/member.h"
 #include "net/link.h"
 
@@ -20,7 +21,7 @@ struct part_saver;
 
 struct part_saver_options { // what it points to outlives it
     const struct model *model;
-    const char *state; // of the run's rule: "momentum"; NULL: it keeps none
+    enum rule rule; // of the run
     struct member *member;
     struct member_identity identity;
     const char *name;   // of this server

@@ -318,7 +318,7 @@ int replicator_open(struct replicator **out, const struct replicator_options *op
     r->options = *options;
     r->place = (struct load_place){.ps = options->ps,
                                    .pool = {.limit = LOADS},
-                                   .state = options->state,
+                                   .states = options->states,
                                    .parameters = options->parameters};
     r->shards = load_shards(&r->place);
     r->last = &r->first;

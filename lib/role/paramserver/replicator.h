@@ -32,7 +32,7 @@ struct replicator_options { // what it points to outlives the replicator
     struct member_identity identity;
     const char *name;  // of this server
     size_t parameters; // of the model
-    bool state;        // whether its rule keeps any
+    int states;        // that its rule keeps
     // Whether pushes are answered when all copies have them. Otherwise changes may gather for a
     // while before they are sent.
     bool replicates;

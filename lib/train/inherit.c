@@ -1,0 +1,106 @@
+#include "train/inherit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+
+struct inheriting {
+    const struct checkpoint *from;
+    struct checkpoint *to;
+    const char *path;
+    void (*say)(void *self, const char *text);
+    void *self;
+    int taken, layers;             // layers with parameters
+    size_t taken_count, all_count; // parameters
+};
+
+static void say_line(const struct inheriting *in, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say_line(const struct inheriting *in, const char *format, ...) {
+    char text[ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    in->say(in->self, text);
+}
+
+static const struct layer *find_layer(const struct model *model, const char *name) {
+    for (int i = 0; i < model->layer_count; i++)
+        if (!strcmp(model->layers[i].name, name))
+            return &model->layers[i];
+    return NULL;
+}
+
+static bool same_shape(const struct parameter *a, const struct parameter *b) {
+    return a->rank == b->rank && a->count == b->count &&
+           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+// "10x1x5x5"
+static void shape_text(char text[96], const struct parameter *parameter) {
+    int used = 0;
+    text[0] = 0;
+    for (int i = 0; i < parameter->rank && used < 80; i++)
+        used += snprintf(text + used, 96 - (size_t)used, "%s%d", i ? "x" : "", parameter->dims[i]);
+}
+
+static void say_other_shape(const struct inheriting *in, const struct layer *layer,
+                            const struct layer *other) {
+    char here[96], there[96];
+    shape_text(here, &layer->weights);
+    shape_text(there, &other->weights);
+    say_line(in, "%s begins anew: its weights are %s, and %s in %s", layer->name, here, there,
+             in->path);
+}
+
+static void copy_parameter(const struct inheriting *in, const struct parameter *to,
+                           const struct parameter *from) {
+    memcpy(in->to->parameters + to->offset, in->from->parameters + from->offset,
+           to->count * sizeof *in->to->parameters);
+}
+
+static void take_layer(struct inheriting *in, const struct layer *layer) {
+    const struct layer *other = find_layer(in->from->model, layer->name);
+    size_t count = layer->weights.count + layer->biases.count;
+    in->layers++;
+    in->all_count += count;
+    if (!other) {
+        say_line(in, "%s begins anew: %s has no such layer", layer->name, in->path);
+    } else if (!same_shape(&layer->weights, &other->weights) ||
+               !same_shape(&layer->biases, &other->biases)) {
+        say_other_shape(in, layer, other);
+    } else {
+        copy_parameter(in, &layer->weights, &other->weights);
+        copy_parameter(in, &layer->biases, &other->biases);
+        in->taken++;
+        in->taken_count += count;
+    }
+}
+
+static int take_layers(struct inheriting *in, struct error *err) {
+    const struct model *model = in->to->model;
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].weights.count + model->layers[i].biases.count > 0)
+            take_layer(in, &model->layers[i]);
+    if (!in->taken)
+        return error_set(err, STATUS_DATA, "no layer of %s has name and shape of a layer of %s",
+                         in->path, model->name);
+    say_line(in, "%d of %d layers, %zu of %zu parameters, are those of %s", in->taken, in->layers,
+             in->taken_count, in->all_count, in->path);
+    return STATUS_OK;
+}
+
+int inherit_weights(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
+                    void *self, struct error *err) {
+    struct checkpoint from = {0};
+    struct inheriting in = {.from = &from, .to = to, .path = path, .say = say, .self = self};
+    int status = checkpoint_load(&from, path, NULL, 0, false, err);
+    if (!status)
+        status = take_layers(&in, err);
+    checkpoint_free(&from);
+    return status ? error_context(err, "--init-from") : STATUS_OK;
+}
