@@ -25,7 +25,7 @@ complete -c adam-worker -l freeze -x -d 'layers whose weights stay as they are: 
 complete -c adam-worker -l init-from -x -d 'begin with the weights of its layers of the same names and shapes'
 complete -c adam-worker -s d -l data -r -F -d 'training set; - is standard input'
 complete -c adam-worker -l labels -r -F -d 'labels of an IDX or npy training set'
-complete -c adam-worker -l test -r -F -d 'test set'
+complete -c adam-worker -l test -r -F -d 'test set; auto=0.1 holds out a tenth of each class of the training set'
 complete -c adam-worker -l test-labels -r -F -d 'labels of an IDX or npy test set'
 complete -c adam-worker -l from -x -d 'kind of the training set'
 complete -c adam-worker -l spool -r -F -d 'copy standard input to FILE first, and train on that'

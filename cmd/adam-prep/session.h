@@ -8,7 +8,7 @@
 #include "cli/talk.h"
 #include "prep/inputs.h"
 #include "prep/reject.h"
-#include "prep/split.h"
+#include "sample/split.h"
 
 struct error;
 

@@ -297,6 +297,15 @@ void dataset_close(struct dataset *dataset) {
     free(dataset);
 }
 
+void dataset_keep(struct dataset *dataset, const struct dataset_place *places, uint32_t count) {
+    dataset->digest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        dataset->items[i] = dataset->items[places[i].index];
+        digest_add(dataset, places[i].key_crc, dataset->items[i].label);
+    }
+    dataset->count = count;
+}
+
 uint32_t dataset_count(const struct dataset *dataset) {
     return dataset->count;
 }

@@ -20,6 +20,13 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
                  bool labelled, const struct classes *names, struct error *err);
 void dataset_close(struct dataset *dataset);
 
+// Leaves of it only the samples at these places, ascending; before anybody has it.
+struct dataset_place {
+    uint32_t index;   // as it was
+    uint32_t key_crc; // CRC-32 of its key
+};
+void dataset_keep(struct dataset *dataset, const struct dataset_place *places, uint32_t count);
+
 uint32_t dataset_count(const struct dataset *dataset);
 const struct classes *dataset_classes(const struct dataset *dataset);
 int32_t dataset_label(const struct dataset *dataset, uint32_t index);

@@ -3,7 +3,7 @@
 #ifndef ADAM_PREP_OUTPUTS_H
 #define ADAM_PREP_OUTPUTS_H
 
-#include "prep/split.h"
+#include "sample/split.h"
 #include "sample/sink.h"
 
 struct error;

@@ -11,7 +11,7 @@
 #include "prep/copies.h"
 #include "prep/digits.h"
 #include "prep/shuffle.h"
-#include "prep/strata.h"
+#include "sample/strata.h"
 #include "prep/transform.h"
 #include "sample/packed.h"
 

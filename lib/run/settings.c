@@ -242,8 +242,15 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
     }
 }
 
+#define HELD_OUT "auto=" // in the place of a test set
+
+bool settings_is_held_out(const char *test, size_t length) {
+    return length >= strlen(HELD_OUT) && !memcmp(test, HELD_OUT, strlen(HELD_OUT));
+}
+
 static bool is_relative(const char *path) {
-    return path && *path && *path != '/' && strcmp(path, "-") != 0;
+    return path && *path && *path != '/' && strcmp(path, "-") != 0 &&
+           !settings_is_held_out(path, strlen(path));
 }
 
 void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self) {
@@ -440,6 +447,17 @@ static enum rule rule_of(const struct settings *settings) {
     while (rule_names[rule] && strcmp(rule_names[rule], name) != 0)
         rule++;
     return rule;
+}
+
+int settings_holdout(const struct settings *settings, double *share, struct error *err) {
+    const char *test = settings->test, *number = test ? test + strlen(HELD_OUT) : NULL;
+    *share = 0;
+    if (!test || !settings_is_held_out(test, strlen(test)))
+        return STATUS_OK;
+    if (text_real(number, strlen(number), share) && *share > 0 && *share < 1)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "--test %s: is not auto=SHARE with a share between 0 and 1",
+                     test);
 }
 
 double settings_rate(const struct settings *settings) {

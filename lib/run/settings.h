@@ -118,6 +118,11 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
 // Calls `told` for each setting that differs between two objects, as text.
 void settings_compare(const json_t *before, const json_t *after, settings_told *told, void *self);
 
+// The share of the training set that is held out for tests ("auto=0.1"); 0: none is, the test set
+// is a file. STATUS_USAGE.
+int settings_holdout(const struct settings *settings, double *share, struct error *err);
+bool settings_is_held_out(const char *test, size_t length);
+
 // They are those of a run that goes on from a checkpoint of this clock, with `before`: of another
 // rule the state does not go on.
 void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "data/holdout.h"
 #include "model/layer.h"
 #include "model/prepared.h"
 #include "run/model_ops.h"
@@ -154,6 +155,19 @@ static int open_train(struct feed *feed, const struct settings *settings, const 
     return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
 }
 
+// One set, of which a part is held out for tests.
+static int open_halves(struct feed *feed, const struct settings *settings,
+                       const struct model *model, const struct classes *classes,
+                       const struct source_hooks *hooks, double share, struct error *err) {
+    struct source_options options = {
+        .from = settings->from, .labels = settings->labels, .hooks = *hooks};
+    int status = holdout_open(&feed->train, &feed->test, settings->data, &options, share,
+                              classes && classes->count ? classes : NULL, err);
+    if (!status)
+        status = check_set(feed, feed->train, settings->data, true, model, err);
+    return status ? status : check_set(feed, feed->test, settings->data, false, model, err);
+}
+
 static int open_test_set(struct feed *feed, const struct settings *settings,
                          const struct model *model, const struct classes *classes,
                          const struct source_hooks *hooks, struct error *err) {
@@ -169,9 +183,19 @@ static int open_test_set(struct feed *feed, const struct settings *settings,
 static int open_data_sets(struct feed *feed, const struct settings *settings,
                           const struct model *model, const struct classes *classes,
                           const struct source_hooks *hooks, struct error *err) {
-    int status;
+    double share;
+    int status = settings_holdout(settings, &share, err);
+    if (status)
+        return status;
+    if (share > 0 && (!settings->data || !strcmp(settings->data, "-")))
+        return error_set(err, STATUS_USAGE,
+                         "--test %s holds out a part of a training set that can be read again: "
+                         "--data FILE, or --spool",
+                         settings->test);
     if (!settings->data)
         return open_test_set(feed, settings, model, classes, hooks, err);
+    if (share > 0)
+        return open_halves(feed, settings, model, classes, hooks, share, err);
     if (strcmp(settings->data, "-") != 0) {
         status = open_train(feed, settings, model, classes, hooks, err);
         return status

@@ -380,3 +380,33 @@ changed() {
     run_status 2 tiny --patience 3 --out c
     [[ "$stderr" = *"--patience needs tests: --test FILE"* ]]
 }
+
+# Samples and digests of the two sets that run $1 began with.
+sets_of() {
+    jq -c 'select(.event == "start") | [.train.samples, .train.digest, .test.samples, .test.digest]' $1/metrics.jsonl
+}
+
+@test "a tenth of the training set is held out for tests, as adam-prep would do it" {
+    run_ok tiny --test auto=0.2 --epochs 2 --out auto
+    [[ "$stderr" = *"of 21), loss"* ]] # 7 of each of three classes
+    adam-prep train.idx --labels train.lab -q --split test=0.2 --stratify -o parts.arec
+    run_ok adam-worker --model tiny.net --data parts.arec --test parts-test.arec --epochs 1 --out files
+    [ "$(sets_of auto)" = "$(sets_of files)" ]
+    run_ok adam-worker --resume auto --epochs 3
+    [ "$(sets_of auto | uniq | wc -l)" = 1 ]
+    # Copies of one picture are on one side.
+    adam-prep train.idx --labels train.lab -q --ops 'noise 0.01' --copies 3 --seed 1 -o copies.arec
+    run_ok adam-worker --model tiny.net --data copies.arec --test auto=0.2 --epochs 1 --out copies
+    [ "$(sets_of copies | jq -c '[.[0], .[2]]')" = "[246,63]" ]
+    adam-prep train.idx --labels train.lab -q -o pictures/
+    run_ok adam-worker --model tiny.net --data pictures --test auto=0.2 --epochs 1 --out folder
+    [ "$(sets_of folder | jq -c '[.[0], .[2]]')" = "[82,21]" ]
+    for share in 0 1 x; do
+        run_status 2 tiny --test auto=$share --out none
+        [[ "$stderr" = *"--test auto=$share: is not auto=SHARE with a share between 0 and 1"* ]]
+    done
+    run_status 65 tiny --test auto=0.0001 --out none
+    [[ "$stderr" = *"train.idx has 103 samples: none is left for tests"* ]]
+    run_status 2 adam-worker --model tiny.net --data - --test auto=0.2 --out none <copies.arec
+    [[ "$stderr" = *"a training set that can be read again"* ]]
+}

@@ -1171,16 +1171,16 @@ static void test_settings(struct tap *tap) {
     });
     TEST(tap, "lines are taken all or none", {
         struct settings s;
-        char lines[] = "rate=0.5\nbatch=none\n";
+        char lines[] = "warmup=0.5\nbatch=none\n";
         settings_default(&s);
         CHECK_INT(tap, settings_parse(&s, lines, NULL), STATUS_USAGE);
-        CHECK_NEAR(tap, s.rate, 0.01, 0);
+        CHECK_NEAR(tap, s.warmup, 0, 0);
     });
     TEST(tap, "what many processes would do as usual is not in a checkpoint of one", {
         struct settings s;
         settings_default(&s);
         json_t *object = settings_write(&s);
-        CHECK(tap, !json_object_get(object, "protocol") && json_object_get(object, "rate"));
+        CHECK(tap, !json_object_get(object, "protocol") && json_object_get(object, "batch"));
         json_decref(object);
         s.protocol = "hardsync";
         object = settings_write(&s);

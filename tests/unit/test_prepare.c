@@ -9,7 +9,7 @@
 #include "prep/copies.h"
 #include "prep/reject.h"
 #include "prep/shuffle.h"
-#include "prep/split.h"
+#include "sample/split.h"
 #include "sample/packed.h"
 
 static void test_split(struct tap *tap) {

@@ -58,6 +58,16 @@ int controller_check_file(const struct run_file *file, struct error *err) {
     const struct settings *s = &file->settings;
     if (!s->model)
         return error_set(err, STATUS_USAGE, "the run has no model: set model = FILE");
+    double share;
+    int status = settings_holdout(s, &share, err);
+    if (!status && share > 0)
+        status =
+            error_set(err, STATUS_USAGE,
+                      "test = %s is for adam-worker alone: adam-prep --split test=%g makes the "
+                      "files for a run of many processes",
+                      s->test, share);
+    if (status)
+        return status;
     if (s->test && access(s->test, R_OK))
         return error_errno(err, STATUS_NOINPUT, "%s", s->test);
     return settings_check(s, err);

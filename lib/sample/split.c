@@ -1,4 +1,4 @@
-#include "prep/split.h"
+#include "sample/split.h"
 
 #include <stdio.h>
 #include <stdlib.h>

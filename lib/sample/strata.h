@@ -1,11 +1,11 @@
 // Splits that keep the shares of the classes: of each class, a part gets as many originals as
 // its share says, rounded. Which ones, the order of their places in the split's draw says.
-#ifndef ADAM_PREP_STRATA_H
-#define ADAM_PREP_STRATA_H
+#ifndef ADAM_SAMPLE_STRATA_H
+#define ADAM_SAMPLE_STRATA_H
 
 #include <stddef.h>
 
-#include "prep/split.h"
+#include "sample/split.h"
 
 struct error;
 

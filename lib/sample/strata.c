@@ -1,4 +1,4 @@
-#include "prep/strata.h"
+#include "sample/strata.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 // Each part is drawn from what the parts before it leave, with a hash of its own that
 // depends on its name. So a set that came out of a split can be split again under
 // another name, and test=0.1 holds the same samples with valid=0.1 behind it.
-#ifndef ADAM_PREP_SPLIT_H
-#define ADAM_PREP_SPLIT_H
+#ifndef ADAM_SAMPLE_SPLIT_H
+#define ADAM_SAMPLE_SPLIT_H
 
 #include <stdint.h>
 
