@@ -3,8 +3,8 @@
 #ifndef ADAM_PREP_OUTPUTS_H
 #define ADAM_PREP_OUTPUTS_H
 
-#include "sample/split.h"
 #include "sample/sink.h"
+#include "sample/split.h"
 
 struct error;
 

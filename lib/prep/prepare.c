@@ -11,9 +11,9 @@
 #include "prep/copies.h"
 #include "prep/digits.h"
 #include "prep/shuffle.h"
-#include "sample/strata.h"
 #include "prep/transform.h"
 #include "sample/packed.h"
+#include "sample/strata.h"
 
 // A group of small samples goes through the pipeline as one job; a large one goes alone.
 #define GROUP_COPIES 16

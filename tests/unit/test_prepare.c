@@ -9,8 +9,8 @@
 #include "prep/copies.h"
 #include "prep/reject.h"
 #include "prep/shuffle.h"
-#include "sample/split.h"
 #include "sample/packed.h"
+#include "sample/split.h"
 
 static void test_split(struct tap *tap) {
     TEST(tap, "a split takes the shares it is told, and leaves the rest", {
