@@ -68,7 +68,7 @@ static const struct row {
     ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
     ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
     ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
-    ROW("patience", COUNT, patience, ALONE, 0, 1e9),
+    ROW("patience", COUNT, patience, LIVE, 0, 1e9),
     ROW("metrics-every", REAL, metrics_every, LIVE, 0.1, 1e9),
     ROW("seed", COUNT, seed, 0, 0, 9007199254740992.0),
     ROW("threads", COUNT, threads, 0, 0, 4096),

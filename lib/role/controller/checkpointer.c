@@ -193,6 +193,7 @@ static void finish_job(struct checkpointer *s) {
     checkpointer_drop_copy(s);
     result->clock = s->checkpoint.clock;
     result->epoch = s->checkpoint.epoch;
+    result->best = s->best;
     atomic_store(&s->over, true);
     gate_open(s->config.gate);
 }

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/gate.h"
 #include "proto/kept.h"
+#include "run/best.h"
 #include "run/metrics.h"
 
 struct checkpointer;
@@ -56,6 +57,7 @@ struct checkpointer_result {
     uint64_t skipped;   // with initialise: the checkpoint's, as in the job
     uint64_t clock;     // of the copy
     double epoch, top1; // top1 below 0: not tested yet
+    struct best best;   // of all tests
     uint64_t bytes;     // of the checkpoint
     char path[1024];    // of it; "": none
 };

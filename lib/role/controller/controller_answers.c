@@ -559,6 +559,16 @@ static int settle_change(struct controller *c, const char *text, struct error *e
     return status ? status : controller_settle(c, text, err);
 }
 
+int controller_change(struct controller *c, const char *lines, struct error *err) {
+    char *text;
+    int status = changed_settings(c, lines, &text, err);
+    if (status)
+        return status;
+    status = settle_change(c, text, err);
+    free(text);
+    return status;
+}
+
 static int answer_set(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct proto_text *given = &queued->message->message.set.settings;
     struct error why = {0};

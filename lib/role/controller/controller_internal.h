@@ -204,6 +204,8 @@ double controller_epochs(const struct controller *c);
 // Epochs that are done, with the fraction of the present one, as the data servers reported. Once
 // the end of the run is agreed it never falls below what it was then, though they leave.
 double controller_epoch(const struct controller *c);
+// Has other settings agreed on: those that there are, and then these lines.
+int controller_change(struct controller *c, const char *lines, struct error *err);
 // Takes the settings of this text, which it copies.
 int controller_settle(struct controller *c, const char *text, struct error *err);
 // The routes as this member may see them: NULL is the controller itself. Free with

@@ -195,6 +195,20 @@ static int take_attached(struct controller *c, const struct checkpointer_result 
     return anew ? take_skipped(c, result->skipped, err) : STATUS_OK;
 }
 
+// Where no test has been better for as many as the run is patient, the epoch in hand is the last.
+static int end_without_progress(struct controller *c, const struct best *best, struct error *err) {
+    double epochs = floor(controller_epoch(c)) + 1;
+    uint64_t patience = (uint64_t)c->settings.patience;
+    char lines[64];
+    if (patience == 0 || best->worse < patience || c->cluster->stage != CLUSTER_TRAINING ||
+        epochs >= controller_epochs(c))
+        return STATUS_OK;
+    controller_say(c, "%d tests were not better than that of epoch %.4g: epoch %g is the last",
+                   (int)best->worse, best->epoch, epochs);
+    snprintf(lines, sizeof lines, "epochs=%.0f\n", epochs);
+    return controller_change(c, lines, err);
+}
+
 int controller_take_result(struct controller *c, struct error *err) {
     struct checkpointer_result result;
     int status = STATUS_OK;
@@ -208,6 +222,8 @@ int controller_take_result(struct controller *c, struct error *err) {
     controller_answer_saves(&c->saving, &result, NULL);
     if (result.job.attach)
         status = take_attached(c, &result, err);
+    if (!status && result.job.test)
+        status = end_without_progress(c, &result.best, err);
     if (status)
         return status;
     // Another job may end in this stage: one begun while workers trained, or the attachment of a
