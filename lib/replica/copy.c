@@ -19,8 +19,8 @@ void copy_drop(struct replica *r, struct shard *shard) {
     shard->held = (struct held){0};
 }
 
-static void keep(struct replica *r, struct shard *shard, struct replica_stamp stamp,
-                 struct replica_load *load) {
+void copy_keep(struct replica *r, struct shard *shard, struct replica_stamp stamp,
+               struct replica_load *load) {
     shard->kept = false;
     shard->keeping = stamp;
     r->host->keep(r->host->self, shard_number(r, shard), stamp, load);
@@ -33,7 +33,7 @@ void copy_discard(struct replica *r, struct shard *shard) {
         return;
     shard->kept = held.below;
     if (!shard->kept) // the host was told to keep something newer instead
-        keep(r, shard, shard->stamp, NULL);
+        copy_keep(r, shard, shard->stamp, NULL);
 }
 
 void copy_install(struct replica *r, struct shard *shard) {
@@ -63,10 +63,10 @@ static void hold_load(struct replica *r, struct shard *shard, const struct repli
     if (m->stamp.version == 0)
         return;
     if (is_durable(r)) {
-        keep(r, shard, m->stamp, m->load);
+        copy_keep(r, shard, m->stamp, m->load);
     } else if (r->host->keep && joins) {
         copy_install(r, shard); // nobody relies on what it had
-        keep(r, shard, m->stamp, NULL);
+        copy_keep(r, shard, m->stamp, NULL);
     }
 }
 

@@ -159,6 +159,9 @@ void copy_prepare(struct replica *r, struct shard *shard, const struct replica_m
 void copy_commit(struct replica *r, struct shard *shard, const struct replica_message *m);
 // Answers a message about the stamp `asked` with what is here, if that is kept.
 void copy_answer(struct replica *r, const struct shard *shard, struct replica_stamp asked);
+// What counts from now on is to be kept, and is not yet.
+void copy_keep(struct replica *r, struct shard *shard, struct replica_stamp stamp,
+               struct replica_load *load);
 // What is prepared becomes the values.
 void copy_install(struct replica *r, struct shard *shard);
 // What is prepared is forgotten: what is installed counts again.

@@ -13,17 +13,21 @@ static enum replica_role role_in(const struct replica *r, const struct proto_pla
 }
 
 // The live values keep a stamp of the old epoch, in which only this server made stamps. Pushes that
-// were not replicated are in them: whoever becomes the primary replaces them if it has others.
-static void retire(struct replica *r, struct shard *shard, uint64_t epoch) {
+// were not replicated are in them: whoever becomes the primary replaces them if it has others. This
+// server may be the next one: then they count, so they are to be kept.
+static void retire(struct replica *r, struct shard *shard, uint64_t epoch, enum replica_role role) {
+    bool changed = shard->changed;
     round_drop(r, shard);
-    if (shard->changed) {
+    if (changed)
         shard->stamp = (struct replica_stamp){epoch, shard->live};
-        shard->kept = true; // nobody will ask for it
-    }
     shard->round = (struct round){0};
     shard->changed = shard->open = false;
     shard->dirty = 0;
     r->host->closed(r->host->self, shard_number(r, shard));
+    if (changed && is_durable(r) && role != REPLICA_NONE)
+        copy_keep(r, shard, shard->stamp, NULL);
+    else if (changed)
+        shard->kept = true; // nobody will ask for it
 }
 
 // "the new primary commits everything it has prepared": each replicated push is in it. Members that
@@ -58,7 +62,7 @@ void bucket_place(struct replica *r, struct bucket *bucket, const struct proto_p
         bucket->heard = now;
     for (struct shard *s = shard_first(r, bucket); s; s = shard_next(r, s)) {
         if (before == REPLICA_PRIMARY && after != REPLICA_PRIMARY)
-            retire(r, s, epoch);
+            retire(r, s, epoch, after);
         if (before != REPLICA_PRIMARY && after == REPLICA_PRIMARY)
             take_over(r, s);
         if (after == REPLICA_PRIMARY)

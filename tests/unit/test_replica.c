@@ -933,6 +933,40 @@ static void test_durable(struct tap *tap, struct rig *rig) {
                        rig->proposal.change == PROTO_CHANGE_TAKE_OVER);
         rig_close(tap, rig);
     });
+    TEST(tap, "and one that is replaced and becomes the primary again waits for its own", {
+        rig_open(rig, &usual, true);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        push(rig, A, 0, 0);
+        settle(rig, NONE);
+        const struct replica_stamp before = rig->stands[0].keep;
+        push(rig, A, 0, 1);
+        route(rig, A, place(2, B, A, NONE, NONE));
+        route(rig, A, place(3, A, NONE, NONE, NONE));
+        CHECK(tap, !is_replicated(rig, A, 0));
+        replica_kept(rig->stands[0].replica, 0, before, rig->now);
+        CHECK(tap, !is_replicated(rig, A, 0));
+        replica_kept(rig->stands[0].replica, 0, rig->stands[0].keep, rig->now);
+        CHECK(tap, is_replicated(rig, A, 0));
+        rig_close(tap, rig);
+    });
+    TEST(tap, "but one that has no copy any more has nothing to keep, and may join again", {
+        rig_open(rig, &usual, true);
+        route_all(rig, place(1, A, B, NONE, NONE));
+        settle(rig, NONE);
+        push(rig, A, 0, 0);
+        settle(rig, NONE);
+        replica_kept(rig->stands[1].replica, 0, rig->stands[1].keep, rig->now);
+        push(rig, A, 0, 1);
+        int kept = rig->stands[0].kept;
+        route_all(rig, place(2, B, NONE, NONE, NONE));
+        CHECK_INT(tap, rig->stands[0].kept, kept);
+        route_all(rig, place(3, B, NONE, NONE, A));
+        for (int i = 0; i < 4; i++, tick_all(rig, 10))
+            settle(rig, NONE);
+        CHECK_INT(tap, rig->stands[0].kept, kept + 1);
+        rig_close(tap, rig);
+    });
 }
 
 static void test_delayed(struct tap *tap, struct rig *rig) {
