@@ -167,12 +167,29 @@ void check_serving(struct world *w, const struct server *server, uint32_t shard)
               bucket);
 }
 
-// Not before its lease is over, whoever gave that.
-void check_takeover(struct world *w, uint32_t member) {
+static bool has_lease(const struct world *w, uint32_t member) {
     for (uint32_t slot = 0; slot < w->server_count; slot++)
         if (w->servers[slot].member == member && w->nodes[FIRST_SERVER + slot].up &&
             w->servers[slot].lease > w->now)
-            fault(w, "a primary, member %u, is replaced while it has a lease", member);
+            return true;
+    return false;
+}
+
+static uint64_t state_mark(const struct agreed_state *state) {
+    return hash_bytes(state, sizeof *state) | 1;
+}
+
+// Not before its lease is over, whoever gave that. Who leads no more, and does not know it, may
+// propose what it wants: that is not committed.
+void check_takeover(struct world *w, uint32_t controller, uint32_t member,
+                    const struct agreed_state *next) {
+    w->controllers[controller].early = has_lease(w, member) ? state_mark(next) : 0;
+}
+
+static void check_takeovers(struct world *w, uint64_t committed) {
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        if (w->controllers[i].early == committed)
+            fault(w, "a primary is replaced while it has a lease");
 }
 
 static void note_primary(struct world *w, const struct agreed_state *before, uint32_t bucket) {
@@ -248,11 +265,12 @@ static void note_returns(struct world *w, const struct agreed_state *before, uin
 // --- controllers --------------------------------------------------------------------------
 
 void check_committed(struct world *w, uint64_t version, const struct agreed_state *state) {
-    uint64_t hash = hash_bytes(state, sizeof *state) | 1;
+    uint64_t hash = state_mark(state);
     uint64_t *chosen = &w->chosen[version % VERSIONS];
     if (*chosen && *chosen != hash)
         fault(w, "two states are committed as version %" PRIu64, version);
     *chosen = hash;
+    check_takeovers(w, hash);
     if (version <= w->newest)
         return;
     struct agreed_state before = w->agreed;

@@ -75,6 +75,7 @@ static void follow_standing(struct world *w, struct controller *c) {
     if (leads && !c->leads)
         c->since = w->now, c->inherited = paxos_inherited(c->paxos);
     c->leads = leads;
+    c->early = leads ? c->early : 0;
 }
 
 static void take_committed(struct world *w, uint32_t i) {
@@ -299,7 +300,7 @@ static void receive_proposal(struct world *w, uint32_t i, const struct proto_pro
     if (!placement_propose(&placement, proposal, servers, count, next.epoch))
         return;
     if (proposal->change == PROTO_CHANGE_TAKE_OVER)
-        check_takeover(w, proposal->primary);
+        check_takeover(w, i, proposal->primary, &next);
     if (proposal->change == PROTO_CHANGE_DROP)
         partings_add(&c->partings, proposal->primary, proposal->member, (double)(w->now + PARTED));
     propose(w, i, &next);

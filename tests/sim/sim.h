@@ -154,6 +154,7 @@ struct controller {
     uint64_t version, since; // since: leading, or at work again
     uint64_t inherited;      // all leases that it does not know of were given until then
     uint64_t stepped;        // when it was at work last
+    uint64_t early;          // which state it proposed to take from a primary with a lease
     uint64_t heard[SERVERS]; // by slot
     bool drain[SERVERS];     // wanted
     struct partings partings;
@@ -384,7 +385,8 @@ void check_ended(struct world *w, uint32_t slot, uint64_t time, uint64_t answere
 void check_replicated(struct world *w, const struct server *server, uint32_t shard);
 void check_serving(struct world *w, const struct server *server, uint32_t shard);
 // Another takes the place of this primary.
-void check_takeover(struct world *w, uint32_t member);
+void check_takeover(struct world *w, uint32_t controller, uint32_t member,
+                    const struct agreed_state *next);
 void check_acknowledged(struct world *w, const struct request *request);
 void check_committed(struct world *w, uint64_t version, const struct agreed_state *state);
 void check_leader(struct world *w, uint32_t controller, uint64_t ballot);

@@ -32,6 +32,7 @@ static void test_schedules(struct tap *tap, struct world *world) {
 static void test_known_schedules(struct tap *tap, struct world *world) {
     static const uint64_t seeds[] = {
         2059070, // a primary that was replaced and came back counted on values it had not kept
+        2069576, // what a leader proposes that is not one any more was taken for what it does
     };
     TEST(tap, "schedules that have shown a defect pass", {
         for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
